@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.slices.bins import Bins, title_of
-from streammetrics.slices.disparity import Disparity, alone, difference, ratio, simultaneous
+from streammetrics.slices.disparity import Comparing, Disparity, alone, difference, ratio
 from streammetrics.slices.fairness import value_of
 from streammetrics.slices.groups import SliceKind
 from streammetrics.slices.worst import RankedSlice, Slice, beside_rest, beside_units, ranked
@@ -135,7 +135,8 @@ class Audit:
             by: The kind of slice, its columns; needed where there are several.
             method: ``"between_groups"``, the largest value less the smallest, or
                 ``"to_overall"``, the largest distance from the value of all rows.
-            confidence: The level of the limits, which hold for all slices at once; ``None``: none.
+            confidence: The level of the limits, which hold for all slices at once (MOVER for each
+                pair of slices, and Bonferroni's correction for their number); ``None``: none.
             min_rows: Slices with fewer rows are left out.
             unit: The `unit` of these slices: limits are those of a sample of units, not of rows.
 
@@ -198,7 +199,8 @@ class Audit:
             for one, without in self._with_units(specs[0], state, unit)
             if one.n_rows >= max(min_rows, 1)
         ]
-        each = None if level is None else simultaneous(level, len(every))
+        how = Comparing(method, level, independent=unit is None)
+        each = how.level_of_each(len(every))
         found = [one.measured(metric, read, each, without) for one, without in every]
         ((rows, without),) = self._with_units(SliceKind((), specs[0].cut), state, unit)
         overall = rows.measured(metric, read, each, without)
@@ -212,7 +214,7 @@ class Audit:
                 UndefinedMetricWarning,
                 stacklevel=3,
             )
-        apart = reading(found, overall, method, level)
+        apart = reading(found, overall, how)
         single = alone(found, overall, method)
         if single is not None:
             warnings.warn(

@@ -5,15 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
 
 from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.results.values import Interval
 from streammetrics.slices.fairness import plain_limits
+from streammetrics.slices.farthest import difference_limits, pairs_of, ratio_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streammetrics.core.types import Floats
     from streammetrics.slices.fairness import Measured
 
 Method = Literal["between_groups", "to_overall"]
@@ -27,7 +31,7 @@ class Disparity:
         value: The difference or the ratio.
         bounds: What certainly holds it for these rows.
         confidence: What holds it for the population, at the level asked for, for all slices at
-            once: each slice has its limits at a level so high that all hold together.
+            once: limits are at a level so high that those of all pairs hold together.
         lowest: The slice of the smallest value.
         highest: The slice of the largest value.
 
@@ -68,9 +72,30 @@ class Disparity:
 _UNDEFINED = Disparity(math.nan, Interval(math.nan, math.nan), None, "", "")
 
 
-def simultaneous(level: float, count: int) -> float:
-    """Return the level at which each of several intervals holds, if all are to (Bonferroni)."""
-    return 1 - (1 - level) / max(count, 1)
+class Comparing(NamedTuple):
+    """How slices are compared, at which level, and whether what they say is independent."""
+
+    method: Method
+    level: float | None
+    independent: bool  # no rows, and no units, in common
+
+    @property
+    def by_pairs(self) -> bool:
+        """Whether limits are those of each pair of slices."""
+        return self.independent and self.method == "between_groups"
+
+    def level_of_each(self, slices: int) -> float | None:
+        """Return the level of each slice's limits, at which all hold together (Bonferroni)."""
+        if self.level is None:
+            return None
+        count = pairs_of(slices) if self.by_pairs else slices + (self.method == "to_overall")
+        return 1 - (1 - self.level) / max(count, 1)
+
+    def words(self, slices: int, method: str) -> str:
+        """Return how limits are found from those of so many slices."""
+        if self.by_pairs:
+            return f"MOVER of {pairs_of(slices):,} pairs of slices (Bonferroni), from {method}"
+        return f"Bonferroni over {slices:,} slices of {method}"
 
 
 def alone(every: Sequence[Measured], overall: Measured, method: Method) -> Measured | None:
@@ -81,30 +106,50 @@ def alone(every: Sequence[Measured], overall: Measured, method: Method) -> Measu
     return known[0]
 
 
-def difference(
-    every: Sequence[Measured], overall: Measured, method: Method, level: float | None
-) -> Disparity:
+Limits = Sequence[float]
+Bounds = tuple[float, float]
+
+
+class _Distance(NamedTuple):
+    """How far apart two values are, and its limits from those of several."""
+
+    apart: Callable[[float, float], float]
+    between: Callable[[Limits, Limits], Bounds]
+    from_overall: Callable[[Limits, Limits, Bounds], Bounds]
+    of_pairs: Callable[[Floats, Floats, Floats], Bounds]
+
+    def limits(self, every: Sequence[Bounds], overall: Bounds, method: Method) -> Bounds:
+        """Return what holds it where the limits of all slices, and of all rows, do."""
+        low, high = zip(*every, strict=True)
+        if method == "between_groups":
+            return self.between(low, high)
+        return self.from_overall(low, high, overall)
+
+
+def difference(every: Sequence[Measured], overall: Measured, how: Comparing) -> Disparity:
     """Return the largest difference between slices, or from all rows."""
 
-    def between(low: Sequence[float], high: Sequence[float]) -> tuple[float, float]:
+    def between(low: Limits, high: Limits) -> Bounds:
         return max(0.0, max(low) - min(high)), max(high) - min(low)
 
-    return _disparity(every, overall, method, level, lambda a, b: b - a, between, _from_overall)
+    distance = _Distance(lambda a, b: b - a, between, _from_overall, difference_limits)
+    return _disparity(every, overall, how, distance)
 
 
-def ratio(
-    every: Sequence[Measured], overall: Measured, method: Method, level: float | None
-) -> Disparity:
+def ratio(every: Sequence[Measured], overall: Measured, how: Comparing) -> Disparity:
     """Return the smallest ratio between slices, or to all rows; at most 1."""
 
-    def between(low: Sequence[float], high: Sequence[float]) -> tuple[float, float]:
+    def between(low: Limits, high: Limits) -> Bounds:
         if min(low) < 0:
             return _BELOW_ZERO
         return _over(min(low), max(high)), min(1.0, _over(min(high), max(low)))
 
+    def of_pairs(value: Floats, low: Floats, high: Floats) -> Bounds:
+        return _BELOW_ZERO if low.min() < 0 else ratio_limits(value, low, high)
+
     if any(each.value < 0 for each in (overall, *every)):
         return _UNDEFINED
-    return _disparity(every, overall, method, level, _over, between, _to_overall)
+    return _disparity(every, overall, how, _Distance(_over, between, _to_overall, of_pairs))
 
 
 # Of what may be below zero the ratio may be anything: so may the limits that hold it.
@@ -115,49 +160,55 @@ def _over(a: float, b: float) -> float:
     return a / b if b else math.nan
 
 
-Limits = Sequence[float]
-Bounds = tuple[float, float]
-
-
 def _disparity(
-    every: Sequence[Measured],
-    overall: Measured,
-    method: Method,
-    level: float | None,
-    apart: Callable[[float, float], float],
-    between: Callable[[Limits, Limits], Bounds],
-    from_overall: Callable[[Limits, Limits, Bounds], Bounds],
+    every: Sequence[Measured], overall: Measured, how: Comparing, distance: _Distance
 ) -> Disparity:
     known = [each for each in every if not math.isnan(each.value)]
-    if not known or alone(every, overall, method) is not None:
+    if not known or alone(every, overall, how.method) is not None:
         return _UNDEFINED
-
-    def limits(values: Sequence[Any], whole: Any) -> Bounds:
-        low, high = ([float(value[side]) for value in values] for side in (0, 1))
-        if method == "between_groups":
-            return between(low, high)
-        return from_overall(low, high, (float(whole[0]), float(whole[1])))
-
-    values = [(each.value, each.value) for each in known]
     lowest = min(known, key=lambda each: each.value)
     highest = max(known, key=lambda each: each.value)
-    if method == "between_groups":
-        value = apart(lowest.value, highest.value)
+    if how.method == "between_groups":
+        value = distance.apart(lowest.value, highest.value)
     else:
-        value = limits(values, (overall.value, overall.value))[0]
-    certain = Interval(*limits([each.certain for each in known], overall.certain))
-    confidence = None
-    if level is not None:
-        sure = [overall, *known] if method == "to_overall" else known
-        unknown = [each.title for each in sure if math.isnan(plain_limits(each.confidence)[0])]
-        words = f"Bonferroni over {len(known)} slices of {known[0].confidence.method}"  # type: ignore[union-attr]  # a level was asked for
-        if unknown:  # of all slices at once nothing is known then
-            words = f"{unknown[0] or 'all rows'} has none; min_rows leaves out what is small"
-            found = (math.nan, math.nan)
-        else:
-            found = limits([each.confidence for each in known], overall.confidence)
-        confidence = ConfidenceInterval(*found, level, words)
-    return Disparity(value, certain, confidence, lowest.title, highest.title)
+        values = [(each.value, each.value) for each in known]
+        value, _ = distance.limits(values, (overall.value, overall.value), how.method)
+    pairs = [(each.certain.low, each.certain.high) for each in known]
+    whole = (overall.certain.low, overall.certain.high)
+    certain = Interval(*distance.limits(pairs, whole, how.method))
+    sure = None if how.level is None else _sure(known, overall, how, distance, how.level)
+    if sure is not None and how.by_pairs:
+        sure = _widened(sure, value, certain)
+    return Disparity(value, certain, sure, lowest.title, highest.title)
+
+
+def _sure(
+    known: Sequence[Measured],
+    overall: Measured,
+    how: Comparing,
+    distance: _Distance,
+    level: float,
+) -> ConfidenceInterval:
+    """Return the limits of confidence; nan where a slice has none, as of all nothing is known."""
+    asked = known if how.method == "between_groups" else [overall, *known]
+    limits = [plain_limits(each.confidence) for each in asked]
+    for each, (low, _) in zip(asked, limits, strict=True):
+        if math.isnan(low):
+            words = f"{each.title or 'all rows'} has none; min_rows leaves out what is small"
+            return ConfidenceInterval(math.nan, math.nan, level, words)
+    if how.by_pairs:
+        low, high = np.array(limits, np.float64).T
+        found = distance.of_pairs(np.array([each.value for each in known]), low, high)
+    else:
+        found = distance.limits(limits[-len(known) :], limits[0], how.method)
+    method = "" if known[0].confidence is None else known[0].confidence.method
+    return ConfidenceInterval(*found, level, how.words(len(known), method))
+
+
+def _widened(sure: ConfidenceInterval, value: float, certain: Interval) -> ConfidenceInterval:
+    """Return limits moved by as much as the value may be off, which adds up, and not in squares."""
+    low = max(min(sure.low, 0.0), sure.low - (value - certain.low))
+    return ConfidenceInterval(low, sure.high + (certain.high - value), sure.level, sure.method)
 
 
 def _from_overall(low: Limits, high: Limits, whole: Bounds) -> Bounds:

@@ -147,6 +147,17 @@ def pairs(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"y_true": x, "y_pred": 0.6 * x + 0.8 * rng.standard_normal(n)}
 
 
+def groups(*shares: float) -> Draw:
+    """Groups of equal size, in each of which another share of rows is right."""
+
+    def draw(rng: np.random.Generator, n: int) -> dict[str, Any]:
+        group = np.repeat(np.arange(len(shares)), n // len(shares))
+        right = rng.random(group.size) < np.array(shares)[group]
+        return {"y_true": np.ones(group.size, int), "y_pred": right.astype(int), "group": group}
+
+    return draw
+
+
 class Line(NamedTuple):
     """A metric, a population, how many rows are drawn of it, and what is special about them."""
 
@@ -157,6 +168,7 @@ class Line(NamedTuple):
     large: int = 2_000_000
     anytime: bool = False
     unit: str | None = None
+    apart: str = ""  # the name of what is read between groups
 
 
 COMMON, RARE = labels(0.3, 0.7, 0.15), labels(0.03, 0.6, 0.01)
@@ -232,6 +244,15 @@ LINES = (
     Line(sm.Accuracy(), users, (200, 1000, 5000), "10 rows a user, by unit", unit="user"),
     Line(sm.R2(), targets(0.3), (1000, 5000), "each row a unit", unit="user"),
     Line(sm.Accuracy(), COMMON, (200, 1000), "anytime=True", anytime=True),
+    *(
+        Line(sm.Accuracy(), groups(*shares), sizes, f"{apart} of {len(shares)} slices", apart=apart)
+        for shares, sizes in (
+            ((0.5, 0.8), (100, 400, 2000)),
+            ((0.5, 0.7, 0.7, 0.7, 0.9), (500, 2000)),
+            ((0.7,) * 10, (1000, 4000)),
+        )
+        for apart in ("gap", "ratio")
+    ),
 )
 
 
@@ -241,8 +262,26 @@ def named(line: Line) -> str:
     return f"{shown}{', ' if line.note else ''}{line.note}"
 
 
+def apart(line: Line, rows: dict[str, Any], level: float | None) -> Any:
+    """Return how far apart the groups of a sample are."""
+    slices = sm.Slices(sm.MetricSet({"it": line.metric.copy()}), by="group").update(rows)
+    return getattr(slices, line.apart)("it", confidence=level)
+
+
+def truth_of(line: Line) -> float:
+    """Return the value of the population, from a large draw."""
+    rows = line.draw(np.random.default_rng(12345), line.large)
+    if line.apart:
+        return float(apart(line, rows, None))
+    known = {key: rows[key] for key in rows if key != "user"}
+    return float(line.metric.copy().update(**known).compute())
+
+
 def limits(line: Line, rows: dict[str, Any]) -> tuple[float, float]:
     """Return the limits of a sample."""
+    if line.apart:
+        low, high = apart(line, rows, LEVEL).confidence
+        return low, high
     if line.unit is not None:
         suite = sm.MetricSet({"it": line.metric.copy()}, unit=line.unit).update(rows)
         low, high = suite["it"].confidence(LEVEL, unit=line.unit)
@@ -276,9 +315,7 @@ def main() -> None:
     for line in LINES:
         if arguments.only.lower() not in named(line).lower():
             continue
-        rows = line.draw(np.random.default_rng(12345), line.large)
-        known = {key: rows[key] for key in rows if key != "user"}
-        truth = float(line.metric.copy().update(**known).compute())
+        truth = truth_of(line)
         for n in line.sizes:
             share, drawn = coverage(line, n, truth, arguments.samples, arguments.seconds)
             error = math.sqrt(share * (1 - share) / drawn)

@@ -1,0 +1,98 @@
+"""Limits of how far apart the farthest two of several slices are, from the limits of each.
+
+Slices of one kind have no rows in common: what they say is independent. Limits of a difference of
+two such values follow from those of either (MOVER; Zou and Donner, Statistics in Medicine 27,
+2008), and so do those of a ratio (Donner and Zou, Statistical Methods in Medical Research 21,
+2012). Where the limits of all pairs hold at once, what is largest over all pairs is no less than
+the largest of the lower limits and no more than the largest of the upper ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streammetrics.core.types import Floats, Places
+
+
+def pairs_of(count: int) -> int:
+    """Return how many pairs so many slices make."""
+    return count * (count - 1) // 2
+
+
+def difference_limits(value: Floats, low: Floats, high: Floats) -> tuple[float, float]:
+    """Return limits of the largest value less the smallest, of two values or more.
+
+    >>> value, low, high = np.array([[0.5, 0.9], [0.2, 0.6], [0.9, 1.0]])
+    >>> least, most = difference_limits(value, low, high)
+    >>> least, round(most, 4)  # 0.4 - hypot(0.3, 0.4) is below 0; 0.4 + hypot(0.1, 0.3)
+    (0.0, 0.7162)
+    """
+
+    def least(one: int, others: Places) -> Floats:
+        margin = np.hypot(value[one] - low[one], high[others] - value[others])
+        return np.asarray(value[one] - value[others] - margin)
+
+    def most(one: int, others: Places) -> Floats:
+        margin = np.hypot(high[one] - value[one], value[others] - low[others])
+        return np.asarray(value[one] - value[others] + margin)
+
+    lower = _of_pairs(least, _foremost(value, low), _foremost(-value, -high))
+    upper = _of_pairs(most, _foremost(value, high), _foremost(-value, -low))
+    return max(0.0, float(lower.max())), float(upper.max())
+
+
+def ratio_limits(value: Floats, low: Floats, high: Floats) -> tuple[float, float]:
+    """Return limits of the smallest value over the largest, of two values or more, none below 0.
+
+    They are the ratios r of a and b at which ``|a - r b| = hypot(a - a', r (b - b'))``, where a'
+    and b' are those limits that look to each other, or away.
+
+    >>> value, low, high = np.array([[0.5, 0.8], [0.4, 0.7], [0.6, 0.9]])
+    >>> [round(limit, 4) for limit in ratio_limits(value, low, high)]
+    [0.486, 0.7838]
+    """
+    below, above = low * (2 * value - low), high * (2 * value - high)
+
+    def root(one: int, others: Places, product: Floats) -> Floats:
+        whole = value[one] * value[others]
+        return np.asarray(whole + np.sqrt(np.maximum(whole * whole - product, 0.0)))
+
+    def least(one: int, others: Places) -> Floats:
+        ratio = below[one] / root(one, others, below[one] * above[others])
+        return np.where(np.isnan(ratio), 0.0, ratio)
+
+    def most(one: int, others: Places) -> Floats:
+        ratio = root(one, others, above[one] * below[others]) / below[others]
+        return np.where(np.isnan(ratio), np.inf, ratio)
+
+    with np.errstate(all="ignore"):  # of 0 and infinity, of which nothing is known
+        lower = _of_pairs(least, _foremost(-value, -low), _foremost(value, high))
+        upper = _of_pairs(most, _foremost(-value, -high), _foremost(value, low))
+    return float(lower.min()), min(1.0, float(upper.min()))
+
+
+def _foremost(value: Floats, limit: Floats) -> Places:
+    """Return the slices that fewer than two others surpass, or may, in value and limit both.
+
+    A pair's limit rises with the value and the limit of its first side: of a side that two others
+    surpass there is a pair that is farther, with one of these, as only one can be the second side.
+    """
+    order = np.lexsort((limit, value))[::-1]
+    found = []
+    for _ in range(2):
+        best = np.maximum.accumulate(limit[order])
+        first = np.ones(order.size, np.bool_)
+        np.greater(limit[order][1:], best[:-1], out=first[1:])
+        found.append(order[first])
+        order = order[~first]
+    return np.concatenate(found)
+
+
+def _of_pairs(limit: Callable[[int, Places], Floats], first: Places, second: Places) -> Floats:
+    """Return a limit of each pair of one of the first and another one of the second."""
+    return np.concatenate([limit(one, second[second != one]) for one in first.tolist()])
