@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streammetrics.core.types import Numeric
 
 NanPolicy = Literal["raise", "omit"]  # of rows with a missing value
 
@@ -42,7 +41,7 @@ class Between(Constraint):
     high: float
     without: tuple[float, ...] = ()
 
-    def allows(self, value: Numeric) -> bool:
+    def allows(self, value: Any) -> bool:
         """Whether it lies there."""
         return bool(self.low <= value <= self.high) and value not in self.without
 
@@ -60,7 +59,7 @@ class AtLeast(Constraint):
 
     low: float
 
-    def allows(self, value: Numeric) -> bool:
+    def allows(self, value: Any) -> bool:
         """Whether it is."""
         return bool(self.low <= value < math.inf)
 
@@ -75,7 +74,7 @@ class Above(Constraint):
 
     low: float
 
-    def allows(self, value: Numeric) -> bool:
+    def allows(self, value: Any) -> bool:
         """Whether it is."""
         return bool(self.low < value < math.inf)
 
@@ -91,7 +90,7 @@ class Outside(Constraint):
     low: float
     high: float
 
-    def allows(self, value: Numeric) -> bool:
+    def allows(self, value: Any) -> bool:
         """Whether it is."""
         return abs(value) < math.inf and not self.low < value < self.high
 
@@ -123,7 +122,7 @@ class OrNan(Constraint):
 
     most: float = math.inf
 
-    def allows(self, value: Numeric) -> bool:
+    def allows(self, value: Any) -> bool:
         """Whether it is not beyond `most`; that it is a number, its type says."""
         return not abs(value) > self.most  # which nan is not
 
@@ -146,7 +145,7 @@ def _finite(kind: str) -> str:
     return kind.replace("a number", "a finite number")
 
 
-def _number(value: Numeric) -> str:
+def _number(value: float) -> str:
     """Return a number as a message shows it: large powers of two as such."""
     if isinstance(value, int) and value >= 1 << 16 and value.bit_count() == 1:
         return f"2**{value.bit_length() - 1}"
