@@ -25,9 +25,7 @@ KNOWN_OPENINGS = 256
 OPENING_CHARACTERS = 1 << 14  # an opening that is longer is not worth keeping
 
 # Exact sums.
-MASKED_GROUPS = (
-    16  # whose weights are added up as products with masks: twice to three times as quick
-)
+MASKED_GROUPS = 16  # whose weights are added up as products with masks: at least twice as quick
 WEIGHTED_SUMS = 4  # made together: their folds and those of weights are as many as are kept
 FEW_ROWS = 128  # up to which Python's integers are quicker, twice to four times
 FLOAT_ROWS = 64  # up to which floats are added up one by one as soon as folded

@@ -139,6 +139,19 @@ def _edge(beyond: Callable[[float], bool], inside: float, outside: float) -> flo
     return inside
 
 
+def margin(a: Numeric, a_low: Numeric, b: Numeric, b_high: Numeric) -> Numeric:
+    """Return by how much two independent values may come together by chance, or part.
+
+    From the limits of either that look to each other, which need not be symmetric (MOVER; Zou and
+    Donner, Statistics in Medicine 27, 2008): ``a - b - margin`` is the lower limit of ``a - b``,
+    and ``a - b + margin(b, b_low, a, a_high)`` the upper one.
+
+    >>> float(margin(0.9, 0.6, 0.5, 0.9))
+    0.5
+    """
+    return np.hypot(a - a_low, b_high - b)
+
+
 def _plain(*sides: object) -> Limits:
     low, high = (side.item() if np.ndim(side) == 0 else side for side in map(np.asarray, sides))
     return low, high

@@ -16,6 +16,7 @@ import numpy as np
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.core.results.values import Interval, plain
 from streammetrics.inference.distributions import normal_quantile, normal_tail, t_tail
+from streammetrics.inference.limits import margin
 from streammetrics.slices.units import limits_by_unit
 
 if TYPE_CHECKING:
@@ -92,19 +93,14 @@ def measured(
 def p_value(one: Measured, rest: Measured, level: float) -> float:
     """Return the probability of so large a difference between two samples if there is none.
 
-    From the limits of both, which need not be symmetric: the variance of either is that of the side
-    that looks to the other (MOVER; Zou and Donner, Statistics in Medicine 27, 2008).
+    From the limits of both: the variance of either is that of the side that looks to the other.
     """
     if one.confidence is None or rest.confidence is None:
         return math.nan
     difference = one.value - rest.value
-    if difference < 0:
-        one_margin = one.confidence.high - one.value
-        rest_margin = rest.value - rest.confidence.low
-    else:
-        one_margin = one.value - one.confidence.low
-        rest_margin = rest.confidence.high - rest.value
-    spread = math.hypot(one_margin, rest_margin)
+    above, below = (rest, one) if difference < 0 else (one, rest)
+    low, high = plain_limits(above.confidence)[0], plain_limits(below.confidence)[1]
+    spread = float(margin(above.value, low, below.value, high))
     if math.isnan(difference) or math.isnan(spread):
         return math.nan
     if not spread:

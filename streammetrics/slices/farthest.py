@@ -1,10 +1,10 @@
 """Limits of how far apart the farthest two of several slices are, from the limits of each.
 
 Slices of one kind have no rows in common: what they say is independent. Limits of a difference of
-two such values follow from those of either (MOVER; Zou and Donner, Statistics in Medicine 27,
-2008), and so do those of a ratio (Donner and Zou, Statistical Methods in Medical Research 21,
-2012). Where the limits of all pairs hold at once, what is largest over all pairs is no less than
-the largest of the lower limits and no more than the largest of the upper ones.
+two such values follow from those of either (MOVER, see `margin`), and so do those of a ratio
+(Donner and Zou, Statistical Methods in Medical Research 21, 2012). Where the limits of all pairs
+hold at once, what is largest over all pairs is no less than the largest of the lower limits and no
+more than the largest of the upper ones.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from streammetrics.inference.limits import margin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,12 +36,12 @@ def difference_limits(value: Floats, low: Floats, high: Floats) -> tuple[float, 
     """
 
     def least(one: int, others: Places) -> Floats:
-        margin = np.hypot(value[one] - low[one], high[others] - value[others])
-        return np.asarray(value[one] - value[others] - margin)
+        apart = margin(value[one], low[one], value[others], high[others])
+        return np.asarray(value[one] - value[others] - apart)
 
     def most(one: int, others: Places) -> Floats:
-        margin = np.hypot(high[one] - value[one], value[others] - low[others])
-        return np.asarray(value[one] - value[others] + margin)
+        apart = margin(value[others], low[others], value[one], high[one])
+        return np.asarray(value[one] - value[others] + apart)
 
     lower = _of_pairs(least, _foremost(value, low), _foremost(-value, -high))
     upper = _of_pairs(most, _foremost(value, high), _foremost(-value, -low))

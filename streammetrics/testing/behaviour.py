@@ -14,6 +14,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.tables import n_rows
 from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.results.values import plain
 from streammetrics.core.statistic import Statistic
@@ -93,12 +94,11 @@ def _of(cls: type, name: str) -> object:
 
 def _of_weights(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
     """Feed weights, where the metric takes them: two is as two rows, and 0 as none."""
-    n = len(np.asarray(next(iter(rows.values()))))
-    times = np.arange(n) % 3
-    weighted, repeated = metric.copy(), metric.copy()
-    plainly = {name: np.asarray(column) for name, column in rows.items() if name != WEIGHT}
     if WEIGHT not in inspect.signature(metric.update).parameters:
         return
+    times = np.arange(n_rows(rows)) % 3
+    weighted, repeated = metric.copy(), metric.copy()
+    plainly = {name: np.asarray(column) for name, column in rows.items() if name != WEIGHT}
     try:
         weighted.update(**{**plainly, WEIGHT: times.astype(np.float64)})
         repeated.feed({name: np.repeat(c, times, axis=0) for name, c in plainly.items()})
@@ -113,8 +113,7 @@ def _of_weights(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]
 
 def _of_given_columns(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
     """Feed so many rows that the statistics get the columns themselves, which are the caller's."""
-    n = len(np.asarray(next(iter(rows.values()))))
-    many = np.arange(tuning.STAGED_ROWS + 1) % n
+    many = np.arange(tuning.STAGED_ROWS + 1) % n_rows(rows)
     given = {name: np.asarray(column)[many] for name, column in rows.items()}
     before = {name: column.copy() for name, column in given.items()}
     try:

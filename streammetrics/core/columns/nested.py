@@ -18,7 +18,7 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Array, Bools, Foreign, Ints, Places
+    from streammetrics.core.types import Array, Bools, Floats, Foreign, Ints, Places
 
     Counts = Ints
 
@@ -82,6 +82,16 @@ def joined(parts: Sequence[Any]) -> Foreign:
         flat = concatenate([part.flat for part in parts])
         return Nested.of(np.concatenate([part.values for part in parts]), flat)
     return concatenate(parts) if isinstance(parts[0], Column) else joined_numbers(parts)
+
+
+def joined_weights(every: Sequence[tuple[Floats | None, int]]) -> Floats | None:
+    """Return weights of several batches, each with its number of rows, one after the other.
+
+    ``None`` stands for weights of one.
+    """
+    if all(weight is None for weight, _ in every):
+        return None
+    return np.concatenate([np.ones(n) if weight is None else weight for weight, n in every])
 
 
 def as_nested(value: object, name: str, each: str) -> Nested:

@@ -21,10 +21,9 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.batch import extent
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.exact.folds import HIGH, LOW, ONES
-from streammetrics.core.exact.reductions import squares
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -78,26 +77,6 @@ def few_sums(
             shift += step
         totals.append((total, unit))
     return totals
-
-
-def few_powers(
-    values: Floats, low: float, high: float, powers: Collection[int]
-) -> dict[int, tuple[int, int]]:
-    """Return the sums of powers of values (n,) by exponent, each as `few_sums` gives it.
-
-    Exponents are among 1, 2, 4, ...: each power but the first is the `squares` of the one before.
-    `low` and `high` are the `extremes` of the values.
-    """
-    exponents = sorted(powers)
-    columns, leasts, most, power = [], [], 0.0, 1
-    for exponent in exponents:
-        while power < exponent:
-            values, low, high = squares(values, low, high)
-            power *= 2
-        columns.append(values)
-        leasts.append(low or math.inf)  # all of them 0
-        most = max(most, high)
-    return dict(zip(exponents, few_sums(columns, leasts, most), strict=True))
 
 
 def _sum(floats: list[float], least: float) -> tuple[int, int]:

@@ -244,14 +244,19 @@ def spread(x: Floats, work: Workspace) -> Iterator[tuple[Places | None, Ints, in
             yield chosen, digits, position + shift // DIGIT, bits
 
 
+def _split(x: Floats, high: Floats, low: Floats) -> None:
+    """Write the halves of values, of 26 bits at most: ``high + low == x`` (Veltkamp)."""
+    np.multiply(x, 134217729.0, out=high)
+    np.subtract(high, x, out=low)
+    np.subtract(high, low, out=high)
+    np.subtract(x, high, out=low)
+
+
 def _two_product(x: Floats, w: Floats, work: Workspace) -> tuple[Floats, Floats]:
     """Return rounded products and their errors: ``p + error == x * w`` exactly (Dekker)."""
     p, error, xh, xl, wh, wl = (work.take(x.shape) for _ in range(6))
-    for value, high, low in ((x, xh, xl), (w, wh, wl)):
-        np.multiply(value, 134217729.0, out=high)
-        np.subtract(high, value, out=low)
-        np.subtract(high, low, out=high)
-        np.subtract(value, high, out=low)
+    _split(x, xh, xl)
+    _split(w, wh, wl)
     np.multiply(x, w, out=p)
     np.multiply(xh, wh, out=error)
     error -= p
@@ -267,10 +272,7 @@ def _two_product(x: Floats, w: Floats, work: Workspace) -> tuple[Floats, Floats]
 def two_square(x: Floats, square: Floats, rest: Floats, work: Workspace) -> None:
     """Write rounded squares and what is left: ``square + rest == x * x`` exactly (Dekker)."""
     high, low = (work.take(x.shape) for _ in range(2))
-    np.multiply(x, 134217729.0, out=high)
-    np.subtract(high, x, out=low)
-    np.subtract(high, low, out=high)
-    np.subtract(x, high, out=low)
+    _split(x, high, low)
     np.multiply(x, x, out=square)
     np.multiply(high, high, out=rest)
     rest -= square

@@ -5,7 +5,7 @@ folds, which have no rounding error, to `streammetrics.core.exact.totals.Totals`
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 
 import numpy as np
@@ -150,6 +150,22 @@ def add_powers(
                     totals[power].add_integer(whole, unit)
             power *= 2
     return (lowest if highest else 0.0), highest
+
+
+def powered(
+    values: Floats, low: float, high: float, powers: Collection[int]
+) -> list[tuple[int, Floats, float, float]]:
+    """Return the powers of values, each with its exponent before it and its `extremes` behind.
+
+    `low` and `high` are those of the values; exponents are as of `add_powers`.
+    """
+    found, power = [], 1
+    for exponent in sorted(powers):
+        while power < exponent:
+            values, low, high = squares(values, low, high)
+            power *= 2
+        found.append((power, values, low, high))
+    return found
 
 
 def squares(

@@ -22,7 +22,6 @@ from streammetrics.core.exact.few import (
     DigitColumn,
     few_groups,
     few_moments,
-    few_powers,
     few_sums,
 )
 from streammetrics.core.exact.folds import extremes
@@ -34,7 +33,7 @@ from streammetrics.core.exact.reductions import (
     add_sums,
     add_weighted,
     add_wide_moments,
-    squares,
+    powered,
     tables,
 )
 from streammetrics.core.exact.totals import Totals
@@ -133,16 +132,14 @@ class ExactSum(ExactNumbers):
             values = values[:, 0]
         near = nearest(values)
         low, high = extremes(near)
+        every = powered(near, low, high, powers)
         if near is values and values.ndim == 1 and 0 < values.size <= tuning.FOLDED_ROWS:
-            few = few_powers(values, low, high, powers)
-            return {power: cls.single(*total) for power, total in few.items()}, low, high
-        sums = {1: cls.of(values)} if 1 in powers else {}
-        power, end, least, most = 2, max(powers), low, high
-        while power <= end:
-            near, least, most = squares(near, least, most)
-            if power in powers:
-                sums[power] = cls.of(near)
-            power *= 2
+            exponents, columns, leasts, mosts = zip(*every, strict=True)
+            # The least of a column is 0 only where all of it is.
+            few = few_sums(columns, [least or math.inf for least in leasts], max(mosts))
+            sums = {power: cls.single(*sum_) for power, sum_ in zip(exponents, few, strict=True)}
+            return sums, low, high
+        sums = {power: cls.of(values if power == 1 else column) for power, column, *_ in every}
         return sums, low, high
 
     @classmethod

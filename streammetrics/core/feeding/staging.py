@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from streammetrics.core import tuning
-from streammetrics.core.columns.nested import joined
+from streammetrics.core.columns.nested import joined, joined_weights
 from streammetrics.core.columns.schema import NO_ROWS, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from streammetrics.core.types import Floats
 
 
 class Staged(NamedTuple):
@@ -61,7 +57,5 @@ def _concatenated(batches: Sequence[Rows]) -> Rows:
     if len(parts) <= 1:
         return (parts[0] if parts else NO_ROWS)._replace(omitted=omitted)
     columns = tuple(map(joined, zip(*[rows.columns for rows in parts], strict=True)))
-    weight: Floats | None = None
-    if any(rows.weight is not None for rows in parts):
-        weight = np.concatenate([np.ones(r.n) if r.weight is None else r.weight for r in parts])
+    weight = joined_weights([(rows.weight, rows.n) for rows in parts])
     return Rows(columns, weight, sum([rows.n for rows in parts]), omitted, {})

@@ -23,6 +23,7 @@ from streammetrics.inference.comparing.base import LEAST, Estimate
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.verdicts import verdict
 from streammetrics.inference.distributions import normal_quantile, normal_tail
+from streammetrics.inference.limits import margin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -163,6 +164,5 @@ def _apart(
     (a_low, a_high), (b_low, b_high) = limits
     a, b = values
     difference = a - b
-    below = math.hypot(a - a_low, b_high - b)
-    above = math.hypot(a_high - a, b - b_low)
-    return difference - below, difference + above
+    below, above = margin(a, a_low, b, b_high), margin(b, b_low, a, a_high)
+    return float(difference - below), float(difference + above)

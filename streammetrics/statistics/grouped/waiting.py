@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.chunks import piled
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.columns.nested import Nested, joined, within
+from streammetrics.core.columns.nested import Nested, joined, joined_weights, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,10 +128,7 @@ def _between(chunks: Sequence[GroupedRows], starts: Places) -> GroupedRows:
 
 
 def _joined(parts: Sequence[GroupedRows]) -> GroupedRows:
-    weight: Floats | None = None
-    if any(rows.weight is not None for rows in parts):
-        ones = [np.ones(r.codes.size) if r.weight is None else r.weight for r in parts]
-        weight = np.concatenate(ones)
+    weight = joined_weights([(rows.weight, rows.codes.size) for rows in parts])
     codes = np.concatenate([rows.codes for rows in parts])
     columns = map(joined, zip(*[rows.columns for rows in parts], strict=True))
     return GroupedRows(codes, tuple(columns), weight)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.sums.spreads import Spreading, sums_of, weighted_sums
+from streammetrics.statistics.sums.spreads import Spreading, sums_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,13 +32,7 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
         if weight is None:
             spread = sums_of(self.numbers, columns, None)
         else:
-            mine = self.loss, self.parameter
-            if mine not in found:
-                alike = [peer for peer in peers if isinstance(peer, ProbabilityLossSpread)]
-                sums = weighted_sums([peer.numbers(*columns) for peer in alike], weight)
-                names = [(peer.loss, peer.parameter) for peer in alike]
-                found.update(zip(names, sums, strict=True))
-            spread = found[mine]
+            spread = self.sums_among(peers, found, columns, weight)
         self.add(columns, spread.total, spread.rows)
         self.spread_by(spread.powers, spread.squared)
 

@@ -47,10 +47,26 @@ class Spreading(ABC):
 
     powers = SquareWeighted(lambda _: ("squares", "values"))
     squared_weight = SquaredWeight()
+    _key: tuple[object, ...]  # of the statistic
 
     @abstractmethod
     def numbers(self, *columns: object) -> Floats:
         """Return the number of each row that is summed, (n,) or (n, d)."""
+
+    def sums_among(
+        self,
+        peers: Sequence[Statistic],
+        found: dict[object, ReadColumn],
+        columns: Columns,
+        weight: Floats,
+    ) -> SpreadSums:
+        """Return what rows with weights add; those of peers of this class are summed beside."""
+        if self._key not in found:
+            alike = [peer for peer in peers if isinstance(peer, type(self))]
+            every = weighted_sums([peer.numbers(*columns) for peer in alike], weight)
+            found.update(zip([peer._key for peer in alike], every, strict=True))
+        sums: SpreadSums = found[self._key]
+        return sums
 
     def spread_by(self, powers: Powers, squared: Amount) -> None:
         """Add the powers of rows, and the squares of their weights."""
@@ -95,17 +111,12 @@ class LossSpread(Spreading, LossSum):
         if weight is None or columns[0].ndim > 1:
             super().update_among(peers, found, columns, weight)
             return
-        mine = self.loss, self.parameter
-        if mine not in found:
-            alike = [peer for peer in peers if isinstance(peer, LossSpread)]
-            try:
-                every = [peer.numbers(*columns) for peer in alike]
-            except FloatingPointError:  # of the square of one of them
-                self.add_whole(columns, weight)
-                return
-            names = [(peer.loss, peer.parameter) for peer in alike]
-            found.update(zip(names, weighted_sums(every, weight), strict=True))
-        self._add_sums(columns, found[mine])
+        try:
+            sums = self.sums_among(peers, found, columns, weight)
+        except FloatingPointError:  # of the square of one of them
+            self.add_whole(columns, weight)
+            return
+        self._add_sums(columns, sums)
 
     def add_whole(self, columns: Columns, weight: Floats | None) -> None:
         """Add rows that have weights, or squares beyond the normal floats."""
