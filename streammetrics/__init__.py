@@ -24,10 +24,14 @@ same `to_bytes()`, and the same value to the last bit. A value is exact, or `bou
 holds the exact one.
 """
 
+from typing import TYPE_CHECKING
+
 from streammetrics import _command  # noqa: F401 - first: NumPy takes its time, and Ctrl-C may come
+from streammetrics.core.by_name.catalogue import meant_metric
 from streammetrics.core.by_name.shortcuts import score
 from streammetrics.core.errors import (
     EstimateWarning,
+    FloatingPointModeError,
     IncompatibleMetricsError,
     InvalidBatchError,
     NoConfidenceError,
@@ -35,6 +39,7 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.kernels import describe as kernels
 from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
@@ -177,7 +182,7 @@ from streammetrics.show.cards import model_index
 from streammetrics.show.pages import written as pages  # noqa: F401 - registers how reports are written
 from streammetrics.show.pictures import families as pictures  # noqa: F401 - registers how results are drawn
 from streammetrics.slices import unit_set  # noqa: F401 - what a MetricSet with a unit is
-from streammetrics.slices.bins import Bins
+from streammetrics.slices.bins import Bins, Periods
 from streammetrics.slices.slices import Slices
 
 __version__ = "0.1.0"
@@ -192,6 +197,7 @@ __all__ = [
     "Coverage",
     "Drift",
     "EstimateWarning",
+    "FloatingPointModeError",
     "IncompatibleMetricsError",
     "Interval",
     "InvalidBatchError",
@@ -200,6 +206,7 @@ __all__ = [
     "Metric",
     "MetricSet",
     "NoConfidenceError",
+    "Periods",
     "Silence",
     "Slices",
     "StateFormatError",
@@ -208,6 +215,7 @@ __all__ = [
     "compare",
     "evaluate",
     "from_bytes",
+    "kernels",
     "load",
     "merge",
     "model_index",
@@ -278,6 +286,13 @@ _MODULES = (
     scores_trapezoids,
 )
 __all__ += [name for module in _MODULES for name in module.__all__]
+
+if not TYPE_CHECKING:  # to a type checker every name would be there
+
+    def __getattr__(name: str) -> object:
+        """Raise for a name that is not there, and say what it is called here."""
+        told = "" if name.startswith("_") else meant_metric(name, __all__)
+        raise AttributeError(f"module 'streammetrics' has no attribute {name!r}{told}")
 
 
 def __dir__() -> list[str]:

@@ -12,6 +12,8 @@ are there to be shared; and for a statistic of your own its fields, columns and 
 ``docs/extending.md``.
 """
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.rounding import nearest, root
 from streammetrics.core.columns.labels import Label, Labels
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Field, Schema
@@ -35,8 +37,6 @@ from streammetrics.core.constraints import (
     Share,
 )
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, StreamMetricsError
-from streammetrics.core.exact.rounding import nearest, root
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.histograms import Histograms
@@ -60,6 +60,7 @@ from streammetrics.metrics.clustering.pairs import PairMetric, Pairs
 from streammetrics.metrics.clustering.points import InternalMetric, SampledMetric
 from streammetrics.metrics.clustering.view import Overlap
 from streammetrics.metrics.correlation.rank import RankCorrelation
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.ranking.base import AtK, RankingMetric, UpToK
 from streammetrics.metrics.ranking.view import Ranking
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
@@ -102,6 +103,7 @@ __all__ = [
     "ExactSum",
     "Extreme",
     "Extremes",
+    "Family",
     "Field",
     "Floats",
     "Histograms",

@@ -43,6 +43,19 @@ def blocks(page, language):
     ]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=[page.name for page in PAGES])
+def test_links_lead_to_files_that_the_site_has(page):
+    text = re.sub(r"^```.*?^```$|`[^`]*`", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
+        if "://" in target or target.startswith(("notebooks/", "reference/")):  # made by its hook
+            continue
+        path = (page.parent / target).resolve()
+        assert path.exists(), target
+        if page.parent.name == "docs" and path.parents[0] != page.parent:
+            inside = path.relative_to(ROOT).as_posix()  # what tests/pictures/site_hook.py adds
+            assert re.fullmatch(r"docs/.+|examples/\w+\.(py|toml)|examples/\w+/\w+\.md", inside)
+
+
 # Of Dask, Spark and Ray, which warn of what they do themselves.
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index:Warning")

@@ -32,7 +32,8 @@ POWERS = {
 # 2**62 words, characters and their runs, 2**61 segments.
 LIMITED = (
     sm.BLEU, sm.BoxAveragePrecision, sm.BoxAverageRecall, sm.CER, sm.ChrF, sm.ConcordanceIndex,
-    sm.EditDistance, sm.KendallTau, sm.MER, sm.ModifiedPanopticQuality, sm.PanopticQuality,
+    sm.EditDistance, sm.FleissKappa, sm.GwetAC1, sm.KendallTau, sm.KrippendorffAlpha,
+    sm.MER, sm.ModifiedPanopticQuality, sm.PanopticQuality,
     sm.SpanF1,
     sm.SpanPrecision, sm.SpanRecall, sm.SpearmanRho, sm.TranslationEditRate, sm.WER, sm.WIL,
 )  # fmt: skip

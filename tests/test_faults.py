@@ -13,7 +13,6 @@ from oracles.table import ORACLES, thinned
 
 import streammetrics as sm
 from streammetrics.core import tuning
-from streammetrics.core.exact.workspace import Workspace
 
 PACKAGE = str(Path(sm.__file__).parent)
 
@@ -24,7 +23,10 @@ class Fault(MemoryError):
 
 # What update and merge still run after the assignment that has changed the state; the lock's line
 # is also the one that opens it, where the line of the call stands in for it.
-THROUGH = {"with self._lock:", "return after", "return self", "return"}
+THROUGH = {
+    "with self._lock:", "with lock:", "if not inside:", "self._changing = None",
+    "return after", "return self", "return",
+}  # fmt: skip
 
 
 def is_through(frame):
@@ -111,16 +113,3 @@ def test_fault_in_merge_changes_nothing(oracle):
         step += 1 + step // 6
     assert step > 3
     assert metric == sm.merge([sm.from_bytes(before), sm.from_bytes(theirs)])
-
-
-@pytest.mark.parametrize("stride", [12, pytest.param(None, marks=pytest.mark.long)])
-def test_no_scratch_buffer_is_lent_twice_after_a_fault(stride):
-    rng = np.random.default_rng(5)
-    # Blocks hold 2**15 numbers: a workspace is reset between the first and the second.
-    rows = {"y_true": rng.normal(size=(20_000, 2)), "y_pred": rng.normal(size=(20_000, 2))}
-    metric, step = sm.R2(), 0
-    while run_until(step, lambda: metric.copy().update(**rows)):
-        free = getattr(Workspace._local, "free", [])
-        assert len({id(buffer) for buffer in free}) == len(free), f"after a fault at step {step}"
-        step += 1 if stride is None else 1 + step // stride
-    assert step > 100

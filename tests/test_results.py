@@ -284,3 +284,11 @@ def test_every_value_of_every_metric_is_a_number_or_tells_what_it_is_of():
             if isinstance(value, Result):
                 assert len(value.to_frame()) > 0
                 assert types_in(value.to_dict()) <= {dict, list, str, int, float}
+
+
+def test_a_matrix_of_no_classes_is_an_empty_table():
+    matrix = sm.ConfusionMatrix().compute()
+    assert matrix.to_dict() == {}
+    assert matrix._repr_html_() == "<table><tr><th>y_true</th></tr></table>"
+    slices = sm.Slices(sm.MetricSet({"matrix": sm.ConfusionMatrix()}), by=[[], ["k"]])
+    assert slices.compute().to_dict()["n_rows"] == [0]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.running import progress_bar, state_of
+from streammetrics.cli.slicing import unit_of
 from streammetrics.cli.tasks import OF_MODELS
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
@@ -121,7 +122,12 @@ def of_states(paths: Sequence[str], confidence: float, unit: str | None) -> Mode
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            found = compare(*states, confidence=confidence, names=(names[0], names[1]), unit=unit)
+            found = compare(
+                *states,
+                confidence=confidence,
+                names=(names[0], names[1]),
+                unit=unit_of(unit),
+            )
         except (StreamMetricsError, TypeError, ValueError) as error:
             raise CommandError(str(error)) from error
     notes = [*dict.fromkeys(str(warning.message) for warning in caught), UNPAIRED]

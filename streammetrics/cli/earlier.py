@@ -8,6 +8,7 @@ import json
 import re
 from typing import TYPE_CHECKING
 
+from streammetrics.core.results.table import csv_text
 from streammetrics.show.machines import FIELDS
 
 if TYPE_CHECKING:
@@ -63,9 +64,7 @@ def is_csv(path: str) -> bool:
         return False
     if tuple(header) not in {FIELDS, ("model", *FIELDS)}:
         return False
-    out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows([header, *rows])
-    return out.getvalue() == text and all(_is_row(row, len(header)) for row in rows)
+    return csv_text([header, *rows]) == text and all(_is_row(row, len(header)) for row in rows)
 
 
 def _is_row(row: Sequence[str], width: int) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.comparing import Duel, of_files, of_runs
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.planning import Plan, plan
-from streammetrics.cli.slicing import BY, MOST, by, sliced
+from streammetrics.cli.slicing import BY, MOST, by, sliced, unit_of
 from streammetrics.cli.tasks import OF_MODELS, OF_TREC_FILES, flag
 from streammetrics.metrics.specs import Spec
 from streammetrics.readers import coco, formats, trec
@@ -94,8 +94,8 @@ class Work:
 
 def opened(asked: Asked) -> Work:
     """Plan every model and open every file, so that a mistake is told before anything is read."""
-    if asked.unit is not None and asked.confidence is None:
-        raise CommandError("--unit is of limits: say how sure they are to be, as --confidence 0.95")
+    if unit_of(asked.unit) is None:
+        asked = replace(asked, unit=None)
     if asked.qrels is not None or asked.runs:
         return _of_trec_files(asked)
     if asked.annotations is not None or asked.results:

@@ -96,7 +96,7 @@ Unit = Annotated[
     str | None,
     option(
         "Limits of --confidence are those of a sample of units, not of rows: the column that says "
-        "which rows hang together, such as user.",
+        "which rows belong together, such as user. none: of rows, even if a state keeps units.",
         metavar="COLUMN",
     ),
 ]
@@ -104,7 +104,8 @@ PerQuery = Annotated[bool, option("Show the value of each query too.", "--per-qu
 By = Annotated[
     list[str] | None,
     option(
-        "Slices too: a column, several as country,device, or numbers in bins as age:18:30:50. "
+        "Slices too: a column, several as country,device, numbers in bins as age:18:30:50, times "
+        "as when:day (hour, week, month). "
         "Given again: another kind of slice.",
         metavar="COLUMN[,COLUMN]...",
     ),

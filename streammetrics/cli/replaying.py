@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import os
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from streammetrics.cli.errors import CommandError
 from streammetrics.cli.outcome import Outcome, say
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.running import NO_ROWS, progress_of
+from streammetrics.core.results.table import csv_text
 from streammetrics.live.service.history import history, series_rows
 from streammetrics.show.grids import Grid
 from streammetrics.show.report import number
@@ -85,15 +85,14 @@ def is_series(path: str) -> bool:
 
 
 def _csv(series: Series) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(series_rows(series))
-    return text.getvalue()
+    return csv_text(series_rows(series))
 
 
 def _parquet(series: Series) -> bytes:
     sink = io.BytesIO()
     columns: dict[str, Any] = {name: pa.array(column) for name, column in series.items()}
-    columns["time"] = pa.array(series["time"], pa.timestamp("ns", "UTC"))
+    for name in ("start", "time"):
+        columns[name] = pa.array(series[name], pa.timestamp("ns", "UTC"))
     pq.write_table(pa.table(columns), sink)
     return sink.getvalue()
 
@@ -102,13 +101,14 @@ def _grid(series: Series, found: Settings) -> Grid:
     """Return the newest windows as a table."""
     total = len(series["time"])
     some = np.flatnonzero(series["n_rows"] > 0)[-_SHOWN:]
-    title = f"Windows of {found.view.window}, by their end (UTC)"
+    title = f"Windows of {found.view.window} (UTC), longer where only coarser panes are kept"
     if len(some) < total:
         title += f": the last {len(some)} of {total:,} that have rows; {OUT} has all"
     names = [name for name in found.suite if name in series]
-    times = series["time"].astype("datetime64[m]")
+    starts, times = (series[name].astype("datetime64[m]") for name in ("start", "time"))
     lines = [
         (
+            str(starts[row]).replace("T", " "),
             str(times[row]).replace("T", " "),
             f"{series['n_rows'][row]:,}",
             f"{series['coverage'][row]:.1%}",
@@ -116,7 +116,7 @@ def _grid(series: Series, found: Settings) -> Grid:
         )
         for row in some.tolist()
     ]
-    return Grid(title, ("Until", "Rows", "Labelled", *names), lines)
+    return Grid(title, ("From", "Until", "Rows", "Labelled", *names), lines)
 
 
 def _alerts(live: Live, found: Settings) -> list[Grid]:

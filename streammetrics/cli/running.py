@@ -66,7 +66,8 @@ def advice(what: Plan) -> Iterator[None]:
             rest = ",".join(name for name in what.suite if name not in strict)
             message += f"; {', '.join(strict)} need{'s' * (len(strict) == 1)} probabilities"
             message += f": leave out with --metrics '{rest}'" if rest else ""
-        amiss = "third label" in message or "is not a label" in message
+        labels = ("third label", "neither 0, 1 nor", " label, nor ", "is not a label")
+        amiss = any(text in message for text in labels)
         amiss |= "outside [0, 1]" in message and not classes
         if what.task == "multiclass" and scores and amiss:
             message += "; --y-score needs a column for each class"

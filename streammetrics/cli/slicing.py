@@ -10,7 +10,7 @@ from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.show.sliced import Sliced
-from streammetrics.slices.bins import Bins, column_of, title_of
+from streammetrics.slices.bins import KeySpec, column_of, title_of
 from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.slices import Slices
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.cli.planning import Plan
+    from streammetrics.core.confidence import Unit
     from streammetrics.core.types import Options
 
 BY = "by "  # how the names of columns to slice by begin, beside those of inputs
@@ -59,6 +60,13 @@ def sliced(
     return replace(what, asked={**what.asked, **asked}, suite=slices)
 
 
+def unit_of(text: str | None) -> Unit:
+    """Return what ``--unit`` says: a column, ``None`` for rows, or without it the default."""
+    if text is None:
+        return ...
+    return None if text == "none" else text
+
+
 def by(what: Plan) -> Options:
     """Return what is told of the columns that rows are sliced by, and of their units."""
     told: Options = {}
@@ -81,7 +89,7 @@ def named(worst: str, suite: MetricSet) -> str:
     return worst if worst in suite else found[0]
 
 
-def column(text: str) -> str | Bins:
+def column(text: str) -> KeySpec:
     """Return a column as it is written: its name, or with the edges of bins ``age:18:30``."""
     try:
         return column_of(text)
@@ -90,7 +98,11 @@ def column(text: str) -> str | Bins:
 
 
 def slices_of(
-    state: MetricSet, min_rows: int, worst: str | None, confidence: float | None = None
+    state: MetricSet,
+    min_rows: int,
+    worst: str | None,
+    confidence: float | None = None,
+    unit: Unit = ...,
 ) -> Sliced | None:
     """Return the slices of a state as they are shown, ``None`` of a set without."""
     if not isinstance(state, Slices):
@@ -101,9 +113,9 @@ def slices_of(
             worst = named(worst, state)
             level = 0.95 if confidence is None else confidence
             try:
-                ranked = state.worst(worst, min_rows=min_rows, confidence=level, unit=state.unit)
+                ranked = state.worst(worst, min_rows=min_rows, confidence=level, unit=unit)
             except NoConfidenceError:  # which a note tells where limits were asked for
                 ranked = state.worst(worst, min_rows=min_rows, confidence=None)
     except (StreamMetricsError, ValueError) as error:
         raise CommandError(f"--worst {worst}: {error}") from error
-    return Sliced.of(state, min_rows, worst, ranked, confidence)
+    return Sliced.of(state, min_rows, worst, ranked, confidence, unit)

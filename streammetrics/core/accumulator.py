@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core import tuning
 from streammetrics.core.confidence import without_units
 from streammetrics.core.errors import (
+    FloatingPointModeError,
     IncompatibleMetricsError,
     InvalidBatchError,
     StreamMetricsError,
 )
+from streammetrics.core.floating import check_arithmetic
 from streammetrics.core.locks import Locked
 
 if TYPE_CHECKING:
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import RefusedRows, State
+
+
+class _Change:
+    """A change in the middle of another: what it added, None for a reset, and the next one."""
+
+    __slots__ = ("added", "next")
+    added: State | None
+    next: _Change
 
 
 class Accumulator(Locked):
@@ -35,12 +45,16 @@ class Accumulator(Locked):
     two locks. A long change starts with no rows staged: meanwhile others read without the lock.
     """
 
-    __slots__ = ("_state", "layout")
-    by_unit: ClassVar[Callable[..., ConfidenceInterval]] = staticmethod(without_units)
+    __slots__ = ("_changing", "_last", "_state", "layout")
+    # The column that says what unit each row is of, where these are kept apart.
+    unit: str | None = None
+    by_unit: Callable[..., ConfidenceInterval] = staticmethod(without_units)
 
     def __init__(self, layout: Layout, state: State | None = None) -> None:
         super().__init__()
         self.layout = layout
+        self._changing: object = None  # the lock, while a change is made that it guards
+        self._last = _Change()  # what the next one in the middle of another is written to
         self._state = layout.start if state is None else state
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -48,6 +62,7 @@ class Accumulator(Locked):
 
     def update(self, batch: Batch) -> None:
         """Take a batch, or raise and be as before."""
+        check_arithmetic()
         layout = self.layout
         layout.prepare(batch)
         n = len(batch.column(layout.required[0]).values)
@@ -95,7 +110,7 @@ class Accumulator(Locked):
 
     def clear(self) -> None:
         """Forget all rows."""
-        self._change(lambda _: self.layout.start)
+        self._change(self._forget)
 
     def flush(self) -> State:
         """Bring kept rows to the statistics; return the state.
@@ -112,7 +127,7 @@ class Accumulator(Locked):
         with self._lock:
             try:
                 return self._change(self.layout.fed)
-            except MemoryError:  # the rows are not to blame
+            except (MemoryError, FloatingPointModeError):  # the rows are not to blame
                 raise
             except Exception:  # of whatever kind: it is a user's statistic, or a signal's handler
                 self._sift()
@@ -123,6 +138,8 @@ class Accumulator(Locked):
         refused: list[RefusedRows] = []
 
         def sifted(state: State) -> State:
+            if state.staged is None:
+                return state
             after, refused[:] = self.layout.sifted(state)
             return after
 
@@ -136,13 +153,42 @@ class Accumulator(Locked):
             return self._change(change)
 
     def _change(self, change: Callable[[State], State]) -> State:
-        with self._lock:
-            before, after = None, self._state
-            while before is not self._state:  # a signal's handler may change it in between
-                before = self._state
+        """Replace the state by what `change` makes of it.
+
+        A signal's handler, a finalizer or a user's statistic may come back to this object in the
+        middle, to change and read it. That counts as having happened before: what it added is
+        added to the new state, as states commute, so the long part of the work is done once, or
+        twice where it resets the state, however often it comes back.
+        """
+        start, lock = self.layout.start, self._lock
+        with lock:
+            inside, self._changing = self._changing is lock, lock
+            try:
+                at, before, mine = self._last, self._state, _Change()
                 after = change(before)
-            self._state = after
+                alone, resets = change(start) if inside else None, change == self._forget
+                # From the check that ends the loop to the last assignment, Python runs no handler.
+                while self._last is not at:
+                    before, added, at = self._state, at.added, at.next
+                    try:
+                        if added is None:
+                            after = alone = change(start) if alone is None else alone
+                        else:
+                            after = self.layout.joined(after, added)
+                    except StreamMetricsError:  # this change contradicts the one in its middle
+                        at, before = self._last, self._state
+                        after = change(before)
+                if inside:
+                    at.added = None if resets else alone
+                    at.next = self._last = mine
+                self._state = after
+            finally:
+                if not inside:
+                    self._changing = None
         return after
+
+    def _forget(self, _: State) -> State:
+        return self.layout.start
 
     def part(self, layout: Layout) -> State:
         """Return the present state of some of the statistics, with no rows staged."""
@@ -152,11 +198,13 @@ class Accumulator(Locked):
 class ReadOnly:
     """An accumulator that belongs to a set: it can be read, only the set can feed it."""
 
-    __slots__ = ("flush", "layout", "part")
-    by_unit: ClassVar[Callable[..., ConfidenceInterval]] = staticmethod(without_units)
+    __slots__ = ("by_unit", "flush", "layout", "part", "unit")
+    by_unit: Callable[..., ConfidenceInterval]
+    unit: str | None
 
     def __init__(self, of: Accumulator) -> None:
         self.layout, self.flush, self.part = of.layout, of.flush, of.part
+        self.unit, self.by_unit = of.unit, of.by_unit
 
     def _refuse(self, *_: object) -> NoReturn:
         raise StreamMetricsError(

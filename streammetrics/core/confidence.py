@@ -1,18 +1,24 @@
-"""How sure a value is: what is asked, what is answered, and where answers come from.
+"""Confidence intervals: the request, the answer, and the rules that give it.
 
-Metrics of this package and their users' own get their intervals by family: the room `inference`
-registers a function for each with `confidence_of`, which the metrics of a family inherit.
+A metric states its family on its class (`Metric.family`), and `inference` registers a rule for each
+family with `rule_of`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from streammetrics.core.errors import NoConfidenceError
 from streammetrics.core.results.values import Interval, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import EllipsisType
+
+    Unit = str | EllipsisType | None
+    Rule = Callable[..., "ConfidenceInterval"]
 
 
 class ConfidenceInterval(Interval):
@@ -70,10 +76,37 @@ def check_level(confidence: Any) -> float:
     return float(confidence)
 
 
-@singledispatch
-def confidence_of(metric: object, asked: Asked, *statistics: object) -> ConfidenceInterval:  # noqa: ARG001 - what families take
+class Refusal(str):
+    """Why a metric has no confidence limits: half a sentence, in the place of its family."""
+
+    __slots__ = ()
+
+
+_RULES: dict[str, Rule] = {}
+
+
+def rule_of(*families: str) -> Callable[[Rule], Rule]:
+    """Register a function as the rule of families of metrics."""
+
+    def register(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(families, rule))
+        return rule
+
+    return register
+
+
+def confidence_of(metric: Any, asked: Asked, *statistics: object) -> ConfidenceInterval:
     """Return the confidence interval of a metric's value of statistics, by its family."""
-    raise without(metric, "nothing is known of how it varies from sample to sample")
+    family = metric.family
+    if isinstance(family, Refusal):
+        raise without(metric, family)
+    if family not in _RULES:
+        raise without(
+            metric,
+            "no rule says how its value varies from sample to sample; MetricSet({...}, unit='id') "
+            "has limits for any value, by a jackknife of what the column 'id' tells apart",
+        )
+    return _RULES[family](metric, asked, *statistics)
 
 
 def without(metric: object, reason: str) -> NoConfidenceError:
@@ -92,6 +125,11 @@ def without_units(_: object, unit: str, *__: object, **___: object) -> NoReturn:
         f"confidence(unit={unit!r}): no units are kept; MetricSet({{'f1': F1()}}, unit={unit!r}) "
         "keeps them, and its metrics have limits by unit"
     )
+
+
+def unit_of(asked: Unit, kept: str | None) -> str | None:
+    """Return the unit of limits: the one that is kept unless another, or None, was named."""
+    return kept if asked is ... else asked
 
 
 def not_anytime(metric: object) -> NoConfidenceError:

@@ -41,6 +41,10 @@ class StateFormatError(StreamMetricsError, ValueError):
     """Bytes are not a state that this version can read."""
 
 
+class FloatingPointModeError(StreamMetricsError, RuntimeError):
+    """The thread rounds otherwise than to the nearest, or takes the smallest numbers for 0."""
+
+
 class UndefinedMetricWarning(UserWarning):
     """A metric is ``nan`` because the rows seen do not define it."""
 

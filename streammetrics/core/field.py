@@ -32,12 +32,17 @@ class StateField(ABC, Generic[V]):
     """
 
     name = ""
+    owner: type  # the class in whose body the field is declared
 
     def __init__(self, *, inline: bool = False) -> None:
         self.inline = inline
 
     def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+        self.owner, self.name = owner, name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # By name, as pickle does with a class: its functions of parameters are mostly lambdas.
+        return getattr, (self.owner, self.name)
 
     @overload
     def __get__(self, statistic: None, owner: type) -> Self: ...

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from streammetrics.core.accumulator import Accumulator, ReadOnly
+    from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.states import State
     from streammetrics.core.results.values import Interval
     from streammetrics.core.statistic import Statistic
@@ -27,6 +29,8 @@ _LOOKED = 1 << 20  # and of one that is read for a notebook, where a person look
 
 class _Metric(Protocol):
     """What is asked of a metric, which is on a floor above."""
+
+    _accumulator: Accumulator | ReadOnly
 
     def readout(self, *statistics: object) -> Any:
         """Return the value of the statistics."""
@@ -122,7 +126,10 @@ def drawn_of(
     if own and not metric.is_exact(*statistics):
         certain = metric.interval(*statistics)
     pictured = metric._pictured()
-    if confidence is not None and isinstance(value, type(pictured.readout(*statistics))):
+    if confidence is not None and metric._accumulator.unit is not None:
+        if pictured is metric:  # of a curve nothing is known by unit
+            sure = _by_unit(metric, confidence)
+    elif confidence is not None and isinstance(value, type(pictured.readout(*statistics))):
         asked = Asked(confidence, anytime=False, n_rows=n_rows)
         sure = confidence_of(pictured, asked, *statistics)
     told = Drawing(
@@ -137,6 +144,14 @@ def drawn_of(
     return drawn(value, ax, told)
 
 
+def _by_unit(metric: Any, level: float) -> ConfidenceInterval | None:
+    """Return the limits by the unit of the set that a metric belongs to, if it has some."""
+    with suppress(NoConfidenceError):
+        found: ConfidenceInterval = metric.confidence(level)
+        return found
+    return None
+
+
 def _read_number(metric: _Metric, state: State, level: float | None) -> ReadNumber | None:
     """Return the value and what holds it, where it is one number."""
     statistics = metric._chosen(state)
@@ -145,7 +160,9 @@ def _read_number(metric: _Metric, state: State, level: float | None) -> ReadNumb
         return None
     bounds = None if metric.is_exact(*statistics) else metric.interval(*statistics)
     sure = None
-    if level is not None:
+    if level is not None and metric._accumulator.unit is not None:
+        sure = _by_unit(metric, level)
+    elif level is not None:
         with suppress(NoConfidenceError):
             asked = Asked(level, anytime=False, n_rows=metric._n_rows(state))
             sure = confidence_of(metric, asked, *statistics)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
+import inspect
+import math
 import types
 import warnings
 from abc import abstractmethod
@@ -11,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, dataclass_transf
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.confidence import Asked, confidence_of, unsure
+from streammetrics.core.confidence import Asked, confidence_of, unit_of, unsure
 from streammetrics.core.configured import (
     configuration,
     configure,
@@ -26,6 +29,7 @@ from streammetrics.core.errors import (
     an,
 )
 from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.looks import drawn_of, html_of, line_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.parameters import Parameter  # noqa: TC001 - type hints are read
@@ -38,7 +42,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-    from streammetrics.core.confidence import ConfidenceInterval
+    from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Options
@@ -57,16 +61,35 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     _parameters: ClassVar[dict[str, Parameter]] = {}
     _key: tuple[object, ...]
 
-    # Parameters younger than the metric, and what it did before it had them. Files leave them out
-    # at that value: a state that needs none of them has the bytes it always had.
-    _younger: ClassVar[tuple[tuple[str, object], ...]] = ()
-
+    # Facts about the value. A class with a formula of its own states them anew; see `_reset_facts`.
     # Whether a larger value is that of a better model; None where neither is.
     higher_is_better: ClassVar[bool | None] = None
+    # The smallest and the largest value possible; None where this is not known.
+    value_range: ClassVar[tuple[float, float] | None] = None
+    # Which rule of `inference` gives confidence limits, or a `Refusal`; None where there is none.
+    family: ClassVar[str | None] = None
+    # Why the value is ``nan`` of rows that do not define it, where there is one reason only.
+    _nan_reason: ClassVar[str] = ""
+    # Why a `Comparison` cannot take the metric; empty where it can.
+    _incomparable: ClassVar[str] = ""
+
+    # The methods that make the value.
+    _formula: ClassVar[tuple[str, ...]] = ("readout",)
+    # What holds for one formula only.
+    _facts: ClassVar[tuple[str, ...]] = (
+        "higher_is_better",
+        "value_range",
+        "family",
+        "_incomparable",
+        "_nan_reason",
+        "_lacking",
+        "interval",
+    )
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls._parameters = declared(cls)
+        _reset_facts(cls)
         update: Any = cls.update
         if "update" not in vars(cls) and isinstance(update, types.FunctionType):
             cls.update = _called(update, cls)  # type: ignore[method-assign]  # the same method
@@ -102,9 +125,12 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         """Return the value of the statistics."""
 
     def interval(self, *statistics: Any) -> Interval[V_co]:
-        """Return what certainly holds the exact value; by default the readout is exact."""
+        """Return what certainly holds the exact value; by default the range if it is not exact."""
         value = self.readout(*statistics)
-        return Interval(value, value)
+        if self.is_exact(*statistics):
+            return Interval(value, value)
+        low, high = self.value_range or (-math.inf, math.inf)
+        return Interval(_filled(value, low), _filled(value, high))
 
     def is_exact(self, *statistics: Any) -> bool:  # noqa: ARG002 - for those that depend on it
         """Whether the readout is the exact value; by default it is."""
@@ -119,18 +145,24 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return self._computed(self._accumulator.flush())
 
     def _computed(self, state: State, depth: int = 3) -> V_co:
-        value, doubt = self._judged(*self._chosen(state))
+        value, doubt = self._judged_state(state)
         if doubt:
-            doubt = doubt if self._n_rows(state) else "is nan: no rows were seen"
             warnings.warn(
                 f"{type(self).__name__} {doubt}", UndefinedMetricWarning, stacklevel=depth
             )
         return value
 
+    def _judged_state(self, state: State) -> tuple[V_co, str]:
+        """Return the readout, and what `compute` warns of, also where there are no rows."""
+        with own_arithmetic():
+            value, doubt = self._judged(*self._chosen(state))
+        no_rows = doubt and not self._n_rows(state)
+        return value, f"is nan: {self._no_rows()}" if no_rows else doubt
+
     def _judged(self, *statistics: Any) -> tuple[V_co, str]:
         """Return the readout, and what `compute` warns of, which is nothing where it is defined."""
         value = self.readout(*statistics)
-        return value, self._why_nan(value)
+        return value, self._why_nan(value, *statistics)
 
     def _judged_each(self, *forms: object) -> list[tuple[V_co, str]] | None:  # noqa: ARG002 - for those that can
         """Return what `_judged` says of many states at once; ``None``: they are read in turn.
@@ -139,16 +171,28 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         """
         return None
 
-    def _why_nan(self, value: object) -> str:
+    def _no_rows(self) -> str:
+        """Return why there is no value before any row counts."""
+        weighted = any(not schema.unweighted for schema in self._layout.schemas)
+        return "no rows were seen" + (", or all of them had weight 0" if weighted else "")
+
+    def _lacking(self, *statistics: Any) -> str:  # noqa: ARG002 - for those that know
+        """Return what the rows lack for a value, as far as is known."""
+        return self._nan_reason
+
+    def _why_nan(self, value: object, *statistics: Any) -> str:
         """Return why a value is ``nan``, and nothing where it is not."""
-        return "is nan: the rows seen do not define it" if _has_nan(value) else ""
+        if not _has_nan(value):
+            return ""
+        return f"is nan: {self._lacking(*statistics) or 'the rows seen do not define it'}"
 
     def bounds(self) -> Interval[V_co]:
         """Return an interval that certainly holds the exact value."""
-        return self.interval(*self._read())
+        with own_arithmetic():
+            return self.interval(*self._read())
 
     def confidence(
-        self, level: float = 0.95, *, anytime: bool = False, unit: str | None = None
+        self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...
     ) -> ConfidenceInterval:
         """Return limits that hold the value of the population the rows are a sample of.
 
@@ -160,7 +204,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             level: In which share of all samples the limits hold.
             anytime: Whether they are to hold at all times at once, so that one may look after
                 every batch and stop at will: wider, and for rates and means of what is bounded.
-            unit: The `unit` of the set that this metric belongs to: limits of a sample of units.
+            unit: What is sampled: by default the `unit` of the set that this metric belongs to, if
+                it has one; ``None``: rows.
 
         Raises:
             ValueError: The metric is of no set that keeps such units.
@@ -172,8 +217,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             >>> round(low, 3), round(high, 3)
             (0.301, 0.954)
         """
-        if unit is not None:
-            return self._accumulator.by_unit(self, unit, level, anytime=anytime)
+        of = unit_of(unit, self._accumulator.unit)
+        if of is not None:
+            return self._accumulator.by_unit(self, of, level, anytime=anytime)
         return self._confident(self._accumulator.flush(), level, anytime=anytime)
 
     def _confident(
@@ -181,7 +227,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     ) -> ConfidenceInterval:
         n_rows = self._n_rows(state)
         try:
-            interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
+            with own_arithmetic():
+                interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
         except ArithmeticError:  # too large, or too small, to be divided
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")
         if _has_nan(interval):
@@ -217,9 +264,10 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             ImportError: Matplotlib is not installed.
             TypeError: There is no such picture of this metric.
         """
-        return drawn_of(
-            self, self._accumulator.flush(), ax, kind=kind, confidence=confidence, style=style
-        )
+        with own_arithmetic():
+            return drawn_of(
+                self, self._accumulator.flush(), ax, kind=kind, confidence=confidence, style=style
+            )
 
     def _pictured(self) -> Metric:
         """Return the metric of the same statistics whose value the picture is; by default this."""
@@ -232,7 +280,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     @property
     def exact(self) -> bool:
         """Whether `compute` is the exact value."""
-        return self.is_exact(*self._read())
+        with own_arithmetic():
+            return self.is_exact(*self._read())
 
     def _read(self) -> tuple[Statistic, ...]:
         return self._chosen(self._accumulator.flush())
@@ -267,11 +316,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _configuration(self) -> Options:
         """Return what a file says of the metric before its rows."""
-        younger = {(name, repr(value)) for name, value in self._younger}  # 1 is not True
-        parameters = {
-            name: value for name, value in self.config.items() if (name, repr(value)) not in younger
-        }
-        return {"class": registered_name(type(self)), "parameters": parameters}
+        return {"class": registered_name(type(self)), "parameters": self.config}
 
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
@@ -280,12 +325,13 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         if not isinstance(parameters, dict) or not takes(cls, parameters):
             raise StateFormatError(f"these are not the parameters of {an(cls.__name__)}")
         try:
-            return cls(**{**dict(cls._younger), **parameters})
+            return cls(**parameters)
         except ValueError as error:
             raise StateFormatError(f"the parameters are not those of a metric: {error}") from error
 
     def __repr__(self) -> str:
-        return line_of(self, self._accumulator.flush())
+        with own_arithmetic():
+            return line_of(self, self._accumulator.flush())
 
     def _apart(self, other: Self) -> str:
         return differing(self, other)
@@ -294,7 +340,48 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return f"{type(self).__name__}({written(self)})"
 
     def _repr_html_(self) -> str:
-        return html_of(self, self._accumulator.flush())
+        with own_arithmetic():
+            return html_of(self, self._accumulator.flush())
+
+
+def _reset_facts(cls: type[Metric]) -> None:
+    """Drop the inherited facts about the value where a class makes the value in its own way.
+
+    What a base says that leaves a method of the formula to its classes holds whatever they make of
+    it, and so is kept.
+    """
+    parent, *_ = above = [each for each in cls.__mro__[1:] if issubclass(each, Metric)]
+    own = [name for name in cls._formula if _found(cls, name) is not _found(parent, name)]
+    own = [name for name in own if _found(parent, name) is not None]
+    if not own:
+        return
+    left = {name: [_found(each, name) for each in above if hasattr(each, name)][-1] for name in own}
+    base = next(
+        each for each in above if all(_found(each, name) in {left[name], None} for name in own)
+    )
+    for fact in cls._facts:
+        if _found(cls, fact) is _found(parent, fact) and fact not in vars(cls):
+            setattr(cls, fact, _found(base, fact))
+
+
+def _found(cls: type[Metric], name: str) -> Any:
+    return inspect.getattr_static(cls, name, None)
+
+
+def _filled(value: Any, end: float) -> Any:
+    """Return a value of the same shape whose defined numbers are all `end`."""
+    if isinstance(value, int | float):
+        return value if value != value else end  # noqa: PLR0124 - the test for nan
+    if isinstance(value, np.ndarray):
+        filled = value.astype(np.float64)
+        filled[~np.isnan(filled)] = end
+        return filled
+    whole = copy.copy(value)
+    if isinstance(value, dict):
+        whole.update({key: _filled(each, end) for key, each in value.items()})
+        return whole
+    parts = [_filled(each, end) for each in value]
+    return value._make(parts) if hasattr(value, "_make") else type(value)(parts, value.labels)
 
 
 def _called(method: types.FunctionType, cls: type) -> Any:

@@ -10,10 +10,10 @@ from streammetrics.core.by_name.inputs import NamedInputs, beside_a_table, colum
 from streammetrics.core.by_name.members import members_of, members_written, told_apart
 from streammetrics.core.by_name.views import ByName
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.naming import as_text, meant
+from streammetrics.core.columns.naming import as_renamed, meant
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.columns.tables import n_rows, streamed, table_columns
-from streammetrics.core.confidence import unsure, without_units
+from streammetrics.core.confidence import unit_of, unsure
 from streammetrics.core.errors import (
     InvalidBatchError,
     NoConfidenceError,
@@ -21,6 +21,7 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.looks import html_of_set
 from streammetrics.core.readings import read_together
 from streammetrics.core.results.values import Values
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.columns.tables import BatchStream
+    from streammetrics.core.confidence import Unit
     from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.metric import Metric
 
@@ -89,7 +91,7 @@ class MetricSet(NamedInputs, ByName):
         unit: str | None = None,  # noqa: ARG002 - with one, this is another class
     ) -> None:
         given = members_of(dict(metrics.items()) if isinstance(metrics, MetricSet) else metrics)
-        self.columns = {name: as_text(asked) for name, asked in (columns or {}).items()}
+        self.columns = as_renamed({} if columns is None else columns)
         layouts = [metric._layout for metric in given.values()]
         layout = Layout.known(
             tuple(metric._key for metric in given.values()),
@@ -174,26 +176,28 @@ class MetricSet(NamedInputs, ByName):
     def bounds(self) -> Values:
         """Return every metric's interval by its name, a dictionary."""
         state = self._whole(self._accumulator.flush())
-        return Values((name, m.interval(*m._chosen(state))) for name, m in self._metrics.items())
+        with own_arithmetic():
+            return Values(
+                (name, m.interval(*m._chosen(state))) for name, m in self._metrics.items()
+            )
 
-    def confidence(
-        self, level: float = 0.95, *, anytime: bool = False, unit: str | None = None
-    ) -> Values:
+    def confidence(self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...) -> Values:
         """Return every metric's `Metric.confidence` by its name, a dictionary.
 
         Limits are ``nan`` for a metric that has none, and a warning says why, as their `method`
-        does. With `unit`, which must be that of the set, they are those of a sample of units.
+        does. A set with a `unit` has those of a sample of units; ``unit=None`` gives those of rows.
 
         Example:
             >>> import streammetrics as sm
             >>> suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")
             >>> rows = {"y_true": [1] * 6, "y_pred": [1, 1, 0, 1, 1, 0], "user": [1, 1, 2, 3, 3, 4]}
-            >>> low, high = suite.update(rows).confidence(0.95, unit="user")["acc"]
+            >>> low, high = suite.update(rows).confidence(0.95)["acc"]
             >>> round(low, 2), round(high, 2)
             (0.05, 0.99)
         """
-        if unit is not None:
-            return self._confident_by(unit, level, anytime=anytime)
+        of = unit_of(unit, self._kept_unit)
+        if of is not None:
+            return self._confident_by(of, level, anytime=anytime)
         state = self._whole(self._accumulator.flush())
         values = Values()
         for name, metric in self._metrics.items():
@@ -204,14 +208,27 @@ class MetricSet(NamedInputs, ByName):
                 warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=2)
         return values
 
-    def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:  # noqa: ARG002 - of a set that has units
-        without_units(self, unit)
+    @property
+    def _kept_unit(self) -> str | None:
+        """The unit that rows are kept by."""
+        return self._accumulator.unit
+
+    def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:
+        values = Values()
+        for name, metric in self.items():
+            try:
+                values[name] = metric.confidence(level, anytime=anytime, unit=unit)
+            except NoConfidenceError as error:
+                values[name] = unsure(level, str(error))
+                warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=3)
+        return values
 
     @property
     def exact(self) -> bool:
         """Whether every value is the exact one."""
         state = self._whole(self._accumulator.flush())
-        return all(metric.is_exact(*metric._chosen(state)) for metric in self._metrics.values())
+        with own_arithmetic():
+            return all(metric.is_exact(*metric._chosen(state)) for metric in self._metrics.values())
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -249,6 +266,12 @@ class MetricSet(NamedInputs, ByName):
 
     def _titled(self) -> str:
         return f"a MetricSet of {len(self)} metric{'s' * (len(self) != 1)}"
+
+    def _differing(self, other: object) -> str:
+        if {type(self), type(other)} == {MetricSet, MetricSet.with_units}:
+            mine, theirs = (getattr(each, "unit", None) for each in (self, other))
+            return f" (unit is {theirs!r} there and {mine!r} here)"
+        return super()._differing(other)
 
     def _apart(self, other: Self) -> str:
         parts = told_apart(self._metrics, other._metrics)

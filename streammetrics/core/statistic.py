@@ -27,7 +27,8 @@ from streammetrics.core.state.arrays import by_shapes, same
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streammetrics.core.columns.schema import Rows, Schema
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, ReadColumn
 
@@ -56,12 +57,16 @@ class Statistic(Configured, ABC):
     """
 
     fields: ClassVar[dict[str, StateField[Any]]] = {}
+    # Whether `update` mostly runs without the GIL; said by each class that has one of its own.
+    in_kernels: ClassVar[bool] = False
     _spelled: ClassVar[bool] = False  # its own `clear`, `merge`, `arrays` and `restore`, no fields
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.fields = declared(cls)
         cls._spelled = cls.merge is not Statistic.merge
+        if "update" in vars(cls) and "in_kernels" not in vars(cls):
+            cls.in_kernels = False
         if "update" in vars(cls) and "update_among" not in vars(cls):
             cls.update_among = Statistic.update_among  # type: ignore[method-assign]  # not a base's
 
@@ -116,6 +121,14 @@ class Statistic(Configured, ABC):
         What it has computed from the rows, and peers need too, it may leave for them in `found`.
         """
         self.update(*columns, weight=weight)
+
+    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:  # noqa: ARG002 - for those that count
+        """Return this statistic after all rows of a long batch, and the facts of them.
+
+        ``None`` where columns are not plain arrays in which `update` itself finds what is wrong:
+        the schema then reads them, some rows at a time, and says what is.
+        """
+        return None
 
     def merge(self, other: Self) -> None:
         """Take what another statistic of the same configuration has seen; it is untouched."""

@@ -23,7 +23,7 @@ class Union(NamedTuple):
     @classmethod
     def of(cls, mine: Array, theirs: Array) -> Union:
         """Unite two arrays of distinct keys, both ascending."""
-        if np.array_equal(mine, theirs) or not len(theirs):
+        if _same(mine, theirs) or not len(theirs):
             return cls(mine, None, None if len(theirs) else np.empty(0, np.intp))
         if not len(mine):
             return cls(theirs, np.empty(0, np.intp), None)
@@ -33,6 +33,14 @@ class Union(NamedTuple):
         np.not_equal(keys[1:], keys[:-1], out=new[1:])
         keys = keys[new]
         return cls(keys, places_of(mine, keys), places_of(theirs, keys))
+
+
+def _same(mine: Array, theirs: Array) -> bool:
+    return mine is theirs or (
+        len(mine) == len(theirs)
+        and mine.dtype == theirs.dtype
+        and mine.tobytes() == theirs.tobytes()
+    )
 
 
 def places_of(some: Array, keys: Array) -> Places | None:

@@ -4,25 +4,51 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from streammetrics.core.columns.tables import is_table, streamed
-from streammetrics.core.errors import an
+from streammetrics.core.errors import IncompatibleMetricsError, an
+from streammetrics.core.mergeable import merge
+from streammetrics.core.metric import Metric
+from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.needs import needs
-from streammetrics.engines.shards import S, blank, located
+from streammetrics.engines.shards import S, blank, located, read
 from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePiece
 
 if TYPE_CHECKING:
-    from streammetrics.core.metric_set import MetricSet
-    from streammetrics.engines.worker import Progress
+    from streammetrics.engines.shards import Progress
 
 __all__ = ["evaluate"]
 
+E = TypeVar("E", bound=MetricSet | Metric)
 
+
+@overload
 def evaluate(
-    suite: S,
+    suite: E,
+    data: object,
+    *,
+    workers: int = ...,
+    batch_rows: int = ...,
+    format: str | None = ...,
+    delimiter: str | None = ...,
+    progress: Progress | None = ...,
+) -> E: ...
+@overload
+def evaluate(
+    suite: Mapping[str, Metric],
+    data: object,
+    *,
+    workers: int = ...,
+    batch_rows: int = ...,
+    format: str | None = ...,
+    delimiter: str | None = ...,
+    progress: Progress | None = ...,
+) -> MetricSet: ...
+def evaluate(
+    suite: MetricSet | Metric | Mapping[str, Metric],
     data: object,
     *,
     workers: int = 1,
@@ -30,7 +56,7 @@ def evaluate(
     format: str | None = None,  # noqa: A002 - as the command line calls it
     delimiter: str | None = None,
     progress: Progress | None = None,
-) -> S:
+) -> MetricSet | Metric:
     """Return a new set that has taken all rows of files or tables; `suite` is untouched.
 
     The bytes of the result are those of one pass over all rows, whatever `workers` and
@@ -38,14 +64,15 @@ def evaluate(
     name several as a list ``"p0,p1"`` or a glob ``"p*"`` where an input is a matrix of scores.
 
     Args:
-        suite: An empty set.
+        suite: An empty set, a metric, or a dictionary of metrics, which is made a set.
         data: Paths (Parquet, Arrow, CSV, JSON: files, folders, globs, pipes), tables as
             `MetricSet.update` takes them, a sequence of both, or an iterator of them. Tables of an
             iterator are taken one by one, so that they need not fit in memory together, and by
             this process only. What of folders is left out, and why, is a warning.
-        workers: Processes; more than one are spawned, so a script needs the usual
+        workers: Threads where every metric is one of sums, tables or curves, whose kernels leave
+            the GIL; else processes, which are spawned, so a script needs the usual
             ``if __name__ == "__main__":``. They share files by row groups, batches or whole, and
-            tables whole; states travel back, rows do not.
+            tables whole; of processes, states travel back, rows do not.
         batch_rows: Rows of a file that are read at a time.
         format: The format of all files: parquet, arrow, csv, tsv or jsonl; by default what their
             endings say.
@@ -62,7 +89,7 @@ def evaluate(
 
     Memory and cost:
         A state and a batch of rows per worker. A process takes some 0.4 s to start, so further
-        workers are worth it from some ten million rows on.
+        ones are worth it from some ten million rows on; threads start at once.
 
     Example:
         >>> import streammetrics as sm
@@ -73,15 +100,51 @@ def evaluate(
         >>> sm.evaluate(suite, [monday, tuesday]).compute()
         {'auc': 0.75, 'mean': 0.625}
     """
-    from streammetrics.engines.processes import fill  # noqa: PLC0415 - it is slow to import
-
     if workers < 1 or batch_rows < 1:
         raise ValueError(f"workers={workers} and batch_rows={batch_rows} must be positive")
     if not (isinstance(workers, int) and isinstance(batch_rows, int)):
         raise TypeError(f"workers={workers!r} and batch_rows={batch_rows!r} must be integers")
+    if isinstance(suite, Metric):  # read as a set of one
+        name = type(suite).__name__
+        one = evaluate(
+            MetricSet({name: suite}), data, workers=workers, batch_rows=batch_rows, format=format,
+            delimiter=delimiter, progress=progress,
+        )  # fmt: skip
+        return one[name].copy()
+    if not isinstance(suite, MetricSet) and isinstance(suite, Mapping):
+        suite = MetricSet(suite)
     empty = blank(suite)
     pieces = _pieces(empty, data, format, delimiter)
-    return fill(empty, pieces, batch_rows=batch_rows, workers=workers, progress=progress)
+    return _filled(empty, pieces, batch_rows, workers, progress or _silent)
+
+
+def _filled(
+    suite: S, pieces: Iterable[Piece], batch_rows: int, workers: int, progress: Progress
+) -> S:
+    """Return a copy of the set that has taken the rows of all pieces.
+
+    Several workers get the next piece whenever they are free, unless pieces come one by one or can
+    be read once. A state is a function of the multiset of rows, so who read what cannot be seen.
+    """
+    if isinstance(pieces, Sequence) and not any(piece.once for piece in pieces):
+        workers = min(workers, len(pieces))
+        if workers > 1:
+            from streammetrics.engines import processes, threads  # noqa: PLC0415 - slow to import
+
+            share = threads.shared if threads.gains(suite, pieces) else processes.shared
+            shares = share(suite, pieces, batch_rows, workers, progress)
+            try:
+                return merge(shares)
+            except IncompatibleMetricsError:
+                progress = _silent  # rows that contradict each other: one pass meets where they do
+    state = suite.copy()
+    for piece in pieces:
+        read(piece, state, batch_rows, progress, threads=True)
+    return state
+
+
+def _silent(rows: int) -> None:
+    """Tell nobody."""
 
 
 def _pieces(

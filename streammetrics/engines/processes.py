@@ -15,31 +15,20 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
 from multiprocessing.context import SpawnContext
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError
-from streammetrics.core.mergeable import merge
-from streammetrics.engines.worker import (
-    BEATS,
-    ROWS,
-    TICK,
-    begin,
-    hand_over,
-    read,
-    read_piece,
-)
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.engines.worker import BEATS, ROWS, TICK, begin, hand_over, read_piece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator, Sequence
     from multiprocessing.context import SpawnProcess
 
     from streammetrics.core.accumulator import Accumulator
     from streammetrics.core.metric_set import MetricSet
-    from streammetrics.engines.shards import S
-    from streammetrics.engines.worker import Progress
+    from streammetrics.engines.shards import Progress, S
     from streammetrics.readers.pieces import Piece
 
 SILENCE = 60.0  # seconds without a sign of life from a worker, after which it is given up
@@ -49,54 +38,15 @@ _UNGUARDED = 86  # the exit code of a worker whose script would start workers of
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def fill(
-    suite: S,
-    pieces: Iterable[Piece],
-    *,
-    batch_rows: int,
-    workers: int = 1,
-    progress: Progress | None = None,
-) -> S:
-    """Return a copy of `suite` that has taken the rows of all pieces.
-
-    With several workers, this process hands out the pieces, and whoever is free gets the next one.
-    A state is a function of the multiset of rows, so who read what cannot be seen.
-
-    Args:
-        suite: The metrics.
-        pieces: What to read; those that come one by one, or can be read once, keep it to this
-            process.
-        batch_rows: Rows read at a time.
-        workers: Processes that read.
-        progress: Called with the number of rows read since it was last called.
-
-    Raises:
-        StreamMetricsError: A piece cannot be read, or its rows not be taken, be it beside those of
-            other pieces: the first such piece; or a worker died, was stopped, or cannot be started.
-    """
-    tell = progress or _silent
-    if isinstance(pieces, Sequence) and not any(piece.once for piece in pieces):
-        workers = min(workers, len(pieces))
-        if workers > 1:
-            shares = _shared(suite, pieces, batch_rows, workers, tell)
-            try:
-                return merge(shares)
-            except IncompatibleMetricsError:
-                tell = _silent  # rows that contradict each other: one process meets where they do
-    state = suite.copy()
-    for piece in pieces:
-        read(piece, state, batch_rows, tell, threads=True)
-    return state
-
-
-def _silent(rows: int) -> None:
-    """Tell nobody."""
-
-
-def _shared(
+def shared(
     suite: S, pieces: Sequence[Piece], batch_rows: int, workers: int, progress: Progress
 ) -> list[S]:
-    """Let workers read all pieces, and return their sets."""
+    """Let workers read all pieces, and return their sets.
+
+    Raises:
+        StreamMetricsError: A piece cannot be read, or its rows not be taken: the first such piece;
+            or a worker died, was stopped, or cannot be started.
+    """
     _check_startable()
     crew = [_Worker(suite, batch_rows) for _ in range(workers)]
     try:

@@ -12,6 +12,10 @@ from streammetrics.core.metric_set import MetricSet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from streammetrics.readers.pieces import Piece
+
+    Progress = Callable[[int], None]
+
 S = TypeVar("S", bound=MetricSet)  # a set, or a comparison of several models
 
 
@@ -59,3 +63,15 @@ def located(where: str, row: int | Callable[[], int], unit: str) -> Iterator[Non
         if error.row is not None:
             error = error.after(row if isinstance(row, int) else row(), unit)
         raise InvalidBatchError(f"{where}: {error}", error.column, error.row) from None
+
+
+def read(
+    piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress, *, threads: bool
+) -> None:
+    """Update the set with the rows of a piece."""
+    row = 0
+    for rows, table in piece.tables(batch_rows, threads=threads):
+        with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
+            suite.update(table)
+        row += rows
+        progress(rows)

@@ -11,32 +11,18 @@ import time
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.engines.shards import located
+from streammetrics.engines.shards import read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, MutableSequence
+    from collections.abc import MutableSequence
 
     from streammetrics.core.accumulator import Accumulator
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.readers.pieces import Piece
 
-    Progress = Callable[[int], None]
-
 
 TICK = 0.1  # seconds between two signs of life, and between two looks at them
 BEATS, ROWS = 0, 1  # what a worker counts where its parent sees it
-
-
-def read(
-    piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress, *, threads: bool
-) -> None:
-    """Update the set with the rows of a piece."""
-    row = 0
-    for rows, table in piece.tables(batch_rows, threads=threads):
-        with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
-            suite.update(table)
-        row += rows
-        progress(rows)
 
 
 class _Share:

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.exact.folds import dot
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
 
@@ -112,7 +110,7 @@ class Influences(NamedTuple):
     def variances(self, cells: Ladder) -> tuple[float, float]:
         """Return what the positives and the negatives add to the variance."""
         positive, negative = self.positive**2, self.negative**2
-        return dot(cells.p_square, positive), dot(cells.n_square, negative)
+        return float((cells.p_square * positive).sum()), float((cells.n_square * negative).sum())
 
     def error(self, cells: Ladder) -> float:
         """Return the standard error."""

@@ -15,24 +15,25 @@ import numpy as np
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     unsure,
 )
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import clopper_pearson, limits
-from streammetrics.metrics.correlation import rank
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
-    from streammetrics.core.histograms.pairs import PairCells
+    from streammetrics.core.arithmetic.pairs import PairCells
     from streammetrics.core.types import Floats, Numeric
+    from streammetrics.metrics.correlation.rank import KendallTau
     from streammetrics.statistics.pairs.histogram import PairHistogram
 
 
 _SIDE = 256  # places of a side of the grid
 
 
-@confidence_of.register(rank.RankCorrelation)
+@rule_of(Family.KENDALL, Family.SPEARMAN)
 def of_ranks(metric: Any, asked: Asked, pairs: PairHistogram) -> ConfidenceInterval:
     """Kendall's tau and Spearman's rho, on Fisher's z."""
     if asked.anytime:
@@ -42,7 +43,7 @@ def of_ranks(metric: Any, asked: Asked, pairs: PairHistogram) -> ConfidenceInter
     if low != low:  # noqa: PLR0124 - the test for nan
         return unsure(asked.level, method)
     grid = grid_of(pairs.cells())
-    slopes = _spearman(grid) if isinstance(metric, rank.SpearmanRho) else _kendall(grid, metric)
+    slopes = _spearman(grid) if metric.family == Family.SPEARMAN else _kendall(grid, metric)
     error = float(np.sqrt((grid * slopes**2).sum()))
     z = normal_quantile(1 - asked.tail)
     below, above = limits(low, error, z, -1.0, 1.0)[0], limits(high, error, z, -1.0, 1.0)[1]
@@ -72,7 +73,7 @@ def grid_of(cells: PairCells) -> Floats:
     return grid
 
 
-def _kendall(grid: Floats, metric: rank.KendallTau) -> Numeric:
+def _kendall(grid: Floats, metric: KendallTau) -> Numeric:
     n, (x, y) = grid.sum(), (grid.sum(axis=1), grid.sum(axis=0))
     moved = _above(_above(grid, 0), 1) + _below(_below(grid, 0), 1)
     moved -= _above(_below(grid, 0), 1) + _below(_above(grid, 0), 1)

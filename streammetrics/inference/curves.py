@@ -10,8 +10,8 @@ import numpy as np
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     without,
 )
 from streammetrics.core.results.labelled import LabelledArray
@@ -20,8 +20,8 @@ from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import share_limits
 from streammetrics.inference.scores import ladders
 from streammetrics.inference.shares import units_of
-from streammetrics.metrics.forecasting import predictive
-from streammetrics.metrics.scores import calibration, curves, errors, gains, reliability
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.scores import calibration
 from streammetrics.metrics.scores.base import one_or_all
 from streammetrics.metrics.scores.bins import bins_of_cells
 
@@ -88,7 +88,7 @@ def _up(side: Sides) -> Sides:
     return side[0][::-1], side[1][::-1]
 
 
-@confidence_of.register(curves.ROCCurve)
+@rule_of(Family.ROC_CURVE)
 def of_roc(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
     """Both rates at each threshold; above all scores they are 0 for certain."""
 
@@ -105,7 +105,7 @@ def of_roc(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceIn
     return _pointwise(metric, asked, scores, sides)
 
 
-@confidence_of.register(errors.DETCurve)
+@rule_of(Family.DET_CURVE)
 def of_errors(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
     """Both rates of errors at each threshold."""
 
@@ -119,7 +119,7 @@ def of_errors(metric: Metric, asked: Asked, scores: ScoreHistogram) -> Confidenc
     return _pointwise(metric, asked, scores, sides)
 
 
-@confidence_of.register(gains.CumulativeGains)
+@rule_of(Family.GAINS)
 def of_gains(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
     """The share of the positives at each depth, the depth being given; it is 0 of no rows."""
 
@@ -132,7 +132,7 @@ def of_gains(metric: Metric, asked: Asked, scores: ScoreHistogram) -> Confidence
     return _pointwise(metric, asked, scores, sides)
 
 
-@confidence_of.register(curves.PrecisionRecallCurve)
+@rule_of(Family.PR_CURVE)
 def of_precision_recall(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
     """Precision and recall at each threshold; the last point is there by definition."""
 
@@ -151,8 +151,7 @@ def of_precision_recall(metric: Metric, asked: Asked, scores: ScoreHistogram) ->
     return _pointwise(metric, asked, scores, sides)
 
 
-@confidence_of.register(reliability.CalibrationIntercept)
-@confidence_of.register(reliability.CalibrationSlope)
+@rule_of(Family.CALIBRATION_FIT)
 def of_fit(metric: Any, asked: Asked, scores: ScoreHistogram, *_: object) -> ConfidenceInterval:
     """A coefficient, by the information of its fit, or by what each row of a weight adds."""
     if asked.anytime:
@@ -179,7 +178,7 @@ def of_fit(metric: Any, asked: Asked, scores: ScoreHistogram, *_: object) -> Con
     return ConfidenceInterval(below, above, asked.level, method)
 
 
-@confidence_of.register(calibration.CalibrationCurve)
+@rule_of(Family.CALIBRATION_CURVE)
 def of_calibration(
     metric: Any, asked: Asked, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
@@ -212,7 +211,7 @@ def _of_bins(
     return (p, p_square), (n, n_square)
 
 
-@confidence_of.register(predictive.PITHistogram)
+@rule_of(Family.BINNED_SHARES)
 def of_bins(metric: Metric, asked: Asked, held: BinnedShares) -> ConfidenceInterval:
     """The share of each bin alone."""
     if asked.anytime:

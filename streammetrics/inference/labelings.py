@@ -10,34 +10,30 @@ import numpy as np
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     unsure,
+    without,
 )
 from streammetrics.inference.bootstrap import REPLICATES, drawn
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.limits import limits
-from streammetrics.inference.tables import at_end
-from streammetrics.metrics.clustering import entropy, pairs
-from streammetrics.metrics.clustering.base import LabelingMetric
+from streammetrics.inference.tables import UNBOUNDED, at_end
 from streammetrics.metrics.clustering.view import Overlap
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Ints, Places
+    from streammetrics.metrics.clustering.base import LabelingMetric
     from streammetrics.statistics.tables.contingency import LabelPairs
 
     Counts = Ints
 
 _FEW = 512  # pairs of labels that are left out one by one
 _COSTLY = 8  # how many times as long an adjusted information takes
-_ENDS: dict[type, tuple[float, float]] = {
-    pairs.AdjustedRandIndex: (-1.0, 1.0),
-    entropy.AdjustedMutualInfo: (-1.0, 1.0),
-    entropy.MutualInfo: (0.0, math.inf),
-}
 
 
-@confidence_of.register(LabelingMetric)
+@rule_of(Family.LABELINGS, Family.ADJUSTED_INFORMATION)
 def of_labelings(
     metric: LabelingMetric[float], asked: Asked, table: LabelPairs
 ) -> ConfidenceInterval:
@@ -45,8 +41,10 @@ def of_labelings(
     if asked.anytime:
         raise not_anytime(metric)
     value = metric.readout(table)
+    if not isinstance(value, int | float):
+        raise without(metric, "its value is not one number")
     few, replicates = _FEW, REPLICATES
-    if isinstance(metric, entropy.AdjustedMutualInfo):
+    if metric.family == Family.ADJUSTED_INFORMATION:
         few, replicates = few // _COSTLY, replicates // 2
     counts = table.counts
     if not counts.size:
@@ -59,7 +57,7 @@ def of_labelings(
         draws = drawn(counts, replicates)
         values = [metric.read(overlap(cells.rows, cells.columns, row)) for row in draws]
         error, method = float(np.std(values)), f"bootstrap of {counts.size} pairs of labels"
-    ends = _ENDS.get(type(metric), (0.0, 1.0))
+    ends = metric.value_range or UNBOUNDED
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
     if not error and value == ends[1]:
         return at_end(value, ends, float(Overlap.of(table).true_sizes.min()), asked)

@@ -12,24 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import LARGEST
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     unsure,
     without,
 )
-from streammetrics.core.exact.reductions import LARGEST
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import anytime_limits, limits, share_limits
-from streammetrics.metrics import aggregation, rowwise
-from streammetrics.metrics.forecasting import scaled
-from streammetrics.metrics.regression import losses, relative
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.regression.base import check_outputs
-from streammetrics.metrics.scores import labels, margins
-from streammetrics.metrics.scores import losses as scored
+from streammetrics.metrics.scores.losses import exponential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -112,18 +109,18 @@ def _means(
     return values, [error_of(s, m, total, n) for s, m in zip(every, means, strict=True)]
 
 
-@confidence_of.register(losses.MeanLoss)
+@rule_of(Family.MEAN_LOSS, Family.BOUNDED_LOSS)
 def of_losses(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval:
     """The mean of losses that are not negative."""
     if asked.anytime:
-        if not isinstance(metric, relative.SMAPE):
+        if metric.family != Family.BOUNDED_LOSS:
             raise not_anytime(metric)
         return _anytime(metric, asked, held.exact("loss"), held.total, 2)
     values, errors = _means(metric, asked, held, held.means("loss"), held.total)
     return _answer(metric, asked, values, errors, 0.0)
 
 
-@confidence_of.register(losses.RootMeanLoss)
+@rule_of(Family.ROOT_MEAN_LOSS)
 def of_roots(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval:
     """The root of such a mean, whose relative error is half as large."""
     if asked.anytime:
@@ -134,7 +131,7 @@ def of_roots(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval:
     return _answer(metric, asked, roots, halved, 0.0)
 
 
-@confidence_of.register(losses.MeanError)
+@rule_of(Family.MEAN_ERROR)
 def of_errors(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval:
     """The mean of errors of either sign."""
     if asked.anytime:
@@ -144,7 +141,7 @@ def of_errors(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval
     return _answer(metric, asked, values, errors, -math.inf)
 
 
-@confidence_of.register(aggregation.Mean)
+@rule_of(Family.MEAN)
 def of_values(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval:
     """The mean of values."""
     if asked.anytime:
@@ -153,7 +150,7 @@ def of_values(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval
     return _answer(metric, asked, values, errors, -math.inf)
 
 
-@confidence_of.register(relative.WAPE)
+@rule_of(Family.LOSS_RATIO)
 def of_ratio(metric: Metric, asked: Asked, *held: LossSum) -> ConfidenceInterval:
     """A ratio of two means, linearised: the mean of e - r |y| over that of |y|."""
     if asked.anytime:
@@ -178,17 +175,13 @@ def of_ratio(metric: Metric, asked: Asked, *held: LossSum) -> ConfidenceInterval
     return _answer(metric, asked, values, errors, 0.0)
 
 
-@confidence_of.register(scored.LogLoss)
-@confidence_of.register(scored.BrierScore)
-@confidence_of.register(margins.HingeLoss)
-@confidence_of.register(scored.ProbabilityLoss)
-@confidence_of.register(labels.LabelRankingMetric)
+@rule_of(Family.LOG_LOSS, Family.BRIER, Family.SCORE_LOSS, Family.SIGNED_SCORE_LOSS)
 def of_probabilities(
     metric: Metric, asked: Asked, held: ProbabilityLossSum | LabelRankingSum
 ) -> ConfidenceInterval:
     """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
     total = held.rows.fraction()
-    if asked.anytime and not isinstance(metric, scored.BrierScore):
+    if asked.anytime and metric.family != Family.BRIER:
         raise not_anytime(metric)
     value = metric.readout(held)
     means = [held.total.fraction() / total] if total else []
@@ -199,11 +192,11 @@ def of_probabilities(
         return ConfidenceInterval(low, high, asked.level, interval.method)
     values, errors = _means(metric, asked, held, means, total)
     factors = [scale * v for v in values], [scale * e for e in errors]
-    signed = isinstance(metric, scored.CalibrationInTheLarge)
+    signed = metric.family == Family.SIGNED_SCORE_LOSS
     return _answer(metric, asked, *factors, -math.inf if signed else 0.0)
 
 
-@confidence_of.register(scored.Perplexity)
+@rule_of(Family.PERPLEXITY)
 def of_perplexity(metric: Metric, asked: Asked, held: ProbabilityLossSum) -> ConfidenceInterval:
     """The exponential of the limits of the mean log loss."""
     if asked.anytime:
@@ -212,15 +205,15 @@ def of_perplexity(metric: Metric, asked: Asked, held: ProbabilityLossSum) -> Con
     means = [held.total.fraction() / total] if total else []
     low, high = _answer(metric, asked, *_means(metric, asked, held, means, total), 0.0)
     method = "Student's t, on the logarithm of the log loss"
-    ends = scored.exponential(low), scored.exponential(high)
+    ends = exponential(low), exponential(high)
     return ConfidenceInterval(*ends, asked.level, method)
 
 
-@confidence_of.register(rowwise.RowMean)
-def of_rows(metric: rowwise.RowMean, asked: Asked, held: RowSum) -> ConfidenceInterval:
+@rule_of(Family.ROW_MEAN, Family.ROOT_ROW_MEAN)
+def of_rows(metric: Metric, asked: Asked, held: RowSum) -> ConfidenceInterval:
     """The mean of a number of each row; a share of rows by Wilson's score."""
     mean, total = held.exact_mean(), held.rows.fraction()
-    low, high = metric._ends
+    low, high = metric.value_range or (-math.inf, math.inf)
     if asked.anytime:
         if (low, high) != (0.0, 1.0):
             raise not_anytime(metric)
@@ -234,7 +227,7 @@ def of_rows(metric: rowwise.RowMean, asked: Asked, held: RowSum) -> ConfidenceIn
     powers = [held.powers[name].fraction() for name in ("squares", "values")]
     sums = (powers[0], powers[1], held.squared_weight.fraction())
     error, value = error_of(sums, mean, total, asked.n_rows), metric.readout(held)
-    if isinstance(metric, scaled.RMSSE):
+    if metric.family == Family.ROOT_ROW_MEAN:
         error = error / 2 / value if value else 0.0
     elif mean:  # what is read of the mean is a multiple of it
         error *= value / float(mean)

@@ -14,15 +14,14 @@ import numpy as np
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     without,
 )
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import limits
-from streammetrics.metrics import aggregation
-from streammetrics.metrics.regression import moments
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,16 +94,17 @@ def _of_variance(rows: CentredRows) -> Floats:
 Ends = tuple[float, float]
 
 # What a row adds, and of one less or the value itself between which ends the limits are found.
-_KINDS: dict[type, tuple[Callable[[CentredRows], Floats], bool, Ends]] = {
-    moments.R2: (_of_errors, True, (0.0, math.inf)),
-    moments.RelativeSquaredError: (_of_errors, False, (0.0, math.inf)),
-    moments.ExplainedVariance: (_of_explained, True, (0.0, math.inf)),
-    moments.PearsonCorrelation: (_of_correlation, False, (-1.0, 1.0)),
-    moments.ConcordanceCorrelation: (_of_concordance, False, (-1.0, 1.0)),
-    aggregation.Variance: (_of_variance, False, (0.0, math.inf)),
+_KINDS: dict[str, tuple[Callable[[CentredRows], Floats], bool, Ends]] = {
+    Family.R2: (_of_errors, True, (0.0, math.inf)),
+    Family.SQUARED_RATIO: (_of_errors, False, (0.0, math.inf)),
+    Family.EXPLAINED_VARIANCE: (_of_explained, True, (0.0, math.inf)),
+    Family.PEARSON: (_of_correlation, False, (-1.0, 1.0)),
+    Family.CONCORDANCE: (_of_concordance, False, (-1.0, 1.0)),
+    Family.VARIANCE: (_of_variance, False, (0.0, math.inf)),
 }
 
 
+@rule_of(*_KINDS)
 def of_moments(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInterval:
     """A ratio of variances, a correlation, or a variance."""
     if asked.anytime:
@@ -115,7 +115,7 @@ def of_moments(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInterva
             "how it varies takes fourth moments of the rows, which exact sums do not keep; "
             f"{type(metric).__name__}(spread=True) keeps a sample of rows, which tells",
         )
-    slopes_of, from_one, ends = next(_KINDS[cls] for cls in type(metric).__mro__ if cls in _KINDS)
+    slopes_of, from_one, ends = _KINDS[metric.family]
     value = np.asarray(metric.readout(*statistics), np.float64)
     sample: MomentSample = statistics[-1]
     told = f"sample of {sum(len(part.copies) for part in sample.strata):,} rows, Student's t"
@@ -130,7 +130,7 @@ def of_moments(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInterva
     variance = squares @ slopes**2 * (known / float(squares.sum()))
     error = np.sqrt(variance * asked.n_rows / (asked.n_rows - 1)).reshape(value.shape)
     reach = t_quantile(1 - asked.tail, asked.n_rows - 1)
-    if isinstance(metric, aggregation.Variance):  # Bonett's too: the upper side has the long tail
+    if metric.family == Family.VARIANCE:  # Bonett's too: the upper side has the long tail
         lean = asked.n_rows / max(asked.n_rows - reach, 1.0)
         value, error = value * lean, error * lean**2
     low, high = limits(1 - value if from_one else value, error, reach, *ends)
@@ -139,15 +139,11 @@ def of_moments(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInterva
     return _answer(metric, low, high, asked, told)
 
 
-for _kind in _KINDS:
-    confidence_of.register(_kind, of_moments)
-
-
-def _rows(metric: Metric, statistics: Any, sample: MomentSample) -> CentredRows:
+def _rows(metric: Any, statistics: Any, sample: MomentSample) -> CentredRows:
     """Return the rows of a sample around the means, and the sums of all rows."""
     (part,) = sample.strata
     held, weight = part.points[:, :-1], part.points[:, -1:]
-    if isinstance(metric, aggregation.Variance):
+    if metric.family == Family.VARIANCE:
         (moment,) = statistics[:-1]
         y = held - float(moment.means("x")[0])
         mass = part.copies * weight[:, 0]

@@ -10,8 +10,8 @@ import numpy as np
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     unsure,
     without,
 )
@@ -22,19 +22,14 @@ from streammetrics.inference.limits import limits
 from streammetrics.inference.shares import parts_of, share, shares_of
 from streammetrics.inference.tables import (
     JACKKNIFE,
+    UNBOUNDED,
     at_end,
-    ends_of,
     general,
     of_classes,
 )
-from streammetrics.metrics.classification.averaged import AveragedMetric
-from streammetrics.metrics.classification.multilabel import (
-    MultilabelConfusionMatrix,
-    RowsMetric,
-    SubsetAccuracy,
-)
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
 from streammetrics.metrics.classification.view import Confusion
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
@@ -42,11 +37,12 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints
+    from streammetrics.metrics.classification.averaged import AveragedMetric
 
 _KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
 
 
-@confidence_of.register(AveragedMetric)
+@rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA)
 def of_averages(metric: AveragedMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Quotients of counts: by class, or of several labels a row by label or over rows."""
     if isinstance(table, RowTables):
@@ -114,7 +110,7 @@ def _of_mean(metric: AveragedMetric, asked: Asked, counts: LabelCounts) -> Confi
         adds[:, 2:] += ((values[counted] - value) / weight[counted].sum())[:, None]
     adds -= (adds * cells).sum(axis=1, keepdims=True) / counts.total
     error = float(np.sqrt((cells * adds**2).sum(axis=1)).sum())
-    span = ends_of(metric)
+    span = metric.value_range or UNBOUNDED
     if value in span and error == 0 and math.isfinite(span[1]):
         classes = np.concatenate([have[counted], counts.total - have[counted]])
         return at_end(value, span, float(classes[classes > 0].min()), asked)
@@ -134,10 +130,10 @@ def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
     return values, np.nan_to_num(slopes)  # what is 0/0 does not move
 
 
-@confidence_of.register(RowsMetric)
-def of_rows(metric: RowsMetric, asked: Asked, table: RowTables) -> ConfidenceInterval:
+@rule_of(Family.ROWS, Family.SUBSETS)
+def of_rows(metric: Any, asked: Asked, table: RowTables) -> ConfidenceInterval:
     """The share of rows that are right, and means over rows of what each has."""
-    if isinstance(metric, SubsetAccuracy):
+    if metric.family == Family.SUBSETS:
         if not metric.normalize:
             raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
         rows = RowCounts.of(table, joined=False)
@@ -167,7 +163,7 @@ def _of_rows(
         rows.amount, lambda moved: read(RowCounts(rows.kinds, moved, joined=joined))
     )
     error = math.sqrt(float(rows.amount @ slopes**2))
-    span = (0.0, 1.0) if isinstance(metric, RowsMetric) else ends_of(metric)
+    span = metric.value_range or UNBOUNDED
     if value in span and error == 0 and math.isfinite(span[1]):
         return at_end(value, span, rows.total, asked, "all")
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *span)
@@ -181,11 +177,3 @@ def _check_rows(metric: Metric, asked: Asked, total: float, counted: bool) -> No
             "its state holds sums of weights and not of their squares, which say how many rows "
             "they are worth",
         )
-
-
-@confidence_of.register(MultilabelConfusionMatrix)
-def of_tables(metric: Metric, asked: Asked, table: object) -> ConfidenceInterval:  # noqa: ARG001 - as others
-    """None: counts grow with the rows."""
-    raise without(
-        metric, "its counts grow with the rows; Recall(average=None, multilabel=True) has shares"
-    )

@@ -9,28 +9,27 @@ from typing import TYPE_CHECKING
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
 )
 from streammetrics.inference.distributions import binomial_quantile
 from streammetrics.inference.tables import no_squares
-from streammetrics.metrics import distributions
-from streammetrics.metrics.regression import quantiles
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.regression.base import averaged
 from streammetrics.statistics.sums.values import quantile, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.metric import Metric
+    from streammetrics.metrics.distributions import Quantile
+    from streammetrics.metrics.regression.quantiles import ErrorQuantile
     from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram
 
 
-@confidence_of.register(distributions.Quantile)
-def of_values(
-    metric: distributions.Quantile, asked: Asked, values: ValueHistogram
-) -> ConfidenceInterval:
+@rule_of(Family.QUANTILE)
+def of_values(metric: Quantile, asked: Asked, values: ValueHistogram) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
     estimates = values.quantiles(metric.q, metric.method)
     sides, method = _sides(metric, metric.q, asked, values, estimates, -math.inf)
@@ -38,10 +37,8 @@ def of_values(
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-@confidence_of.register(quantiles.ErrorQuantile)
-def of_errors(
-    metric: quantiles.ErrorQuantile, asked: Asked, errors: ValueHistogram
-) -> ConfidenceInterval:
+@rule_of(Family.ERROR_QUANTILE)
+def of_errors(metric: ErrorQuantile, asked: Asked, errors: ValueHistogram) -> ConfidenceInterval:
     """A quantile of absolute errors, for each output or their mean."""
     level = getattr(metric, "q", 0.5)
     sides, method = _sides(metric, level, asked, errors, metric._estimates(errors), 0.0)

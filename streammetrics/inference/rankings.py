@@ -7,40 +7,31 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     unsure,
     without,
 )
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import anytime_limits, clopper_pearson
-from streammetrics.metrics.ranking import binary, counted, cutoff, graded, interpolated, sets
-from streammetrics.metrics.ranking.base import RankingMetric
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
+    from streammetrics.metrics.ranking.base import RankingMetric
     from streammetrics.statistics.rankings.buffer import RankingBuffer
 
-# Those whose value of a query lies in [0, 1].
-SHARES = (
-    binary.BPref, cutoff.FBetaAtK, cutoff.HitRateAtK, binary.MAP, binary.MRR, cutoff.PrecisionAtK,
-    binary.RPrecision, binary.RankBiasedPrecision, cutoff.RecallAtK,
-    graded.ExpectedReciprocalRank, graded.NDCG, interpolated.ElevenPointAP, sets.FallOutAtK,
-    sets.GroupedROCAUC, interpolated.InterpolatedPrecision, sets.JudgedAtK, sets.SetF,
-    sets.SetPrecision, sets.SetRecall, counted.SetAP,
-)  # fmt: skip
 
-
-@confidence_of.register(RankingMetric)
+@rule_of(Family.QUERIES)
 def of_queries(metric: RankingMetric, asked: Asked, buffer: RankingBuffer) -> ConfidenceInterval:
     """The mean over queries, which are the sample: how many rows each has does not matter."""
     counted, values = metric._counted(buffer)
     n, weights = len(values), metric._weights(buffer, counted)
-    share = isinstance(metric, SHARES)
+    share = metric.value_range == (0.0, 1.0)
     if asked.anytime:
         if not share or weights is not None:
             raise not_anytime(metric)

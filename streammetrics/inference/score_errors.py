@@ -18,7 +18,8 @@ from streammetrics.inference.areas import (
 )
 from streammetrics.inference.bootstrap import best_errors, point_errors, top_rise
 from streammetrics.inference.distributions import normal_quantile, t_quantile
-from streammetrics.metrics.scores import errors, gains, precision_area, roc_area, thresholds
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.scores.roc_area import ROCAUC
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +58,7 @@ class StandardError(NamedTuple):
 _MODEL_FREEDOM = 10
 
 
-def _roc(metric: roc_area.ROCAUC, cells: Ladder, value: float) -> StandardError:
+def _roc(metric: ROCAUC, cells: Ladder, value: float) -> StandardError:
     rate = rate_of(metric)
     if rate == 1:
         if min(cells.rows) <= 1:
@@ -82,7 +83,7 @@ def _freedom(variances: tuple[float, float], rows: tuple[float, float]) -> float
     return sum(variances) ** 2 / doubt if doubt > 0 else math.inf
 
 
-def rate_of(metric: roc_area.ROCAUC) -> float:
+def rate_of(metric: ROCAUC) -> float:
     """Return up to which rate the area goes, of false positives or of false negatives."""
     if metric.min_tpr is not None:
         return 1 - metric.min_tpr
@@ -93,7 +94,7 @@ def _precision(metric: Metric[object], cells: Ladder, value: float) -> StandardE
     freedom = cells.rows[0] - 1
     if freedom <= 0:
         return StandardError(0.0, "influences")
-    trapezoid = isinstance(metric, precision_area.PRAUC)
+    trapezoid = metric.family == Family.PR_AREA
     influences, excess = precision_influences(cells, value, trapezoid=trapezoid)
     # As of a mean over positives, of which the variance is over one less of them.
     error = influences.error(cells) * math.sqrt(1 + 1 / freedom)
@@ -119,20 +120,17 @@ def _point(metric: Metric[object], cells: Ladder, value: float) -> StandardError
 
 
 def _gini(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - as others
-    of_area = _roc(roc_area.ROCAUC(), cells, (value + 1) / 2)
+    of_area = _roc(ROCAUC(), cells, (value + 1) / 2)
     return of_area._replace(error=2 * of_area.error, inward=2 * of_area.inward)
 
 
-ERRORS: dict[type, Callable[[Any, Ladder, float], StandardError]] = {
-    roc_area.ROCAUC: _roc,
-    precision_area.AveragePrecision: _precision,
-    precision_area.PRAUC: _precision,
-    thresholds.KolmogorovSmirnov: _distance,
-    thresholds.PrecisionAtRecall: _threshold,
-    thresholds.RecallAtPrecision: _threshold,
-    thresholds.SensitivityAtSpecificity: _threshold,
-    thresholds.SpecificityAtSensitivity: _threshold,
-    errors.EqualErrorRate: _point,
-    gains.Gini: _gini,
-    gains.TopDecileLift: _point,
+ERRORS: dict[str, Callable[[Any, Ladder, float], StandardError]] = {
+    Family.ROC_AREA: _roc,
+    Family.AVERAGE_PRECISION: _precision,
+    Family.PR_AREA: _precision,
+    Family.DISTANCE: _distance,
+    Family.BEST_RATE: _threshold,
+    Family.CROSSING: _point,
+    Family.GINI: _gini,
+    Family.DEPTH: _point,
 }

@@ -10,16 +10,17 @@ import numpy as np
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     without,
 )
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.areas import Ladder
+from streammetrics.inference.bootstrap import GROUPS, jackknife_error
 from streammetrics.inference.limits import clopper_pearson, limits
 from streammetrics.inference.score_errors import ERRORS, StandardError, rate_of
-from streammetrics.inference.tables import no_squares
-from streammetrics.metrics.scores import errors, gains, roc_area, thresholds
+from streammetrics.inference.tables import UNBOUNDED, no_squares
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.scores.versus import VersusHistogram
 
@@ -51,9 +52,8 @@ def ladders(
     return found
 
 
-_OF_BOTH = (
-    roc_area.ROCAUC, errors.EqualErrorRate, gains.Gini, thresholds.KolmogorovSmirnov
-)  # fmt: skip
+_MOST_CELLS = 1 << 17  # of which 64 readouts take some seconds
+_OF_BOTH = {Family.STAIRS, Family.ROC_AREA, Family.CROSSING, Family.GINI, Family.DISTANCE}
 
 
 class _OfClass(NamedTuple):
@@ -71,15 +71,37 @@ def _of_class(metric: ClassScoreMetric, stairs: Staircase, cells: Ladder) -> _Of
     low, high = (value, value) if stairs.exact else metric._sides(stairs)
     sure = StandardError(math.nan, "")
     if value == value:  # noqa: PLR0124 - the test for nan
-        error_of = next(ERRORS[cls] for cls in type(metric).__mro__ if cls in ERRORS)
-        sure = error_of(metric, cells, value)
+        sure = _error_of(metric, stairs, cells, value)
     if sure.error > 0 and sure.excess:  # still above the end
         least = _least(metric)
         low = least + max(low - least - sure.excess, (low - least) / 1024)
-    rows = min(cells.rows) if isinstance(metric, _OF_BOTH) else cells.rows[0]
+    rows = min(cells.rows) if metric.family in _OF_BOTH else cells.rows[0]
     return _OfClass(value, low, high, sure, rows)
 
 
+def _error_of(
+    metric: ClassScoreMetric, stairs: Staircase, cells: Ladder, value: float
+) -> StandardError:
+    """Return the standard error of a class's value, of any formula by a jackknife."""
+    if metric.family != Family.STAIRS:
+        return ERRORS[str(metric.family)](metric, cells, value)
+    if not stairs.exact or not stairs.counted or cells.p_square is not cells.p:
+        raise without(
+            metric,
+            "a jackknife of its formula needs rows of weight 1 whose scores are all kept apart; "
+            f"raise max_bins={metric.max_bins}, or leave out the weights",
+        )
+    if cells.p.size > _MOST_CELLS:
+        raise without(
+            metric,
+            f"a jackknife of its formula over {cells.p.size:,} scores takes too long: a smaller "
+            f"max_bins, or scores rounded to fewer than {_MOST_CELLS:,} values, has limits",
+        )
+    freedom = min(GROUPS, int(cells.positives + cells.negatives)) - 1
+    return StandardError(jackknife_error(metric, stairs, cells), "jackknife of rows", freedom)
+
+
+@rule_of(Family.STAIRS, *ERRORS)
 def of_scores(
     metric: ClassScoreMetric, asked: Asked, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
@@ -139,21 +161,17 @@ def _method(each: Sequence[_OfClass]) -> str:
     return next(filter(None, [one.sure.method for one in each]), "no rows of a class")
 
 
-for _kind in ERRORS:
-    confidence_of.register(_kind, of_scores)
-
-
 def _sides(
     metric: ClassScoreMetric, low: float, high: float, sure: StandardError, n: float, asked: Asked
 ) -> tuple[float, float, bool]:
     """Return L(low) and U(high), and whether they are the exact ones of values that do not vary."""
-    ends, reach = (_least(metric), metric._ends[1]), sure.reach(asked)
+    ends, reach = (_least(metric), _ends(metric)[1]), sure.reach(asked)
     middle, inward = sum(ends) / 2, sure.inmost
     below = limits(low, inward if low > middle else sure.error, reach, *ends)[0]
     above = limits(high, inward if high < middle else sure.error, reach, *ends)[1]
     if low != low or high != high:  # noqa: PLR0124 - the test for nan
         return math.nan, math.nan, False
-    exact = (math.isnan(below) or math.isnan(above)) and n > 0
+    exact = (math.isnan(below) or math.isnan(above)) and n > 0 and math.isfinite(ends[1] - ends[0])
     if exact:
         start, width = ends[0], ends[1] - ends[0]
         shares = [min(max((side - start) / width, 0.0), 1.0) for side in (low, high)]
@@ -165,12 +183,15 @@ def _sides(
     return float(below), float(above), exact
 
 
-def _least(metric: ClassScoreMetric) -> float:
+def _least(metric: Any) -> float:
     """Return the least value that there can be."""
-    if isinstance(metric, roc_area.ROCAUC) and (rate := rate_of(metric)) < 1:
+    if metric.family == Family.ROC_AREA and (rate := rate_of(metric)) < 1:
         return 0.5 * (1 - rate / (2 - rate))  # standardised, an area of 0 is not 0
-    least: float = metric._ends[0]
-    return least
+    return _ends(metric)[0]
+
+
+def _ends(metric: ClassScoreMetric) -> tuple[float, float]:
+    return metric.value_range or UNBOUNDED
 
 
 def _error_of_mean(

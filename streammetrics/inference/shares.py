@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,50 +12,33 @@ from streammetrics.core.confidence import (
     not_anytime,
 )
 from streammetrics.inference.limits import share_limits
-from streammetrics.metrics.classification import rates, ratios
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Numeric
+    from streammetrics.metrics.classification.averaged import Parts
     from streammetrics.metrics.classification.view import Confusion
 
 
 WILSON = "Wilson's score"
 ANYTIME = "beta-binomial mixture, at all times at once"
-Parts = tuple[str, "Mapping[str, float]", float]  # successes, failures and their shares, odds
 
 
-def parts_of(metric: Metric[object]) -> Parts | None:
+def parts_of(metric: Any) -> Parts | None:
     """Return what a share is of: successes, and failures that count as much as they say.
 
     With odds o the value is o s / (o s + f).
     """
-    simple = SHARES.get(type(metric))
-    if simple is not None:
-        return simple
-    if type(metric) is ratios.FBeta:
+    if metric.family == Family.SHARE:
+        counted: Parts = metric._parts
+        return counted
+    if metric.family == Family.F_BETA:
         if metric.beta > 1:  # as below, over the square of beta, which can overflow
             share = 1 / metric.beta / metric.beta
             return "tp", {"fn": 1.0, "fp": share}, 1 + share
         return "tp", {"fn": metric.beta**2, "fp": 1.0}, 1 + metric.beta**2
     return None
-
-
-SHARES: dict[type, Parts] = {
-    ratios.Precision: ("tp", {"fp": 1.0}, 1.0),
-    ratios.Recall: ("tp", {"fn": 1.0}, 1.0),
-    ratios.Specificity: ("tn", {"fp": 1.0}, 1.0),
-    ratios.FalsePositiveRate: ("fp", {"tn": 1.0}, 1.0),
-    ratios.FalseNegativeRate: ("fn", {"tp": 1.0}, 1.0),
-    ratios.NegativePredictiveValue: ("tn", {"fn": 1.0}, 1.0),
-    ratios.Jaccard: ("tp", {"fp": 1.0, "fn": 1.0}, 1.0),
-    ratios.F1: ("tp", {"fp": 1.0, "fn": 1.0}, 2.0),
-    rates.FalseDiscoveryRate: ("fp", {"tp": 1.0}, 1.0),
-    rates.FalseOmissionRate: ("fn", {"tn": 1.0}, 1.0),
-    rates.Prevalence: ("actual", {"fp": 1.0, "tn": 1.0}, 1.0),
-}
 
 
 def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Numeric, Numeric]:

@@ -8,34 +8,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     unsure,
     without,
 )
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
 from streammetrics.inference.limits import clopper_pearson, limits
-from streammetrics.inference.shares import SHARES, micro_rows, parts_of, share, shares_of
-from streammetrics.metrics.classification import overall, rates, ratios, reports, topk
-from streammetrics.metrics.classification.base import ContingencyMetric
+from streammetrics.inference.shares import micro_rows, parts_of, share, shares_of
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from streammetrics.core.errors import NoConfidenceError
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Numeric
+    from streammetrics.core.types import Floats, Numeric
     from streammetrics.metrics.classification.averaged import AveragedMetric
+    from streammetrics.metrics.classification.base import ContingencyMetric
+    from streammetrics.metrics.classification.overall import Accuracy, CohenKappa, ZeroOneLoss
+    from streammetrics.metrics.classification.reports import ConfusionMatrix
+    from streammetrics.metrics.classification.topk import TopKAccuracy
     from streammetrics.metrics.classification.view import Confusion
     from streammetrics.statistics.tables.contingency import ContingencyTable
     from streammetrics.statistics.tables.threshold import ThresholdTable
     from streammetrics.statistics.tables.topk import TopKHits
 
 JACKKNIFE = "infinitesimal jackknife"
+_GROWTH = 1e-3  # relative: numeric slopes of a value that does not grow cancel to far less
 
 
 def tables_of(
@@ -84,7 +88,7 @@ def counts_rows(metric: Metric[object]) -> NoConfidenceError:
     return without(metric, "limits at all times count rows, and these have weights")
 
 
-@confidence_of.register(ContingencyMetric)
+@rule_of(Family.TABLE)
 def of_labels(metric: ContingencyMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Any readout of a table of labels, a user's own too: the infinitesimal jackknife."""
     amounts, squares = tables_of(metric, asked, table)
@@ -98,10 +102,13 @@ def general(
     """Return the interval of a readout by how it moves with every cell."""
     if asked.anytime:
         raise not_anytime(metric)
-    ends = ends_of(metric)
+    ends = metric.value_range or UNBOUNDED
     if not amounts.total:
         return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
-    error = standard_error(influence(metric, amounts, metric.read), squares.amount)
+    slopes = influence(metric, amounts, metric.read)
+    if _grows(value, slopes, amounts.amount):
+        raise without(metric, "it grows with the rows and estimates nothing of a population")
+    error = standard_error(slopes, squares.amount)
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
     method = f"{JACKKNIFE}, {_SCALES.get(ends, 'logit')}"
     if isinstance(value, float):
@@ -109,6 +116,13 @@ def general(
             return at_end(value, ends, smallest(amounts, squares), asked)
         return ConfidenceInterval(low, high, asked.level, method)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
+
+
+def _grows(value: object, slopes: Floats, amounts: Floats) -> bool:
+    """Whether a value grows where all amounts do, by Euler's theorem on homogeneous functions."""
+    drift = np.abs(np.tensordot(amounts, slopes, axes=1))
+    sizes = np.tensordot(amounts, np.abs(slopes), axes=1), np.abs(np.asarray(value, np.float64))
+    return bool((drift > _GROWTH * np.fmax(*sizes)).any())
 
 
 def smallest(amounts: Confusion, squares: Confusion) -> float:
@@ -121,31 +135,12 @@ def smallest(amounts: Confusion, squares: Confusion) -> float:
     return float(np.min(actual[seen] ** 2 / of_squares[seen])) if seen.any() else 0.0
 
 
+UNBOUNDED = (-math.inf, math.inf)
 _SCALES = {
     (-1.0, 1.0): "Fisher's z",
     (0.0, math.inf): "logarithm",
-    (-math.inf, math.inf): "normal",
+    UNBOUNDED: "normal",
 }
-
-
-_CORRELATIONS = (
-    overall.MatthewsCorrcoef, overall.CohenKappa, rates.Informedness, rates.Markedness
-)  # fmt: skip
-_ROWS = (overall.Accuracy, overall.ZeroOneLoss)
-_ODDS = (rates.PositiveLikelihoodRatio, rates.NegativeLikelihoodRatio, rates.DiagnosticOddsRatio)
-
-
-def ends_of(metric: Metric[object]) -> tuple[float, float]:
-    """Return between what the values of a metric of labels lie."""
-    if isinstance(metric, _CORRELATIONS):
-        return -1.0, 1.0
-    if isinstance(metric, _ODDS):
-        return 0.0, math.inf
-    if isinstance(metric, overall.BalancedAccuracy):
-        return (-1.0, 1.0) if metric.adjusted else (0.0, 1.0)
-    known = type(metric) in SHARES or isinstance(metric, ratios.FBeta | overall.GMean)
-    known = known or (isinstance(metric, _ROWS) and metric.normalize)
-    return (0.0, 1.0) if known else (-math.inf, math.inf)
 
 
 def at_end(
@@ -182,18 +177,14 @@ def of_classes(metric: AveragedMetric, asked: Asked, table: object) -> Confidenc
     rows = [shares_of(parts, every, power) for every, power in ((amounts, 1), (squares, 2))]
     if metric.average == "binary":
         place = metric._positive(amounts)
-        if place is None:
-            rows = [(0.0, 0.0), (0.0, 0.0)]
-        else:
-            rows = [(s[place], f[place]) for s, f in rows]
+        rows = [(s[place], f[place]) for s, f in rows]
     low, high = interval = share(metric, asked, rows[0], rows[1], parts[2])
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, interval.method)
 
 
-@confidence_of.register(overall.Accuracy)
-@confidence_of.register(overall.ZeroOneLoss)
+@rule_of(Family.HITS, Family.MISSES)
 def of_accuracy(
-    metric: overall.Accuracy | overall.ZeroOneLoss,
+    metric: Accuracy | ZeroOneLoss,
     asked: Asked,
     table: ContingencyTable | ThresholdTable,
 ) -> ConfidenceInterval:
@@ -201,13 +192,13 @@ def of_accuracy(
     if not metric.normalize:
         raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
     sides = [(t.hits, t.misses) for t in tables_of(metric, asked, table)]
-    if isinstance(metric, overall.ZeroOneLoss):
+    if metric.family == Family.MISSES:
         sides = [side[::-1] for side in sides]
     return share(metric, asked, sides[0], sides[1])
 
 
-@confidence_of.register(topk.TopKAccuracy)
-def of_top_k(metric: topk.TopKAccuracy, asked: Asked, counts: TopKHits) -> ConfidenceInterval:
+@rule_of(Family.TOP_K)
+def of_top_k(metric: TopKAccuracy, asked: Asked, counts: TopKHits) -> ConfidenceInterval:
     """The share of rows whose class is among the first k."""
     if not metric.normalize:
         raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
@@ -226,8 +217,8 @@ def of_top_k(metric: topk.TopKAccuracy, asked: Asked, counts: TopKHits) -> Confi
     return share(metric, asked, rows, squares)
 
 
-@confidence_of.register(overall.CohenKappa)
-def of_kappa(metric: overall.CohenKappa, asked: Asked, table: object) -> ConfidenceInterval:
+@rule_of(Family.KAPPA)
+def of_kappa(metric: CohenKappa, asked: Asked, table: object) -> ConfidenceInterval:
     """Agreement beyond chance; what disagreement costs is known, so how each cell moves it is."""
     if metric.weights is None:
         return of_labels(metric, asked, table)
@@ -254,9 +245,9 @@ def of_kappa(metric: overall.CohenKappa, asked: Asked, table: object) -> Confide
     return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE}, Fisher's z")
 
 
-@confidence_of.register(reports.ConfusionMatrix)
+@rule_of(Family.CONFUSION_MATRIX)
 def of_matrix(
-    metric: reports.ConfusionMatrix, asked: Asked, table: ContingencyTable | ThresholdTable
+    metric: ConfusionMatrix, asked: Asked, table: ContingencyTable | ThresholdTable
 ) -> ConfidenceInterval:
     """The shares of a matrix; its counts grow with the rows and estimate nothing."""
     if metric.normalize is None:
@@ -279,13 +270,3 @@ def of_matrix(
     axes = metric.readout(table).axes
     low, high = (LabelledArray(side, axes) for side in interval)
     return ConfidenceInterval(low, high, interval.level, interval.method)
-
-
-@confidence_of.register(reports.ClassificationReport)
-def of_report(metric: Metric[object], asked: Asked, *_: object) -> ConfidenceInterval:  # noqa: ARG001 - as others
-    """None: what is in it has."""
-    raise without(
-        metric,
-        "its entries have: Accuracy, and Precision, Recall and F1 with average=None, 'macro' or "
-        "'weighted', read the same table",
-    )

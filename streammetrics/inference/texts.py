@@ -16,39 +16,36 @@ import numpy as np
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
-    confidence_of,
     not_anytime,
+    rule_of,
     unsure,
 )
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.influence import derivatives
 from streammetrics.inference.limits import limits
-from streammetrics.metrics.text import distances, recognition, translation
+from streammetrics.inference.tables import UNBOUNDED
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.text import recognition
 
 if TYPE_CHECKING:
     from streammetrics.metrics.text.base import TextMetric
     from streammetrics.statistics.texts.base import TextCounts
 
-_ENDS: dict[type[TextMetric], tuple[float, float]] = {
-    recognition.WER: (0.0, math.inf),
-    recognition.CER: (0.0, math.inf),
-    recognition.MER: (0.0, 1.0),
-    recognition.WIL: (0.0, 1.0),
-    translation.BLEU: (0.0, 100.0),
-    translation.ChrF: (0.0, 100.0),
-    distances.TranslationEditRate: (0.0, math.inf),
-}
+_SCALES = {(False, True): ", on the logarithm", (False, False): ", on the logit"}
 _NOISE = Fraction(1, 1 << 40)  # of the terms: less than that is the rounding of the slopes
 
 
+@rule_of(Family.CORPUS)
 def of_corpus(metric: TextMetric, asked: Asked, held: TextCounts) -> ConfidenceInterval:
     """A score of sums over rows, linearised."""
     if asked.anytime:
         raise not_anytime(metric)
-    low, high = _ENDS[type(metric)]
-    method = f"Student's t, linearised, on the {'logarithm' if math.isinf(high) else 'logit'}"
+    low, high = metric.value_range or UNBOUNDED
+    scale = _SCALES.get((math.isinf(low), math.isinf(high)), "")
+    method = f"Student's t, linearised{scale}"
     n, *counts = held.counts.tolist()
-    if n < 2:
+    silent = isinstance(metric, recognition.ErrorRate) and not any(counts[:3])
+    if n < 2 or silent:  # without a word of a reference the rate is a sum
         return unsure(asked.level, method)
     sums = np.array(counts, np.float64)
     slopes = derivatives(sums, lambda moved: metric.read(moved.tolist())).tolist()
@@ -62,7 +59,3 @@ def of_corpus(metric: TextMetric, asked: Asked, held: TextCounts) -> ConfidenceI
     error = math.sqrt(around * n / (n - 1))
     sides = limits(metric.read(counts), error, t_quantile(1 - asked.tail, n - 1), low, high)
     return ConfidenceInterval(*sides, asked.level, method)
-
-
-for _metric in _ENDS:
-    confidence_of.register(_metric, of_corpus)

@@ -16,35 +16,27 @@ from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import t_quantile
 from streammetrics.inference.limits import limits
-from streammetrics.inference.rankings import SHARES
-from streammetrics.inference.tables import ends_of
-from streammetrics.metrics.classification.base import ContingencyMetric
-from streammetrics.metrics.clustering.base import LabelingMetric
-from streammetrics.metrics.clustering.entropy import MutualInfo
-from streammetrics.metrics.correlation.rank import RankCorrelation
-from streammetrics.metrics.regression import losses, moments, relative
-from streammetrics.metrics.scores import losses as scored
-from streammetrics.metrics.scores.base import ClassScoreMetric
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.metric import Metric
-
-_SHARED = (ClassScoreMetric, LabelingMetric, *SHARES)
-_SIGNED = (RankCorrelation, moments.PearsonCorrelation, moments.ConcordanceCorrelation)
-_POSITIVE = (
-    MutualInfo, losses.MeanLoss, losses.RootMeanLoss, relative.WAPE, scored.LogLoss,
-    scored.BrierScore,
-)  # fmt: skip
+    from streammetrics.core.results.values import Interval
+    from streammetrics.core.types import Floats, Numeric
 
 
 def unit_limits(
-    metric: Metric, value: Any, without: Sequence[Any], level: float
+    metric: Metric,
+    value: Any,
+    without: Sequence[Any],
+    level: float,
+    certain: Interval[Any] | None = None,
 ) -> ConfidenceInterval | None:
     """Return limits of a value, of which is known what it is without each group of units.
 
-    ``None`` where it is not one number or an array of some.
+    ``None`` where it is not one number or an array of some. Where the value is not exact,
+    `certain` holds the exact one: the lower limit is that of its lower end, and the upper limit
+    that of its upper end.
     """
     arrays = isinstance(value, LabelledArray)
     if not arrays and not isinstance(value, int | float):
@@ -58,18 +50,20 @@ def unit_limits(
     every = np.array([np.asarray(each, np.float64) for each in without])
     error = np.sqrt((groups - 1) * np.var(every, axis=0))
     quantile = t_quantile((1 + level) / 2, groups - 1)
-    low, high = limits(np.asarray(value), error, quantile, *_ends(metric))
+    ends = metric.value_range or (-math.inf, math.inf)
+    low, high = limits(np.asarray(value), error, quantile, *ends)
+    if certain is not None:
+        least, most = (np.asarray(side, np.float64) for side in certain)
+        low = _widened(low, limits(least, error, quantile, *ends)[0], least)
+        high = _widened(high, limits(most, error, quantile, *ends)[1], most)
     if arrays:
         low, high = LabelledArray(low, value.axes), LabelledArray(high, value.axes)
+    else:
+        low, high = float(low), float(high)
     return ConfidenceInterval(low, high, level, method)
 
 
-def _ends(metric: Metric[object]) -> tuple[float, float]:
-    """Return between what a metric's values lie."""
-    if isinstance(metric, ContingencyMetric):
-        return ends_of(metric)
-    if isinstance(metric, _POSITIVE):
-        return 0.0, math.inf
-    if isinstance(metric, _SIGNED):
-        return -1.0, 1.0
-    return (0.0, 1.0) if isinstance(metric, _SHARED) else (-math.inf, math.inf)
+def _widened(limit: Numeric, of_end: Numeric, end: Floats) -> Numeric:
+    """Return the limit of an end; where it has none, as at the end of the range, the end itself."""
+    wider = np.where(np.isnan(of_end), end, of_end)
+    return np.where(np.isnan(limit), limit, wider)

@@ -118,20 +118,25 @@ class Ledger(Stateful):
         state = metric._accumulator.part(metric._layout)
         blank = metric.copy().reset() if self._known.empty is None else None
         with self._guard._lock:
-            known = self._known
-            if known.empty is None:
-                known = known._replace(empty=blank)
-            check_alike(known.empty, metric)
-            assert known.empty is not None
-            held = known.shards.get(name)
-            if held is not None and held.is_sealed:
-                raise IncompatibleMetricsError(
-                    f"shard {name!r} is sealed: it takes no further state"
-                )
-            shard = Shard(number, Held(known.empty, state))
+            changes = None
+            while changes != self._changes:  # a signal's handler may change it in between
+                changes, known = self._changes, self._known
+                if known.empty is None:
+                    known = known._replace(empty=blank)
+                check_alike(known.empty, metric)
+                assert known.empty is not None
+                held = known.shards.get(name)
+                if held is not None and held.is_sealed:
+                    raise IncompatibleMetricsError(
+                        f"shard {name!r} is sealed: it takes no further state"
+                    )
+                shard = Shard(number, Held(known.empty, state))
+                if held is not None:
+                    shard = later(name, held, shard)
             # The dictionary is this ledger's own: a copy would cost as much as all shards so far.
-            known.shards[name] = shard if held is None else later(name, held, shard)
-            self._put(known)
+            known.shards[name] = shard
+            self._known = known
+            self._changed()
         return self
 
     def merge(self, *others: Self) -> Self:
@@ -143,11 +148,13 @@ class Ledger(Stateful):
                 )
         theirs = [other._seen() for other in others]  # before the lock: nobody holds two
         with self._guard._lock:
-            known = self._known
-            for other_known in theirs:
-                known = known_to_both(known, other_known)
-            if theirs:
-                self._put(known)
+            changes = None
+            while changes != self._changes:  # a signal's handler may change it in between
+                changes, known = self._changes, self._known
+                for other_known in theirs:
+                    known = known_to_both(known, other_known)
+            self._known = known
+            self._changed()
         return self
 
     def seal(self, ids: Iterable[ShardId]) -> Self:
@@ -162,21 +169,28 @@ class Ledger(Stateful):
         """
         names = as_ids(ids)
         with self._guard._lock:
-            empty, shards, blocks = self._known
-            if unknown := self.missing(names):
-                raise ValueError(f"no state was added for {listed(unknown)}: it cannot be sealed")
-            for name in names:
-                if shards[name].is_contradicted:
-                    raise contradiction(name, shards[name].attempt)
-            fresh = {name: held for name in names if (held := shards[name].state) is not None}
-            if fresh or (names and len(blocks) > 1):
-                sealed = {
-                    name: Shard(shards[name].attempt, None, held.digest)
-                    for name, held in fresh.items()
-                }
-                together = frozenset(fresh).union(*(block.names for block in blocks))
-                block = SealedShards(together, total(self._known, fresh))
-                self._put(Known(empty, {**shards, **sealed}, (block,)))
+            changes = None
+            while changes != self._changes:  # a signal's handler may change it in between
+                changes, after = self._changes, self._known
+                empty, shards, blocks = after
+                if unknown := self.missing(names):
+                    raise ValueError(
+                        f"no state was added for {listed(unknown)}: it cannot be sealed"
+                    )
+                for name in names:
+                    if shards[name].is_contradicted:
+                        raise contradiction(name, shards[name].attempt)
+                fresh = {name: held for name in names if (held := shards[name].state) is not None}
+                if fresh or (names and len(blocks) > 1):
+                    sealed = {
+                        name: Shard(shards[name].attempt, None, held.digest)
+                        for name, held in fresh.items()
+                    }
+                    together = frozenset(fresh).union(*(block.names for block in blocks))
+                    block = SealedShards(together, total(after, fresh))
+                    after = Known(empty, {**shards, **sealed}, (block,))
+            self._known = after
+            self._changed()
         return self
 
     def missing(self, expected_ids: Iterable[ShardId]) -> list[ShardId]:

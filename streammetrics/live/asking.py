@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.live.alerts.rule import Rule
 from streammetrics.live.decay import decayed
+from streammetrics.live.possible.intervals import possible
 from streammetrics.live.possible.targets import check_range
-from streammetrics.live.reading import Span, span_of, spans_of
-from streammetrics.live.series import Series, series_over
-from streammetrics.live.time import duration, instant
+from streammetrics.live.reading import Span, bounds_of, span_of, spans_of
+from streammetrics.live.series import Series, WindowRead, series_of
+from streammetrics.live.stream import merged
+from streammetrics.live.telling import tell
+from streammetrics.live.time import EPOCH, duration, instant, shown_duration, shown_time
+from streammetrics.live.windows import size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
-    from datetime import timedelta
 
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.alerts.view import Watch
     from streammetrics.live.config import Config
     from streammetrics.live.coverage import Coverage
+    from streammetrics.live.keeper import Keeper
     from streammetrics.live.keys import By
     from streammetrics.live.stream import Stream
 
@@ -36,6 +42,7 @@ class Asking:
     _stream: Stream
     _guard: Locked
     _watch: Watch
+    _keeper: Keeper | None
     _now: int  # the time of reading, as somebody said
 
     @abstractmethod
@@ -52,8 +59,14 @@ class Asking:
 
     @contextmanager
     def _at_rest(self) -> Iterator[Stream]:
-        """Hold the lock around the stream, in which is all that came."""
+        """Hold the lock around the stream, in which is all that came, here and in the store."""
         self._catch_up()
+        with self._at_hand() as stream:
+            yield stream
+
+    @contextmanager
+    def _at_hand(self) -> Iterator[Stream]:
+        """Hold the lock around the stream, in which is all that came here."""
         with self._guard._lock:
             self._drain()
             with self._holding("reading"):
@@ -76,6 +89,8 @@ class Asking:
                 such tier counts.
             end: A time that ends the window: the pane that it falls into, or ends, is the last
                 one, and is taken whole. Without it, that is the newest pane, or the one of `now`.
+                Where only coarser panes are kept so far back, a warning says which span the window
+                is of, unless it ends where it should; `span` returns it.
             by: One kind of the slices that are kept, its column or columns: then it is a `Slices`.
 
         Raises:
@@ -90,8 +105,8 @@ class Asking:
             (3.5, 1.5)
         """
         until = None if end is None else instant(end, "end")
-        with self._at_rest():
-            return self._over(self._span(length, until), by)
+        state = self._state(lambda: self._span(length, until))
+        return self._stream.keys.shown(state, by)
 
     def last(self, n: int, *, by: By = None) -> Any:
         """Return a new set, or metric, that has seen the newest n rows that have a label.
@@ -115,17 +130,95 @@ class Asking:
         with self._at_rest() as stream:
             return stream.keys.shown(stream.last(n, self._clock), by)
 
-    def _span(self, length: str | timedelta, until: int | None) -> Span:
-        newest = self._stream.panes.newest
-        return span_of(self._config.tiers, length, newest, until, self._clock)
+    def span(self, length: str | timedelta, *, end: object = None) -> tuple[datetime, datetime]:
+        """Return when the window of these arguments begins, and when it ends.
+
+        A window is of whole panes. One that ended longer ago than the finest tier reaches back is
+        of the panes of a coarser tier.
+
+        Raises:
+            ValueError: As for `window`.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean(), tiers=[("1min", "1h"), ("1h", "1d")])
+            >>> _ = live.observe(time=[0, 36_000], values=[1.0, 2.0])
+            >>> [f"{time:%H:%M}" for time in live.span("1h")]
+            ['09:01', '10:01']
+            >>> [f"{time:%H:%M}" for time in live.span("1h", end=30 * 60)]
+            ['00:00', '01:00']
+        """
+        until = None if end is None else instant(end, "end")
+        with self._at_rest():
+            times = bounds_of(self._config.tiers, self._span(length, until, told=False))
+        start, end_ = (EPOCH + timedelta(microseconds=time // 1000) for time in times)
+        return start, end_
+
+    def _span(self, length: str | timedelta, until: int | None, *, told: bool = True) -> Span:
+        """Return the panes of a window; `told`: warn where they are coarser than others are."""
+        tiers, newest = self._config.tiers, self._stream.panes.newest
+        found = span_of(tiers, length, newest, until, self._clock)
+        if told and until is not None:
+            fine = span_of(tiers, length, max(until - 1, 0), until, until)
+            start, end = bounds_of(tiers, found)
+            if (start, end) != bounds_of(tiers, fine):
+                tell(
+                    f"the window of {shown_duration(duration(length, 'window'))} that ends at "
+                    f"{shown_time(until)} is of {tiers[found.place].shown}, as finer ones are no "
+                    f"longer kept: it is from {shown_time(start)} to {shown_time(end)}; span() "
+                    "returns both"
+                )
+        return found
 
     @property
     def _clock(self) -> int:
         """The time of reading."""
         return max(self._stream.panes.newest, self._now, 0)
 
-    def _over(self, span: Span, by: By = None) -> Any:
-        return self._stream.keys.shown(self._stream.over(span, self._clock), by)
+    def _state(self, choose: Callable[[], Span]) -> State:
+        """Return the merged state of some panes, which are chosen with the lock held.
+
+        The lock is held to find the states that are merged, and not while they are: a long history
+        keeps nobody waiting.
+        """
+        self._catch_up()
+        with self._at_hand():
+            span = choose()
+        self._prepare(span)
+        with self._at_hand() as stream:
+            if not stream.keeps(span):  # newer events came meanwhile
+                span = choose()
+            known = stream.known(self._clock)
+            parts = [] if span in known else stream.parts(span, self._clock)
+        if span not in known:
+            known[span] = merged(self._suite, parts)
+        return known[span]
+
+    def _prepare(self, span: Span, go_on: Callable[[], None] | None = None) -> None:
+        """Merge the nodes that a span is read from, each without the lock.
+
+        Args:
+            span: Some panes.
+            go_on: What is called before each of them, and raises where nobody waits any more.
+        """
+        if go_on is not None:
+            go_on()
+        with self._at_hand() as stream:
+            due = stream.unmerged(span, self._clock)
+        for tree, node in due:
+            if go_on is not None:
+                go_on()
+            with self._at_hand():
+                parts = tree.parts(node)
+            if parts:
+                state = tree.layout.merged(parts[0], parts[1:])
+                with self._at_hand():
+                    tree.keep(node, parts, state)
+
+    def _cost(self, span: Span) -> int:
+        """Return how many bytes of states a span is merged from."""
+        with self._at_hand() as stream:
+            return size_of(stream.parts(span, self._clock))
 
     def possible(
         self,
@@ -155,8 +248,19 @@ class Asking:
         """
         until = None if end is None else instant(end, "end")
         check_range(target_range)
-        with self._at_rest() as stream:
-            return stream.possible(self._span(length, until), self._clock, target_range)
+        if target_range is None:
+            target_range = self._config.declared.target_range
+        self._catch_up()
+        with self._at_hand():
+            span = self._span(length, until)
+        self._prepare(span)
+        with self._at_hand() as stream:
+            if not stream.keeps(span):
+                span = self._span(length, until)
+            parts, rows = stream.parts(span, self._clock), stream.unlabelled(span, self._clock)
+            keys = stream.keys
+        state = keys.whole(merged(self._suite, parts))
+        return possible(keys.inner, state, rows, target_range)
 
     def decayed(self, half_life: str | timedelta) -> Any:
         """Return a new set, or metric, of all rows, of which older panes weigh less.
@@ -215,10 +319,9 @@ class Asking:
             >>> import streammetrics as sm
             >>> live = sm.Live(sm.Mean())
             >>> _ = live.observe(time=range(0, 7200, 60), values=[1.0] * 100 + [9.0] * 20)
-            >>> live.alerts([sm.Above("value", 5, window="10min"), sm.Below("value", 0)])
-            alert                     state   since                 why
-            value above 5 over 10min  firing  1970-01-01 01:46:00Z  value 5.8 of 10 rows
-            value below 0 over 1h     ok      1970-01-01 00:01:00Z  value 3.4 of 60 rows
+            >>> (alert,) = live.alerts([sm.Above("value", 5, window="10min")])
+            >>> alert.state, str(alert.since)
+            ('firing', '1970-01-01 01:46:00+00:00')
         """
         if isinstance(rules, Rule):
             raise TypeError("alerts() takes rules in a list: live.alerts([rule])")
@@ -231,14 +334,19 @@ class Asking:
     def series(self, window: str | timedelta, *, every: str | timedelta, by: By = None) -> Series:
         """Return the metrics over windows that end one after the other, as columns.
 
-        The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, and of
-        each metric ``NAME``, ``NAME_low`` and ``NAME_high``; of a single metric ``value``, ``low``
-        and ``high``. Values that are no numbers, as those of curves, have no column. The last
-        window is that of `window`; the first one begins with the oldest pane that is kept. Before
-        any event, and without `now`, there is no window: columns without rows.
+        The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, ``start``,
+        when the window begins, and of each metric ``NAME``, ``NAME_low`` and ``NAME_high``; of a
+        single metric ``value``, ``low`` and ``high``. Values that are no numbers, as those of
+        curves, have no column. Before any event, and without `now`, there is no window: columns
+        without rows.
+
+        The last window is that of `window`. Where the panes of its tier end, windows continue in
+        the coarser tiers, as far back as there are rows: there a window is as few panes as hold
+        one, so it may be longer. Where a tier has days of a calendar, whole days are these.
 
         With `by`, a kind of the slices that are kept, there is a row for each slice of each window:
-        its keys are columns, and there is no ``coverage``.
+        its keys are columns, and there is no ``coverage``. Windows are read one after the other:
+        events that come meanwhile are in those that are read after.
 
         Example:
             >>> import streammetrics as sm
@@ -247,18 +355,35 @@ class Asking:
             >>> live.series("2min", every="1min")["value"]
             array([1.5, 2.5, 3.5])
         """
-        with self._at_rest() as stream:
-            newest = stream.panes.newest
-            spans = spans_of(self._config.tiers, window, every, newest, self._clock)
-            return series_over(stream, spans, self._clock, by)
+        return series_of(self._suite, self._read(self._spans(window, every)), by)
 
     def _course(self, place: int, panes: int, since: int) -> Series:
         """Return the metrics over runs of panes of one tier, one after the other since a time."""
         tier = self._config.tiers[place]
-        with self._at_rest() as stream:
+        with self._at_rest():
             lasts = range(tier.number(self._clock), tier.number(since) - 1, -panes)
-            spans = [Span(place, last - panes + 1, last) for last in reversed(lasts)]
-            return series_over(stream, spans, self._clock)
+        spans = [Span(place, last - panes + 1, last) for last in reversed(lasts)]
+        return series_of(self._suite, self._read(spans))
+
+    def _spans(self, window: str | timedelta, every: str | timedelta) -> list[Span]:
+        """Return the windows of a series, the oldest first."""
+        tiers = self._config.tiers
+        with self._at_rest() as stream:
+            newest, clock = stream.panes.newest, self._clock
+            return spans_of(tiers, window, every, newest, clock, stream.oldest())
+
+    def _read(
+        self, spans: Iterable[Span], go_on: Callable[[], None] | None = None
+    ) -> Iterator[WindowRead]:
+        """Yield what some windows hold, but for those whose panes leave before they are read."""
+        for span in spans:
+            self._prepare(span, go_on)
+            with self._at_hand() as stream:
+                if not stream.keeps(span):
+                    continue
+                parts = stream.parts(span, self._clock)
+                share = stream.share(span, self._clock)
+            yield WindowRead(span, *bounds_of(self._config.tiers, span), parts, share)
 
     @property
     def n_rows(self) -> int:
@@ -267,13 +392,11 @@ class Asking:
 
     def _reach(self) -> Any:
         """Return the rows of all panes of the coarsest tier."""
-        with self._at_rest():
-            return self._over(self._longest())
+        return self._stream.keys.shown(self._state(self._longest))
 
     def _whole(self) -> object:
         """Return a set, or metric, or slices where there are some, of all that is kept."""
-        with self._at_rest() as stream:
-            return self._suite._at(stream.over(self._longest(), self._clock))
+        return self._suite._at(self._state(self._longest))
 
     def _longest(self) -> Span:
         """Return all panes of the coarsest tier."""

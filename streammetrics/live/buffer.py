@@ -154,6 +154,11 @@ class Buffer:
         """The columns of the first events that could wait."""
         return () if self.first is None else self.first.names
 
+    @property
+    def n(self) -> int:
+        """How many rows wait."""
+        return sum(len(form.values) // form.width for form in list(self.forms.values()))
+
     def checked(self, columns: Mapping[str, object]) -> WaitingRows | None:
         """Check one row, of which `plain` made the values; return the form where it can wait.
 
@@ -211,6 +216,8 @@ def plain(value: Any) -> Any:
         return math.nan
     if isinstance(value, np.generic) or getattr(value, "ndim", 1) == 0:
         return value.item()
+    if isinstance(value, list | tuple) and value and isinstance(value[0], str):
+        return list(value)  # the tags of a sentence, which are no row of an array
     return np.array(value) if isinstance(value, list | tuple | np.ndarray) else value
 
 

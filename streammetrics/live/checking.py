@@ -8,9 +8,10 @@ import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.live.keys import SliceKeys
-from streammetrics.live.rows import batch_of
+from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.truth import stand_ins, truth_of
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Checks:
         kinds: What each column holds.
         facts: Returns what is agreed on by all that is in the state, from wherever it came.
         default: The label that stands for those that never came.
+        declared: Raises where columns hold what is not declared.
         apart: Whether labels are checked by themselves, and not beside a prediction that was good.
     """
 
@@ -49,7 +51,9 @@ class Checks:
         *,
         apart: bool = False,
         default: object = None,
+        declared: Callable[[Mapping[str, Column]], None] | None = None,
     ) -> None:
+        self._declared = declared
         self._suite, self._kinds, self._facts, self._apart = suite, kinds, facts, apart
         self._truth, self._default = truth_of(suite), default
         self._layout = suite._layout
@@ -64,7 +68,7 @@ class Checks:
         Raises:
             InvalidBatchError: They are refused, alone or beside what other rows were.
         """
-        return self._agreed(*self._read(columns, _length(columns)))
+        return self._agreed(*self._read(columns, _length(columns), columns.keys()))
 
     @property
     def facts(self) -> tuple[Facts, ...]:
@@ -78,7 +82,8 @@ class Checks:
         others = {name: value for name, value in columns.items() if name not in self._made}
         for label in stand_ins(self._suite, others):
             try:
-                batch, rows = self._read({**columns, self._truth: [label] * n}, n)
+                stood_in = {**columns, self._truth: [label] * n}
+                batch, rows = self._read(stood_in, n, columns.keys())
             except InvalidBatchError as error:
                 first = first or error
                 continue
@@ -104,9 +109,16 @@ class Checks:
                 self._truth,
             )
 
-    def _read(self, columns: Mapping[str, object], n: int) -> tuple[Batch, tuple[Rows, ...]]:
-        """Read so many rows."""
+    def _read(
+        self, columns: Mapping[str, object], n: int, given: Set[str]
+    ) -> tuple[Batch, tuple[Rows, ...]]:
+        """Read so many rows, of which some columns are given, and others stand in for theirs."""
         batch = batch_of(self._suite, columns)
+        if self._declared is not None:
+            every = columns_of(batch)
+            self._declared(
+                {name: every[name] for name in every if name in given or name in self._made}
+            )
         rows = self._layout.read(batch)
         if batch.n_rows != n:  # labels (B, T) would be rows of their own
             raise InvalidBatchError(
@@ -134,14 +146,21 @@ class Checks:
         }
         try:
             rows: Sequence[Rows]
-            batch, rows = self._read({**repeated, **columns}, len(label))
+            batch, rows = self._read({**repeated, **columns}, len(label), columns.keys())
         except InvalidBatchError as error:
-            if not several and not self._example and error.column != self._truth:
-                return False  # of what was guessed: it is seen when the prediction is there
-            raise
+            if several or self._example:
+                raise
+            if error.column == self._truth and not self._may_be_classes(label):
+                raise
+            return False  # of what was guessed: it is seen when the prediction is there
         if not self._example:
             rows = [_with_facts(read, self._of_labels) for read in rows]
         return self._agreed(batch, rows)
+
+    def _may_be_classes(self, label: Column) -> bool:
+        """Whether labels refused beside one score a row go with predictions (n, K)."""
+        fields = [f for s in self._layout.schemas for f in s.fields if isinstance(f, ScoredLabels)]
+        return bool(fields) and all(field.may_be_classes(label) for field in fields)
 
     def _agreed(self, batch: Batch, rows: Sequence[Rows]) -> bool:
         """Let rows agree with all others; return whether they may wait beside them."""

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.live.tiers import Tier, tiers_of
-from streammetrics.live.time import DAY, SECOND, duration, shown_duration
+from streammetrics.live.declared import Declared
+from streammetrics.live.tiers import QUARTER, Tier, tiers_of
+from streammetrics.live.time import DAY, duration, shown_duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
+    from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Document
 
-QUARTER = 900 * SECOND
 LONGEST = 10_000 * DAY  # two of them past the latest time are still nanoseconds of int64
 _SCALARS = (int, float, str, bool)
 
@@ -33,6 +34,7 @@ class Config:
     default_label: int | float | str | bool | None
     max_pending: int
     keep_rows: int
+    declared: Declared  # what events hold; compared as it is described
 
     @classmethod
     def of(
@@ -43,6 +45,7 @@ class Config:
         default_label: object,
         max_pending: int,
         keep_rows: int,
+        declared: Declared,
     ) -> Config:
         """Return the parameters as a user gives them, checked."""
         if isinstance(default_label, np.generic):
@@ -63,6 +66,7 @@ class Config:
             default_label,
             _count(max_pending, "max_pending", 1),
             _count(keep_rows, "keep_rows", 0),
+            declared,
         )
 
     @property
@@ -82,14 +86,17 @@ class Config:
 
     def described(self) -> Document:
         """Return what a file says of the parameters."""
-        told = {field.name: getattr(self, field.name) for field in fields(self)}
         tiers = [[tier.length, tier.count, tier.zone] for tier in self.tiers]
-        return {**told, "tiers": tiers}
+        return {**self._parameters(), "tiers": tiers}
+
+    def _parameters(self) -> Document:
+        """Return the parameters by name, those of the declaration included."""
+        return {name: getattr(self, name) for name in _own()} | self.declared.described()
 
     @classmethod
-    def read(cls, told: object) -> Config:
-        """Return the parameters that a file tells of, after checking them."""
-        names = [field.name for field in fields(cls)]
+    def read(cls, told: object, suite: Mergeable) -> Config:
+        """Return the parameters that a file tells of, after checking them with its metrics."""
+        names = [*_own(), "labels", "types", "target_range"]
         if not isinstance(told, dict) or list(told) != names or not _is_tiers(told["tiers"]):
             raise StateFormatError("the state does not say how it keeps time")
         times = {name: _shown(told[name]) for name in ("label_ttl", "label_lateness")}
@@ -97,18 +104,32 @@ class Config:
             (_shown(length), _shown(length * count), *([zone] if zone else []))
             for length, count, zone in told["tiers"]
         ]
+        declared = Declared.read(suite, told)
         try:
-            return cls.of(**{**told, **times, "tiers": tiers})
+            mine = {name: told[name] for name in _own()}
+            return cls.of(**{**mine, **times, "tiers": tiers, "declared": declared})
         except (TypeError, ValueError) as error:
             raise StateFormatError(f"the state has no such parameters: {error}") from error
 
     def differing(self, other: Config) -> str:
         """Return in what another differs, for a message."""
+        here, there = _flat(self._parameters()), _flat(other._parameters())
         return "; ".join(
-            f"{field.name} is {_said(theirs)} there and {_said(mine)} here"
-            for field in fields(self)
-            if (mine := getattr(self, field.name)) != (theirs := getattr(other, field.name))
+            f"{name} is {_said(there.get(name))} there and {_said(here.get(name))} here"
+            for name in here | there
+            if here.get(name) != there.get(name)
         )
+
+
+def _own() -> list[str]:
+    """Return the names of the parameters but for what is declared."""
+    return [field.name for field in fields(Config) if field.name != "declared"]
+
+
+def _flat(parameters: Document) -> Document:
+    """Return parameters with the type of each column by itself."""
+    types = {f"the type of {name}": what for name, what in parameters["types"].items()}
+    return {name: value for name, value in parameters.items() if name != "types"} | types
 
 
 def _said(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streammetrics.live.reading import Span
+from streammetrics.live.stream import merged
 
 if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
@@ -30,7 +31,7 @@ def decayed(stream: Stream, half_life: int, clock: int) -> list[State]:
     found = []
     for number in range(newest - tier.count + 1, newest + 1):
         weight = 2.0 ** -((newest - number) * tier.length / half_life)
-        state = stream.over(Span(place, number, number), clock)
+        state = merged(stream.suite, stream.parts(Span(place, number, number), clock))
         if weight > 0 and any(feed.n_rows for feed in state.feeds):
             whole = stream.keys.whole(state)
             scaled = tuple([statistic.scaled(weight) for statistic in whole.statistics])

@@ -1,14 +1,19 @@
-"""Where events come in: one by one or in columns, checked at once, from any number of threads."""
+"""Where events come in: one by one, in columns, or columns of several kinds, from any thread.
+
+All are checked at once. Of events that come together all are taken, or none.
+"""
 
 from __future__ import annotations
 
 import time as clock
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.floating import check_arithmetic
 from streammetrics.live.buffer import ABSENT, Buffer, WaitingRows, is_column, plain
 from streammetrics.live.events import KINDS, Events
 from streammetrics.live.gathered import Gathered
@@ -17,12 +22,37 @@ from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.time import LATEST, SECOND, instant, instants, shown_time
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from streammetrics.core.types import Ints
+    from streammetrics.core.types import ArrayLike, Ints
     from streammetrics.live.events import Kind
 
 _SECONDS = (float, int)
+
+
+class EventColumns(NamedTuple):
+    """Columns of events of one kind."""
+
+    kind: Kind
+    time: ArrayLike
+    heads: tuple[object, ...]  # the ids of predictions, the ids and versions of labels
+    columns: Mapping[str, ArrayLike]
+
+
+class PartError(InvalidBatchError):
+    """One of several parts is refused, and so are all; `place` says which."""
+
+    def __init__(self, place: int, error: InvalidBatchError) -> None:
+        super().__init__(str(error), error.column, error.row)
+        self.place = place
+
+
+@contextmanager
+def _naming(place: int) -> Iterator[None]:
+    try:
+        yield
+    except InvalidBatchError as error:
+        raise PartError(place, error) from error
 
 
 class Entrance(Gathered):
@@ -67,17 +97,18 @@ class Entrance(Gathered):
         self, buffer: Buffer, time: object, heads: tuple[object, ...], columns: Mapping[str, object]
     ) -> Self:
         """Take events of any form."""
+        check_arithmetic()
         self._check_open()
         self._check_names(buffer, columns)
         if is_column(time):
             self._enter(buffer, self._times(time), heads, columns, several=True)
-            return self._entered()
+            return self
         nanoseconds = instant(time)
         self._check_ahead(nanoseconds, 0)
         self._check_heads(heads)
         columns = {name: plain(value) for name, value in columns.items()}
         form = buffer.checked(columns)
-        if form is not None and type(time) in _SECONDS:
+        if form is not None and type(time) in _SECONDS and not self._is_durable:
             if buffer.first is None:
                 self._let_in(buffer, form)
             form.values.extend((time, *heads, *[columns[name] for name in form.names]))
@@ -87,7 +118,7 @@ class Entrance(Gathered):
             one = buffer.as_rows(columns)
             alone = tuple([head] for head in heads)
             self._enter(buffer, np.array([nanoseconds], np.int64), alone, one, several=False)
-        return self._entered()
+        return self
 
     def _let_in(self, buffer: Buffer, form: WaitingRows) -> None:
         """Let events of the first form of a buffer in by a function of their own."""
@@ -118,12 +149,6 @@ class Entrance(Gathered):
         columns = {name: value for name, value in named.items() if value is not ABSENT} | others
         return self._take(buffer, heads[0], tuple(heads[1:]), columns)
 
-    def _entered(self) -> Self:
-        """Bring events on at once where none may wait."""
-        if self._observed.most == 1:
-            self.flush()
-        return self
-
     def _check_names(self, buffer: Buffer, columns: Mapping[str, object]) -> None:
         truth = self._truth
         if buffer is self._observed:
@@ -137,6 +162,7 @@ class Entrance(Gathered):
                 raise InvalidBatchError(
                     f"a prediction comes without {truth!r}: observe() takes both, label() the label"
                 )
+            self._config.declared.check_weights(columns)
             names, keys = self._stream.join.names, self._stream.keys
             known = keys.named(names) if names else buffer.names
             if known and set(known) != set(columns):
@@ -163,11 +189,78 @@ class Entrance(Gathered):
     ) -> None:
         """Bring columns of events to the state, checked where there are `several`."""
         events = self._events(buffer, times, heads, columns, several=several)
+        if self._is_durable and several and buffer is self._observed:
+            buffer.check(columns)
+        self._bring([events])
+
+    def _take_all(self, parts: Sequence[EventColumns]) -> None:
+        """Take columns of events of several kinds, or raise and leave all as it was.
+
+        Raises:
+            PartError: One of them is refused.
+            StreamMetricsError: The live state is closed, or its durable store cannot be written.
+        """
+        self._check_open()
+        alone = len(parts) == 1 and not self._is_durable
+        self._bring([self._ready(place, part, alone=alone) for place, part in enumerate(parts)])
+
+    def _ready(self, place: int, part: EventColumns, *, alone: bool) -> Events:
+        """Return columns as events, after checking them by themselves."""
+        buffer = dict(zip(KINDS, self._buffers, strict=True))[part.kind]
+        with _naming(place):
+            self._check_names(buffer, part.columns)
+            times = self._times(part.time)
+            events = self._events(buffer, times, part.heads, part.columns, several=True)
+            if part.kind == "observe" and not alone:
+                buffer.check(part.columns)
+            return events
+
+    def _bring(self, ready: Sequence[Events]) -> None:
+        """Bring events to the state, all or none; where the store is durable, by way of it.
+
+        Raises:
+            PartError: One of them is refused.
+            StoreError: A durable store cannot be written; nothing has changed.
+        """
+        if self._keeper is not None and self._is_durable:
+            self._keeper.commit(
+                ready, partial(self._try_all, ready), partial(self._take_stored, ready)
+            )
+            return
         with self._guard._lock:
             self._drain()  # those that came before are in the right, where they contradict these
             with self._holding("taking"):
-                self._came(events, checked=False)
+                if len(ready) > 1:
+                    self._try(ready)
+                for place, events in enumerate(ready):
+                    with _naming(place):
+                        self._came(events, checked=False)
                 self._stream.tidy()
+
+    def _try_all(self, ready: Sequence[Events]) -> None:
+        """Raise where events would be refused once they are in the store."""
+        with self._guard._lock:
+            self._drain()
+            with self._holding("taking"):
+                self._try(ready)
+
+    def _take_stored(self, ready: Sequence[Events]) -> None:
+        """Take events that are in the store."""
+        with self._guard._lock, self._holding("taking"):
+            for events in ready:
+                self._stream.take_good(events)
+            self._stream.tidy()
+
+    def _try(self, ready: Sequence[Events]) -> None:
+        """Raise where a part does not go with what came before: none of them is taken yet."""
+        refusing = self._suite._layout.can_refuse  # of what the other parts have brought, too
+        stream = self._stream.copy() if refusing else self._stream
+        for place, events in enumerate(ready):
+            with _naming(place):
+                if events.kind != "observe":
+                    stream.check(events.columns)
+                if refusing:
+                    stream.take(events)
 
     def _events(
         self,
@@ -180,7 +273,10 @@ class Entrance(Gathered):
     ) -> Events:
         """Return columns as events, checked where there are `several`."""
         if buffer is self._observed:
-            return Events("observe", times, columns_of(batch_of(self._suite, columns)))
+            taken = columns_of(batch_of(self._suite, columns))
+            if several:
+                self._config.declared.check(taken)
+            return Events("observe", times, taken)
         keys, stream = keys_of(heads[0]), self._stream
         whole = (stream.predicted if buffer is self._predicted else stream.columns)(columns)
         versions = versions_of(heads[1], len(times)) if heads[1:] else times

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.columns.column import null_mask
 from streammetrics.core.columns.conversion import Column, concatenate
+from streammetrics.core.columns.nested import Nested
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -64,9 +66,19 @@ def joined_events(group: Sequence[Events]) -> Events:
         return group[0]
     kinds, times, columns, keys, versions = zip(*group, strict=True)
     names = columns[0]
-    whole = {name: concatenate([some[name] for some in columns], name) for name in names}
+    whole = {name: _joined([some[name] for some in columns], name) for name in names}
     rows = map(np.concatenate, (keys, versions))
     return Events(kinds[0], np.concatenate(times), whole, *rows)
+
+
+def _joined(columns: Sequence[Column], name: str) -> Column:
+    """Return the rows of columns one after the other, also where a row holds several values."""
+    if not isinstance(columns[0], Nested):
+        return concatenate(columns, name)
+    nested = [column for column in columns if isinstance(column, Nested)]
+    counts = np.concatenate([column.values for column in nested])
+    nulls = np.concatenate([null_mask(column) for column in nested])
+    return Nested.of(counts, concatenate([column.flat for column in nested], name), nulls)
 
 
 def written(parts: Sequence[Events]) -> bytes:
@@ -133,6 +145,8 @@ def column_arrays(column: Column) -> dict[str, Array]:
         arrays["vocabulary"] = packed_labels(column.vocabulary[used[first:]])
     if column.nulls is not None:
         arrays["nulls"] = column.nulls
+    if isinstance(column, Nested):
+        arrays |= nested("flat", column_arrays(column.flat))
     return arrays
 
 
@@ -143,6 +157,12 @@ def column_of(arrays: Arrays) -> Column:
         raise StateFormatError("a column is of no type that columns have")
     if nulls is not None and (nulls.dtype != np.bool_ or nulls.shape != values.shape):
         raise StateFormatError("what is missing of a column does not fit it")
+    flat = part(arrays, "flat")
+    if flat:
+        counts, within = take_array(arrays, "values", "int64"), column_of(flat)
+        if (counts < 0).any() or counts.sum() != len(within):
+            raise StateFormatError("the values of a column are not as many as its rows hold")
+        return Nested.of(counts, within, nulls)
     if "vocabulary" not in arrays:
         return Column(values, nulls)
     words = unpacked_labels(arrays, "vocabulary")

@@ -71,7 +71,7 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Stream:
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
         raise StateFormatError("a Live holds a metric, or a set, without rows")
-    stream = _stream(suite, Config.read(meta.get("config")))
+    stream = _stream(suite, Config.read(meta.get("config"), suite))
     newest = _time(meta.get("newest"))
     for name, panes in (("panes", stream.panes), ("counted", stream.counted)):
         panes.newest = newest

@@ -5,10 +5,11 @@ from __future__ import annotations
 import weakref
 from abc import abstractmethod
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.floating import check_arithmetic
 from streammetrics.live.buffer import Buffer
 from streammetrics.live.checking import Checks
 from streammetrics.live.events import Events
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Ints
     from streammetrics.live.config import Config
+    from streammetrics.live.keeper import Keeper
     from streammetrics.live.stream import Stream
 
 
@@ -37,6 +39,7 @@ class Gathered:
     _stream: Stream
     _guard: Locked
     _buffers: tuple[Buffer, ...] = ()
+    _keeper: Keeper | None
     _held = ""  # what is done with the stream just now, by whom has the lock
 
     def _open(self) -> None:
@@ -49,7 +52,13 @@ class Gathered:
         kinds = kinds_of(self._suite)
         mine, default = weakref.proxy(self), self._config.default_label
         # By a proxy, so that this object goes at once, with all it holds.
-        checks = Checks(self._suite, kinds, lambda: mine._stream.panes.facts, default=default)
+        checks = Checks(
+            self._suite,
+            kinds,
+            lambda: mine._stream.panes.facts,
+            default=default,
+            declared=self._config.declared.check,
+        )
         keys = SliceKeys(self._suite).kinds
         self._observed = Buffer("observe", checks.observed, kinds, ("time",), keys)
         self._predicted = Buffer("predict", checks.predicted, kinds, ("time", "id"), keys)
@@ -60,15 +69,16 @@ class Gathered:
     def _came(self, events: Events, *, checked: bool) -> None:
         """Take events, or raise where they are not `checked` one by one; the lock is held."""
 
-    @abstractmethod
-    def flush(self) -> Self:
-        """Bring the events that wait to the panes."""
-
     def _close_entries(self) -> None:
         """Let no event in without a look at it; the lock is held."""
         for buffer in self._buffers:
             buffer.close()
             vars(self).pop(buffer.kind, None)
+
+    @property
+    def _is_durable(self) -> bool:
+        """Whether events are in the store before they are in the state."""
+        return self._keeper is not None and self._keeper.durable
 
     def _check_open(self) -> None:
         """Raise where no more events are taken."""
@@ -80,9 +90,7 @@ class Gathered:
 
         What this leaves to do the next calls do before, a piece each, so that none takes long.
         """
-        if buffer.most == 1:
-            self.flush()
-            return
+        check_arithmetic()
         with self._guard._lock:
             if self._held:  # by whom this thread was interrupted, who goes on with it
                 return
@@ -94,6 +102,7 @@ class Gathered:
     def _drain(self) -> None:
         """Take the events that wait; the lock is held."""
         self._check_whole()
+        check_arithmetic()
         if self._held:  # nothing has to change under who reads
             return
         with self._holding("taking"):

@@ -6,97 +6,139 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.live.hashes import hashes_of
-from streammetrics.live.slots import AT_ONCE, LEAST, Slots
+from streammetrics.core.kernels import kernels
+from streammetrics.live.cells import with_room
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from streammetrics.live.hashes import HashedKeys, Hashes, Rows
+    from streammetrics.core.types import Ints
 
-_LOST = 4  # one of so many rows may have left a slot that is lost, before all is made again
-_SMALL = 1 << 14  # rows for which there is room up to which a table grows at once to eight times
-_MOVED = 2  # rows that move to a larger table for each that comes, so that no call waits for all
+    Keys = NDArray[np.uint64]  # (n, 2)
+    Rows = Ints
+    Slots = NDArray[np.uint32]
+
+_LEAST = 11  # bits of the number of slots
+_SMALL = 1 << 14  # rows for which there is room up to which slots grow at once to eight times
+_MOVED = 2  # rows that move to more slots for each that comes, so that no call waits for all
 
 
 class Index:
-    """The rows of a table by their keys, which stay in the table.
+    """The keys of the rows of a table, and the row of each key.
 
-    It takes 4 bytes a slot, of which a quarter at least is free. When there are too few, rows move
-    to a larger table of slots some at a time, while the others are looked up in the old one.
+    A key takes 16 bytes, or 8 as long as the second half of all is the same, and a slot 4; three
+    quarters of the slots at most are in use. When there are too few, rows move to more of them
+    some at a time, while the others are looked up in the old ones.
     """
 
     def __init__(self) -> None:
-        self._slots = Slots(LEAST)
+        self._keys: Keys = np.empty((0, 1), np.uint64)
+        self._second = np.zeros(1, np.uint64)  # of all keys, where they are held by the first half
+        self._n = 0
+        self._slots: Slots = np.zeros(1 << _LEAST, np.uint32)
         self._old: Slots | None = None
         self._moved, self._before = 0, 0  # rows that have moved, and that were there to be moved
-        self._n = 0
 
-    @classmethod
-    def of(cls, table: HashedKeys, n: int) -> Index:
-        """Return the index of the `n` rows of a table."""
-        index = cls()
-        index._slots, index._n, index._before = Slots.of(n), n, n
-        index._move(table, n)
-        return index
+    def __getitem__(self, rows: Rows | slice) -> Keys:
+        """Return the keys of some rows, (m, 2)."""
+        some = self._keys[: self._n][rows]
+        if self._width == 2:
+            return some
+        keys = np.empty((len(some), 2), np.uint64)
+        keys[:, :1], keys[:, 1] = some, self._second
+        return keys
+
+    @property
+    def _width(self) -> int:
+        width: int = self._keys.shape[1]
+        return width
 
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        return self._slots.nbytes + (0 if self._old is None else self._old.nbytes)
+        slots = self._slots.nbytes + (0 if self._old is None else self._old.nbytes)
+        return self._keys[: self._n].nbytes + slots
 
     def copy(self) -> Index:
         """Return an independent index of the same rows."""
         twin = Index()
-        twin.__dict__.update(self.__dict__)
-        twin._slots = self._slots.copy()
+        twin._keys, twin._second, twin._n = self._keys[: self._n].copy(), self._second, self._n
+        twin._slots, twin._old = self._slots.copy(), self._old
+        twin._moved, twin._before = self._moved, self._before
         return twin
 
-    def find(self, table: HashedKeys, keys: NDArray[np.uint64], hashes: Hashes) -> Rows:
-        """Return the row of each key in a table, -1 where there is none."""
+    def find(self, keys: Keys) -> Rows:
+        """Return the row of each key, -1 where there is none."""
         rows = np.full(len(keys), -1, np.int64)
-        for start in range(0, len(keys) if self._n else 0, AT_ONCE):
-            part = slice(start, start + AT_ONCE)
-            self._slots.find(table, keys[part], hashes[part], rows[part])
-            if self._old is not None:
-                others = start + (rows[part] < 0).nonzero()[0]
-                found = rows[others]
-                self._old.find(table, keys[others], hashes[others], found)
-                rows[others] = found
+        if not self._n:
+            return rows
+        words = np.ascontiguousarray(keys[:, : self._width])
+        self._find(self._slots, words, rows)
+        if self._old is not None and (others := np.flatnonzero(rows < 0)).size:
+            found = rows[others]
+            self._find(self._old, words[others], found)
+            rows[others] = found
+        if self._width == 1:
+            rows[keys[:, 1] != self._second] = -1
         return rows
 
-    def add(self, table: HashedKeys, hashes: Hashes) -> None:
-        """Take the next rows of a table, whose keys are not in it yet and all different."""
-        first, self._n = self._n, self._n + len(hashes)
-        room = self._slots.room
-        if self._n + self._slots.lost > room:
-            self._move(table, self._before)
+    def _find(self, slots: Slots, words: Keys, rows: Rows) -> None:
+        width = 8 * self._width
+        kernels.factorize(slots, self._keys, width, self._n, words, rows, False, None)
+
+    def add(self, keys: Keys) -> None:
+        """Take the keys of more rows, which are not here yet and all different."""
+        if not len(keys):
+            return
+        if not self._n:
+            self._second = keys[:1, 1].copy()
+        if self._width == 1 and (keys[:, 1] != self._second).any():
+            self._keys = self[:]
+            self._remake(self._n)
+        first, self._n = self._n, self._n + len(keys)
+        self._keys = with_room(self._keys, first, self._n)
+        self._keys[first : self._n] = keys[:, : self._width]
+        room = len(self._slots) // 4 * 3
+        if self._n > room:
+            self._move(self._before)
             self._old, self._moved, self._before = self._slots, 0, first
-            self._slots = Slots.of(max(self._n, (room if room > _SMALL else 4 * room) + 1))
-        for start in range(0, len(hashes), AT_ONCE):
-            part = hashes[start : start + AT_ONCE]
-            self._slots.put(part, np.arange(first + start, first + start + len(part)))
+            self._slots = _slots(max(self._n, (room if room > _SMALL else 4 * room) + 1))
+        self._put(first, self._n)
         if self._old is not None:
-            self._move(table, self._moved + _MOVED * len(hashes))
+            self._move(self._moved + _MOVED * len(keys))
 
-    def drop(self, table: HashedKeys, gone: Rows, last: Rows) -> bool:
-        """Forget rows that are about to go, into the places of which the last ones move.
-
-        Return whether it can: too many slots would be lost by it, and all is to be made again.
-        """
-        self._move(table, self._before)
-        if self._slots.lost + len(gone) > self._n // _LOST:
-            return False
-        self._slots.drop(hashes_of(table[gone]), gone)
-        self._slots.change(hashes_of(table[last]), last, gone[: len(last)])
+    def drop(self, gone: Rows, last: Rows) -> None:
+        """Forget rows, into the places of which the last ones move."""
+        self._move(self._before)
+        width, holes = 8 * self._width, gone[: len(last)]
+        kernels.table_move(self._slots, self._keys, width, self._n, gone, None)
+        kernels.table_move(self._slots, self._keys, width, self._n, last, holes)
+        self._keys[holes] = self._keys[last]
         self._n -= len(gone)
-        return True
 
-    def _move(self, table: HashedKeys, end: int) -> None:
+    def keep(self, rows: Rows) -> None:
+        """Keep some rows, in the order given, and give the place of the others back."""
+        self._keys, self._n = self._keys[rows], len(rows)
+        self._remake(self._n)
+
+    def _remake(self, n: int) -> None:
+        self._slots, self._old = _slots(n), None
+        self._moved = self._before = 0
+        self._put(0, n)
+
+    def _put(self, start: int, stop: int) -> None:
+        kernels.table_put(self._slots, self._keys, 8 * self._width, start, stop)
+
+    def _move(self, end: int) -> None:
         """Move the rows before one from the old slots."""
-        for start in range(self._moved, min(end, self._before), AT_ONCE):
-            last = min(start + AT_ONCE, end, self._before)
-            self._slots.put(hashes_of(table[start:last]), np.arange(start, last))
-            self._moved = last
+        end = min(end, self._before)
+        if self._old is not None and end > self._moved:
+            self._put(self._moved, end)
+            self._moved = end
         if self._moved >= self._before:
             self._old = None
+
+
+def _slots(n: int) -> Slots:
+    """Return empty slots for so many rows."""
+    return np.zeros(1 << max((n * 4 // 3).bit_length(), _LEAST), np.uint32)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.columns.conversion import concatenate
-from streammetrics.live.hashes import hashes_of
+from streammetrics.core.columns.distinct import distinct
 from streammetrics.live.table import (
     CONFLICT,
     CORRECTED,
@@ -75,20 +75,18 @@ class Join:
         """Take predictions, however old."""
         if not len(new.keys):
             return
-        hashes = hashes_of(new.keys)
-        ordered = np.sort(hashes)
-        if (ordered[1:] == ordered[:-1]).any() and (twice := _repeated(new.keys)) is not None:
+        if (twice := _repeated(new.keys)) is not None:
             for part in twice:
                 self.put(new.take(part))
             return
         self.newest = max(self.newest, int(new.times.max()))
         self._touch(new.times)
-        rows = self.table.find(new.keys, hashes)
+        rows = self.table.find(new.keys)
         again = rows >= 0
         if again.any():
             self._repeat(rows[again], new.take(np.flatnonzero(again)))
-            new, hashes = new.take(np.flatnonzero(~again)), hashes[~again]
-        self.table.append(new, hashes)
+            new = new.take(np.flatnonzero(~again))
+        self.table.append(new)
         self._since += len(new.keys)
 
     def _touch(self, times: Ints) -> None:
@@ -247,11 +245,10 @@ class Join:
 
 def _repeated(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
     """Return the rows of the first of each key and of the others, ``None`` where all differ."""
-    order = np.lexsort((keys[:, 1], keys[:, 0]))
-    same = (keys[order[1:]] == keys[order[:-1]]).all(axis=1)
-    if not same.any():
+    first = distinct(keys)[1]
+    if len(first) == len(keys):
         return None
-    return np.sort(order[np.append(True, ~same)]), np.sort(order[np.append(False, same)])
+    return first, np.delete(np.arange(len(keys)), first)
 
 
 def _compared(rows: Ints, labels: LabelRows) -> tuple[Places, Bools, Bools, Bools]:

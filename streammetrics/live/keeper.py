@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 import weakref
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from streammetrics.core.errors import StreamMetricsError
@@ -18,7 +19,7 @@ from streammetrics.live.store import Store
 from streammetrics.live.telling import tell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from streammetrics.live.events import Events
     from streammetrics.live.store import JournalPart
@@ -27,6 +28,19 @@ _TIMEOUT = 1.0  # seconds to wait for another who writes
 PATIENCE = 30.0  # the same at the end, when what waits would be lost
 _BUSY = 5.0  # seconds for which others may have the file before it is told: it is theirs, too
 _PAUSE = 0.05
+
+
+class StoreError(StreamMetricsError):
+    """A durable store cannot be written just now, and nothing was kept of what came.
+
+    Attributes:
+        full: Whether there is no room on its disk; else others hold it, or it cannot be reached.
+    """
+
+    def __init__(self, path: str, why: str, *, full: bool) -> None:
+        advice = "make room on its disk" if full else "send it again in a second"
+        super().__init__(f"the store {path} cannot be written ({why}), nothing was kept: {advice}")
+        self.full = full
 
 
 class StoreWarning(UserWarning):
@@ -43,6 +57,9 @@ class Image(NamedTuple):
 
 class Kept(Protocol):
     """What a keeper keeps: the owner of a stream and of the lock around it."""
+
+    def _unwritten(self) -> int:
+        """Return how many events came since the last call of `_taken`."""
 
     def _taken(self) -> list[Events]:
         """Take all events that came since the last call, which are in the stream already."""
@@ -71,8 +88,9 @@ class Keeper:
         self, kept: Kept, path: str, empty: bytes, *, durable: bool, every: float = 1.0
     ) -> None:
         self._kept = weakref.ref(kept)
-        self._path, self._empty, self._durable = path, empty, durable
+        self._path, self._empty, self.durable = path, empty, durable
         self._guard, self._every = Locked(), every
+        self._using: object = None  # the lock of whose thread uses the store just now
         self.failures = 0  # attempts to read or write that failed
         self._trouble, self._told = "", False
         self.down = ""  # why the last attempt failed, where it did and not only others were first
@@ -81,12 +99,29 @@ class Keeper:
         self._load()
         _KEEPERS.add(self)
 
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock, or raise where this has interrupted its own thread as that held it."""
+        lock = self._guard._lock
+        with lock:
+            if self._using is lock:
+                raise StreamMetricsError(
+                    "the store is in use in this thread, which was interrupted: a signal's handler "
+                    "writes and reads it in a thread of its own"
+                )
+            self._using = lock
+            try:
+                self._check_process()
+                yield
+            finally:
+                self._using = None
+
     def _start(self) -> None:
         """Begin as a worker of its own, with nothing to write."""
         kept = self._kept()
         assert kept is not None  # who calls is a method of it
         self._store = Store(
-            self._path, self._empty, kept._differing, durable=self._durable, timeout=_TIMEOUT
+            self._path, self._empty, kept._differing, durable=self.durable, timeout=_TIMEOUT
         )
         self._forked = False
         self.worker, self._number = uuid.uuid4().hex, 0
@@ -94,6 +129,7 @@ class Keeper:
         self._waiting: list[Events] = []  # of this worker, not yet part of one
         self._part: tuple[int, bytes] | None = None  # a part of which nobody knows
         self._mine: list[Events] = []  # what is in that part
+        self._given_up: set[int] = set()  # parts of which a call said that they are not written
         self._stop = threading.Event()
         threading.Thread(
             target=_run, args=(weakref.ref(self), self._stop, self._every), daemon=True
@@ -101,13 +137,55 @@ class Keeper:
 
     def sync(self) -> None:
         """Read what others have written."""
-        with self._guard._lock:
-            self._check_process()
+        with self._alone():
             try:
                 self._read()
             except sqlite3.OperationalError as error:
                 self._failed(error)
         self._tell()
+
+    def commit(
+        self, events: Sequence[Events], check: Callable[[], None], take: Callable[[], None]
+    ) -> None:
+        """Write events, and take them once they are on the disk.
+
+        Args:
+            events: The events.
+            check: Raises where they would be refused; nobody else changes the state before `take`.
+            take: Brings them to the stream.
+
+        Raises:
+            StoreError: They cannot be written; nothing has changed.
+        """
+        with self._alone():
+            check()
+            blob = written(events)
+            try:
+                with self._store.writing():
+                    self._learn_number()
+                    self._store.put(self.worker, self._number + 1, blob)
+            except sqlite3.Error as error:
+                self._failed(error)
+                if not self._came_through():
+                    full = _code(error) == sqlite3.SQLITE_FULL
+                    raise StoreError(self._path, str(error), full=full) from error
+            self._number += 1
+            self.down, self._busy = "", 0.0
+            take()
+
+    def _learn_number(self) -> None:
+        """Learn whether a part that was given up is in the file all the same."""
+        last = self._store.last(self.worker)
+        if last > self._number:
+            self._given_up.add(last)
+            self._number = last
+
+    def _came_through(self) -> bool:
+        """Whether the part is in the file, although writing it failed."""
+        try:
+            return self._store.last(self.worker) > self._number
+        except sqlite3.Error:
+            return False
 
     def write(self) -> bool:
         """Write what came; return whether it is in the file."""
@@ -121,8 +199,7 @@ class Keeper:
 
     def _try(self, write: Callable[[], None]) -> bool:
         """Write, and return whether that went well."""
-        with self._guard._lock:
-            self._check_process()
+        with self._alone():
             try:
                 write()
             except (sqlite3.Error, StreamMetricsError) as error:
@@ -135,6 +212,22 @@ class Keeper:
     def waiting(self) -> int:
         """How many events are not in the file, as it could not be written."""
         return sum(len(events.times) for events in [*self._waiting, *self._mine])
+
+    @property
+    def unwritten(self) -> int:
+        """How many events are in memory alone."""
+        kept = self._kept()
+        return self.waiting + (0 if kept is None else kept._unwritten())
+
+    @property
+    def failing(self) -> bool:
+        """Whether the last attempt to write failed, if only as others were first."""
+        return bool(self.down or self._busy)
+
+    @property
+    def trouble(self) -> str:
+        """Why the last attempt failed, nothing where it did not."""
+        return self.down or ("others hold the file" if self._busy else "")
 
     def close(self) -> None:
         """Write what came, and close the file.
@@ -151,8 +244,10 @@ class Keeper:
                     "can be"
                 )
             time.sleep(_PAUSE)
-        self._try(self._fold)  # once: what is written is safe, and others fold it where this fails
-        with self._guard._lock:
+        self._try(
+            self._fold_rest
+        )  # once: what is written is safe, and others fold it if this fails
+        with self._alone():
             self._stop.set()
             self._store.forget(self.worker)
             self._store.close()
@@ -163,6 +258,10 @@ class Keeper:
         kept = self._kept()
         if kept is not None:
             self._waiting += kept._taken()
+        self._store.check_place()
+        if self.failing and self._part is None and not self._waiting:
+            with self._store.writing():
+                self._store.probe()
         while self._part is not None or self._waiting:
             self._make_part()
             with self._store.writing():
@@ -190,10 +289,14 @@ class Keeper:
     def _follow(self, parts: list[JournalPart]) -> None:
         """Bring parts of others to the stream."""
         kept = self._kept()
-        others = [part for part in parts if part.worker != self.worker]
+        others = [part for part in parts if not self._has(part)]
         if others and kept is not None:
             kept._apply([events for part in others for events in read(part.blob)])
         self._seen = parts[-1].seq if parts else self._seen
+
+    def _has(self, part: JournalPart) -> bool:
+        """Whether a part is in the stream, as it was written here."""
+        return part.worker == self.worker and part.number not in self._given_up
 
     def _load(self) -> None:
         """Put what the file says in the place of the stream, and what is not in it yet."""
@@ -210,17 +313,40 @@ class Keeper:
         kept._restore(base.blob, base.counters, [*events, *mine, *self._waiting])
         self._seen = parts[-1].seq if parts else base.through
 
+    def alerts(self) -> dict[str, str]:
+        """Return what the file tells of each alert, nothing where it cannot be read."""
+        found: dict[str, str] = {}
+        self._try(lambda: found.update(self._store.alerts()))
+        return found
+
+    def put_alerts(self, told: Mapping[str, str]) -> bool:
+        """Write what is told of all alerts; return whether it is in the file."""
+
+        def write() -> None:
+            with self._store.writing():
+                self._store.put_alerts(told)
+
+        return self._try(write)
+
     def _fold(self) -> None:
         """Make all parts up to now one state, where they are worth it."""
-        if not self._store.due:
-            return
+        if self._store.due:
+            self._fold_all(lambda: self._store.due)
+
+    def _fold_rest(self) -> None:
+        """Make all parts one state, so that who opens the file next reads that alone."""
+        if self._store.unfolded:
+            self._fold_all(lambda: self._store.unfolded)
+
+    def _fold_all(self, due: Callable[[], bool]) -> None:
+        """Make all parts up to now one state, unless that is no longer due."""
         self._read()
         kept = self._kept()
         if kept is None:
             return
         with self._store.writing():
             found = self._store.since(self._seen)
-            if found is None or not self._store.due:  # another was first
+            if found is None or not due():  # another was first
                 return
             self._follow(found)
             image = kept._image()
@@ -250,11 +376,11 @@ class Keeper:
         self.failures += 1
         now = time.monotonic()
         self._busy = self._busy or now
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # of which there are finer kinds
-        if code == sqlite3.SQLITE_BUSY and now - self._busy < _BUSY:
+        if _code(error) == sqlite3.SQLITE_BUSY and now - self._busy < _BUSY:
             return
         self.down = str(error)
-        self._trouble = self._trouble or str(error)
+        if not self.durable:  # else each call raises
+            self._trouble = self._trouble or str(error)
 
     def _tell(self) -> None:
         """Warn once of what failed, in a thread of the user's."""
@@ -265,6 +391,11 @@ class Keeper:
                 "is tried again each second",
                 StoreWarning,
             )
+
+
+def _code(error: Exception) -> int:
+    """Return the code of an error of SQLite, of which there are finer kinds."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _run(keeper: weakref.ref[Keeper], stop: threading.Event, every: float) -> None:

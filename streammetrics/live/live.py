@@ -19,6 +19,7 @@ from streammetrics.live import form
 from streammetrics.live.alerts.view import Watch
 from streammetrics.live.asking import Asking
 from streammetrics.live.config import Config
+from streammetrics.live.declared import Declared
 from streammetrics.live.entrance import Entrance
 from streammetrics.live.stream import Stream
 from streammetrics.live.surviving import Surviving
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from streammetrics.core.stateful import Description
-    from streammetrics.core.types import Arrays
+    from streammetrics.core.types import Arrays, ClassLabel
     from streammetrics.live.alerts.rule import Rule
+    from streammetrics.live.declared import Type
     from streammetrics.live.events import Events
     from streammetrics.slices.keyed import By
 
@@ -54,6 +56,13 @@ class Live(Stateful, Entrance, Surviving, Asking):
         label_ttl: How long after its prediction the time of a label may be.
         label_lateness: How much longer its arrival may take.
         default_label: What a label that never came means; ``None``: nothing.
+        labels: The classes of the label; an event with another one is refused. By default those
+            that the metrics name, else 0 and 1 where a metric judges two classes by one score, else
+            all integers.
+        types: What columns hold, by name: ``"text"``, ``"integers"``, ``"booleans"``, ``"dates"``,
+            or how many numbers a row has. By default slices and ids are text, classes are integers,
+            all else is one number a row, and predictions have no weight.
+        target_range: The least and the largest target of a regression; others are refused.
         max_pending: Predictions that may wait for labels; beyond it the oldest leave, and it warns.
         by: What to slice by, as for `Slices`: events bring these columns, too, and
             ``window("1h", by="country")`` is a `Slices` of the window. Of labels, predictions do.
@@ -63,7 +72,8 @@ class Live(Stateful, Entrance, Surviving, Asking):
         max_ahead: How far ahead of the clock a time may be; ``None`` takes any.
         store: A file in which the state survives, and which other processes on this machine may
             share: each reads the whole service. It is made where there is none.
-        durable: Whether each call returns when its events are on the disk, and not within a second.
+        durable: Write events to the disk before each call returns, and not within a second. Where
+            that fails the call raises `StoreError`, and nothing was kept.
 
     Raises:
         InvalidBatchError: From `observe`: a time or a value is not what it should be; nothing has
@@ -95,6 +105,9 @@ class Live(Stateful, Entrance, Surviving, Asking):
         label_ttl: str | timedelta = "1d",
         label_lateness: str | timedelta = "1d",
         default_label: object = None,
+        labels: Sequence[ClassLabel] | None = None,
+        types: Mapping[str, Type] | None = None,
+        target_range: tuple[float, float] | None = None,
         by: By = (),
         max_slices: int = 10_000,
         max_pending: int = 10_000_000,
@@ -107,13 +120,23 @@ class Live(Stateful, Entrance, Surviving, Asking):
             raise TypeError(f"{an(type(suite).__name__)} is not a metric or a MetricSet")
         if suite.n_rows or suite.n_omitted:
             raise ValueError(f"the suite has already seen {suite.n_rows:,} rows: reset() it")
-        config = Config.of(tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows)
         if isinstance(suite, Slices):
             raise TypeError("pass the suite itself, and what to slice by: Live(suite, by=...)")
         if by:
             suite = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # it checks it
         if store is not None and not os.fspath(store):
             raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
+        declared = Declared(suite, labels, types, target_range)
+        if default_label is not None and declared.labels and default_label not in declared.labels:
+            raise ValueError(
+                f"default_label={default_label!r} is no label here: "
+                f"y_true is one of {[*declared.labels]!r}"
+            )
+        if keep_rows and any(f.nested for s in suite._layout.schemas for f in s.fields):
+            raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
+        config = Config.of(
+            tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows, declared
+        )
         self._bind(suite.copy(), config)
         self._ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
         if store is not None:
@@ -124,11 +147,15 @@ class Live(Stateful, Entrance, Surviving, Asking):
         self._guard = Locked()  # of its own, as what is compared by its state has no hash
         self._ahead = None
         self._now = 0  # the time of reading, as somebody said
-        self._stream = Stream(suite, config)
+        self._stream = self._start()
         self._watch = Watch()
         self._keeper = None
         self._arrived = []
         self._open()
+
+    def _start(self) -> Stream:
+        """Return the stream before any event."""
+        return Stream(self._suite, self._config)
 
     def _came(self, events: Events, *, checked: bool) -> None:
         if checked:
@@ -261,7 +288,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
         if self._keeper is not None:
             raise StreamMetricsError("a Live with a store is not reset: close it, remove the file")
         with self._guard._lock:
-            self._stream = Stream(self._suite, self._config)
+            self._stream = self._start()
             self._open()
         return self
 

@@ -10,12 +10,12 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.live.config import QUARTER
 from streammetrics.live.rows import pieces
+from streammetrics.live.tiers import QUARTER
 from streammetrics.live.windows import PaneTree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Ints
     from streammetrics.live.rows import PaneRows
     from streammetrics.live.tiers import Tier
+    from streammetrics.live.windows import Node
 
 NEVER = -1  # the newest time where there was none
 
@@ -150,6 +151,14 @@ class Panes:
         """Return states that together have seen what some panes of a tier have."""
         return self.rows[place].over(first, last) + self._within(place, first, last)
 
+    def unmerged(self, place: int, first: int, last: int) -> Iterator[tuple[PaneTree, Node]]:
+        """Yield the nodes that `over` has to merge first, and their trees."""
+        row = self.rows[place]
+        yield from ((row, node) for node in row.unmerged(first, last))
+        finer = self._finer[place]
+        if finer is not None:
+            yield from self.unmerged(finer, *self._fine_run(place, first, last))
+
     def each(self, place: int, first: int, last: int) -> list[tuple[State, ...]]:
         """Return for each of some panes of a tier the states that it is made of."""
         found, finer = self.rows[place].each(first, last), self._finer[place]
@@ -163,12 +172,17 @@ class Panes:
     def _within(self, place: int, first: int, last: int) -> list[State]:
         """Return the states of finer panes that make up some of a tier, and are kept."""
         finer = self._finer[place]
+        return [] if finer is None else self.over(finer, *self._fine_run(place, first, last))
+
+    def _fine_run(self, place: int, first: int, last: int) -> tuple[int, int]:
+        """Return the first and the last finer pane that make up some of a tier, and are kept."""
+        finer = self._finer[place]
         if finer is None or self.newest == NEVER:
-            return []
+            return 0, -1
         fine, tier = self.tiers[finer], self.tiers[place]
         start = max(fine.number(tier.start(first)), fine.oldest(self.newest))
         end = min(fine.number(tier.start(last + 1) - 1), fine.number(self.newest))
-        return self.over(finer, start, end)
+        return start, end
 
     def agree(self) -> None:
         """Learn what rows are from states that were read."""

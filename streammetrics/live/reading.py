@@ -37,7 +37,9 @@ class Span(NamedTuple):
 def span_of(
     tiers: Sequence[Tier], window: str | timedelta, newest: int, end: int | None, now: int
 ) -> Span:
-    """Return the panes of a window.
+    """Return the panes of a window, of the finest tier that has it.
+
+    Whole days that end at a midnight are days of a calendar where a tier has them.
 
     Args:
         tiers: The tiers, the finest first.
@@ -53,20 +55,31 @@ def span_of(
     length = duration(window, "window")
     fitting = [place for place, tier in enumerate(tiers) if _fits(tier, length)]
     if not fitting:
-        raise ValueError(
-            f"a window of {shown_duration(length)} is no whole number of panes, or longer than "
-            f"they are kept; there are {'; '.join(tier.shown for tier in tiers)}"
-        )
+        raise _no_window(tiers, length)
+    if end is not None:
+        fitting.sort(key=lambda place: not _is_midnight(tiers[place], end))
     for place in fitting:
         tier = tiers[place]
         last = tier.number(now if end is None else max(end - 1, 0))
         first = last - length // tier.length + 1
         if first >= tier.oldest(max(newest, 0)):
             return Span(place, first, last)
-    reach = tiers[fitting[-1]]
+    reach = tiers[max(fitting)]
     raise ValueError(
         f"a window of {shown_duration(length)} that ends at {shown_time(end or now)} is no longer "
         f"kept: its panes begin at {shown_time(max(reach.start(reach.oldest(max(newest, 0))), 0))}"
+    )
+
+
+def _is_midnight(tier: Tier, time: int) -> bool:
+    """Whether a time is where a day of a tier's calendar begins."""
+    return bool(tier.zone) and tier.start(tier.number(time)) == time
+
+
+def _no_window(tiers: Sequence[Tier], length: int) -> ValueError:
+    return ValueError(
+        f"a window of {shown_duration(length)} is no whole number of panes, or longer than "
+        f"they are kept; there are {'; '.join(tier.shown for tier in tiers)}"
     )
 
 
@@ -75,28 +88,92 @@ def _fits(tier: Tier, length: int) -> bool:
 
 
 def spans_of(
-    tiers: Sequence[Tier], window: str | timedelta, every: str | timedelta, newest: int, now: int
+    tiers: Sequence[Tier],
+    window: str | timedelta,
+    every: str | timedelta,
+    newest: int,
+    now: int,
+    oldest: int,
 ) -> list[Span]:
     """Return the windows of a series, the oldest first, the last one that of `now`.
 
+    They are of the finest tier that has such windows; of days of a calendar where a tier has them,
+    and `window` and `every` are whole days. Where that tier ends they continue in the coarser ones,
+    as far back as there are rows: there a window, and a step, is as few panes as hold it.
+
     None ends before 1970, and there are none where nobody has said what time it is.
+
+    Args:
+        tiers: The tiers, the finest first.
+        window: How long each window is.
+        every: How far apart their ends are.
+        newest: The newest time that was seen, by which panes are kept.
+        now: The time of reading, not before the newest.
+        oldest: When the first pane begins that has rows.
+
+    Raises:
+        ValueError: No tier has such windows, so far apart; the message says what there is.
     """
-    step = duration(every, "every")
-    kept = [tier for tier in tiers if step % tier.length == 0]
+    length, step = duration(window, "window"), duration(every, "every")
+    begin = _first_place(tiers, length, step)
+    if newest < 0 and not now:
+        return []
+    seen = newest if newest >= 0 else now  # before any event, what it would keep
+    found: list[Span] = []
+    for place in range(begin, len(tiers)):
+        tier = tiers[place]
+        panes, stride = -(-length // tier.length), -(-step // tier.length)
+        last, least = tier.number(now), max(tier.oldest(seen) + panes - 1, tier.number(0))
+        if place > begin:
+            least = max(least, tier.number(oldest))
+        if found:
+            last, found = _continued(tiers, tier, found)
+        lasts = range(last, least - 1, -stride)
+        found = [*(Span(place, n - panes + 1, n) for n in reversed(lasts)), *found]
+    return found
+
+
+def _first_place(tiers: Sequence[Tier], length: int, step: int) -> int:
+    """Return the tier of the newest windows of a series."""
+    kept = [place for place, tier in enumerate(tiers) if step % tier.length == 0]
     if not kept:
         raise ValueError(
             f"every={shown_duration(step)} is no whole number of panes; there are "
             f"{'; '.join(tier.shown for tier in tiers)}"
         )
-    place, _, last = span_of(kept, window, newest, None, now)
-    tier = kept[place]
-    place = list(tiers).index(tier)
-    panes, stride = duration(window, "window") // tier.length, step // tier.length
-    if newest < 0 and not now:
-        return []
-    oldest = tier.oldest(newest if newest >= 0 else now)  # before any event, what it would keep
-    lasts = range(last, max(oldest + panes - 2, tier.number(0) - 1), -stride)
-    return [Span(place, number - panes + 1, number) for number in reversed(lasts)]
+    fitting = [place for place in kept if _fits(tiers[place], length)]
+    if not fitting:
+        raise _no_window([tiers[place] for place in kept], length)
+    return next((place for place in fitting if tiers[place].zone), fitting[0])
+
+
+def bounds_of(tiers: Sequence[Tier], span: Span) -> tuple[int, int]:
+    """Return when some panes begin, and when they end."""
+    tier = tiers[span.place]
+    return tier.start(span.first), tier.start(span.last + 1)
+
+
+def length_of(tiers: Sequence[Tier], span: Span) -> int:
+    """Return how long some panes are, days of a calendar as if they had 24 hours."""
+    return (span.last - span.first + 1) * tiers[span.place].length
+
+
+def _continued(tiers: Sequence[Tier], tier: Tier, found: list[Span]) -> tuple[int, list[Span]]:
+    """Return the last pane of a coarse tier before finer windows, and those of them that follow.
+
+    No time is between the two: where the pane before the first window ends too early, the next one
+    takes the place of the windows that end in it, if others remain.
+    """
+    start, end = bounds_of(tiers, found[0])
+    last = tier.number(end - 1)
+    if tier.start(last + 1) >= end:
+        last -= 1
+    if tier.start(last + 1) < start:
+        until = tier.start(last + 2)
+        rest = [span for span in found if bounds_of(tiers, span)[1] > until]
+        if rest:
+            return last + 1, rest
+    return last, found
 
 
 def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:

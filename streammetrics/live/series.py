@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,16 +12,18 @@ from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
+from streammetrics.live.keys import SliceKeys
 from streammetrics.live.reading import numbers_of
+from streammetrics.live.stream import merged
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from streammetrics.core.types import Array, Floats, Json
+    from streammetrics.core.feeding.states import State
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Array, Json
     from streammetrics.live.keys import By
     from streammetrics.live.reading import Span
-    from streammetrics.live.stream import Stream
-    from streammetrics.slices.slices import Slices
 
 
 class Series(Result, dict[str, Any]):
@@ -29,64 +31,79 @@ class Series(Result, dict[str, Any]):
 
     def to_dict(self) -> dict[str, list[Json]]:
         """Return the columns as lists, times as text of ISO 8601."""
-        plain = {name: column.tolist() for name, column in self.items() if name != "time"}
-        return {"time": np.datetime_as_string(self["time"], timezone="UTC").tolist(), **plain}
+        return {name: _plain(column) for name, column in self.items()}
 
     def _table(self) -> Table:
         return Table({}, dict(self))
 
 
-def series_over(stream: Stream, spans: Sequence[Span], clock: int, by: By = None) -> Series:
-    """Return the series of windows of a stream, with `by` of its slices, at a time of reading."""
-    keys = stream.keys
-    states = [keys.shown(stream.over(span, clock), by) for span in spans]
-    if not spans:  # a window without rows tells which columns there are
-        alone = keys.shown(stream.suite._layout.start, by)
-        none = _columns([alone], [math.nan], [0], by)
-        return Series({name: column[:0] for name, column in none.items()})
-    covered = [stream.share(span, clock) for span in spans]
-    ends = [stream.config.tiers[span.place].start(span.last + 1) for span in spans]
-    return _columns(states, covered, ends, by)
+def _plain(column: Array) -> list[Json]:
+    if column.dtype.kind == "M":
+        column = np.datetime_as_string(column, timezone="UTC")
+    found: list[Json] = column.tolist()
+    return found
 
 
-def _columns(
-    states: Sequence[Any], covered: Sequence[float], ends: Sequence[int], by: By
-) -> Series:
-    times = np.array(ends, np.int64).view("datetime64[ns]")
-    if by is not None:
-        return _of_slices(states, times)
-    return _of_all(states, times, np.array(covered, np.float64))
+class WindowRead(NamedTuple):
+    """A window as it was read.
 
-
-def _of_all(states: Sequence[Any], ends: Array, coverage: Floats) -> Series:
-    """Return the columns of a series: times, rows, and each metric with its interval.
-
-    Args:
-        states: The sets, or metrics, of the windows.
-        ends: When each window ends.
+    Attributes:
+        span: The panes that it is made of.
+        start: When it begins, in nanoseconds.
+        end: When it ends.
+        parts: The states that its rows are merged from.
         coverage: Of the rows that were predicted, the part whose label is known.
     """
-    columns: dict[str, list[float]] = {}
-    for window in states:
-        for name, value in _numbers(window).items():
-            columns.setdefault(name, []).append(value)
-    rows = np.array([window.n_rows for window in states], np.int64)
-    whole = {n: np.array(c) for n, c in columns.items() if len(c) == len(states)}
-    return Series({"time": ends, "n_rows": rows, "coverage": coverage, **whole})
+
+    span: Span
+    start: int
+    end: int
+    parts: Sequence[State]
+    coverage: float
 
 
-def _of_slices(states: Sequence[Slices], ends: Array) -> Series:
-    """Return the columns of a series of slices, a row for each slice of each window."""
-    tables = []
-    for window in states:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
-            tables.append({**window.compute(), **window.bounds()})
-    rows = [len(table["n_rows"]) for table in tables]
-    some = [table for table, n in zip(tables, rows, strict=True) if n]
-    names = [name for name in (some or tables)[-1] if all(name in table for table in some)]
-    columns = {name: np.concatenate([table[name] for table in some or tables]) for name in names}
-    return Series({"time": np.repeat(ends, rows), **columns})
+def series_of(suite: Mergeable, windows: Iterable[WindowRead], by: By = None) -> Series:
+    """Return the series of windows of a suite, with `by` of its slices.
+
+    Each window is merged and let go, so that a long series takes no more memory than a short one.
+    """
+    keys, ends, tables = SliceKeys(suite), [], []
+    for window in windows:
+        shown = keys.shown(merged(suite, window.parts), by)
+        ends.append(window.end)
+        tables.append(_table(shown, window.start, window.coverage, by))
+    if not tables:  # a window without rows tells which columns there are
+        none = _table(keys.shown(suite._layout.start, by), 0, math.nan, by)
+        return Series({name: column[:0] for name, column in _joined([0], [none]).items()})
+    return _joined(ends, tables)
+
+
+def _table(window: Any, start: int, coverage: float, by: By) -> dict[str, Array]:
+    """Return the columns of one window: a row, or with `by` one for each slice."""
+    begin = np.array([start], np.int64).view("datetime64[ns]")
+    if by is None:
+        numbers = {name: np.array([value]) for name, value in _numbers(window).items()}
+        rows = np.array([window.n_rows], np.int64)
+        return {"n_rows": rows, "coverage": np.array([coverage]), "start": begin, **numbers}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        slices = {**window.compute(), **window.bounds()}
+    place, starts = list(slices).index("n_rows") + 1, begin.repeat(len(slices["n_rows"]))
+    columns = list(slices.items())
+    return dict([*columns[:place], ("start", starts), *columns[place:]])
+
+
+def _joined(ends: Sequence[int], tables: Sequence[Mapping[str, Array]]) -> Series:
+    """Return the tables of windows that end at these times as one."""
+    times, rows = np.array(ends, np.int64).view("datetime64[ns]"), [*map(_rows, tables)]
+    some = [table for table, n in zip(tables, rows, strict=True) if n] or tables[-1:]
+    names = [name for name in some[-1] if all(name in table for table in some)]
+    columns = {name: np.concatenate([table[name] for table in some]) for name in names}
+    return Series({"time": times.repeat(rows), **columns})
+
+
+def _rows(table: Mapping[str, Array]) -> int:
+    return len(table["n_rows"])
 
 
 def _numbers(window: object) -> dict[str, float]:

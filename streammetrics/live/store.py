@@ -24,7 +24,7 @@ from streammetrics.core.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 FORMAT = 1
 _APPLICATION = 0x736D4C76  # by which SQLite files of ours are known
@@ -47,6 +47,7 @@ create table journal (
 );
 create table workers (worker text primary key, number integer not null, seen real not null);
 """
+_ALERTS = "create table if not exists alerts (name text primary key, told text not null)"
 _COLUMNS = """
 select tables.name || '.' || columns.name
 from sqlite_master as tables, pragma_table_info(tables.name) as columns
@@ -67,6 +68,7 @@ class JournalPart(NamedTuple):
 
     seq: int
     worker: str
+    number: int
     blob: bytes
 
 
@@ -96,6 +98,7 @@ class Store:
         timeout: float,
     ) -> None:
         self.path, self._differing = os.fspath(path), differing
+        self._place: tuple[int, int] | None = None  # of the file, once it is open
         _check_place(self.path)
         try:
             self._db = sqlite3.connect(
@@ -103,6 +106,7 @@ class Store:
             )
             try:
                 self._prepare_in_turn(empty, durable=durable, timeout=timeout)
+                self._place = _place_of(self.path)
             except BaseException:
                 self._db.close()
                 raise
@@ -145,6 +149,7 @@ class Store:
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
                 db.execute("insert into base values (0, 0, '{}', 0)")
+            db.execute(_ALERTS)  # which older stores do not have
         (version,) = db.execute("pragma user_version").fetchone()
         if version > FORMAT:
             raise StateFormatError(
@@ -160,12 +165,34 @@ class Store:
             told = self._differing(held)
             raise IncompatibleMetricsError(f"{self.path} is of another configuration: {told}")
 
+    def check_place(self) -> None:
+        """Raise where the file is no longer the one that was opened: what is written is nowhere.
+
+        Raises:
+            sqlite3.OperationalError: It was deleted, or another file has its place.
+        """
+        try:
+            place = _place_of(self.path)
+        except FileNotFoundError:
+            what = "the file was deleted: put it back, or restart the service with a new one"
+        else:
+            if place == self._place:
+                return
+            what = "another file has its place: restart the service to go on with that one"
+        raise sqlite3.OperationalError(what)
+
     def reading(self) -> Transaction:
         """Return a transaction in which the file is read as it is at one moment."""
         return Transaction(self._db, "begin")
 
     def writing(self) -> Transaction:
-        """Return a transaction in which nobody else writes."""
+        """Return a transaction in which nobody else writes.
+
+        Raises:
+            sqlite3.OperationalError: The file is no longer there, see `check_place`.
+        """
+        if self._place is not None:
+            self.check_place()
         return Transaction(self._db, "begin immediate")
 
     def base(self) -> Base:
@@ -179,7 +206,7 @@ class Store:
         (kept,) = self._db.execute("select kept from base").fetchone()
         if seq < kept:
             return None
-        query = "select seq, worker, blob from journal where seq > ? order by seq"
+        query = "select seq, worker, number, blob from journal where seq > ? order by seq"
         return [JournalPart(*row) for row in self._db.execute(query, (seq,))]
 
     def last(self, worker: str) -> int:
@@ -235,6 +262,28 @@ class Store:
         db.execute("delete from journal where seq <= ?", (before,))
         db.execute("delete from workers where seen < ?", (time.time() - _GONE,))
 
+    @property
+    def unfolded(self) -> bool:
+        """Whether there is a part that is not in the base, and nobody is about to fold it."""
+        query = (
+            "select claimed = 0 and exists (select * from journal where seq > through) from base"
+        )
+        (found,) = self._db.execute(query).fetchone()
+        return bool(found)
+
+    def alerts(self) -> dict[str, str]:
+        """Return what is told of each alert."""
+        return dict(self._db.execute("select name, told from alerts order by rowid").fetchall())
+
+    def put_alerts(self, told: Mapping[str, str]) -> None:
+        """Replace what is told of all alerts."""
+        self._db.execute("delete from alerts")
+        self._db.executemany("insert into alerts values (?, ?)", [*told.items()])
+
+    def probe(self) -> None:
+        """Write what is there already, to learn whether the file can be written again."""
+        self._db.execute("update base set claimed = claimed")
+
     def forget(self, worker: str) -> None:
         """Forget a worker that writes no more; where that fails, it is forgotten in time."""
         with suppress(sqlite3.Error), self.writing():
@@ -255,6 +304,12 @@ def _columns_of_schema() -> set[str]:
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(_SCHEMA)
         return _columns(db)
+
+
+def _place_of(path: str) -> tuple[int, int]:
+    """Return which file stands at a path."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
 
 
 def _check_place(path: str) -> None:

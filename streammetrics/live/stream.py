@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from streammetrics.live.coverage import SUITE as COVERAGE
 from streammetrics.live.coverage import Coverage, coverage_of, share_of
-from streammetrics.live.possible.intervals import possible
 from streammetrics.live.possible.unlabelled import Unlabelled
 from streammetrics.live.reading import Span
 from streammetrics.live.rows import batch_of
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events
+    from streammetrics.live.windows import Node, PaneTree
 
 _BEYOND = np.iinfo(np.int64).max  # any time
 
@@ -37,25 +37,42 @@ class Stream(Taking):
 
     def take(self, events: Events) -> None:
         """Take events, or raise and be as before."""
-        self._found.clear()
+        self._found = {}
         super().take(events)
 
     def merge(self, others: Sequence[Self]) -> None:
         """Take what others have seen, which are settled and untouched; may leave this one half."""
         super().merge(others)
-        self._found.clear()
+        self._found = {}
 
     def over(self, span: Span, clock: int) -> State:
-        """Return what the rows of some panes come to."""
+        """Return the merged state of the panes of a span."""
+        found = self.known(clock)
+        if span not in found:
+            found[span] = merged(self.suite, self.parts(span, clock))
+        return found[span]
+
+    def known(self, clock: int) -> dict[Span, State]:
+        """Return the windows that were merged at this time, and since events came."""
         if clock != self._clock:
-            self._found.clear()
-            self._clock = clock
-        found = self._found.get(span)
-        if found is None:
-            units = self._units(span, clock)
-            states = self.panes.over(*span) + self._waiting.over(*units)
-            found = self._found[span] = merged(self.suite, states)
-        return found
+            self._found, self._clock = {}, clock
+        return self._found
+
+    def parts(self, span: Span, clock: int) -> list[State]:
+        """Return the states that the rows of some panes are merged from."""
+        units = self._units(span, clock)
+        return self.panes.over(*span) + self._waiting.over(*units)
+
+    def unmerged(self, span: Span, clock: int) -> list[tuple[PaneTree, Node]]:
+        """Return the nodes that `parts` has to merge first, each after those that it is made of."""
+        if span in self.known(clock):
+            return []
+        units = self._units(span, clock)
+        return [*self.panes.unmerged(*span), *self._waiting.unmerged(*units)]
+
+    def keeps(self, span: Span) -> bool:
+        """Whether some panes are all kept, as far as there were any."""
+        return span.first >= self.config.tiers[span.place].oldest(max(self.panes.newest, 0))
 
     def each(self, span: Span, clock: int, *, counted: bool = False) -> list[tuple[State, ...]]:
         """Return for each of some panes the states that it is merged from.
@@ -127,19 +144,18 @@ class Stream(Taking):
         units = self._units(span, clock)
         return merged(COVERAGE, self.counted.over(*span) + self._waiting.counted(*units))
 
-    def possible(self, span: Span, clock: int, target_range: tuple[float, float] | None) -> Any:
-        """Return what metrics of some panes may be, whatever labels are missing."""
-        state, join = self.over(span, clock), self.join
+    def unlabelled(self, span: Span, clock: int) -> Unlabelled:
+        """Return the rows of some panes that have no label."""
+        join = self.join
         first, last = self._units(span, clock)
         numbers, clock = join.table.times.values // join.unit, max(clock, join.newest)
         rows = np.flatnonzero((numbers >= first) & (numbers <= last))
         waiting = unlabelled(join, rows, clock)
         gone = coverage_of(merged(COVERAGE, self.counted.over(*span)), (0,) * 5)
         left = gone.displaced + (gone.expired if self.config.default_label is None else 0)
-        without = Unlabelled(
+        return Unlabelled(
             self.left, self.left.over(span), left, named_columns(join, waiting), len(waiting)
         )
-        return possible(self.keys.inner, self.keys.whole(state), without, target_range)
 
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
         """Return the panes, of those in which rows wait, that make up others."""

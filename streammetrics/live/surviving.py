@@ -10,7 +10,7 @@ from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.stateful import from_bytes
 from streammetrics.live.form import bytes_of
 from streammetrics.live.keeper import Image, Keeper
-from streammetrics.live.stream import Stream
+from streammetrics.live.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.live.buffer import Buffer
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events
+    from streammetrics.live.stream import Stream
 
 
 class Surviving:
@@ -34,6 +35,10 @@ class Surviving:
     _closed: bool
     _keeper: Keeper | None
     _arrived: list[Events]  # which are in the stream, and not yet in the store
+
+    @abstractmethod
+    def _start(self) -> Stream:
+        """Return the stream before any event."""
 
     @abstractmethod
     def _drain(self) -> None:
@@ -71,15 +76,21 @@ class Surviving:
     def _keep(self, path: str, *, durable: bool) -> None:
         """Keep the state in a file from now on."""
         self._keeper = Keeper(self, path, self.to_bytes(), durable=durable)
-        if durable:
-            for buffer in self._buffers:
-                buffer.most = 1
+
+    def _check_store(self, path: str) -> None:
+        """Raise where a file is no store of this configuration, or cannot be opened."""
+        Store(path, self.to_bytes(), self._differing, durable=False, timeout=1.0).close()
 
     def _taken(self) -> list[Events]:
         with self._guard._lock:
             self._drain()
             taken, self._arrived = self._arrived, []
             return taken
+
+    def _unwritten(self) -> int:
+        """Return how many events are on no disk, of those that are not the keeper's to write."""
+        arrived = sum(len(events.times) for events in list(self._arrived))
+        return arrived + sum(buffer.n for buffer in self._buffers)
 
     def _apply(self, events: list[Events]) -> None:
         with self._guard._lock:
@@ -89,7 +100,7 @@ class Surviving:
                 self._stream.tidy()
 
     def _restore(self, blob: bytes, counters: Mapping[str, int], events: list[Events]) -> None:
-        stream = Stream(self._suite, self._config)
+        stream = self._start()
         if blob:
             found = from_bytes(blob)
             self._check_alike(found)

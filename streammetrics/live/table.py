@@ -8,7 +8,6 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import Column
 from streammetrics.live.cells import GrowingColumn
-from streammetrics.live.hashes import HashedKeys, hashes_of
 from streammetrics.live.index import Index
 from streammetrics.live.present import Present
 
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.types import Ints
-    from streammetrics.live.hashes import Hashes
 
     Rows = Ints
 
+_MANY = 4  # one of so many rows that leave, and the others are moved to arrays of their own
 LABELLED, CORRECTED, CONFLICT, LATE, REPEATED = 1, 2, 4, 8, 16  # what is known of a row
 
 
@@ -60,7 +59,6 @@ class PredictionTable:
     """
 
     def __init__(self, names: Sequence[str], label: str, unit: int) -> None:
-        self.keys = HashedKeys()
         self.columns = tuple([GrowingColumn(name) for name in names])
         self.times, self.label_times = (
             GrowingColumn("time", np.int64),
@@ -71,7 +69,7 @@ class PredictionTable:
             GrowingColumn("flags"),
             GrowingColumn(label),
         )
-        self.index, self.present = Index(), Present(unit)
+        self.keys, self.present = Index(), Present(unit)
         self._n = 0
 
     def __len__(self) -> int:
@@ -85,17 +83,17 @@ class PredictionTable:
     @property
     def nbytes(self) -> int:
         """Bytes held now."""
-        return self.keys.nbytes + self.index.nbytes + sum(cells.nbytes for cells in self._cells)
+        return self.keys.nbytes + sum(cells.nbytes for cells in self._cells)
 
-    def find(self, keys: NDArray[np.uint64], hashes: Hashes | None = None) -> Rows:
+    def find(self, keys: NDArray[np.uint64]) -> Rows:
         """Return the row of each id, -1 where there is none."""
-        return self.index.find(self.keys, keys, hashes_of(keys) if hashes is None else hashes)
+        return self.keys.find(keys)
 
-    def append(self, new: Predictions, hashes: Hashes | None = None) -> None:
+    def append(self, new: Predictions) -> None:
         """Take predictions whose ids are new, all different."""
         n = len(new.keys)
         self._n += n
-        self.keys.append(new.keys)
+        self.keys.add(new.keys)
         self.times.append(Column(new.times))
         self.flags.append(Column(np.zeros(n, np.int8)))
         for cells in (self.label_times, self.versions, self.labels):
@@ -103,7 +101,6 @@ class PredictionTable:
         for cells, column in zip(self.columns, new.columns, strict=True):
             cells.append(column)
         self.present.add(new.times)
-        self.index.add(self.keys, hashes_of(new.keys) if hashes is None else hashes)
 
     def replace(self, rows: Rows, new: Predictions) -> None:
         """Set the times and the columns of some rows again."""
@@ -143,7 +140,7 @@ class PredictionTable:
         stay = np.ones(len(gone), bool)
         stay[gone[gone >= n] - n] = False
         last = n + np.flatnonzero(stay)
-        if not self.index.drop(self.keys, gone, last):
+        if len(gone) > self._n // _MANY:
             every = np.ones(self._n, bool)
             every[gone] = False
             self._keep(np.flatnonzero(every))
@@ -159,7 +156,6 @@ class PredictionTable:
         self.keys.keep(rows)
         for cells in self._cells:
             cells.keep(rows)
-        self.index = Index.of(self.keys, self._n)
 
     def copy(self) -> PredictionTable:
         """Return an independent table of the same rows."""
@@ -168,5 +164,5 @@ class PredictionTable:
         twin.columns = tuple([cells.copy() for cells in self.columns])
         for name in ("times", "label_times", "versions", "flags", "labels"):
             setattr(twin, name, getattr(self, name).copy())
-        twin.index, twin.present = self.index.copy(), self.present.copy()
+        twin.present = self.present.copy()
         return twin

@@ -49,11 +49,17 @@ class Refused(NamedTuple):
 
 
 class Taking:
-    """A state that takes events, and the states of others; all of it is checked already."""
+    """A state that takes events, and the states of others; all of it is checked already.
+
+    Args:
+        suite: The metrics.
+        config: The parameters, by which all rows agree on what is declared.
+    """
 
     def __init__(self, suite: Mergeable, config: Config) -> None:
         self.suite, self.config, self.keys = suite, config, SliceKeys(suite)
         self.panes = Panes(suite._layout, config.tiers)
+        self.panes.facts = config.declared.facts
         self.counted = Panes(COVERAGE._layout, config.tiers)
         self.left = Left(self.keys.inner, config.tiers)
         self.join = Join(config, (), truth_of(suite))

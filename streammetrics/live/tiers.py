@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Ints
 
 DEFAULT = (("1min", "3h"), ("1h", "15d"), ("1d", "400d"))
+QUARTER = 900 * SECOND  # of which midnights of all zones are whole numbers
 _MOST = 1_000_000  # panes of a tier
 _LAST_DAY = LATEST * SECOND // DAY + 1
 

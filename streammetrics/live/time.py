@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NoReturn
 
@@ -23,7 +24,11 @@ _UNITS = {
     "h": 3600 * SECOND, "d": DAY, "w": 7 * DAY,
 }  # fmt: skip
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ENDS = (  # of days, and how much later than what stands in their place
+    (re.compile(r"(?<=[T ])24:?00(?=(:?00(\.0+)?)?([Z+-]|$))"), "00:00", timedelta(days=1)),
+    (re.compile(r"(?<=[T ][0-9]{2}:[0-9]{2}):60(\.0+)?(?=[Z+-]|$)"), ":59", timedelta(seconds=1)),
+)
 _DTYPE = np.dtype("datetime64[ns]")
 
 
@@ -146,7 +151,7 @@ def _one(value: object, name: str, row: int) -> int:
         if value.utcoffset() is None:
             advice = "a datetime needs its zone: datetime.now(UTC), or .replace(tzinfo=...)"
             _refuse(name, "is naive", value.isoformat(), row, advice)
-        nanoseconds = _of_timedelta(value - _EPOCH) + getattr(value, "nanosecond", 0)
+        nanoseconds = _of_timedelta(value - EPOCH) + getattr(value, "nanosecond", 0)
         if 0 <= nanoseconds < LATEST * SECOND:
             return nanoseconds
         _refuse(name, "is not between 1970 and 2200", value.isoformat(), row)
@@ -161,7 +166,27 @@ def _parsed(text: str, name: str, row: int) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
+        found = _ends_day(text)
+        if found is not None:
+            return found
         _refuse(name, "is no time of ISO 8601, as 2026-11-20T08:30Z", text, row)
+
+
+def _ends_day(text: str) -> datetime | None:
+    """Return a leap second, or 24:00, as the day that begins then, as POSIX has it; or nothing."""
+    for pattern, instead, more in _ENDS:
+        changed, n = pattern.subn(instead, text, count=1)
+        with suppress(ValueError, OverflowError):
+            found = datetime.fromisoformat(changed) + more if n else None
+            if found is not None and (more.days or _is_midnight(found)):
+                return found
+    return None
+
+
+def _is_midnight(time: datetime) -> bool:
+    """Whether it is, in UTC: leap seconds are the last ones of its days."""
+    offset = time.utcoffset()
+    return offset is not None and not (time - EPOCH).seconds
 
 
 def _of_timedelta(value: timedelta) -> int:

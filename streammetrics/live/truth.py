@@ -50,8 +50,7 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
         InvalidBatchError: An integer is not held by a float64, or a label is no label.
     """
     values = column.values
-    several = values.ndim > 1 and values.dtype.kind == "f"  # are as wide as they came
-    if column.vocabulary is not None or (several and kind == "number"):
+    if column.vocabulary is not None:
         return column
     if kind == "number":
         if values.dtype.kind in "iu" and values.size and np.abs(values.astype(float)).max() > EXACT:
@@ -81,7 +80,7 @@ def stand_ins(suite: Mergeable, others: Mapping[str, object]) -> Iterator[Any]:
         config = metric.config
         yield from config.get("labels") or ()
         if "pos_label" in config:
-            yield config["pos_label"]
+            yield 1 if config["pos_label"] is None else config["pos_label"]
     for name, value in others.items():
         column = as_column(value, name)[:1]
         if column.values.ndim == 1 and len(column):

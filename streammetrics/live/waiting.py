@@ -25,6 +25,8 @@ from streammetrics.live.tiers import Tier
 from streammetrics.live.windows import PaneTree
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from streammetrics.live.newest import Newest, Some
     from streammetrics.live.panes import Panes
     from streammetrics.live.possible.unlabelled import Left
+    from streammetrics.live.windows import Node
 
 
 class Read(NamedTuple):
@@ -139,6 +142,10 @@ class Waiting:
     def over(self, first: int, last: int) -> list[State]:
         """Return states that have seen the labelled rows of panes."""
         return self._rows.over(first, last)
+
+    def unmerged(self, first: int, last: int) -> Iterator[tuple[PaneTree, Node]]:
+        """Yield the nodes that `over` has to merge first, and their tree."""
+        yield from ((self._rows, node) for node in self._rows.unmerged(first, last))
 
     def counted(self, first: int, last: int) -> list[State]:
         """Return states that have counted the rows of panes by what became of them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from streammetrics.core import tuning
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 
 _BITS = 4  # of a place: sixteen nodes are one of the next level
+
+Node = tuple[int, int]  # level and place
 
 
 class PaneTree:
@@ -128,23 +131,49 @@ class PaneTree:
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        states = filter(None, map(self.settled, list(self.states)))
-        return sum(statistic.nbytes for state in states for statistic in state.statistics)
+        return size_of(filter(None, map(self.settled, list(self.states))))
 
     def over(self, first: int, last: int) -> list[State]:
         """Return states that together have seen what the panes `first` to `last` have."""
-        found = []
+        nodes = (self._node(*node) for node in self._run(first, last))
+        return [state for state in nodes if state is not None]
+
+    def unmerged(self, first: int, last: int) -> Iterator[Node]:
+        """Yield the nodes that `over` has to merge first, each after those that it is made of."""
+        for level, place in self._run(first, last):
+            yield from self._unmerged(level, place)
+
+    def parts(self, node: Node) -> list[State]:
+        """Return the states that a node is made of."""
+        level, place = node
+        below = range(place << _BITS, (place + 1) << _BITS)
+        found = (self._node(level - _BITS, part) for part in below)
+        return [state for state in found if state is not None]
+
+    def keep(self, node: Node, parts: Sequence[State], state: State) -> None:
+        """Keep what the parts of a node are merged to, unless rows have changed them meanwhile."""
+        if same(self.parts(node), parts):
+            self._nodes[node] = state
+
+    def _run(self, first: int, last: int) -> Iterator[Node]:
+        """Yield the largest nodes that make up a run of panes."""
         while first <= last:
             level = 0
             for higher in self._levels:
                 if first & ((1 << higher) - 1) or first + (1 << higher) - 1 > last:
                     break
                 level = higher
-            node = self._node(level, first >> level)
-            if node is not None:
-                found.append(node)
+            yield level, first >> level
             first += 1 << level
-        return found
+
+    def _unmerged(self, level: int, place: int) -> Iterator[Node]:
+        if level == 0 or (level, place) in self._nodes:
+            return
+        start = place << level
+        if self._has(start, start + (1 << level) - 1):
+            for part in range(place << _BITS, (place + 1) << _BITS):
+                yield from self._unmerged(level - _BITS, part)
+            yield level, place
 
     def each(self, first: int, last: int) -> list[tuple[State, ...]]:
         """Return for each of the panes `first` to `last` its state, if it has one."""
@@ -159,10 +188,8 @@ class PaneTree:
             start = place << level
             if not self._has(start, start + (1 << level) - 1):
                 return None
-            parts = range(place << _BITS, (place + 1) << _BITS)
-            some = [n for part in parts if (n := self._node(level - _BITS, part)) is not None]
-            node = some[0] if len(some) == 1 else self.layout.merged(some[0], some[1:])
-            self._nodes[level, place] = node
+            parts = self.parts((level, place))
+            node = self._nodes[level, place] = self.layout.merged(parts[0], parts[1:])
         return node
 
     def _has(self, first: int, last: int) -> bool:
@@ -173,3 +200,13 @@ class PaneTree:
             for number in numbers:
                 for level in self._levels:
                     self._nodes.pop((level, number >> level), None)
+
+
+def same(mine: Sequence[State], theirs: Sequence[State]) -> bool:
+    """Return whether two rows of states are the same objects, which nobody ever changes."""
+    return len(mine) == len(theirs) and all(map(operator.is_, mine, theirs))
+
+
+def size_of(states: Iterable[State]) -> int:
+    """Return how many bytes states hold."""
+    return sum(statistic.nbytes for state in states for statistic in state.statistics)

@@ -6,10 +6,12 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Self
 
+from streammetrics.core.arithmetic.rounding import nearest
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import AtLeast, NanPolicy
-from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.types import V_co
+from streammetrics.metrics.families import EXTREME, GROWS, NO_MEAN, Family
 from streammetrics.statistics.joint.pairs import MomentSample
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.moments import Moments
@@ -65,6 +67,9 @@ class Count(Aggregate[int | float]):
         3
     """
 
+    family = Refusal(GROWS.format("a rate, such as Accuracy,"))
+    _incomparable = NO_MEAN
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the total weight."""
         return (Moments(of="values", order="count", nan_policy=self.nan_policy),)
@@ -94,6 +99,9 @@ class Sum(Aggregate[float]):
         >>> sm.Sum().update([1e16, 1.0, -1e16]).compute()
         1.0
     """
+
+    family = Refusal(GROWS.format("Mean"))
+    _incomparable = NO_MEAN
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum."""
@@ -128,9 +136,9 @@ class Mean(Aggregate[float]):
         1.75
     """
 
-    spread: bool = True
+    family = Family.MEAN
 
-    _younger = (("spread", False),)
+    spread: bool = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum, with that of squares if they are kept."""
@@ -170,10 +178,11 @@ class Variance(Aggregate[float]):
         1.0
     """
 
+    value_range = (0.0, math.inf)
+    family = Family.VARIANCE
+
     ddof: Annotated[float, AtLeast(0)] = 0.0
     spread: bool = False
-
-    _younger = (("spread", False),)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments, and the sample."""
@@ -181,6 +190,9 @@ class Variance(Aggregate[float]):
         if not self.spread:
             return (moments,)
         return moments, MomentSample(of="values", nan_policy=self.nan_policy)
+
+    def _lacking(self, *_: object) -> str:
+        return f"the weights, 1 of each row by default, add up to at most ddof={self.ddof:g}"
 
     def readout(self, moments: Moments, *_: MomentSample) -> float:
         """Return the variance."""
@@ -205,6 +217,9 @@ class Minimum(Aggregate[float]):
         >>> sm.Minimum().update([2.0, -1.0, 4.0]).compute()
         -1.0
     """
+
+    family = Refusal(EXTREME.format("smallest", "Quantile(q=0.01)"))
+    _incomparable = NO_MEAN
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return both extremes."""
@@ -231,6 +246,9 @@ class Maximum(Aggregate[float]):
         >>> sm.Maximum().update([2.0, -1.0, 4.0]).compute()
         4.0
     """
+
+    family = Refusal(EXTREME.format("largest", "Quantile(q=0.99)"))
+    _incomparable = NO_MEAN
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return both extremes."""

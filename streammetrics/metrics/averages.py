@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.constraints import OrNan
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.types import Bools, Floats
 
@@ -95,12 +95,36 @@ def light(weight: Floats) -> Floats:
     return weight * 2.0**-400 if weight.sum() > 2.0**600 else weight
 
 
-def lone_doubt(labels: Sequence[object], values: float | Floats) -> str:
-    """Return the warning for values that are not averaged, empty where none is ``nan``."""
+def lone_doubt(
+    labels: Sequence[object], values: float | Floats, lacks: Mapping[str, Bools] | None = None
+) -> str:
+    """Return the warning for values that are not averaged, empty where none is ``nan``.
+
+    Args:
+        labels: The names of the classes.
+        values: The value of each class, (K,).
+        lacks: Which classes lack what, such as ``{"predictions of": ...}``, each (K,).
+    """
     empty = np.isnan(np.atleast_1d(values))
     if not empty.any():
         return ""
-    return f"is nan for {_named(labels, empty)}, being 0/0 there (zero_division=0 makes it 0)"
+    missing = {what: empty & where for what, where in (lacks or {}).items()}
+    why = lacking_classes(labels, missing, "it" if np.count_nonzero(empty) == 1 else "")
+    why = f"as there are {why}" if why else "being 0/0 there"
+    return f"is nan for {_named(labels, empty)}, {why} (zero_division=0 makes it 0)"
+
+
+def lacking_classes(labels: Sequence[object], lacks: Mapping[str, Bools], it: str = "") -> str:
+    """Return which classes lack what, empty where none lacks anything.
+
+    Args:
+        labels: The names of the classes.
+        lacks: As in `lone_doubt`.
+        it: What to call the classes in place of their names.
+    """
+    return " and ".join(
+        f"no {what} {it or _named(labels, where)}" for what, where in lacks.items() if where.any()
+    )
 
 
 def _named(labels: Sequence[object], chosen: Bools) -> str:

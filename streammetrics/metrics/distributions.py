@@ -11,10 +11,16 @@ from streammetrics.core.constraints import Bins, Share
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.aggregation import Aggregate
-from streammetrics.statistics.sums.values import EnclosedValue, QuantileMethod, ValueHistogram
+from streammetrics.metrics.families import Family
+from streammetrics.statistics.sums.values import (
+    LIGHT,
+    EnclosedValue,
+    QuantileMethod,
+    ValueHistogram,
+)
 
 if TYPE_CHECKING:
-    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.results.result import Result
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Floats
@@ -90,6 +96,9 @@ class Quantile(Aggregate[float]):
         >>> rough.exact
         False
     """
+
+    family = Family.QUANTILE
+    _nan_reason = f"{LIGHT}, or it is between -inf and inf"
 
     q: Share
     method: QuantileMethod = "linear"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar
 
+from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from streammetrics.statistics.sums.rowwise import RowSum
@@ -26,10 +28,10 @@ class RowMean(Metric[float]):
     """
 
     higher_is_better: ClassVar[bool | None] = False
+    value_range = (0.0, math.inf)
+    family = Family.ROW_MEAN
 
     nan_policy: NanPolicy = "raise"
-
-    _ends: ClassVar[tuple[float, float]] = (0.0, float("inf"))  # the mean lies between these
 
     def readout(self, held: RowSum) -> float:
         """Return the mean."""

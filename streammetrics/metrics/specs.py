@@ -8,8 +8,8 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streammetrics.core.by_name.catalogue import catalogue, letters
-from streammetrics.core.columns.naming import meant, near
+from streammetrics.core.by_name.catalogue import catalogue, letters, meant_metric
+from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.metrics.spellings import in_python, spelled, with_ours
 
@@ -115,7 +115,8 @@ def known_as(name: str, names: Collection[str]) -> str:
     found = {letters(known): known for known in names}.get(letters(name))
     if found is None:
         raise SpecError(
-            f"no metric {name!r}{meant(name, names)}; streammetrics metrics lists what there is"
+            f"no metric {name!r}{meant_metric(name, names)}; "
+            "streammetrics metrics lists what there is"
         )
     return found
 

@@ -109,6 +109,9 @@ class CsvPiece(FilePiece):
 
         types = {**_TYPES, "number": number}
         last = self._last
+        # Of a single column an empty line is a row without a value, for which pandas writes "".
+        alone = len(self.head.names) == 1
+        quoted = alone and all(column.kind == "number" for column in self.columns)
         ended = False
 
         def skipped(row: pc.InvalidRow) -> Literal["skip", "error"]:
@@ -130,13 +133,14 @@ class CsvPiece(FilePiece):
                     pc.ParseOptions(
                         delimiter=self.head.delimiter,
                         newlines_in_values=True,
+                        ignore_empty_lines=not alone,
                         invalid_row_handler=skipped,
                     ),
                     pc.ConvertOptions(
                         include_columns=needed(self.columns),
                         column_types={n: types[c.kind] for c in self.columns for n in c.names},
                         strings_can_be_null=True,
-                        quoted_strings_can_be_null=False,
+                        quoted_strings_can_be_null=quoted,
                     ),
                 ):
                     yield batch
@@ -253,6 +257,9 @@ def _head(stream: io.BufferedReader, source: Source) -> Head:
         raise InvalidBatchError(f"{source}: the columns' names are not in UTF-8 or UTF-16")
     blank = _BLANK.match(text)
     lines = len(blank[0].splitlines()) if blank else 0
+    if len(names) == 1:  # an empty line is a row
+        rest = io.StringIO(text[blank.end() if blank else 0 :], newline="")
+        rows = list(islice(csv.reader(rest, delimiter=found), 2))
     return Head(found, names, lines, more=len(rows) > 1 or not whole)
 
 

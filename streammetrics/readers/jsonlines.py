@@ -6,6 +6,7 @@ import codecs
 import contextlib
 import io
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from streammetrics.core.columns.naming import asks_for, is_glob
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
 from streammetrics.readers.selection import needed, of_kind
-from streammetrics.readers.whole import alike, exact, long_places
+from streammetrics.readers.whole import BEYOND, alike, exact, long_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -275,6 +276,9 @@ def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
             ):
                 wanted = _wanted(field.type, value)
                 return f"{field.name} holds {json.dumps(value)} in row {row}; {wanted}"
+            number = _spelled(line).get(field.name) if right == (int, float) else None
+            if isinstance(number, str) and math.isinf(float(number)):
+                return f"{field.name} holds {number:.40} in row {row}, {BEYOND}"
         row += 1
     return str(error)
 

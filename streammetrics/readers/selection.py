@@ -12,7 +12,7 @@ import pyarrow as pa
 from streammetrics.core.columns.naming import check_single, near, parted
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.readers.whole import lost_integers
+from streammetrics.readers.whole import lost_integers, overflows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -128,6 +128,8 @@ def spelled(texts: Foreign) -> Foreign:
     for kind in (pa.int64(), pa.float64(), pa.bool_()):
         with contextlib.suppress(pa.ArrowInvalid):
             values = texts.cast(kind)
+            if pa.types.is_floating(kind) and overflows(values, texts):
+                return texts
             rounded = pa.types.is_floating(kind) and lost_integers(values, texts)
             return texts if rounded else values
     return texts

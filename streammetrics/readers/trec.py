@@ -11,7 +11,7 @@ import io
 import math
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from streammetrics.readers.files import reading
 from streammetrics.readers.paths import matching
 from streammetrics.readers.pieces import SourcePiece
 from streammetrics.readers.sources import source_of
+from streammetrics.readers.whole import is_infinity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -112,8 +113,8 @@ def _numbers(
         values = _array(texts, kind)
     except (ValueError, OverflowError):
         values = np.array([math.nan])
-    if np.isnan(values).any():
-        _refuse_number(kind, expected, source, rows, start)
+    if not np.isfinite(values).all():
+        _check_numbers(kind, expected, source, rows, start)
     return values
 
 
@@ -121,20 +122,22 @@ def _array(texts: Sequence[str], kind: Callable[[str], float]) -> Array:
     return np.array(list(map(kind, texts)), np.int64 if kind is int else np.float64)
 
 
-def _refuse_number(
+def _check_numbers(
     kind: Callable[[str], float], expected: str, source: Source, rows: list[list[str]], start: int
-) -> NoReturn:
+) -> None:
     column = 3 if kind is int else 4
     for line, row in enumerate(rows, start):
+        if not row[0]:
+            continue
         try:
-            wrong = bool(row[0]) and bool(np.isnan(_array(row[column : column + 1], kind))[0])
+            (value,) = _array(row[column : column + 1], kind)
+            wrong = math.isnan(value) or (math.isinf(value) and not is_infinity(row[column]))
         except (ValueError, OverflowError):
             wrong = True
         if wrong:
             raise InvalidBatchError(
-                f"{source}, line {line}: expected {expected}, found {row[column]!r}"
+                f"{source}, line {line}: expected {expected}, found {row[column]!r:.60}"
             )
-    raise AssertionError("only called where some number is wrong")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Integers that text spells and float64 cannot hold: exact, or refused."""
+"""Numbers that text spells and float64 cannot hold: exact integers, or refused."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Foreign, Places
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
 _INTEGERS = (pa.int64(), pa.uint64())
+BEYOND = (
+    "which is beyond float64: divide the column, or leave the field empty, which is a missing value"
+)
 
 
 def long_places(column: Foreign) -> Places:
-    """Return where a column of float64 is so large that it may be a rounded integer."""
+    """Return where a column of float64 may be a rounded integer, or a number beyond float64."""
     values = np.frombuffer(column.buffers()[1], np.float64)[column.offset :][: len(column)]
     if not len(values) or (values.max() < EXACT and values.min() > -EXACT):
         return np.empty(0, np.intp)
     sizes = np.abs(values)  # a nan hides its neighbours from max, and is itself none
-    return np.flatnonzero((sizes >= EXACT) & (sizes < np.inf))
+    return np.flatnonzero(sizes >= EXACT)
 
 
 def exact(floats: Foreign, texts: Foreign, name: str, row: int) -> Foreign:
@@ -40,11 +44,17 @@ def exact(floats: Foreign, texts: Foreign, name: str, row: int) -> Foreign:
         row: The number of the first row, for messages.
 
     Raises:
-        InvalidBatchError: An integer that float64 cannot hold stands beside fractions, or takes
-            more than 64 bits.
+        InvalidBatchError: A finite number is beyond float64, or an integer that float64 cannot
+            hold stands beside fractions or takes more than 64 bits.
     """
     if not len(long_places(floats)):
         return floats
+    for place in overflows(floats, texts):
+        raise InvalidBatchError(
+            f"{name} holds {texts[place].as_py():.40} in row {row + place}, {BEYOND}",
+            name,
+            row + place,
+        )
     for kind in _INTEGERS:
         with contextlib.suppress(pa.ArrowInvalid):
             return texts.cast(kind)
@@ -92,6 +102,18 @@ def _as_integers(column: Foreign) -> object:
     with contextlib.suppress(pa.ArrowInvalid):
         return column.cast(pa.int64())
     return column
+
+
+def overflows(floats: Foreign, texts: Foreign) -> list[int]:
+    """Return the places where texts spell a finite number and their floats are infinite."""
+    places = [place for place in long_places(floats).tolist() if texts[place].is_valid]
+    infinite = [place for place in places if np.isinf(floats[place].as_py())]
+    return [place for place in infinite if not is_infinity(texts[place].as_py())]
+
+
+def is_infinity(text: str) -> bool:
+    """Whether a text that is read as an infinite number says so."""
+    return _INFINITE.fullmatch(text.strip()) is not None
 
 
 def lost_integers(floats: Foreign, texts: Foreign) -> dict[int, int]:

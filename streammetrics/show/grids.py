@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.show.report import MetricRow, ModelReport, ModelReports
     from streammetrics.show.sliced import Sliced
 
+DUEL = "Which is better"  # how the title of differences begins
 DETAIL = "  ("  # how what can be left out begins
 _CLASSES = 30  # of a matrix that is shown; a larger one is for machines
 
@@ -49,7 +50,7 @@ def grids(results: ModelReports) -> Iterator[Grid]:
         model = name if len(results.models) > 1 else ""
         yield from _parts(report, model)
         if report.slices is not None:
-            yield from _slices(report.slices, model)
+            yield from _slices(report, report.slices, model)
         rows = [row for row in report.rows if row.per_query is not None]
         if rows:
             yield _queries(rows, model)
@@ -60,15 +61,19 @@ def is_exact(results: ModelReports) -> bool:
     return all(row.exact for report in results.models.values() for row in report.rows)
 
 
-def _slices(slices: Sliced, model: str) -> Iterator[Grid]:
+def _slices(report: ModelReport, slices: Sliced, model: str) -> Iterator[Grid]:
     of = f" of {model}" if model else ""
-    header, lines, texts = cells_of(slices.table)
-    total = len(slices.table)
+    tables = [row.name for row in report.rows if _is_table(row)]
+    table = slices.without(tables)
+    header, lines, texts = cells_of(table)
+    total = len(table)
     title = f"Slices{of}"
     if total > SHOWN:
         title += f", the first {SHOWN} of {total:,}; --json or --csv has all"
     if slices.hidden:
         title += f" ({slices.hidden:,} of fewer rows left out)"
+    if tables:
+        title += f", without {' and '.join(tables)}; --json or --csv has all"
     yield Grid(title, header, lines, texts)
     if slices.worst is not None:
         header, lines, texts = cells_of(slices.worst)
@@ -113,9 +118,8 @@ def _compared(results: ModelReports) -> Grid:
 def _differences(found: Differences) -> Grid:
     """Return a line for each metric and pair of models."""
     header, lines = found.grid()
-    return Grid(
-        "Which is better", header, lines, frozenset({0, 1, 3, len(header) - 2, len(header) - 1})
-    )
+    title = f"{DUEL}, {found.rows_said}" if found.rows_said else DUEL
+    return Grid(title, header, lines, frozenset({0, 1, 3, len(header) - 2, len(header) - 1}))
 
 
 def _with_interval(row: MetricRow | None, inexact: bool) -> str:
@@ -169,6 +173,10 @@ def _elsewhere(row: MetricRow) -> str:
             return "below"
         case points:
             return f"{points} points, see --json" if points else "see --json"
+
+
+def _is_table(row: MetricRow) -> bool:
+    return isinstance(part_of(row.value), Matrix | NumberTable)
 
 
 # --- what is more than a number ------------------------------------------------------------------

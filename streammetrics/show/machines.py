@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from typing import TYPE_CHECKING
@@ -12,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.result import VALUE, Result
+from streammetrics.core.results.table import csv_text
 from streammetrics.core.results.values import numbers
 
 if TYPE_CHECKING:
@@ -104,18 +103,12 @@ def as_csv(results: ModelReports) -> str:
     """
     several = len(results.models) > 1
     asked = any(row.sure is not None for report in results.models.values() for row in report.rows)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((*(["model"] if several else []), *FIELDS, *(SURE if asked else ())))
+    rows: list[tuple[object, ...]] = [("model", *FIELDS, *(SURE if asked else ()))]
     for name, report in results.models.items():
-        for row in report.rows:
-            for line in _lines(row):
-                writer.writerow((*([name] if several else []), row.name, *line))
-        lines = report.slices.lines() if report.slices is not None else ()
-        for metric, part, *numbers_of in lines:
-            told = metric, part, *map(_text, numbers_of)
-            writer.writerow((*([name] if several else []), *told))
-    return out.getvalue()
+        rows += [(name, row.name, *line) for row in report.rows for line in _lines(row)]
+        for metric, part, *numbers_of in report.slices.lines() if report.slices is not None else ():
+            rows.append((name, metric, part, *map(_text, numbers_of)))
+    return csv_text(rows if several else (row[1:] for row in rows))
 
 
 def _lines(row: MetricRow) -> Iterator[tuple[object, ...]]:

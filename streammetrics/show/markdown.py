@@ -20,22 +20,18 @@ def as_markdown(results: ModelReports) -> str:
     if is_exact(results):
         parts.insert(1, "every value is exact")
     if results.notes:
-        parts.append("\n".join(f"- {_escaped(note)}" for note in results.notes))
+        parts.append("\n".join(f"- {plain_text(note)}" for note in results.notes))
     return "\n\n".join(parts) + "\n"
 
 
 def _drawn(grid: Grid) -> Iterable[str]:
     if grid.title:
-        yield f"**{_escaped(grid.title)}**\n"
-    yield _line(map(_escaped, grid.header))
+        yield f"**{plain_text(grid.title)}**\n"
+    yield _line(map(plain_text, grid.header))
     yield _line(":--" if place in grid.texts else "--:" for place in range(len(grid.header)))
     for line in grid.lines:
-        yield _line(map(_escaped, line))
+        yield _line(map(plain_text, line))
 
 
 def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _escaped(text: str) -> str:
-    return plain_text(text).replace("*", "\\*")

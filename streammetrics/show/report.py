@@ -11,11 +11,11 @@ from streammetrics.core.confidence import ConfidenceInterval, unsure
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.ranking.base import RankingMetric
-from streammetrics.slices.keyed import KeyedSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from streammetrics.core.confidence import Unit
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
     from streammetrics.core.types import Document, Json
@@ -103,13 +103,13 @@ def report(
     per_query: bool = False,
     slices: Sliced | None = None,
     confidence: float | None = None,
+    unit: Unit = ...,
 ) -> ModelReport:
     """Read every metric, with its limits of confidence at a level; warnings become notes.
 
     Raises:
         StreamMetricsError: A metric cannot be read from the rows seen, or none has values by query.
     """
-    unit = what.unit if isinstance(what, KeyedSet) else None
     members = (
         {type(what).__name__: what} if isinstance(what, Metric) else {n: what[n] for n in what}
     )
@@ -119,11 +119,12 @@ def report(
         )
     said = list(notes)
     rows = []
+    limits = None if confidence is None else (confidence, unit)
     for name, metric in members.items():
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                rows.append(_row(name, metric, per_query=per_query, sure=(confidence, unit)))
+                rows.append(_row(name, metric, limits, per_query=per_query))
             except StreamMetricsError as error:
                 raise StreamMetricsError(f"{name}: {error}") from error
         said += [_note(name, type(metric).__name__, str(warning.message)) for warning in caught]
@@ -134,18 +135,17 @@ def report(
 
 
 def _row(
-    name: str, metric: Metric, *, per_query: bool, sure: tuple[float | None, str | None]
+    name: str, metric: Metric, limits: tuple[float, Unit] | None, *, per_query: bool
 ) -> MetricRow:
     value, exact = metric.compute(), metric.exact
     low, high = (value, value) if exact else metric.bounds()
     each = metric.per_query() if per_query and isinstance(metric, RankingMetric) else None
     counts = metric.n_rows, metric.n_omitted
-    level, unit = sure
-    limits = None if level is None else _sure(metric, level, unit)
-    return MetricRow(name, metric.config, value, low, high, exact, *counts, each, limits)
+    sure = None if limits is None else _sure(metric, *limits)
+    return MetricRow(name, metric.config, value, low, high, exact, *counts, each, sure)
 
 
-def _sure(metric: Metric, level: float, unit: str | None) -> ConfidenceInterval:
+def _sure(metric: Metric, level: float, unit: Unit) -> ConfidenceInterval:
     try:
         return metric.confidence(level, unit=unit)
     except NoConfidenceError as error:
@@ -155,18 +155,15 @@ def _sure(metric: Metric, level: float, unit: str | None) -> ConfidenceInterval:
 
 def _queries(members: Mapping[str, Metric]) -> list[str]:
     """Say how many queries the means of rankings are of."""
-    groups: dict[tuple[Any, ...], list[str]] = {}
+    groups: dict[tuple[int, int], list[str]] = {}
     ranked = {name: m for name, m in members.items() if isinstance(m, RankingMetric)}
     for name, metric in ranked.items():
-        which = metric.relevant_at, metric.no_relevant, metric.unretrieved, metric.nan_policy
-        groups.setdefault(which, []).append(name)
+        groups.setdefault((metric.n_queries, metric.n_unjudged), []).append(name)
     notes = []
-    for names in groups.values():
-        metric = ranked[names[0]]  # the others of the group count the same queries
+    for (queries, unjudged), names in groups.items():
         of = f" ({', '.join(names)})" if len(groups) > 1 else ""
         notes.append(
-            f"means over {metric.n_queries:,} queries; {metric.n_unjudged:,} without any judgment "
-            f"left out{of}"
+            f"means over {queries:,} queries; {unjudged:,} without any judgment left out{of}"
         )
     return notes
 

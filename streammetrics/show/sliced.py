@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.results.values import numbers
 from streammetrics.slices.table import SliceTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from streammetrics.core.confidence import Unit
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Document
     from streammetrics.slices.slices import Slices
@@ -47,14 +49,12 @@ class Sliced:
         by: str | None,
         worst: SliceTable | None,
         level: float | None = None,
+        unit: Unit = ...,
     ) -> Sliced:
         """Read all slices, with limits of confidence where there is a level for them."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
-            if level is None:
-                table = slices.compute()
-            else:
-                table = slices.confidence(level, unit=slices.unit)
+            table = slices.compute(confidence=level, unit=unit)
         whole, rows = table._whole(), table["n_rows"].tolist()
         parts = [place for place in range(len(table)) if place != whole]
         kept = [place for place in parts if rows[place] >= min_rows]
@@ -79,6 +79,18 @@ class Sliced:
             column = self.table.get(f"{title}_{side}")
             yield None if column is None else column[place]
 
+    def without(self, metrics: Sequence[str]) -> SliceTable:
+        """Return the table without the columns of some metrics."""
+
+        def of(title: str) -> str:
+            """Return the metric whose column this is, or an empty text."""
+            names = (n for n in self.read._metrics if title == n or title.startswith(f"{n}_"))
+            return max(names, key=len, default="")
+
+        keys = {"by", *self.table._keys()}
+        kept = [title for title in self.table if title in keys or of(title) not in metrics]
+        return SliceTable({title: self.table[title] for title in kept})
+
     def document(self) -> Document:
         """Return the slices as JSON has them, column by column."""
         found: Document = {"slices": self.table.to_dict()}
@@ -95,8 +107,9 @@ def taken(table: SliceTable, places: list[int]) -> SliceTable:
 def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[str, tuple[object, ...]]]:
     read = metric._chosen(each.state)
     exact = "true" if metric.is_exact(*read) else "false"
-    value, _ = metric._judged(*read)
-    limits = dict(numbers(metric.interval(*read)))
+    with own_arithmetic():
+        value, _ = metric._judged(*read)
+        limits = dict(numbers(metric.interval(*read)))
     omitted = max(feed.n_omitted for feed in metric._chosen_feeds(each.state))
     for part, row in numbers(value):
         sides = limits.get(part, {})

@@ -8,8 +8,9 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.naming import near
+from streammetrics.core.confidence import unit_of
 from streammetrics.core.errors import UndefinedMetricWarning
-from streammetrics.slices.bins import Bins, title_of
+from streammetrics.slices.bins import KeySpec, title_of
 from streammetrics.slices.disparity import Comparing, Disparity, alone, difference, ratio
 from streammetrics.slices.fairness import value_of
 from streammetrics.slices.groups import SliceKind
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.accumulator import Accumulator
+    from streammetrics.core.confidence import Unit
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from streammetrics.slices.table import SliceTable
     from streammetrics.slices.units import Rests
 
-    Chosen = str | Bins | Sequence[str | Bins] | None  # one kind of slice
+    Chosen = KeySpec | Sequence[KeySpec] | None  # one kind of slice
 
 
 class Audit:
@@ -36,6 +38,7 @@ class Audit:
     _suite: MetricSet
     _metrics: dict[str, Metric]
     _specs: tuple[SliceKind, ...]
+    unit: str | None
 
     @abstractmethod
     def _of_spec(self, spec: SliceKind, state: State) -> list[Slice]:
@@ -58,9 +61,11 @@ class Audit:
         by: Chosen = None,
         confidence: float | None = 0.95,
         lowest: bool | None = None,
-        unit: str | None = None,
+        unit: Unit = ...,
     ) -> SliceTable:
         """Return the slices where a metric is worst, the surest first, and how they differ.
+
+        Slices that are as good as all other rows, or better, are left out.
 
         Slices are ranked by the confidence limit on the good side: a slice comes first whose value
         is bad even at its best, and not one that is small and unlucky. Each is compared with all
@@ -74,7 +79,8 @@ class Audit:
             by: One kind of slice, its columns; by default all kinds but all rows.
             confidence: The level of the limits; ``None`` ranks by the values.
             lowest: Whether low values are bad; by default what the metric says of itself.
-            unit: The `unit` of these slices: limits and ``p`` are those of a sample of units.
+            unit: What is sampled, for limits and ``p``: by default the `unit` of these slices;
+                ``None``: rows.
 
         Raises:
             NoConfidenceError: The metric has no confidence limits; ``confidence=None`` needs none.
@@ -88,9 +94,9 @@ class Audit:
             >>> worst["k"].tolist(), worst["acc"].tolist(), worst["acc_rest"].tolist()
             (['b'], [0.5], [1.0])
         """
-        read = self._metric(metric)
-        if unit is not None:
-            self._check_unit(unit, anytime=False)
+        read, of = self._metric(metric), unit_of(unit, self.unit)
+        if of is not None:
+            self._check_unit(of, anytime=False)
         _check_count("k", k, 1)
         _check_count("min_rows", min_rows, 0)
         if lowest not in {None, True, False}:
@@ -105,7 +111,7 @@ class Audit:
         rows: list[RankedSlice] = []
         for spec in self._chosen_specs(by):
             asked = metric, read, max(min_rows, 1)
-            if unit is None or confidence is None:
+            if of is None or confidence is None:
                 every = self._of_spec(spec, state)
                 rows += beside_rest(self._suite._layout, every, *asked, confidence)
             else:
@@ -122,7 +128,7 @@ class Audit:
         method: Method = "between_groups",
         confidence: float | None = 0.95,
         min_rows: int = 0,
-        unit: str | None = None,
+        unit: Unit = ...,
     ) -> Disparity:
         """Return the largest difference of a metric between slices, or from all rows.
 
@@ -138,7 +144,7 @@ class Audit:
             confidence: The level of the limits, which hold for all slices at once (MOVER for each
                 pair of slices, and Bonferroni's correction for their number); ``None``: none.
             min_rows: Slices with fewer rows are left out.
-            unit: The `unit` of these slices: limits are those of a sample of units, not of rows.
+            unit: What is sampled: by default the `unit` of these slices; ``None``: rows.
 
         Example:
             >>> import streammetrics as sm
@@ -148,7 +154,9 @@ class Audit:
             >>> gap.value, gap.lowest, gap.highest
             (0.5, 'k=b', 'k=a')
         """
-        return self._disparity(difference, metric, by, method, confidence, min_rows, unit)
+        return self._disparity(
+            difference, metric, by, method, confidence, min_rows, unit_of(unit, self.unit)
+        )
 
     def ratio(
         self,
@@ -158,7 +166,7 @@ class Audit:
         method: Method = "between_groups",
         confidence: float | None = 0.95,
         min_rows: int = 0,
-        unit: str | None = None,
+        unit: Unit = ...,
     ) -> Disparity:
         """Return the smallest ratio of a metric between slices, or to all rows: at most 1.
 
@@ -171,7 +179,9 @@ class Audit:
             >>> slices.ratio("acc").value
             0.5
         """
-        return self._disparity(ratio, metric, by, method, confidence, min_rows, unit)
+        return self._disparity(
+            ratio, metric, by, method, confidence, min_rows, unit_of(unit, self.unit)
+        )
 
     def _disparity(
         self,
@@ -255,7 +265,7 @@ class Audit:
         """Return the kinds of slice that are asked for, without that of all rows."""
         if by is None:
             return [spec for spec in self._specs if spec.columns]
-        columns = {title_of(part) for part in ([by] if isinstance(by, str | Bins) else by)}
+        columns = {title_of(part) for part in ([by] if isinstance(by, KeySpec) else by)}
         found = [spec for spec in self._specs if spec.columns and set(spec.columns) == columns]
         if not found:
             known = [list(spec.columns) for spec in self._specs if spec.columns]

@@ -1,11 +1,11 @@
-"""Columns to slice by: as they are, or numbers in bins."""
+"""Columns to slice by: as they are, numbers in bins, or times by day, week, month or hour."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from numpy import iterable
 
@@ -76,13 +76,60 @@ class Bins:
         return [Bin(*pair) for pair in zip((None, *self.edges), (*self.edges, None), strict=True)]
 
 
-def title_of(by: str | Bins) -> str:
+Period = Literal["hour", "day", "week", "month"]
+PERIODS: tuple[Period, ...] = get_args(Period)
+
+
+@dataclass(frozen=True, repr=False)
+class Periods:
+    """A column of times to slice by, cut to hours, days, weeks or months.
+
+    Times are those of Arrow, pandas, polars or NumPy, Python's dates and datetimes, or text that
+    spells them in ISO 8601. They have no zone or are of UTC. A day is a date, a week that of its
+    Monday; a month is text, ``2026-01``, and so is an hour, ``2026-01-31 23:00``. A missing time is
+    a slice of its own.
+
+    Args:
+        column: The column's name.
+        period: ``"hour"``, ``"day"``, ``"week"`` or ``"month"``.
+
+    Raises:
+        ValueError: There is no such period.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> slices = sm.Slices(sm.MetricSet({"n": sm.Count()}), by=[[sm.Periods("when", "month")]])
+        >>> days = ["2026-01-31 23:59", "2026-02-01", "2026-02-28"]
+        >>> slices.update(values=[1, 1, 1], when=days).compute().to_dict()
+        {'when': ['2026-01', '2026-02'], 'n_rows': [1, 2], 'n': [1, 2]}
+    """
+
+    column: str
+    period: Period
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.column, str) or not self.column:
+            raise TypeError(f"Periods({self.column!r}): expected the name of a column first")
+        if self.period not in PERIODS:
+            raise ValueError(
+                f"Periods({self.column!r}, {self.period!r}): expected "
+                f"{', '.join(map(repr, PERIODS[:-1]))} or {PERIODS[-1]!r}"
+            )
+
+    def __repr__(self) -> str:
+        return f"Periods({self.column!r}, {self.period!r})"
+
+
+KeySpec = str | Bins | Periods
+
+
+def title_of(by: KeySpec) -> str:
     """Return the name of the column."""
-    return by.column if isinstance(by, Bins) else by
+    return by if isinstance(by, str) else by.column
 
 
-def column_of(text: str) -> str | Bins:
-    """Return a column as it is written: its name, or with the edges of bins ``age:18:30``.
+def column_of(text: str) -> KeySpec:
+    """Return a column as it is written: its name, ``age:18:30`` in bins, or ``when:day``.
 
     Raises:
         ValueError: It is neither.
@@ -92,15 +139,18 @@ def column_of(text: str) -> str | Bins:
         raise ValueError(f"{text!r} names no column")
     if not edges:
         return name
+    if len(edges) == 1 and (period := next((p for p in PERIODS if p == edges[0]), None)):
+        return Periods(name, period)
     try:
         return Bins(name, [float(edge) for edge in edges])
     except ValueError:
         raise ValueError(
-            f"{text}: expected a column, or with ascending edges of bins age:18:30:50"
+            f"{text}: expected a column, or with ascending edges of bins age:18:30:50, or times "
+            f"by {', '.join(PERIODS)}: when:day"
         ) from None
 
 
-def specs_of(by: object, *, some: bool = True) -> tuple[tuple[str | Bins, ...], ...]:
+def specs_of(by: object, *, some: bool = True) -> tuple[tuple[KeySpec, ...], ...]:
     """Return what to slice by: for each kind of slice its columns.
 
     Raises:
@@ -109,14 +159,14 @@ def specs_of(by: object, *, some: bool = True) -> tuple[tuple[str | Bins, ...], 
     """
     if any(isinstance(each, set | frozenset) for each in (by, *(by if iterable(by) else ()))):
         raise ValueError(f"by={by!r}: a set has no order, and results would differ in it: a list")
-    given = [by] if isinstance(by, str | Bins) or not iterable(by) else list(by)
-    specs: list[tuple[str | Bins, ...]] = []
+    given = [by] if isinstance(by, KeySpec) or not iterable(by) else list(by)
+    specs: list[tuple[KeySpec, ...]] = []
     for spec in given:
-        columns = (spec,) if isinstance(spec, str | Bins) or not iterable(spec) else tuple(spec)
-        if not all(isinstance(column, str | Bins) and title_of(column) for column in columns):
+        columns = (spec,) if isinstance(spec, KeySpec) or not iterable(spec) else tuple(spec)
+        if not all(isinstance(column, KeySpec) and title_of(column) for column in columns):
             raise ValueError(
                 f"by={by!r}: expected a list of lists of columns, such as "
-                '[["country"], ["country", "device"]], where a column is a name or Bins'
+                '[["country"], ["country", "device"]], where a column is a name, Bins or Periods'
             )
         if len(set(map(title_of, columns))) < len(columns):
             raise ValueError(f"by names a column twice in {list(columns)!r}")
@@ -128,7 +178,7 @@ def specs_of(by: object, *, some: bool = True) -> tuple[tuple[str | Bins, ...], 
         specs.append(columns)
     if not any(specs) and (some or not specs):
         raise ValueError(f'by={by!r} names no column to slice by: by=[["country"]]')
-    ways: dict[str, str | Bins] = {}
+    ways: dict[str, KeySpec] = {}
     for column in (column for spec in specs for column in spec):
         if ways.setdefault(title_of(column), column) != column:
             raise ValueError(

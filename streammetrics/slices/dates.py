@@ -1,8 +1,9 @@
-"""Dates as keys to slice by: columns of dates of any library, as days."""
+"""Times as keys to slice by: columns of any library, and text that spells times."""
 
 from __future__ import annotations
 
 import datetime
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,12 +11,19 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Foreign
+    from collections.abc import Sequence
+
+    from streammetrics.core.types import Array, Bools, Foreign
 
     Codes = Array  # integers, of any width
 
 
 _UTC = {"UTC", "Etc/UTC", "UTC+00:00", "+00:00", "Z"}  # whose midnight begins the date it names
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*")
+ADVICE = (
+    "slices are by date: cut them with --by {0}:day (or week, month, hour), in Python with "
+    "sm.Periods({0!r}, 'day')"
+)
 
 
 def day_of(day: int) -> datetime.date:
@@ -23,8 +31,8 @@ def day_of(day: int) -> datetime.date:
     return datetime.date(1970, 1, 1) + datetime.timedelta(day)
 
 
-def days_of(value: Foreign, title: str) -> Array | None:
-    """Return a column of dates as days, ``None`` where it holds none."""
+def times_of(value: Foreign, title: str) -> Array | None:
+    """Return a column of dates and times as times, ``None`` where it holds none."""
     if isinstance(value, datetime.date):
         value = [value]
     if isinstance(value, list | tuple) or str(getattr(value, "dtype", "")) == "object":
@@ -50,17 +58,68 @@ def days_of(value: Foreign, title: str) -> Array | None:
         times = np.asarray(value, None if zone is None else "datetime64[ns]")
     else:
         return None
-    days = times.reshape(-1).astype("datetime64[D]")
-    odd = ~np.isnat(days) & (days.astype(times.dtype) != times.reshape(-1))
+    return times.reshape(-1)
+
+
+def days_of(value: Foreign, title: str) -> Array | None:
+    """Return a column of dates as days, ``None`` where it holds none."""
+    times = times_of(value, title)
+    return None if times is None else as_days(times, title)
+
+
+def as_days(times: Array, title: str) -> Array:
+    """Return times as days, all of which are midnight."""
+    days: Array = times.astype("datetime64[D]")
+    odd = ~np.isnat(days) & (days.astype(times.dtype) != times)
     if odd.any():
         row = int(np.argmax(odd))
         raise InvalidBatchError(
-            f"{title} holds times of day, first in row {row} ({times.reshape(-1)[row]}); slices "
-            "are by date: cut them to days",
+            f"{title} holds times of day, first in row {row} ({times[row]}); "
+            + ADVICE.format(title),
             title,
             row,
         )
     return days
+
+
+def is_time(text: str) -> bool:
+    """Whether a text spells a date with a time of day, as CSV holds what Parquet has as times."""
+    return _TIME.fullmatch(text) is not None and _spelt(text) is not None
+
+
+def times_in(texts: Sequence[str], codes: Codes, nulls: Bools | None, title: str) -> Array:
+    """Return the times that text spells in ISO 8601, a code for each row.
+
+    Raises:
+        InvalidBatchError: A text spells none, or one of a zone other than UTC.
+    """
+    found = []
+    used = np.unique(codes if nulls is None else codes[~nulls])
+    for code in used.tolist():
+        time = _spelt(texts[code])
+        wrong = codes == code if nulls is None else (codes == code) & ~nulls
+        if time is None:
+            row = int(np.argmax(wrong))
+            raise InvalidBatchError(
+                f"{title} holds {texts[code]!r:.60}, first in row {row}: expected times, as text "
+                "2026-01-31 or 2026-01-31 23:59:59",
+                title,
+                row,
+            )
+        if time.tzinfo is not None and time.utcoffset():
+            raise _zoned(title, time.tzinfo, int(np.argmax(wrong)))
+        found.append(time.replace(tzinfo=None))
+    times = np.full(len(texts) + 1, "NaT", "datetime64[us]")
+    times[used] = found
+    every: Array = times[codes if nulls is None else np.where(nulls, len(texts), codes)]
+    return every
+
+
+def _spelt(text: str) -> datetime.datetime | None:
+    try:
+        return datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def _zoned(title: str, zone: object, row: int | None) -> InvalidBatchError:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.results.values import Interval, plain
 from streammetrics.inference.distributions import normal_quantile, normal_tail, t_tail
 from streammetrics.inference.limits import margin
@@ -46,7 +47,8 @@ def value_of(name: str, metric: Metric, state: State) -> float:
     Raises:
         ValueError: It is not one number.
     """
-    value, _ = metric._judged(*metric._chosen(state))
+    with own_arithmetic():
+        value, _ = metric._judged(*metric._chosen(state))
     if not isinstance(value, int | float | np.number):
         raise ValueError(  # noqa: TRY004 - of a parameter of the metric
             f"{name!r} is several numbers, and slices are ranked by one: use an average, such as "
@@ -74,7 +76,8 @@ def measured(
         NoConfidenceError: It has no confidence limits, and a level is asked for.
     """
     value = value_of(name, metric, state)
-    certain = metric.interval(*metric._chosen(state))
+    with own_arithmetic():
+        certain = metric.interval(*metric._chosen(state))
     limits = None
     if level is not None and without is not None:
         limits = limits_by_unit(metric, state, without, level)

@@ -10,7 +10,8 @@ import numpy as np
 
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.slices.bins import Bins, title_of
+from streammetrics.core.floating import own_arithmetic
+from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
 from streammetrics.slices.table import OTHERS, named
 from streammetrics.statistics.grouped.grouped import Grouped
@@ -44,7 +45,7 @@ class Cut:
         self,
         layout: Layout,
         number: int,
-        by: tuple[str | Bins, ...],
+        by: tuple[KeySpec, ...],
         most: int,
         overflow: Literal["raise", "other"],
     ) -> None:
@@ -70,7 +71,7 @@ class SliceKind:
     cut: Cut
 
     @classmethod
-    def of(cls, spec: Sequence[str | Bins], cuts: Sequence[Cut]) -> SliceKind:
+    def of(cls, spec: Sequence[KeySpec], cuts: Sequence[Cut]) -> SliceKind:
         """Return how a kind of slice is read: from its own cut, or from the one that is finer."""
         columns = tuple(map(title_of, spec))
         own = (cut for cut in cuts if cut.titles == columns)
@@ -118,12 +119,13 @@ class KeptSlices(NamedTuple):
 
     def judged(self, metric: Metric) -> list[tuple[object, str]]:
         """Return a metric of each slice, and what there is to warn of: all at once, or in turn."""
-        forms = self.groups.forms(metric)
-        together = None if forms is None else metric._judged_each(*forms)
-        if together is not None:
-            return [together[turn] for turn in self.turns.tolist()]
-        states = map(self.state, range(len(self.keys)))
-        return [metric._judged(*metric._chosen(state)) for state in states]
+        with own_arithmetic():
+            forms = self.groups.forms(metric)
+            together = None if forms is None else metric._judged_each(*forms)
+            if together is not None:
+                return [together[turn] for turn in self.turns.tolist()]
+            states = map(self.state, range(len(self.keys)))
+            return [metric._judged(*metric._chosen(state)) for state in states]
 
 
 def sort_key(parts: Parts | None) -> tuple[object, ...]:
@@ -193,7 +195,7 @@ def spec_of(
     raise KeyError(f"slices are by {known}, and none by {list(which)}")
 
 
-def _by(spec: SliceKind, title: str) -> str | Bins:
+def _by(spec: SliceKind, title: str) -> KeySpec:
     return spec.cut.by[spec.cut.titles.index(title)]
 
 
@@ -205,7 +207,7 @@ def _dated(part: Part) -> Part:
         return part
 
 
-def _asked(value: Any, by: str | Bins) -> Part:
+def _asked(value: Any, by: KeySpec) -> Part:
     """Return a value as the part of a key that it is: of numbers to be binned their bin."""
     if isinstance(value, np.datetime64):
         return _day(np.array([value]), value, by)
@@ -230,7 +232,7 @@ def _asked(value: Any, by: str | Bins) -> Part:
     raise KeyError(f"{title_of(by)}={value!r} is no key: text, an integer, a boolean or a date")
 
 
-def _day(times: Any, value: object, by: str | Bins) -> Part:
+def _day(times: Any, value: object, by: KeySpec) -> Part:
     """Return the date that a time is, if it is one that could have been a key."""
     try:
         days: Any = days_of(times, title_of(by))

@@ -2,34 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.confidence import ConfidenceInterval, check_level, without
+from streammetrics.core.confidence import (
+    ConfidenceInterval,
+    check_level,
+    without,
+    without_units,
+)
 from streammetrics.core.errors import an
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.slices.bins import Bins, specs_of, title_of
+from streammetrics.slices.bins import Bins, KeySpec, specs_of, title_of
 from streammetrics.slices.fairness import without_each
 from streammetrics.slices.groups import Cut, Lookup, SliceKind, spec_of, state_of_all
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
-from streammetrics.slices.units import groups_of, hashed, limits_by_unit, warn_unsure
+from streammetrics.slices.units import GROUPS, groups_of, hashed, limits_by_unit, warn_unsure
 from streammetrics.slices.worst import Slice
 from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import Feed, State
+    from streammetrics.core.metric import Metric
     from streammetrics.slices.groups import KeptSlices
     from streammetrics.slices.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 
-    By = Sequence[Sequence[str | Bins] | str | Bins] | str | Bins
+    By = Sequence[Sequence[KeySpec] | KeySpec] | KeySpec
 
 
 class KeyedSet(MetricSet):
@@ -40,13 +48,15 @@ class KeyedSet(MetricSet):
 
     def __init__(
         self,
-        suite: MetricSet,
+        suite: MetricSet | Mapping[str, Metric],
         *,
         by: By,
         max_slices: int = 10_000,
         overflow: Literal["raise", "other"] = "raise",
         unit: str | None = None,
     ) -> None:
+        if isinstance(suite, Mapping) and not isinstance(suite, MetricSet):
+            suite = MetricSet(suite)
         if not isinstance(suite, MetricSet) or isinstance(suite, KeyedSet):
             raise TypeError(
                 f"Slices are of a MetricSet, not of {an(type(suite).__name__)}: "
@@ -163,6 +173,26 @@ class KeyedSet(MetricSet):
         ((each, rests),) = self._by_unit(spec, self._accumulator.flush())
         return each.state, rests
 
+    @property
+    def _kept_unit(self) -> str | None:
+        return self.unit
+
+    def _slice_set(self, state: State, which: Mapping[str, object]) -> MetricSet:
+        """Return a slice as a set of its own, whose limits are by the unit of this one."""
+        found = self._slice(state, which)
+        if self.unit is None:
+            return self._suite._at(found)
+        parts = partial(self._parts_of, state, which)
+        return self._suite._over(SliceRows(self._suite._layout, found, self.unit, parts))
+
+    def _parts_of(self, state: State, which: Mapping[str, object]) -> list[State]:
+        """Return what a slice is without each group of its units."""
+        held = []
+        for group in range(GROUPS):
+            with suppress(KeyError):
+                held.append(self._slice(state, {**which, hashed(str(self.unit)): group}))
+        return without_each(self._suite._layout, held, [True] * len(held))
+
     def _open_view(self) -> ReadOnly:
         return WholeView(self)
 
@@ -192,10 +222,7 @@ class KeyedSet(MetricSet):
             raise ValueError(
                 f"confidence(unit={unit!r}): {kept}; {self._called}(..., unit={unit!r}) keeps those"
             )
-        if anytime:
-            raise ValueError(
-                f"confidence(unit={unit!r}): limits by unit hold at one time, not with anytime=True"
-            )
+        check_one_time(unit, anytime=anytime)
 
     def _chosen_feeds(self, state: State) -> Sequence[Feed]:
         pairs = zip(self._layout.schemas, state.feeds, strict=True)
@@ -215,13 +242,55 @@ class KeyedSet(MetricSet):
         return super()._identity, self.by, self.max_slices, self.overflow, self.unit
 
 
+class SliceRows(Accumulator):
+    """The rows of one slice, and its limits by unit for as long as no other rows are added."""
+
+    __slots__ = ("_known", "_parts", "unit")
+
+    def __init__(
+        self, layout: Layout, state: State, unit: str, parts: Callable[[], list[State]]
+    ) -> None:
+        super().__init__(layout, state)
+        self.unit, self._parts, self._known = unit, parts, self.flush()
+
+    def by_unit(
+        self, metric: object, unit: str, level: float, *, anytime: bool
+    ) -> ConfidenceInterval:
+        """Return the limits of one metric of the slice."""
+        state = self.flush()
+        if unit != self.unit or state is not self._known:
+            without_units(metric, unit)
+        check_one_time(unit, anytime=anytime)
+        return limits_or_refusal(metric, state, self._parts(), level)
+
+
+def check_one_time(unit: str, *, anytime: bool) -> None:
+    """Raise `ValueError` where limits by unit are to hold at all times."""
+    if anytime:
+        raise ValueError(
+            f"confidence(anytime=True): limits by the unit {unit!r} hold at one time only; "
+            "unit=None has limits of rows at all times"
+        )
+
+
+def limits_or_refusal(
+    metric: object, state: State, rests: Sequence[State], level: float
+) -> ConfidenceInterval:
+    """Return the limits by unit of one metric, or raise `NoConfidenceError`."""
+    interval = limits_by_unit(metric, state, rests, check_level(level))
+    if not interval.method.startswith("jackknife"):
+        raise without(metric, interval.method)
+    warn_unsure(type(metric).__name__, interval, depth=4)
+    return interval
+
+
 class WholeView(ReadOnly):
     """What a metric of such a set reads: all rows, and for limits by unit their groups."""
 
     __slots__ = ("_set",)
 
     def __init__(self, of: KeyedSet) -> None:
-        self._set = of
+        self._set, self.unit = of, of.unit
         self.layout, self.flush, self.part = of._suite._layout, self._read, self._part
 
     def _read(self) -> State:
@@ -235,8 +304,4 @@ class WholeView(ReadOnly):
     ) -> ConfidenceInterval:
         """Return the limits of one metric of the set."""
         self._set._check_unit(unit, anytime=anytime)
-        interval = limits_by_unit(metric, *self._set._parts_by_unit(), check_level(level))
-        if not interval.method.startswith("jackknife"):
-            raise without(metric, interval.method)
-        warn_unsure(type(metric).__name__, interval)
-        return interval
+        return limits_or_refusal(metric, *self._set._parts_by_unit(), level)

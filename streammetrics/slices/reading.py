@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.distinct import looked_up
+from streammetrics.core.columns.distinct import unique
 from streammetrics.core.columns.naming import near
 from streammetrics.core.columns.schema import reject
+from streammetrics.core.counting import counts_of, extent, is_dense
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.slices.bins import Bins, title_of
-from streammetrics.slices.dates import day_of, days_of
+from streammetrics.slices.bins import Bins, KeySpec, Periods, title_of
+from streammetrics.slices.dates import as_days, day_of, days_of, is_time, times_in, times_of
 from streammetrics.statistics.grouped.keys import encoded, parts_of, text_of
 from streammetrics.statistics.grouped.schema import KeyColumn
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     Codes = Array  # integers, of any width
 
+_NEAR = 1 << 16  # integers this near to each other are placed by subtraction
 _WORTH = 256  # rows for each code, from which on spelling out one more is cheaper than looking
 _KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "dates"}
 
@@ -61,7 +62,7 @@ class _CodedColumn:
         return cls(codes, len(values) + (nulls is not None), spelt, None if every else kind)
 
 
-def key_column(columns: Mapping[str, object], by: Sequence[str | Bins]) -> KeyColumn:
+def key_column(columns: Mapping[str, object], by: Sequence[KeySpec]) -> KeyColumn:
     """Return the keys of rows: text, as `keys` spells them, and the kind of each column.
 
     Raises:
@@ -74,7 +75,7 @@ def key_column(columns: Mapping[str, object], by: Sequence[str | Bins]) -> KeyCo
         value = columns.get(title)
         if value is None:
             raise InvalidBatchError(f"no column {title!r} to slice by{near(title, list(columns))}")
-        part = _binned(value, column) if isinstance(column, Bins) else _part(value, title)
+        part = _cut(value, column)
         if parts and len(part.codes) != len(parts[0].codes):
             raise InvalidBatchError(
                 f"columns differ in length: {title_of(by[0])} has {len(parts[0].codes)} rows, "
@@ -92,10 +93,10 @@ def key_column(columns: Mapping[str, object], by: Sequence[str | Bins]) -> KeyCo
     order = np.argsort(vocabulary)
     rank = np.empty(len(texts), np.int16 if len(texts) <= 1 << 15 else np.intp)
     rank[order] = np.arange(len(texts))
-    return KeyColumn(looked_up(rank, codes), None, True, vocabulary[order], facts)
+    return KeyColumn(rank.take(codes, mode="wrap"), None, True, vocabulary[order], facts)
 
 
-def read_keys(column: Column, by: Sequence[str | Bins]) -> KeyColumn:
+def read_keys(column: Column, by: Sequence[KeySpec]) -> KeyColumn:
     """Return keys that `key_column` made, and that were kept as text meanwhile.
 
     Raises:
@@ -141,25 +142,70 @@ def _crossed(parts: Sequence[_CodedColumn]) -> tuple[Codes, Places]:
 
 def _distinct(codes: Codes, size: int) -> tuple[Codes, Places]:
     """Return codes numbered without gaps, and the code of each number; all of them occur."""
-    if size <= max(tuning.DENSE_CELLS, 4 * codes.size):
-        found = np.flatnonzero(np.bincount(codes, minlength=size))
+    if is_dense(size, codes.size):
+        found = np.flatnonzero(counts_of((size,), codes))
         if found.size == size:
             return codes, found
         lookup = np.empty(size, np.intp)
         lookup[found] = np.arange(found.size)
-        return looked_up(lookup, codes), found
-    found, codes = np.unique(codes, return_inverse=True)
+        return lookup[codes], found
+    found, codes = unique(codes)
     return codes, found
+
+
+def _cut(value: object, by: KeySpec) -> _CodedColumn:
+    if isinstance(by, Bins):
+        return _binned(value, by)
+    return _in_periods(value, by) if isinstance(by, Periods) else _part(value, by)
+
+
+def _of_times(times: Array, kind: str, made: Callable[[int], object]) -> _CodedColumn:
+    missing = np.isnat(times)
+    numbers = times.astype(np.int64)
+    numbers[missing] = 0
+    places, found = _places(numbers)
+    return _CodedColumn.of(places, found, missing, kind, made)
+
+
+def _in_periods(value: object, by: Periods) -> _CodedColumn:
+    title = by.column
+    times = times_of(value, title)
+    if times is None:
+        column = flat(as_column(value, title, advice="Periods need times"), title)
+        if column.vocabulary is None and len(column.values) and not _all_missing(column):
+            raise InvalidBatchError(f"{title} holds numbers; Periods need times")
+        texts = [] if column.vocabulary is None else column.vocabulary.tolist()
+        nulls = np.ones(len(column.values), bool) if column.vocabulary is None else column.nulls
+        codes = column.values if nulls is None else np.where(nulls, 0, column.values)
+        times = times_in(texts, codes.astype(np.intp, copy=False), nulls, title)
+    if by.period == "hour":
+        return _of_times(times.astype("datetime64[h]"), "text", _hour)
+    if by.period == "month":
+        return _of_times(times.astype("datetime64[M]"), "text", _month)
+    days = times.astype("datetime64[D]")
+    if by.period == "week":  # the first of 1970 was a Thursday
+        days -= (days.astype(np.int64) + 3) % 7
+    return _of_times(days, "dates", day_of)
+
+
+def _hour(hour: int) -> str:
+    return f"{np.datetime64(hour, 'h').astype('datetime64[D]')} {hour % 24:02}:00"
+
+
+def _month(month: int) -> str:
+    return str(np.datetime64(month, "M"))
+
+
+def _all_missing(column: Column) -> bool:
+    if column.nulls is not None and bool(column.nulls.all()):
+        return True
+    return column.values.dtype.kind == "f" and bool(np.isnan(column.values).all())
 
 
 def _part(value: object, title: str) -> _CodedColumn:
     days = days_of(value, title)
     if days is not None:
-        missing = np.isnat(days)
-        numbers = days.astype(np.int64)
-        numbers[missing] = 0
-        places, found = _places(numbers)
-        return _CodedColumn.of(places, found, missing, "dates", day_of)
+        return _of_times(days, "dates", day_of)
     advice = "keys are text, integers, booleans or dates: pass them as text"
     column = flat(as_column(value, title, advice=advice), title)
     values, nulls = column.values, column.nulls
@@ -167,6 +213,16 @@ def _part(value: object, title: str) -> _CodedColumn:
         codes = values if nulls is None else np.where(nulls, 0, values)
         texts = column.vocabulary.tolist()
         _check_unicode(texts, codes, nulls, title)
+        if any(map(is_time, texts)):
+            used = set(np.unique(codes if nulls is None else codes[~nulls]).tolist())
+            timely = [code for code in used if is_time(texts[code])]
+            if timely and len(timely) < len(used):
+                raise InvalidBatchError(
+                    f"{title} holds the time {texts[timely[0]]!r} and other text: pass one kind"
+                )
+            if timely:  # as the same column is read from Parquet
+                times = times_in(texts, codes.astype(np.intp, copy=False), nulls, title)
+                return _of_times(as_days(times, title), "dates", day_of)
         return _CodedColumn.of(codes, texts, nulls, "text")
     if values.dtype.kind == "b":
         return _CodedColumn.of(values.view(np.uint8), [False, True], nulls, "true or false")
@@ -223,16 +279,14 @@ def _places(values: Array) -> tuple[Codes, Sequence[int]]:
     """Return the place of each integer among sorted ones, of which some may not occur."""
     if not values.size:
         return np.empty(0, np.intp), []
-    if values.dtype == np.int64 and (top := int(values.view(np.uint64).max())) < tuning.NEAR_LABELS:
-        return values, range(top + 1)  # negative ones would be large, in one pass less
-    low, high = int(values.min()), int(values.max())
-    if high - low < tuning.NEAR_LABELS:
-        if low == 0:
-            return values, range(high + 1)
-        # Subtracting in the values' own type could overflow it.
-        return (values.astype(np.int64) - low).astype(np.intp, copy=False), range(low, high + 1)
-    found, places = np.unique(values, return_inverse=True)
-    return places, found.tolist()
+    low, high = map(int, extent(values))
+    if high - low >= _NEAR:
+        found, places = unique(values)
+        return places, found.tolist()
+    if not 0 <= low <= high - low:
+        # In the values' own type the difference could overflow.
+        return values.astype(np.int64) - low, range(low, high + 1)
+    return values, range(high + 1)
 
 
 def as_integers(

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 
-from streammetrics.core.confidence import check_level
+from streammetrics.core.confidence import check_level, unit_of
 from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
 )
 from streammetrics.core.feeding.states import State
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.slices.audit import Audit
-from streammetrics.slices.bins import Bins
+from streammetrics.slices.bins import Bins, KeySpec, Periods
 from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.table import (
     SliceTable,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
+    from streammetrics.core.confidence import Unit
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
     from streammetrics.core.types import Json
@@ -79,7 +81,9 @@ class Slices(KeyedSet, Audit):
         2
     """
 
-    def compute(self, *, confidence: float | None = None) -> SliceTable:  # type: ignore[override]  # a table of them
+    def compute(  # type: ignore[override]  # a table of them
+        self, *, confidence: float | None = None, unit: Unit = ...
+    ) -> SliceTable:
         """Return every metric of every slice.
 
         Slices come in the order of `by`, and those of one kind sorted by their values.
@@ -87,6 +91,7 @@ class Slices(KeyedSet, Audit):
         Args:
             confidence: The level of the confidence limits to give beside the values, in columns
                 ``name_low`` and ``name_high``; metrics that have none get ``nan`` with a warning.
+            unit: What the limits are of, as in `confidence`.
 
         Example:
             >>> import streammetrics as sm
@@ -95,34 +100,37 @@ class Slices(KeyedSet, Audit):
             >>> slices.compute().to_dict()
             {'day': ['Mon', 'Tue'], 'n_rows': [1, 2], 'mean': [1.0, 4.0]}
         """
-        return self._read(self._accumulator.flush(), confidence, anytime=False)
+        if confidence is not None:
+            return self.confidence(confidence, unit=unit)
+        return self._read(self._accumulator.flush(), None, anytime=False)
 
     def _computed(self, state: State, depth: int = 3) -> SliceTable:  # type: ignore[override]  # a table of them
         return self._read(state, None, anytime=False, depth=depth + 1)
 
     def confidence(  # type: ignore[override]  # a table of them
-        self, level: float = 0.95, *, anytime: bool = False, unit: str | None = None
+        self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...
     ) -> SliceTable:
         """Return every metric of every slice with its confidence limits, as `compute` does.
 
         Args:
             level: In which share of all samples limits hold.
             anytime: Whether they are to hold at all times at once, see `Metric.confidence`.
-            unit: The `unit` of these slices: limits are those of a sample of units, not of rows,
-                and any metric that is a number or an array of some has them.
+            unit: What is sampled: by default the `unit` of these slices, by which any metric that
+                is a number or an array of some has limits; ``None``: rows.
 
         Example:
             >>> import streammetrics as sm
             >>> suite = sm.MetricSet({"acc": sm.Accuracy()})
             >>> slices = sm.Slices(suite, by=[[]], unit="user")
             >>> rows = {"y_true": [1] * 6, "y_pred": [1, 1, 0, 1, 1, 0], "user": [1, 1, 2, 3, 3, 4]}
-            >>> table = slices.update(rows).confidence(0.95, unit="user")
+            >>> table = slices.update(rows).confidence(0.95)
             >>> {name: round(column[0], 2) for name, column in table.to_dict().items()}
             {'n_rows': 6, 'acc': 0.67, 'acc_low': 0.05, 'acc_high': 0.99}
         """
-        if unit is None:
+        of = unit_of(unit, self.unit)
+        if of is None:
             return self._read(self._accumulator.flush(), level, anytime=anytime)
-        self._check_unit(unit, anytime=anytime)
+        self._check_unit(of, anytime=anytime)
         return self._by_units(self._accumulator.flush(), check_level(level))
 
     def _by_units(self, state: State, level: float) -> SliceTable:
@@ -133,7 +141,8 @@ class Slices(KeyedSet, Audit):
         for each, rests in (pair for spec in self._specs for pair in self._by_unit(spec, state)):
             every.append(each)
             for name, metric in self._metrics.items():
-                values[name].append(metric._judged(*metric._chosen(each.state))[0])
+                with own_arithmetic():
+                    values[name].append(metric._judged(*metric._chosen(each.state))[0])
                 limits[name].append(limits_by_unit(metric, each.state, rests, level))
         tables = [self._keys(every)]
         for name in self._metrics:
@@ -145,7 +154,8 @@ class Slices(KeyedSet, Audit):
         found = self._slices(self._accumulator.flush())
         tables = [self._keys(found)]
         for name, metric in self._metrics.items():
-            intervals = [metric.interval(*metric._chosen(each.state)) for each in found]
+            with own_arithmetic():
+                intervals = [metric.interval(*metric._chosen(each.state)) for each in found]
             tables.append(limit_columns(name, intervals))
         return merged_tables(tables).told(None, self._better)
 
@@ -169,7 +179,9 @@ class Slices(KeyedSet, Audit):
             tables.append(value_columns(name, [value for value, _ in judged]))
             doubtful = [each for each, (_, doubt) in zip(every, judged, strict=True) if doubt]
             if doubtful:
-                self._warn(name, "is nan", doubtful, len(every), depth)
+                _, doubt = metric._judged_state(doubtful[0].state)
+                what, _, why = doubt.partition(": ")
+                self._warn(name, what, doubtful, len(every), depth, why)
             if level is not None:
                 limits = [limits_of(metric, each.state, level, anytime=anytime) for each in every]
                 reasons = [(e, why) for e, (_, why) in zip(every, limits, strict=True) if why]
@@ -185,7 +197,8 @@ class Slices(KeyedSet, Audit):
     ) -> list[tuple[object, str]]:
         if kept.keys or spec.columns:
             return kept.judged(metric)
-        return [metric._judged(*metric._chosen(self._suite._layout.start))]
+        with own_arithmetic():
+            return [metric._judged(*metric._chosen(self._suite._layout.start))]
 
     def plot(
         self,
@@ -221,10 +234,11 @@ class Slices(KeyedSet, Audit):
         of: Sequence[Slice],
         total: int,
         depth: int,
-        why: str = "their rows do not define it",
+        why: str,
     ) -> None:
+        where = f"{len(of):,} of {total:,} slices, first of {of[0].title}"
         warnings.warn(
-            f"{name!r} {what} in {len(of):,} of {total:,} slices, first of {of[0].title}: {why}",
+            f"{name!r} {what} in {where}" + (f": {why}" if why else ""),
             UndefinedMetricWarning,
             stacklevel=depth + 1,
         )
@@ -252,7 +266,7 @@ class Slices(KeyedSet, Audit):
         if not isinstance(which, Mapping):
             raise TypeError(f"expected a dictionary such as {{'country': 'DE'}}, not {which!r}")
         state = self._accumulator.flush()
-        return self._suite._at(self._slice(state, which))
+        return self._slice_set(state, which)
 
     def _of_kind(self, state: State, by: str | Sequence[str]) -> Slices:
         """Return slices of one kind alone, from a state of these, which fold what is too many."""
@@ -275,7 +289,8 @@ class Slices(KeyedSet, Audit):
         """Whether every value of every slice is the exact one."""
         every = self._slices(self._accumulator.flush())
         metrics = self._metrics.values()
-        return all(m.is_exact(*m._chosen(each.state)) for each in every for m in metrics)
+        with own_arithmetic():
+            return all(m.is_exact(*m._chosen(each.state)) for each in every for m in metrics)
 
     @property
     def n_slices(self) -> int:
@@ -336,12 +351,14 @@ def _listed(by: object) -> str:
     return str([list(spec) for spec in by]) if isinstance(by, tuple) else repr(by)
 
 
-def _written(column: str | Bins) -> object:
-    return [column.column, list(column.edges)] if isinstance(column, Bins) else column
-
-
-def _read_back(column: Json) -> str | Bins:
+def _written(column: KeySpec) -> object:
     if isinstance(column, str):
         return column
-    name, edges = column
-    return Bins(name, edges)
+    return [column.column, list(column.edges) if isinstance(column, Bins) else column.period]
+
+
+def _read_back(column: Json) -> KeySpec:
+    if isinstance(column, str):
+        return column
+    name, cut = column
+    return Periods(name, cut) if isinstance(cut, str) else Bins(name, cut)  # type: ignore[arg-type]  # checked there

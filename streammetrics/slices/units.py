@@ -11,6 +11,7 @@ from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.inference.units import unit_limits
 from streammetrics.slices.reading import as_integers, flat
 from streammetrics.statistics.clusters.rows import label_hashes
@@ -60,8 +61,13 @@ def limits_by_unit(
     """Return limits from the value and what it is without each group of units."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
-        value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
-    limits = unit_limits(metric, value, others, level)
+        with own_arithmetic():
+            value, *others = (
+                metric._judged(*metric._chosen(state))[0] for state in (whole, *rests)
+            )
+        statistics = metric._chosen(whole)
+        certain = None if metric.is_exact(*statistics) else metric.interval(*statistics)
+    limits = unit_limits(metric, value, others, level, certain)
     return limits or unsure(level, "its value is not one number, nor an array of some")
 
 

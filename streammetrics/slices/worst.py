@@ -172,7 +172,7 @@ def ranked(
         value = one.value if low_is_bad else -one.value
         return math.isnan(limit), 0.0 if math.isnan(limit) else limit, value
 
-    known = [place for place, row in enumerate(rows) if not math.isnan(row.one.value)]
+    known = [place for place, row in enumerate(rows) if _is_worse(row, low_is_bad=low_is_bad)]
     order = sorted(known, key=badness)[:k]
     chosen = [rows[place] for place in order]
     table = SliceTable(key_columns([(row.slice.columns, row.slice.parts) for row in chosen]))
@@ -186,6 +186,14 @@ def ranked(
         table["p"] = np.array([p[place] for place in order], float)
         table["p_adjusted"] = np.array([adjusted_p[place] for place in order], float)
     return table
+
+
+def _is_worse(row: RankedSlice, *, low_is_bad: bool) -> bool:
+    """Whether a slice has a value, and none that is as good as that of all other rows."""
+    value, rest = row.one.value, row.rest
+    if math.isnan(value) or math.isnan(rest):
+        return not math.isnan(value)
+    return value < rest if low_is_bad else value > rest
 
 
 def limits_of(

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.errors import (
     EstimateWarning,
     InvalidBatchError,
@@ -43,6 +44,17 @@ __all__ = ["check_laws", "laws", "same_value", "split_rows"]
 
 M = TypeVar("M", Metric, MetricSet)
 Rows = dict[str, Any]
+
+
+# What makes an object that goes on by itself, each from an object that may be amid its rows.
+_COPIES: dict[str, Callable[[Any], Any]] = {
+    "pickling": lambda metric: pickle.loads(pickle.dumps(metric)),
+    "pickling the state, as workers do": lambda metric: metric._over(
+        pickle.loads(pickle.dumps(metric._alone()))
+    ),
+    "copy.deepcopy": copy.deepcopy,
+    "copy": lambda metric: metric.copy(),
+}
 
 
 def check_laws(metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: int = 4) -> None:
@@ -72,6 +84,7 @@ def laws(
     yield partial(_check_splits, empty, expected, rows, rng, trials)
     yield partial(_check_monoid, empty, whole, expected, rows, rng)
     yield partial(_check_travels, empty, expected, rows)
+    yield partial(_check_long_batches, empty, rows)
     yield partial(_check_readings, whole, expected)
     yield partial(_check_states, whole)
     yield partial(_check_independence, empty, whole, expected, rows)
@@ -149,9 +162,7 @@ def _check_travels(empty: M, expected: bytes, rows: Mapping[str, object]) -> Non
 
     operations: dict[str, Callable[[M], Any]] = {
         "a round trip through bytes": lambda metric: from_bytes(metric.to_bytes()),
-        "pickling": lambda metric: pickle.loads(pickle.dumps(metric)),
-        "copy.deepcopy": copy.deepcopy,
-        "copy": lambda metric: metric.copy(),
+        **_COPIES,
         "merging empty states": lambda metric: metric.merge(empty, from_bytes(empty.to_bytes())),
         "sm.merge after an empty state": lambda metric: merge([empty, metric]),
         "reset": lambda metric: _fed(metric, [dict(rows)]).reset().merge(metric),
@@ -165,6 +176,20 @@ def _check_travels(empty: M, expected: bytes, rows: Mapping[str, object]) -> Non
             for batch in left:
                 moved.feed(batch, getattr(moved, "columns", None))
             _same(moved, expected, f"after {name} rows are taken as a fresh object takes them")
+
+
+def _check_long_batches(empty: M, rows: Mapping[str, object]) -> None:
+    """Check copies made after batches that are too long to be staged, and longer than a slice."""
+    begun = empty.copy()
+    try:
+        for n in (tuning.STAGED_ROWS + 1, tuning.BATCH_ROWS + 1):
+            begun.feed(_repeated(rows, n), getattr(begun, "columns", None))
+    except InvalidBatchError:  # rows that cannot be repeated, or are too many
+        return
+    expected = _fed(begun, [dict(rows)]).to_bytes()
+    for name, operation in _COPIES.items():
+        moved = _fed(operation(begun), [dict(rows)])
+        _same(moved, expected, f"after long batches and {name} rows are taken as without it")
 
 
 def _check_readings(whole: M, expected: bytes) -> None:
@@ -271,6 +296,10 @@ def _holds(interval: Interval, value: object) -> bool:
 
 def _length(rows: Mapping[str, Any]) -> int:
     return len(next(iter(rows.values())))
+
+
+def _repeated(rows: Mapping[str, Any], n: int) -> Rows:
+    return _taken(rows, np.arange(n if _length(rows) else 0) % max(_length(rows), 1))
 
 
 def _taken(rows: Mapping[str, Any], index: Any) -> Rows:

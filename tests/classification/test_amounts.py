@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.statistics.tables.contingency import LabelCells
 

@@ -202,12 +202,6 @@ def test_a_score_metric_of_one_class_is_nan_and_never_zero():
     assert sm.ROCAUC(zero_division=0.5).update([1, 1], [0.5, 0.75]).compute() == 0.5
 
 
-def test_a_parameter_younger_than_the_metric_is_in_files_only_where_it_is_set():
-    assert b"zero_division" not in sm.ROCAUC().to_bytes()
-    blob = sm.ROCAUC(zero_division=math.nan).to_bytes()
-    assert repr(sm.from_bytes(blob)) == "ROCAUC(zero_division=nan) <0 rows>"
-
-
 @pytest.mark.parametrize("zero_division", [0.0, 1.0])
 @pytest.mark.parametrize(("metric", "reference"), RATIOS)
 def test_a_weighted_mean_of_classes_without_weight_is_scikit_learns(

@@ -108,6 +108,32 @@ def test_saved_states_are_compared_by_unit(command, mistake, tmp_path):
     names = ("a.state", "b.state")
     assert found == sm.compare(*paths, names=names, unit="user").to_dict()
     assert "units are kept by 'user'" in mistake("compare", *paths, "--unit", "session")
+    by_rows = command("compare", *paths, "--unit", "none", "--json", "-")
+    found = json.loads(by_rows.out)["comparison"]
+    assert found == sm.compare(*paths, names=names, unit=None).to_dict()
+
+
+@pytest.mark.parametrize("by", [None, "country"])
+def test_a_saved_state_is_shown_by_its_unit_or_by_rows(command, mistake, tmp_path, by):
+    metrics = {"accuracy": sm.Accuracy()}
+    suite = sm.Slices(metrics, by=by, unit="user") if by else sm.MetricSet(metrics, unit="user")
+    users = np.repeat(np.arange(100), 4)
+    rows = {"y_true": [1] * 400, "y_pred": (users % 3 > 0).astype(int), "user": users}
+    if by:
+        rows[by] = np.where(users % 2, "a", "b")
+    suite.update(rows).save(path := tmp_path / "a.state")
+    shown = {
+        unit: command("show", path, "--confidence", "0.9", *unit, "--json", "-").out
+        for unit in [(), ("--unit", "user"), ("--unit", "none")]
+    }
+    assert shown[()] == shown["--unit", "user"] != shown["--unit", "none"]
+    if not by:
+        found = json.loads(shown["--unit", "none"])["metrics"]["accuracy"]["confidence"]
+        limits = suite["accuracy"].confidence(0.9, unit=None)
+        assert [found["low"], found["high"]] == list(limits)
+    wrong = mistake("show", path, "--confidence", "0.9", "--unit", "session")
+    assert "keeps the unit user; --unit none asks for rows" in wrong
+    assert "--unit requires --confidence" in mistake("show", path, "--unit", "user")
 
 
 def test_what_saved_states_cannot_be_compared(mistake, states, tmp_path):
@@ -126,3 +152,17 @@ def test_a_saved_comparison_is_shown(command, tmp_path):
     found = json.loads(command("show", tmp_path / "duel.state", "--json", "-").out)
     assert found["comparison"] == duel.compute().to_dict()
     assert found["models"]["a"]["metrics"]["mae"]["value"] == 0.5 / 3
+
+
+def test_rows_missing_for_one_model_are_counted(command, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("y,a,b\n" + "0,0.1,0.2\n1,0.7,\n1,0.8,0.6\n0,0.4,0.5\n" * 5)
+    args = ("evaluate", path, "--task", "binary", "--y-true", "y", "--y-score", "a")
+    more = ("--y-score", "b", "--nan-policy", "omit", "--metrics", "LogLoss")
+    out = command(*args, *more).out
+    lines = [line.split() for line in out.splitlines()]
+    assert ["Rows", "20", "15"] in lines
+    assert "Which is better, values of the 15 rows that all models have" in out
+    both = sm.LogLoss().update([0, 1, 0] * 5, [0.1, 0.8, 0.4] * 5).compute()
+    (line,) = json.loads(command(*args, *more, "--json", "-").out)["comparison"]["differences"]
+    assert (line["value"], line["n_rows"]) == (both, 15)

@@ -86,9 +86,18 @@ def test_limits_are_by_unit_where_one_is_named(command, binary, tmp_path):
     assert json.loads(sliced.out)["metrics"] == first["metrics"]
 
 
+def test_a_state_by_unit_needs_no_level(command, path, tmp_path):
+    state = tmp_path / "s.state"
+    done = command("evaluate", path, *BINARY, "--metrics", "F1", "--unit", "label", "--save", state)
+    assert done.code == 0, done.err
+    assert sm.load(state).unit == "label"
+
+
 def test_a_unit_is_of_limits_and_of_files_with_columns(command, path):
     alone = command("evaluate", path, *BINARY, "--unit", "user")
-    assert "--unit is of limits: say how sure they are to be, as --confidence 0.95" in alone.err
+    assert "--unit requires --confidence, e.g. --confidence 0.95, or --save" in alone.err
+    rows = ("evaluate", path, *BINARY, "--confidence", "0.9", "--json", "-")
+    assert command(*rows, "--unit", "none").out == command(*rows).out
     missing = command("evaluate", path, *BINARY, "--unit", "usr", "--confidence", "0.9")
     assert "'usr'" in missing.err
     runs = ("--task", "ranking", "--qrels", "q", "--run", "r", "--unit", "u", "--confidence", "0.9")

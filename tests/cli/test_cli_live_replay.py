@@ -129,7 +129,7 @@ def test_rows_with_labels_are_observed(command, config, tmp_path):
     text = "time,score,label\n" + "".join(f"{START + n},0.{n % 9},{n % 2}\n" for n in range(50))
     (tmp_path / "rows.csv").write_text(text)
     result = command("live", "replay", config, tmp_path / "rows.csv", "--series-out", "-")
-    assert result.out.startswith("time,n_rows,coverage,auc,auc_low,auc_high,loss")
+    assert result.out.startswith("time,n_rows,coverage,start,auc,auc_low,auc_high,loss")
     with settings(config).live() as live:
         assert live.n_rows == 50
 

@@ -34,7 +34,9 @@ def values(result):
 
 def test_logits_are_said_by_an_option(command, path):
     asked = ("--from-logits", "--json", "-", "--metrics")
-    found = values(command("evaluate", path, *BINARY, *asked, "ROCAUC,LogLoss,BrierScore"))
+    found = values(
+        command("evaluate", path, *BINARY, *asked, "ROCAUC,LogLoss,BrierScore,D2LogLoss")
+    )
     metrics = {name: getattr(sm, name)(from_logits=True) for name in found}
     expected = sm.MetricSet(metrics).update(y_true=LABEL == 0, y_score=LOGITS[:, 0])
     assert found == pytest.approx(expected.compute())

@@ -157,7 +157,8 @@ def test_limits_of_the_worst_are_by_unit_where_the_others_are(command, predictio
     for found in (out.read_text(), command("show", state, *by[4:], "--json", "-").out):
         document = json.loads(found)
         slices, worst = document["slices"], document["worst"]
-        for country in slices["country"]:
+        assert set(worst["country"]) < set(slices["country"])
+        for country in worst["country"]:
             here, there = slices["country"].index(country), worst["country"].index(country)
             for name in ("F1_low", "F1_high"):
                 assert slices[name][here] == worst[name][there]
@@ -168,3 +169,25 @@ def test_a_state_without_slices_has_no_rows_of_them(command, mistake, prediction
     assert command(*BASE, "--metrics", "F1", "--save", state, predictions[0]).code == 0
     assert "--min-rows is of slices" in mistake("show", state, "--min-rows", "3")
     assert "--worst is of slices" in mistake("show", state, "--worst", "F1")
+
+
+def test_tables_of_slices_leave_matrices_and_reports_out_and_say_so(command, tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("t,p,when\n1,1,2026-01-31 10:00:00\n0,1,2026-02-01 00:00:00\n")
+    metrics = "Accuracy,ConfusionMatrix,ClassificationReport,Recall(average=none)"
+    columns = ("--task", "multiclass", "--y-true", "t", "--y-pred", "p", "--by", "when:month")
+    out = command("evaluate", path, *columns, "--metrics", metrics).out
+    title = "Slices, without ConfusionMatrix and ClassificationReport; --json or --csv has all\n"
+    header = out.partition(title)[2].splitlines()[0].split()
+    assert header == [
+        "when",
+        "Rows",
+        "Accuracy",
+        "Recall(average=None)_0",
+        "Recall(average=None)_1",
+    ]
+    assert "2026-01" in out.partition(title)[2]
+    found = json.loads(command("evaluate", path, *columns, "--metrics", metrics, "--json", "-").out)
+    assert found["slices"]["ConfusionMatrix_1/1"] == [1, 0]
+    lines = command("evaluate", path, *columns, "--metrics", metrics, "--csv", "-").out
+    assert "ConfusionMatrix,when=2026-01/1/1," in lines

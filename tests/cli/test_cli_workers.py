@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -33,7 +32,8 @@ def folder(tmp_path, binary, monkeypatch):
 
 @pytest.mark.long
 def test_the_result_is_the_same_to_the_last_bit(command, tmp_path, folder):
-    for extra in ((), ("--max-bins", 64, "--weight", "weight")):
+    sliced = ("--by", "text", "--metrics", "F1,ROCAUC,LogLoss,BrierScore")
+    for extra in ((), ("--max-bins", 64, "--weight", "weight"), sliced):
         states, outputs = set(), set()
         for workers in (1, 2, 3):
             args = (folder, *BINARY, *extra, "--workers", workers, "--save", tmp_path / "s")
@@ -42,7 +42,7 @@ def test_the_result_is_the_same_to_the_last_bit(command, tmp_path, folder):
             states.add((tmp_path / "s").read_bytes())
             outputs.add(result.out)
         assert len(states) == len(outputs) == 1
-        assert json.loads(outputs.pop())["n_rows"] == 3000
+        assert '"n_rows": 3000' in outputs.pop()
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from math import comb
 
@@ -13,12 +14,9 @@ from hypothesis import strategies as st
 from sklearn import metrics as sk
 
 import streammetrics as sm
-from streammetrics.core.exact.integers import exact_dot
-from streammetrics.metrics.clustering.information import (
-    deviance,
-    entropy,
-    expected_information,
-)
+from streammetrics.core.arithmetic.exact import exact_dot
+from streammetrics.metrics.clustering.information import entropy, expected_information
+from streammetrics.statistics.sums.deviances import deviance
 
 AGAINST_TRUTH = [
     sm.Purity,
@@ -139,6 +137,45 @@ def test_small_information_keeps_its_digits():
     assert metric.compute() == pytest.approx(0.5 / q**2, rel=1e-11)
 
 
+@pytest.mark.parametrize(
+    "table",
+    [
+        ((3 * 10**9, 3 * 10**9), (3 * 10**9, 3 * 10**9 + 1)),
+        ((2**40, 3 * 2**40), (2**40 + 1, 3 * 2**40)),
+        ((10**4, 10**4 + 1), (10**4, 10**4)),
+        ((7**11, 7**11 + 1, 0), (7**12, 7**12, 1)),
+        ((10**9, 1), (10**15, 10**6)),
+    ],
+)
+def test_information_of_nearly_independent_labels_against_60_digits(table):
+    cells = [(i, j, count) for i, row in enumerate(table) for j, count in enumerate(row)]
+    with localcontext(Context(prec=60)):
+        n = Decimal(sum(count for *_, count in cells))
+        sides = (
+            [Decimal(sum(row)) for row in table],
+            [Decimal(sum(c)) for c in np.transpose(table).tolist()],
+        )
+        exact = sum(c / n * (c * n / (sides[0][i] * sides[1][j])).ln() for i, j, c in cells if c)
+        true, pred = (-sum(x / n * (x / n).ln() for x in side) for side in sides)
+        expected = {
+            sm.MutualInfo: exact,
+            sm.NormalizedMutualInfo: 2 * exact / (true + pred),
+            sm.Homogeneity: exact / true,
+            sm.Completeness: exact / pred,
+            sm.VMeasure: 2 * exact / (true + pred),
+            sm.TheilsU: exact / true,
+        }
+    for metric, value in expected.items():
+        filled = metric()
+        for i, j, count in cells:
+            part = metric().update([i], [j])
+            for bit in reversed(f"{count:b}"):
+                if bit == "1" and count:
+                    filled.merge(part)
+                part = part.copy().merge(part)
+        assert filled.compute() == pytest.approx(float(value), rel=1e-12)
+
+
 def test_thousands_of_clusters_stay_sparse():
     rng = np.random.default_rng(0)
     true = rng.integers(0, 5000, 60_000)
@@ -185,7 +222,7 @@ def test_no_rows_are_undefined(metric):
 
 @pytest.mark.parametrize("metric", [sm.PairJaccard, sm.PairPrecision, sm.PairRecall, sm.PairFBeta])
 def test_pairs_without_any_are_undefined(metric):
-    with pytest.warns(sm.UndefinedMetricWarning, match="the rows seen do not define it"):
+    with pytest.warns(sm.UndefinedMetricWarning, match="no two rows have the same label"):
         assert math.isnan(metric().update([0, 1, 2], ["x", "y", "z"]).compute())
 
 

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from streammetrics.core.columns.conversion import Beside, Column, as_column, concatenate
-from streammetrics.core.columns.distinct import number_few
+from streammetrics.core.columns.distinct import distinct as distinct_rows
+from streammetrics.core.columns.distinct import unique
 from streammetrics.core.errors import InvalidBatchError
 
 NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f2", "f4", "f8"]
@@ -208,13 +209,6 @@ def test_any_strings(texts):
         check_texts(as_column(texts, "x"), texts)
 
 
-def test_strings_with_one_hash_are_told_apart(monkeypatch):
-    from streammetrics.core.columns import strings
-
-    monkeypatch.setattr(strings, "MULTIPLIER", 0)
-    check_texts(as_column(np.array(TEXTS), "x"), TEXTS)
-
-
 def test_strings_ending_in_nul_are_not_merged():
     refused(["a", "a\0"], "NUL")
 
@@ -351,10 +345,12 @@ def test_keys_that_share_a_slot_are_told_apart():
         keys = rng.integers(0, 2**64, distinct, np.uint64)
         keys[:2] = [0, 1][:distinct]
         keys = keys[rng.integers(0, distinct, 60_000)]
-        codes, rows = number_few(keys)
+        codes, rows = distinct_rows(keys)
         np.testing.assert_array_equal(keys[rows][codes], keys)
         assert len(rows) == len(np.unique(keys)) == codes.max() + 1
-    assert number_few(np.arange(60_000, dtype=np.uint64)) is None
+        found, places = unique(keys)
+        np.testing.assert_array_equal(found, np.unique(keys))
+        np.testing.assert_array_equal(found[places], keys)
 
 
 @pytest.mark.parametrize(

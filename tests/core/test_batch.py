@@ -74,9 +74,7 @@ def test_warnings_name_the_line_that_asked():
             metric.compute()
         assert [warning.filename for warning in caught] == [__file__]
     for metric in (suite, sm.ROCAUC()):
-        with pytest.warns(
-            sm.UndefinedMetricWarning, match="the rows seen do not define it"
-        ) as caught:
+        with pytest.warns(sm.UndefinedMetricWarning, match="only one class was seen") as caught:
             metric.batch(y_true=[1], y_score=[0.5])
         assert [warning.filename for warning in caught] == [__file__]
 
@@ -232,6 +230,11 @@ def test_a_set_of_nothing_and_misspelt_columns_are_refused_with_words():
         sm.InvalidBatchError, match="there are: 'Lable', 'y_pred'; did you mean 'La"
     ):
         suite.update({"Lable": [1], "y_pred": [1]})
+    for columns in (("y", "p"), ["y"], "y", {3: "y"}, {("a", "b"): "y"}, 3):
+        with pytest.raises(TypeError, match="columns=.*expected a dictionary from an input's name"):
+            sm.MetricSet({"f1": sm.F1()}, columns=columns)
+        with pytest.raises(TypeError, match="columns=.*expected a dictionary from an input's name"):
+            sm.MetricSet({"f1": sm.F1()}, columns=columns, unit="user")
     with pytest.raises(ValueError, match="renames 'y_tru'.*did you mean 'y_true'"):
         sm.MetricSet({"f1": sm.F1()}, columns={"y_tru": "label"})
 

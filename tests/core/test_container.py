@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 import safetensors.numpy
-from fuzz.forging import forged, sealed, split
+from fuzz.forging import forged, joined, sealed, split
 
 import streammetrics as sm
 from streammetrics.core.state import container
@@ -160,6 +160,21 @@ def test_a_label_that_looks_like_the_beginning_of_the_rows_is_a_label(label):
     for _ in range(2):  # the second time it is known
         assert sm.from_bytes(suite.to_bytes()).to_bytes() == suite.to_bytes()
         assert sm.from_bytes(suite.copy().reset().to_bytes()).n_rows == 0
+
+
+def test_arrays_of_another_order_are_refused_wherever_they_lie_in_memory():
+    """Bytes behind an odd number of bytes are aligned for no wider type."""
+    metric = sm.Silhouette().update([[0.0], [1.0], [4.0]], ["a", "a", "bcd"])
+    header, body = split(metric.to_bytes())
+    told = header.pop("__metadata__")
+    moved, parts, end = {"__metadata__": told}, [], 0
+    for name in reversed(header):
+        start, stop = header[name]["data_offsets"]
+        parts.append(body[start:stop])
+        moved[name] = header[name] | {"data_offsets": [end, end := end + stop - start]}
+    assert any(array["data_offsets"][0] % 8 for name, array in moved.items() if name in header)
+    with pytest.raises(sm.StateFormatError, match="not the bytes that to_bytes gives"):
+        sm.from_bytes(joined(moved, b"".join(parts)))
 
 
 def test_padding_is_part_of_the_form():

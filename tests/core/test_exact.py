@@ -3,42 +3,18 @@
 import math
 from collections import defaultdict
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from thinning import some
 
-from streammetrics.core import tuning
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.rounding import nearest_scaled
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.exact import rounding, totals
-from streammetrics.core.exact.digits import canonical, from_integer, is_canonical
-from streammetrics.core.exact.few import few_moments, few_sums
-from streammetrics.core.exact.folds import extremes
-from streammetrics.core.exact.sums import ExactSum
-
-AS_IS = tuning.FEW_ROWS, tuning.FOLDED_ROWS
-
-
-@pytest.fixture(scope="module", autouse=True)
-def folds_of_any_rows():
-    """Have the small columns of these tests summed as large ones are."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tuning, "FEW_ROWS", 0)
-        patch.setattr(tuning, "FOLDED_ROWS", 0)
-        yield
-
-
-@pytest.fixture
-def few_rows(monkeypatch):
-    """Sum few rows as it is done outside of these tests."""
-    monkeypatch.setattr(tuning, "FEW_ROWS", AS_IS[0])
-    monkeypatch.setattr(tuning, "FOLDED_ROWS", AS_IS[1])
-    return monkeypatch
-
+from streammetrics.core.kernels import kernels
 
 HOSTILE = st.one_of(
     st.floats(allow_nan=False, allow_infinity=False),
@@ -143,7 +119,7 @@ def test_sums_with_weights_and_with_their_squares(x, data):
 
 @pytest.mark.parametrize("n", [5, 2000, 40_000])  # of a few rows, of one block and of two
 @pytest.mark.parametrize("kind", ["any", "whole", "far apart", "wide", "extreme"])
-def test_sums_with_weights_and_their_squares_are_those_made_one_by_one(n, kind, few_rows):
+def test_sums_with_weights_and_their_squares_are_those_made_one_by_one(n, kind):
     rng = np.random.default_rng(n)
     x = rng.normal(size=n) * 10.0 ** rng.uniform(-5, 5, n)
     weight = {
@@ -177,7 +153,7 @@ def test_sums_of_weights_with_masks_are_those_with_ones_and_zeros(n, shape):
 
 @pytest.mark.parametrize("n", [5, 2000, 40_000])
 @pytest.mark.parametrize("size", [1, 4, 16, 17])  # with masks, and without
-def test_weights_and_their_squares_in_groups_are_those_made_one_by_one(n, size, few_rows):
+def test_weights_and_their_squares_in_groups_are_those_made_one_by_one(n, size):
     rng = np.random.default_rng(n)
     index = rng.integers(0, size, n) // 2 * 2 % size  # some have none
     for weight in (rng.exponential(size=n), 10.0 ** rng.uniform(-150, 150, n)):
@@ -203,39 +179,23 @@ def test_groups(x, data):
     check(weighted, [dot(values[index == g], w[index == g]) for g in range(4)])
 
 
-@pytest.mark.parametrize("reached", [1 << 61, 1 << 45])
-def test_groups_carry_before_digits_overflow(reached, monkeypatch):
-    monkeypatch.setattr(totals, "_MAX_REACHED", reached)
+def test_groups_of_long_and_short_values():
     rng = np.random.default_rng(8)
     index, x = rng.integers(0, 3, 40_000), rng.standard_normal(40_000)
     x *= 2.0 ** rng.integers(-40, 40, x.size)
     x[:20_000] = -(2.0**42 - 1)
     check(ExactSum.grouped(index, 3, x), [dot(x[index == g]) for g in range(3)])
-    start = ExactSum.of(x[:300].reshape(100, 3))
-    more = start.plus_at([(index, x), (index[:7], None)])
-    ones = ExactSum.counts(np.bincount(index[:7], minlength=3))
-    assert same_bytes(more, start + ExactSum.grouped(index, 3, x) + ones)
 
 
-@pytest.mark.parametrize("reached", [1 << 61, 1 << 34])
-@pytest.mark.parametrize("made", ["at once", "later"])
-def test_rows_gathered_are_those_regrouped_and_rows_of_two_values_their_sums(
-    made, reached, monkeypatch
-):
-    """However many rows become one, no digit overflows; nor does it show when they were made."""
-    monkeypatch.setattr(tuning, "DIGIT_ROWS", 1 << 13 if made == "at once" else 100)
-    monkeypatch.setattr(totals, "_MAX_REACHED", reached)
+def test_rows_gathered_are_those_regrouped():
     rng = np.random.default_rng(9)
     parts = []
     for rows in (500, 300):
-        group, pair = rng.integers(0, 2 * rows, 3000), rng.standard_normal((3000, 2)) * 2.0**40
-        pair[:, 1] *= 2.0**-90
-        sums = ExactSum.grouped(group, 2 * rows, pair)
-        each = [ExactSum.grouped(group, 2 * rows, column) for column in pair.T]
-        assert same_bytes(sums, each[0] + each[1])
+        group, values = rng.integers(0, 2 * rows, 3000), rng.standard_normal(3000) * 2.0**40
+        sums = ExactSum.grouped(group, 2 * rows, values)
         assert (sums.nbytes > 0) == bool(sums.digits.size)
         index = np.sort(np.where(np.arange(rows) < rows // 2, 7, rng.integers(0, 90, rows)))
-        parts.append((index, ExactSum.grouped(group, 2 * rows, pair).reshaped((rows, 2))))
+        parts.append((index, sums.reshaped((rows, 2))))
     found = ExactSum.gathered(parts, 90)
     slow = [sums.regroup(index, 90) for index, sums in parts]
     assert same_bytes(found, slow[0] + slow[1])
@@ -250,9 +210,10 @@ def test_rounding_of_any_digits(exponent, width):
     table[:, -1] >>= 1
     table[::3, -1] -= 1 << 31
     for rows in (table, np.abs(table)):
-        found = rounding.rounded(rows, exponent)
+        found = np.empty(len(rows))
+        kernels.exact_round(found, rows, exponent)
         exact = [sum(int(x) << 32 * k for k, x in enumerate(row)) for row in rows]
-        assert found.tolist() == [rounding.nearest_scaled(value, exponent) for value in exact]
+        assert found.tolist() == [nearest_scaled(value, exponent) for value in exact]
 
 
 @given(hnp.arrays(np.int64, hnp.array_shapes(max_dims=3, min_side=0)))
@@ -383,7 +344,7 @@ def from_integers(integers, exponent):
     """Sums of any integers in units of 2**exponent, a multiple of 32, built digit by digit."""
     width = max(n.bit_length() for n in integers) // 32 + 2
     table = [[n >> 32 * k & 0xFFFFFFFF for k in range(width)] + [-(n < 0)] for n in integers]
-    return ExactSum((len(integers),), *canonical(np.array(table, np.int64), exponent))
+    return ExactSum.of_digits(np.array(table, np.int64), exponent)
 
 
 @given(st.lists(st.tuples(HOSTILE, st.sampled_from([-1, 0, 1])), min_size=1, max_size=5))
@@ -451,7 +412,7 @@ def test_misuse():
         ExactSum.zero() + ExactSum.zero((2,))
     with pytest.raises(ValueError, match="fraction"):
         ExactSum.zero((2,)).fraction()
-    with pytest.raises(IndexError, match="groups 2 to 2 of 2"):
+    with pytest.raises(IndexError, match="row 0 belongs to a group that is not among 2"):
         ExactSum.grouped(np.array([2]), 2, np.array([1.0]))
     with pytest.raises(ValueError, match="differ"):
         ExactSum.product(np.ones(3), np.ones(2))
@@ -515,7 +476,8 @@ def test_only_canonical_digits_are_taken(seed):
     for _ in range(400):
         rows, width = rng.integers(1, 3), rng.integers(0, 4)
         digits = rng.choice(edges, (rows, width))
-        form, exponent = canonical(digits, 64)
+        sums = ExactSum.of_digits(digits, 64)
+        form, exponent = sums.digits, sums.exponent
         ours = form.shape == digits.shape and (form == digits).all() and exponent == 64
         arrays = {"digits": digits, "exponent": np.array(64)}
         if ours:
@@ -527,37 +489,7 @@ def test_only_canonical_digits_are_taken(seed):
     assert taken > 20
 
 
-@pytest.mark.parametrize("n", some([7, 1, 128]))
-def test_few_rows_give_the_bytes_that_folds_give(n, few_rows):
-    rng = np.random.default_rng(n)
-    columns = [
-        rng.normal(size=n),
-        rng.integers(-5, 5, n).astype(np.float64),
-        np.ldexp(rng.normal(size=n), rng.integers(-1070, 1000, n)),
-        np.where(rng.random(n) < 0.5, -0.0, 5e-324),
-        rng.choice([1.7976931348623157e308, -1.7976931348623157e308], n),
-    ]
-    weights = [None, rng.gamma(2.0, size=n), np.full(n, 0.5), np.abs(columns[2])]
-
-    def results():
-        for x in columns:
-            for weight in weights:
-                yield ExactSum.of(x, weight)
-                yield ExactSum.of_terms(np.abs, [x], weight)
-                for y in columns:
-                    yield ExactSum.product(x, y, weight)
-                    first, second = ExactSum.moments([x, y], weight)
-                    yield from (*first, *second.values())
-
-    found = list(results())
-    few_rows.setattr(tuning, "FEW_ROWS", 0)
-    few_rows.setattr(tuning, "FOLDED_ROWS", 0)
-    for few, many in zip(found, results(), strict=True):
-        assert few.exponent == many.exponent
-        np.testing.assert_array_equal(few.digits, many.digits, strict=True)
-
-
-def test_few_rows_that_are_not_finite_are_refused(few_rows):
+def test_few_rows_that_are_not_finite_are_refused():
     for values in ([1.0, math.inf], [math.nan], [math.inf, 0.0, -math.inf]):
         x = np.array(values)
         with pytest.raises(InvalidBatchError, match="must be finite"):
@@ -568,69 +500,29 @@ def test_few_rows_that_are_not_finite_are_refused(few_rows):
             ExactSum.moments([x])
 
 
-@pytest.mark.parametrize("width", range(4))
-def test_digits_are_canonical_where_an_integer_is_written_so(width):
-    edges = (-(2**32), -(2**31) - 1, -(2**31), -1, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, 2**32)
-    for row in product(edges, repeat=width):
-        value = sum(digit << 32 * place for place, digit in enumerate(row))
-        digits, exponent = from_integer(value, 0)
-        assert is_canonical(list(row)) == ((*digits[0].tolist(),) == row and not exponent), row
-
-
-@pytest.mark.parametrize("n", [1, 2, 32, 33, 64, 65, 1000, 2048])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 64, 1000, 1025, 2048])
 @pytest.mark.parametrize("reach", [0, 3, 60, 500, 1070])
 @pytest.mark.parametrize("highest", [-1060, 0, 990, 1024])
-def test_few_rows_are_summed_whole_whatever_is_known_of_them(highest, reach, n):
+def test_rows_of_any_reach_are_summed_whole(highest, reach, n):
     rng = np.random.default_rng(n)
     values = np.ldexp(rng.uniform(-1, 1, n), highest - rng.integers(0, reach + 1, n))
     values[1:] *= rng.choice([0.0, 1.0, -1.0], n - 1)
     values[n // 2 + 1 :] = -values[1 : (n + 1) // 2]  # cancels
-    table = np.stack([values, np.full(n, -values[0]), np.abs(values)])
-    low, high = extremes(table)
-    for least in (0.0, low):
-        for row, (whole, unit) in zip(table, few_sums(table, [least] * 3, high), strict=True):
-            assert Fraction(whole) * Fraction(2) ** unit == sum(map(Fraction, row.tolist()))
+    for row in (values, np.full(n, -values[0]), np.abs(values)):
+        check(ExactSum.of(row), [sum(map(Fraction, row.tolist()))])
 
 
 @pytest.mark.parametrize("powers", [(1,), (2,), (4,), (1, 2), (4, 2), (1, 2, 4)])
 @pytest.mark.parametrize("scale", [-1060, -530, 0, 400, 1022])
-def test_powers_of_few_rows_are_those_of_many(few_rows, scale, powers):
-    values = np.ldexp(np.array([1.0, -0.3, 0.0, 0.7, 1 + 2.0**-52] * 20), scale)
+def test_powers_are_squares_of_squares_rounded_and_cut(scale, powers):
+    values = np.ldexp(np.array([1.0, -0.3, 0.0, 0.7, 1 + 2.0**-52] * 500), scale)
     found, *limits = ExactSum.of_powers(np.negative, [values], powers)
-    few_rows.setattr(tuning, "FOLDED_ROWS", 0)
-    assert ExactSum.of_powers(np.negative, [values], powers) == (found, *limits)
-
-
-@pytest.mark.parametrize("n", [1, 64, 128])
-@pytest.mark.parametrize("scale", [-400, -30, 0, 20, 470])
-def test_moments_of_few_rows_are_whole_or_left_to_integers(n, scale):
-    rng = np.random.default_rng(n)
-    ends = np.array([1.0, 1 - 2.0**-53, -1.0, 5e-324, -0.0, 0.0])
-    x = np.ldexp(rng.normal(size=n), scale)
-    y = np.ldexp(rng.choice(ends[:3], n), scale)
-    given = [x, y, np.where(rng.random(n) < 0.5, x, 0.0)]
-    found = few_moments(given)
-    assert found is not None
-    first, second = found
-    exact = [list(map(Fraction, column.tolist())) for column in given]
-
-    def value(total):
-        return Fraction(total[0]) * Fraction(2) ** total[1]
-
-    assert [value(total) for total in first] == list(map(sum, exact))
-    for (i, j), total in second.items():
-        assert value(total) == sum(a * b for a, b in zip(exact[i], exact[j], strict=True))
-    for last in (5e-324, 2.0**600, math.inf, math.nan):  # too far from the others, or from all
-        far = np.append(np.ldexp(1.0, max(scale, 0) + 20), last)
-        assert few_moments([far]) is None
-
-
-@pytest.mark.parametrize("width", [2, 5, 60])
-def test_rows_of_several_values_are_added_to_their_group_whole(width):
-    rng = np.random.default_rng(width)
-    values = rng.normal(size=(300, width)) * 2.0 ** rng.integers(-60, 60, (300, width))
-    index = rng.integers(0, 7, 300)
-    sums = ExactSum.grouped(index, 7, values)
-    for group in range(7):
-        whole = sum(map(Fraction, values[index == group].ravel().tolist()), Fraction(0))
-        assert sums[group].fraction() == whole
+    sizes = np.abs(values[values != 0])
+    assert limits == [sizes.min(), sizes.max()]
+    with np.errstate(over="ignore", under="ignore"):
+        squares = np.minimum(values * values, 2.0**1023)
+        fourths = np.minimum(squares * squares, 2.0**1023)
+    each = {1: -values, 2: squares, 4: fourths}
+    assert found == {power: ExactSum.of(each[power]) for power in powers}
+    wide, *_ = ExactSum.of_powers(np.negative, [np.stack([values, values], axis=1)], powers)
+    assert all(wide[power] == ExactSum.row_of([found[power]] * 2) for power in powers)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import streammetrics as sm
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
@@ -22,8 +23,6 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.exact.scaling import times
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Sums, Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
@@ -349,7 +348,7 @@ def test_scaling_stays_within_what_a_state_holds():
 def test_exact_sums_are_scaled_exactly(terms, factor, single):
     column = np.array(terms)
     sums = ExactSum.of(column if single else column[:, None] * np.array([1.0, 0.5, 0.0]))
-    product = times(sums, factor)
+    product = sums.times(factor)
     for one, other in zip(parts(product), parts(sums), strict=True):
         assert one.fraction() == other.fraction() * Fraction(factor)
     assert ExactSum.from_arrays(product.shape, product.arrays()) == product

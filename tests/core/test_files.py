@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -165,7 +166,7 @@ def test_leftovers_of_the_dead_go_and_those_of_the_living_stay(tmp_path):
     path = tmp_path / "a.state"
     for number in (0, 1, 2):
         pathlib.Path(files._beside(str(path), f"{number}.tmp")).write_bytes(b"cut off")
-    name, handle = files._temporary(str(path))
+    name, handle = files._temporary(str(path), 0o666)
     assert hidden(tmp_path) == [os.path.basename(name)]
     sm.Mean().save(path)
     assert hidden(tmp_path) == [os.path.basename(name)]
@@ -243,3 +244,32 @@ def test_a_missing_folder_is_told_of_by_the_path_that_was_asked_for(tmp_path):
     ) as told:
         sm.Sum().save(path)
     assert told.value.filename == path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="modes of POSIX")
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o077])
+@pytest.mark.parametrize("old", [None, 0o600, 0o640, 0o644, 0o400, 0o666])
+def test_nobody_can_open_the_temporary_file_who_could_not_open_the_old_one(
+    tmp_path, monkeypatch, umask, old
+):
+    path, opened = tmp_path / "a.state", []
+
+    def opening(*args):
+        handle = os.open(*args)
+        opened.append(stat.S_IMODE(os.fstat(handle).st_mode))
+        return handle
+
+    if old is not None:
+        path.touch()
+        path.chmod(old)
+    seen = SimpleNamespace(**{**vars(os), "open": opening})
+    before = os.umask(umask)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "os", seen)
+            sm.Mean().save(path)
+    finally:
+        os.umask(before)
+    usual = 0o666 & ~umask
+    assert opened[0] & ~(usual if old is None else old | stat.S_IRUSR | stat.S_IWUSR) == 0
+    assert stat.S_IMODE(path.stat().st_mode) == (usual if old is None else old)

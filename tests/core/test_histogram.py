@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from thinning import some
 
 from streammetrics.core import tuning
+from streammetrics.core.arithmetic import cells as cells_module
+from streammetrics.core.arithmetic import histogram as histogram_module
+from streammetrics.core.arithmetic import keys
+from streammetrics.core.arithmetic.histogram import DyadicHistogram
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.histograms import counting, forms, keys, packing, waiting
-from streammetrics.core.histograms.cells import Cells
-from streammetrics.core.histograms.histogram import DyadicHistogram
-from streammetrics.core.histograms.keys import ScoredRows
 
 HOSTILE = [
     *(0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-300, -1e-300),
@@ -45,12 +45,10 @@ def sizes(request):
     """The constants that cut the work into parts, also so small that the parts meet."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "every part small":
-            patch.setattr(tuning, "PASS_ROWS", 6)
-            patch.setattr(tuning, "COUNTED_ROWS", 8)
-            patch.setattr(tuning, "JOINED_ROWS", 2)
+            patch.setattr(tuning, "BUFFERED_ROWS", 6)
+            patch.setattr(tuning, "BUFFERS", 3)
             patch.setattr(tuning, "CELLS_READ", 3)
-            patch.setattr(tuning, "KEY_ROWS", 4)
-            patch.setattr(tuning, "UNITED_HISTOGRAMS", 2)
+            patch.setattr(histogram_module, "_CALL_ROWS", 5)
         yield
 
 
@@ -225,6 +223,18 @@ def test_fork_is_a_snapshot(rows, max_cells, more):
     assert image(h) == image(built([*rows, *rows, *more], max_cells))
 
 
+@pytest.mark.parametrize("weight", [1.0, 0.25])
+@pytest.mark.parametrize("max_cells", [3, 16])
+def test_many_that_were_counted_before_are_merged_at_once(max_cells, weight):
+    rows = [[(k / 7, k % 2, weight), (0.5, 1, weight)] for k in range(9)]
+    first, *others = [built(each, max_cells) for each in rows]
+    for h in (first, *others):
+        h.check()
+    first.merge(*others)
+    assert image(first) == image(built([row for each in rows for row in each], max_cells))
+    first.check()
+
+
 def test_merging_with_itself_doubles_the_rows():
     h = built([(0.1, 0), (0.2, 1)], 8)
     h.merge(h)
@@ -233,7 +243,7 @@ def test_merging_with_itself_doubles_the_rows():
 
 def test_arguments_are_neither_kept_nor_changed():
     scores, codes = np.array([-0.0, 0.3, 0.9]), np.array([0, 1, 1], np.uint8)
-    for rows in (3, tuning.PASS_ROWS + 50):
+    for rows in (3, tuning.BUFFERED_ROWS + 50):
         s, c = np.resize(scores, rows), np.resize(codes, rows)
         h = DyadicHistogram(4, 2)
         h.add(s, c)
@@ -350,7 +360,7 @@ def test_many_rows_in_any_batches(shape, max_cells, sizes):
     n = 300_000
     scores = SHAPES[shape](rng, n)
     codes = rng.integers(0, 2, n).astype(np.uint8)
-    if tuning.COUNTED_ROWS < 100:
+    if tuning.BUFFERED_ROWS < 100:
         scores, codes = scores[:3000], codes[:3000]
         n = 3000
     whole = DyadicHistogram(max_cells, 2)
@@ -395,7 +405,7 @@ WEIGHT_SHAPES = {
 )
 def test_many_weighted_rows_in_any_batches(weights, max_cells, sizes):
     rng = np.random.default_rng(4)
-    n = 3000 if tuning.COUNTED_ROWS < 100 else 150_000
+    n = 3000 if tuning.BUFFERED_ROWS < 100 else 150_000
     scores, codes = rng.normal(0, 3, n), rng.integers(0, 2, n).astype(np.uint8)
     weight = WEIGHT_SHAPES[weights](rng, n)
     weight[::3] = 1.0  # which counts as no weight where a whole batch has it
@@ -455,106 +465,19 @@ def test_resolution_near_one_is_that_near_zero():
     assert widths[1] <= 2 * widths[0]
 
 
-@given(
-    rows=st.lists(st.tuples(SCORES, st.integers(0, 1)), min_size=1, max_size=60),
-    cut=st.integers(1, 59),
-)
-def test_sorted_rows_keep_their_codes(rows, cut):
-    scores, codes, _ = columns(rows)
-    chunks = [
-        keys.ScoredRows(scores[part], codes[part], None)
-        for part in (slice(None, cut), slice(cut, None))
-        if scores[part].size
-    ]
-    run = packing.sorted_rows(chunks)
-    assert run.codes is not None
-    found = sorted(zip(run.scores.tolist(), run.codes.tolist(), strict=True))
-    assert run.scores.tolist() == [s for s, _ in found]
-    assert found == sorted((s + 0.0, c) for s, c in rows)
-    assert not (np.signbit(run.scores) & (run.scores == 0)).any()
-
-
-def some_scores(kind, n):
-    """Scores that are packed in every way there is."""
-    rng = np.random.default_rng(n)
-    x = rng.normal(size=n)
-    return {
-        "double": rng.random(n),
-        "float32": rng.random(n).astype(np.float32),
-        "float32 logits": (10 * x).astype(np.float32),
-        "float16": x.astype(np.float16),
-        "grid": np.floor(rng.random(n) * 64) / 64,
-        "whole": np.rint(20 * x),
-        "few doubles": rng.choice(x[:7], n),
-        "logits": 100 * x,
-        "all exponents": x * 10.0 ** rng.integers(-300, 300, n),
-        "infinite": np.where(x > 2, np.inf, np.where(x < -2, -np.inf, x.astype(np.float16))),
-        "zero": np.zeros(n),
-        "zeros among them": np.where(x > 0, 0.0, -rng.random(n).astype(np.float32)),
-    }[kind].astype(np.float64)
-
-
-KINDS = ("double", "float32", "float32 logits", "float16", "grid", "whole", "few doubles", "logits")
-RARE = ("all exponents", "infinite", "zero", "zeros among them")
-
-
-@pytest.mark.parametrize("kind", KINDS + RARE)
-def test_packed_scores_are_those_of_rows(kind):
-    n = keys.FEW + 3000
-    scores = some_scores(kind, n)
-    scores[5:8] = -0.0
-    codes = (np.arange(n) % 3 == 0).astype(np.uint8)
-    cuts = [0, 1, n // 3, n]
-    chunks = [keys.ScoredRows(scores[a:b], codes[a:b], None) for a, b in pairwise(cuts)]
-    order = np.lexsort((codes, scores))
-    run = packing.sorted_rows(chunks)
-    assert run.scores.tobytes() == (scores[order] + 0.0).tobytes()
-    by_score = np.lexsort((run.codes, run.scores))
-    assert np.array_equal(run.codes[by_score], codes[order])
-    for classes in (1, 2):
-        plain = chunks if classes == 2 else [rows._replace(codes=None) for rows in chunks]
-        cells = packing.cells_or_rows(plain, n, classes)
-        if kind in {"grid", "whole"} and tuning.DENSE_CELLS >= 1 << 16:
-            assert isinstance(cells, Cells)
-        if isinstance(cells, Cells):
-            by_sort = counting.counted(packing.sorted_rows(plain), 0, classes)
-            assert cells.scores.tobytes() == by_sort.scores.tobytes()
-            assert cells.mass.tobytes() == by_sort.mass.tobytes()
-            assert cells.mass.dtype == by_sort.mass.dtype
-
-
-@pytest.mark.parametrize("spread", [1.0, 1e300])
-@pytest.mark.parametrize("level", [0, 1, 30, 45, 64])
-def test_rows_by_cell_keep_what_they_weigh(level, spread):
-    rng = np.random.default_rng(level)
-    n = keys.FEW + 500
-    scores = rng.normal(size=n).round(2) * spread ** rng.random(n)
-    scores[:3] = -0.0
-    codes, weight = rng.integers(0, 2, n).astype(np.uint8), rng.random((n, 2))
-    chunks = [
-        keys.ScoredRows(scores[part], codes[part], weight[part])
-        for part in (slice(None, 700), slice(700, None))
-    ]
-    found = keys.rows_by_cell(chunks, level)
-    ids = keys.cell_ids(found.scores, level) if level else found.scores
-    assert (ids[1:] >= ids[:-1]).all()
-    assert not (np.signbit(found.scores) & (found.scores == 0)).any()
-    rows = zip(found.scores.tolist(), found.codes.tolist(), found.weight.tolist(), strict=True)
-    given = zip((scores + 0.0).tolist(), codes.tolist(), weight.tolist(), strict=True)
-    assert sorted(rows) == sorted(given)
-
-
 @pytest.mark.parametrize("max_cells", [16, 1 << 12])
-def test_rows_of_two_weights_weigh_their_sum(max_cells):
+def test_rows_of_two_weights_weigh_their_product(max_cells):
     """As the square of a weight does, which float64 does not hold."""
     rng = np.random.default_rng(3)
-    n = 5000 if tuning.COUNTED_ROWS < 100 else 150_000
+    n = 5000 if tuning.BUFFERED_ROWS < 100 else 150_000
     scores, codes = rng.normal(size=n).round(5), rng.integers(0, 2, n).astype(np.uint8)
-    pair = rng.exponential(size=(n, 2)) * [1, 2.0**-60]
+    pair = rng.integers(1 << 29, 1 << 30, (n, 2)) | 1
+    product = pair[:, 0] * pair[:, 1]
+    halves = [half.astype(float) for half in (product >> 30 << 30, product & (1 << 30) - 1)]
     both, apart = DyadicHistogram(max_cells, 2), DyadicHistogram(max_cells, 2)
     for part in np.split(np.arange(n), [n // 150, n // 2, n - n // 15]):
-        both.add(scores[part], codes[part], pair[part])
-        for column in pair.T:
+        both.add(scores[part], codes[part], pair[part].astype(float))
+        for column in halves:
             apart.add(scores[part], codes[part], column[part])
     assert image(both) == image(apart)
     both.check()
@@ -563,31 +486,26 @@ def test_rows_of_two_weights_weigh_their_sum(max_cells):
 # --- faults -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "place", ["sorted_rows", "counted", "placed", "tallied", "CellIndex.of", "merged"]
-)
+@pytest.mark.parametrize("place", ["of", "merged"])
 def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
     rng = np.random.default_rng(1)
-    n = 400 if tuning.COUNTED_ROWS < 100 else 200_000
-    scores, codes = rng.random(n), rng.integers(0, 2, n).astype(np.uint8)
+    scores, codes = rng.random(40_000), rng.integers(0, 2, 40_000).astype(np.uint8)
     h = DyadicHistogram(100, 2)
-    h.add(scores[: n // 2], codes[: n // 2])
+    h.add(scores[:20_000], codes[:20_000])
     h.check()
-    h.add(scores[:10], codes[:10])
+    h.add(scores[:2], codes[:2])
     before = image(h.fork())
 
     def fail(*args, **kwargs):
-        raise MemoryError
+        raise MemoryError("none left")
 
-    owner, _, name = place.rpartition(".")
-    monkeypatch.setattr(getattr(forms, owner) if owner else forms, name or place, fail)
-    try:
-        h.add(1000 * scores[n // 2 :], codes[n // 2 :])
-    except MemoryError:
-        monkeypatch.undo()
-        assert image(h) == before
-    else:
-        pytest.fail(f"{place} was not reached")
+    owner = cells_module.Cells if place == "of" else histogram_module
+    monkeypatch.setattr(owner, place, fail)
+    for change in (lambda: h.add(1000 * scores, codes), h.arrays):
+        with pytest.raises(MemoryError, match="none left"):
+            change()
+    monkeypatch.undo()
+    assert image(h) == before
 
 
 def test_configurations():
@@ -811,19 +729,6 @@ def test_many_threads_read_what_has_not_been_counted_yet():
 
 
 @pytest.mark.parametrize("weight", [None, np.linspace(0.5, 2.0, 16)], ids=["plain", "weighted"])
-def test_chunks_that_wait_stay_few_when_a_state_is_merged_with_itself(weight):
-    scores, codes = np.linspace(-1.0, 1.0, 16), np.arange(16, dtype=np.uint8) % 2
-    limits = forms.Limits(1 << 20, 2)
-    form = forms.Sorting(Cells.empty(2))
-    for rows in (ScoredRows(scores, codes, weight), ScoredRows(scores[:3], codes[:3], None)):
-        form = forms.taking(form, rows, limits)
-    for doublings in range(1, 12):
-        form = forms.together([form, form], limits)
-        assert len(form.waiting) <= waiting.MANY
-        assert sum(rows.scores.size for rows in form.waiting) == 19 * 2**doublings
-
-
-@pytest.mark.parametrize("weight", [None, np.linspace(0.5, 2.0, 16)], ids=["plain", "weighted"])
 def test_a_state_that_is_merged_with_itself_holds_its_rows_as_often(weight):
     scores, codes = np.linspace(-1.0, 1.0, 16), np.arange(16, dtype=np.uint8) % 2
     h = DyadicHistogram(1 << 20, 2)
@@ -835,23 +740,4 @@ def test_a_state_that_is_merged_with_itself_holds_its_rows_as_often(weight):
         whole.add(scores, codes, (np.ones(16) if weight is None else weight) * 2**doublings)
         whole.add(scores[:3], codes[:3], np.full(3, 2.0**doublings))
         assert image(h.fork()) == image(whole)
-
-
-@pytest.mark.parametrize("level", [0, 1, 20, 40])
-@pytest.mark.parametrize(
-    "scores",
-    [
-        lambda rng, n: rng.normal(size=n),
-        lambda rng, n: rng.random(n).round(2),
-        lambda rng, n: rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n),
-        lambda rng, n: rng.choice([-np.inf, np.inf, -0.0, 0.0, 5e-324, 1.0, -1e308], n),
-        lambda rng, n: np.append(1e300, 1 + np.finfo(float).eps * rng.integers(0, n, n)),
-    ],
-    ids=["normal", "repeating", "far apart", "ends", "close"],
-)
-def test_positions_sort_scores_by_their_cells(scores, level):
-    given = scores(np.random.default_rng(0), keys.FEW + 1000)
-    order = keys.order_of(given, level)
-    assert np.array_equal(np.sort(order), np.arange(given.size))
-    sorted_by = keys.cell_ids(given, level)[order] if level else given[order]
-    assert (sorted_by[1:] >= sorted_by[:-1]).all()
+    assert len(h._state.pending) <= tuning.BUFFERS

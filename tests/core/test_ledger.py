@@ -18,6 +18,7 @@ import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.feeding.states import State
 from streammetrics.core.state.container import packed, unpacked
+from streammetrics.ledger import ledger as ledger_module
 from streammetrics.ledger import shards
 from streammetrics.ledger.held import states_of
 
@@ -675,3 +676,31 @@ def test_an_attempt_is_an_integer(attempt):
     with pytest.raises(TypeError, match=r"attempt=.* is not an integer"):
         ledger.add("a", shard("a"), attempt=attempt)
     assert ledger == sm.Ledger()
+
+
+@pytest.mark.parametrize("operation", ["add", "merge", "seal"])
+def test_what_a_signal_adds_in_the_middle_of_a_change_stays(monkeypatch, operation):
+    """A handler may come at any call: here at the one that does the work."""
+    names = {"add": "later", "merge": "known_to_both", "seal": "total"}
+    led = sm.Ledger().add("a", sm.Mean().update([1.0])).add("b", sm.Mean().update([2.0]))
+    work = getattr(ledger_module, names[operation])
+
+    def interrupted(*args):
+        done = work(*args)
+        monkeypatch.setattr(ledger_module, names[operation], work)
+        led.add("c", sm.Mean().update([3.0])).merge(
+            sm.Ledger().add("d", sm.Mean().update([4.0])).add("a", sm.Mean().update([9.0]), 3)
+        )
+        return done
+
+    monkeypatch.setattr(ledger_module, names[operation], interrupted)
+    if operation == "add":
+        led.add("a", sm.Mean().update([5.0]), attempt=2)
+    elif operation == "merge":
+        led.merge(sm.Ledger().add("e", sm.Mean().update([5.0])))
+    else:
+        led.seal(["b"])
+    assert led.ids == ["a", "b", "c", "d", *(["e"] if operation == "merge" else [])]
+    assert led.attempts["a"] == 3
+    assert led.sealed == (["b"] if operation == "seal" else [])
+    assert led.compute() == pytest.approx((9 + 2 + 3 + 4 + 5 * (operation == "merge")) / led.n_rows)

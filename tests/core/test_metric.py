@@ -42,7 +42,7 @@ def test_undefined_is_nan_with_one_warning():
     with pytest.warns(sm.UndefinedMetricWarning, match="F1 is nan: no rows") as caught:
         assert np.isnan(sm.F1().compute())
     assert len(caught) == 1
-    with pytest.warns(sm.UndefinedMetricWarning, match="do not define"):
+    with pytest.warns(sm.UndefinedMetricWarning, match="all rows are of one class"):
         assert np.isnan(sm.MatthewsCorrcoef().update([1, 0], [0, 0]).compute())
     with pytest.warns(sm.UndefinedMetricWarning, match="class 1"):
         assert np.isnan(sm.Precision().update([1, 0], [0, 0]).compute())

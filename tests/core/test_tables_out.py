@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
+import re
 
 import pytest
 
 import streammetrics as sm
+from streammetrics.core.results.table import plain_text
 
 BAD = "<script>|$x_1"
 SUITE = sm.MetricSet({"acc": sm.Accuracy(), "recall": sm.Recall(average=None)})
@@ -107,3 +110,49 @@ def test_numbers_of_one_flat_name_are_no_numbers():
     suite = sm.MetricSet({"a/1": sm.Recall(), "a": sm.Recall(average=None)})
     with pytest.raises(ValueError, match="two numbers of this set would be called 'a/1'"):
         suite.update(y_true=[0, 1], y_pred=[0, 0]).flat()
+
+
+MARKED = [
+    "![x](http://a.b/c.png)", "[x](http://a.b)", "[x][y]", "<http://a.b>", "http://a.b", "WWW.a.b",
+    "*a*", "**a**", "_a_", "__a__", "a_b_c", "_", "`a`", "``a|b``", "~~a~~", "a|b", "\\|", "\\",
+    "\\\\[x](y)", "&lt;b&gt;", "&#91;x](y)", "R&D", "<b>a</b>", "é_a_é", "a*b*c", "n_rows",
+    "[0, 1]", "*", "a\\*b",
+]  # fmt: skip
+
+
+def rendered(markdown):
+    """Return the cells of a Markdown table as text, and what a page has beside tables."""
+    parser = pytest.importorskip("markdown_it").MarkdownIt("commonmark")
+    page = parser.enable(["table", "strikethrough"]).render(markdown)
+    cells = re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", page)
+    tags = set(re.findall(r"</?(\w+)", page)) - {"table", "thead", "tbody", "tr", "th", "td"}
+    return list(map(html.unescape, cells)), tags
+
+
+def test_markdown_shows_names_as_they_are():
+    suite = sm.MetricSet({"recall": sm.Recall(average=None)}).update(y_true=MARKED, y_pred=MARKED)
+    slices = sm.Slices(sm.MetricSet({"n": sm.Count()}, columns={"values": "v"}), by="k")
+    for markdown in (
+        suite.compute().to_markdown(),
+        slices.update(v=[1.0] * len(MARKED), k=MARKED).compute().to_markdown(),
+    ):
+        cells, tags = rendered(markdown)
+        assert not tags
+        assert set(MARKED) <= set(cells)
+        assert "://" not in markdown
+        assert "www." not in markdown.lower()
+    cells, tags = rendered("| n |\n| --- |\n" + "".join(f"| {plain_text(x)} |\n" for x in MARKED))
+    assert cells[1:] == MARKED
+
+
+FORMULAS = ["=1+1", "+x", "-x", "@sum(a)", "\tx", "\rx", "-1+1", "=cmd|' /C calc'!A0"]
+NUMBERS = ["-1", "+2.5", "-inf", "1e3", "x=1", "'", "", "a-b"]
+
+
+def test_no_name_in_csv_is_a_formula():
+    names = [*FORMULAS, *NUMBERS]
+    suite = sm.MetricSet({"recall": sm.Recall(average=None)}).update(y_true=names, y_pred=names)
+    rows = list(csv.reader(io.StringIO(suite.compute().to_csv(), newline="")))[1:]
+    assert sorted(row[1] for row in rows) == sorted([f"'{x}" for x in FORMULAS] + NUMBERS)
+    metrics = sm.MetricSet({"=mean": sm.Mean(), "mean": sm.Mean()}).update(values=[-1.5])
+    assert metrics.compute().to_csv().splitlines()[1:] == ["'=mean,-1.5", "mean,-1.5"]

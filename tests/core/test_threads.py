@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import pickle
 import signal
 import sys
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -273,7 +275,163 @@ def test_a_signal_in_the_middle_may_update_and_read():
     assert metric.n_rows == n + calls[0]
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_a_periodic_signal_does_not_hold_up_a_long_update():
+    metric, calls = sm.Quantile(q=0.5), [0]
+    rows = np.random.default_rng(0).random(8 * tuning.BATCH_ROWS)
+
+    def handle(*_):
+        calls[0] += 1
+        metric.update([0.5])
+        assert calls[0] < 5_000, "the update starts anew each time"
+        signal.setitimer(signal.ITIMER_REAL, 1e-3)
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 1e-3)
+    try:
+        metric.update(rows)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert metric.n_rows == len(rows) + calls[0]
+    assert metric == sm.Quantile(q=0.5).update(rows).update(np.full(calls[0], 0.5))
+
+
 (Held,) = map(type, sm.Mean().statistics())
+
+
+class CalledBack(Held):
+    """Calls somebody whenever it takes rows, or another state, as a finalizer may be called."""
+
+    call = staticmethod(lambda often=True: None)
+
+    def update(self, *columns, weight):
+        type(self).call()
+        super().update(*columns, weight=weight)
+
+    def merge_all(self, others):
+        type(self).call(often=False)
+        super().merge_all(others)
+
+
+(Table,) = map(type, sm.Accuracy().statistics())
+
+
+class CalledTable(Table):
+    """The same of labels."""
+
+    call = staticmethod(lambda: None)
+
+    def update(self, *columns, weight):
+        type(self).call()
+        super().update(*columns, weight=weight)
+
+
+class Labelled(sm.Accuracy):
+    """The share of right labels, come back to in the middle of every change."""
+
+    def statistics(self):
+        return tuple(CalledTable(**table.config) for table in super().statistics())
+
+
+class CallingMean(sm.Mean):
+    """A mean that is come back to in the middle of every change."""
+
+    def statistics(self):
+        return tuple(CalledBack(**held.config) for held in super().statistics())
+
+
+LENGTHS = {"staged": 2, "at once": tuning.STAGED_ROWS + 2, "in slices": tuning.BATCH_ROWS + 2}
+CHANGES = {
+    **{f"update {name}": partial(sm.Mean.update, values=np.ones(n)) for name, n in LENGTHS.items()},
+    **{f"batch {name}": partial(sm.Mean.batch, values=np.ones(n)) for name, n in LENGTHS.items()},
+    "merge": lambda metric: metric.merge(of_ones(3)),
+    "read": lambda metric: metric.compute(),
+    "copy": lambda metric: metric.copy(),
+    "update and read": lambda metric: metric.update([1.0]).to_bytes(),
+    "reset": lambda metric: metric.reset(),
+    "update and reset": lambda metric: metric.update([1.0]).reset(),
+    "refused": lambda metric: metric.update([np.nan]),
+}
+BRINGS = {
+    **{f"{how} {name}": n for name, n in LENGTHS.items() for how in ("update", "batch")},
+    "merge": 3,
+    "update and read": 1,
+}
+
+
+def of_ones(n):
+    """Return a mean of ones, which nobody comes back to meanwhile."""
+    return CallingMean().update(np.ones(n)).copy()
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("depth", [1, 2])
+@pytest.mark.parametrize("inner", CHANGES)
+@pytest.mark.parametrize("outer", CHANGES)
+def test_changes_in_the_middle_of_another_are_added_to_it(monkeypatch, outer, inner, depth):
+    metric = of_ones(5).update([1.0, 1.0])  # of which some rows are staged
+    calls, inside = [], []
+
+    def call(often=True):
+        if len(inside) < depth and (often or len(calls) < 3):
+            assert len(calls) < 100, "the change starts anew each time"
+            calls.append(None)
+            inside.append(None)
+            try:
+                CHANGES[inner](metric)
+            except sm.InvalidBatchError:
+                assert inner == "refused"
+            finally:
+                inside.pop()
+
+    monkeypatch.setattr(CalledBack, "call", staticmethod(call))
+    refused = contextlib.nullcontext()
+    if outer == "refused":
+        refused = pytest.raises(sm.InvalidBatchError, match="missing")
+    with refused:
+        CHANGES[outer](metric)
+    monkeypatch.setattr(CalledBack, "call", staticmethod(lambda often=True: None))
+    after = metric.n_rows
+    if "reset" in inner and calls:
+        # A single long change comes after a reset in its middle, others may be before it in part.
+        single = outer in {"update at once", "update in slices", "merge"}
+        assert after in ({BRINGS[outer]} if single else {0, 7, BRINGS.get(outer, 0)})
+    else:
+        brought = BRINGS.get(inner, 0) * len(calls)
+        if "reset" in outer:
+            assert after <= brought
+        else:
+            assert after == 7 + BRINGS.get(outer, 0) + brought
+    assert metric == of_ones(after) if after else CallingMean()
+
+
+def test_a_change_that_contradicts_the_one_in_its_middle_is_refused(monkeypatch):
+    metric = Labelled()
+
+    def call():
+        monkeypatch.setattr(CalledTable, "call", staticmethod(lambda: None))
+        metric.update(["a"], ["b"])
+
+    monkeypatch.setattr(CalledTable, "call", staticmethod(call))
+    n = tuning.STAGED_ROWS + 1
+    with pytest.raises(sm.InvalidBatchError, match="labels: 'integers' here, 'strings'"):
+        metric.update(np.zeros(n, int), np.ones(n, int))
+    assert metric == Labelled().update(["a"], ["b"])
+
+
+def test_what_is_raised_in_the_middle_refuses_the_change_alone(monkeypatch):
+    metric = of_ones(5)
+
+    def call():
+        monkeypatch.setattr(CalledBack, "call", staticmethod(lambda often=True: None))
+        metric.update([1.0])
+        raise TimeoutError("late")
+
+    monkeypatch.setattr(CalledBack, "call", staticmethod(call))
+    with pytest.raises(TimeoutError, match="late"):
+        metric.update(np.ones(tuning.STAGED_ROWS + 1))
+    assert metric == of_ones(6)
 
 
 class SlowHeld(Held):

@@ -56,3 +56,22 @@ def test_one_hot_maps_are_told():
     assert sm.Dice().update(*binary).n_rows == 90
     frames = (each.reshape(1, 3, 5, 6) for each in maps())  # (n, T, H, W) of classes
     assert sm.Dice().update(*frames).n_rows == 90
+
+
+@pytest.mark.parametrize("metric", [sm.MeanIoU, sm.Dice])
+@pytest.mark.parametrize(
+    ("true", "pred"), [(2, 2), (2, 0), (0, 2)], ids=["right", "missed", "false"]
+)
+@pytest.mark.parametrize("weight", [1.0, 0.5])
+def test_a_class_of_one_pixel_counts_as_any_other(metric, true, pred, weight):
+    """True, predicted or both, however little the pixel weighs."""
+    y_true, y_pred = [0, 0, 1, 1, true], [0, 0, 1, 0, pred]
+    weights = [1.0, 1.0, 1.0, 1.0, weight]
+    score = jaccard_score if metric is sm.MeanIoU else f1_score
+    for average in ("macro", "weighted", "micro", None):
+        found = metric(average=average).update(y_true, y_pred, sample_weight=weights).compute()
+        expected = score(
+            y_true, y_pred, average=average, sample_weight=weights, labels=[0, 1, 2],
+            zero_division=0.0,
+        )  # fmt: skip
+        np.testing.assert_allclose(found, expected, rtol=1e-14)

@@ -27,10 +27,76 @@ def test_qualities_are_those_of_torchmetrics(name, seed):
     options = {"return_sq_and_rq": True} if all_three else {}
     peer = getattr(theirs, name)({1, 2}, {5, 6}, allow_unknown_preds_category=True, **options)
     values = [
-        getattr(sm, name)(**CLASSES, unknown="void", of=of).update(true, pred).compute()
+        getattr(sm, name)(**CLASSES, unknown="void", predicted_void="ignored", of=of)
+        .update(true, pred)
+        .compute()
         for of in ("panoptic", "segmentation", "recognition")[: 3 if all_three else 1]
     ]
     assert values == pytest.approx(np.atleast_1d(peer(pred, true).numpy()).tolist(), rel=1e-6)
+
+
+def official(true, pred, categories):
+    """Return the quality of one image as panopticapi's `pq_compute_single_core` counts it.
+
+    Segments are numbered as there; 0 is void, and there are no crowds.
+    """
+    ids = {(9, 0): 0}
+    for pixel in np.vstack([true, pred]).tolist():
+        category, instance = pixel
+        key = (category, instance if category in CLASSES["things"] else 0)
+        ids.setdefault(key if category in categories else (9, 0), len(ids))
+    segment = {number: category for (category, _), number in ids.items() if number}
+
+    def numbered(pixels):
+        keys = [
+            (c, i if c in CLASSES["things"] else 0) if c in categories else (9, 0)
+            for c, i in pixels.tolist()
+        ]
+        return np.array([ids[key] for key in keys])
+
+    gt_map, pred_map = numbered(true), numbered(pred)
+    gt_area = dict(zip(*np.unique(gt_map[gt_map > 0], return_counts=True), strict=True))
+    pred_area = dict(zip(*np.unique(pred_map[pred_map > 0], return_counts=True), strict=True))
+    pairs, counts = np.unique(np.stack([gt_map, pred_map]), axis=1, return_counts=True)
+    crossed = dict(zip(map(tuple, pairs.T.tolist()), counts.tolist(), strict=True))
+    stat = {category: [0, 0, 0, 0.0] for category in categories}  # tp, fp, fn, iou
+    gt_matched, pred_matched = set(), set()
+    for (gt, pred_label), intersection in crossed.items():
+        if gt not in gt_area or pred_label not in pred_area or segment[gt] != segment[pred_label]:
+            continue
+        union = pred_area[pred_label] + gt_area[gt] - intersection - crossed.get((0, pred_label), 0)
+        if intersection / union > 0.5:
+            stat[segment[gt]][0] += 1
+            stat[segment[gt]][3] += intersection / union
+            gt_matched.add(gt)
+            pred_matched.add(pred_label)
+    for gt in gt_area.keys() - gt_matched:
+        stat[segment[gt]][2] += 1
+    for pred_label in pred_area.keys() - pred_matched:
+        if crossed.get((0, pred_label), 0) / pred_area[pred_label] <= 0.5:
+            stat[segment[pred_label]][1] += 1
+    each = [iou / (tp + fp / 2 + fn / 2) for tp, fp, fn, iou in stat.values() if tp + fp + fn]
+    return np.mean(each) if each else np.nan
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+def test_qualities_are_those_of_the_official_scorer():
+    rows = maps(np.random.default_rng(1), 60)
+    for true, pred in zip(rows["y_true"], rows["y_pred"], strict=True):
+        metric = sm.PanopticQuality(**CLASSES, unknown="void").update([true], [pred])
+        value = official(np.asarray(true), np.asarray(pred), (1, 2, 5, 6))
+        assert metric.compute() == pytest.approx(value, rel=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("quality", [sm.PanopticQuality, sm.ModifiedPanopticQuality])
+def test_a_model_gains_nothing_by_void(quality):
+    true = np.array([[[1, 0]] * 6 + [[5, 0]] * 6])
+    sure = np.array([[[1, 0]] * 6 + [[5, 0]] * 4 + [[1, 0]] * 2])
+    unsure = np.array([[[1, 0]] * 6 + [[5, 0]] * 2 + [[9, 0]] * 4])
+    values = [quality(**CLASSES, unknown="void").update(true, p).compute() for p in (sure, unsure)]
+    assert values[0] > values[1]
+    ignored = quality(**CLASSES, unknown="void", predicted_void="ignored").update(true, unsure)
+    assert ignored.compute() > values[0]
 
 
 def test_maps_have_any_shape():

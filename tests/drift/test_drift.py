@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
+from kinds.rows import statistics_of
 from oracles import drift as oracle
+from scipy.spatial.distance import jensenshannon
 from thinning import some
 
 import streammetrics as sm
+from streammetrics.metrics.scores.view import corners, staircases
 
 DISTANCES = (
     sm.KSDistance,
@@ -84,9 +88,9 @@ def test_a_bin_of_one_sample_is_infinitely_unstable_without_a_pseudo_count():
 
 
 def test_a_third_sample_and_a_table_of_values_are_refused():
-    with pytest.raises(sm.InvalidBatchError, match="third label.*two samples are compared"):
+    with pytest.raises(sm.InvalidBatchError, match="neither 0, 1 nor -1.*two samples are compared"):
         sm.KSDistance().update([0, 1, 2], [0.1, 0.2, 0.3])
-    with pytest.raises(sm.InvalidBatchError, match="current is 1: say which .*current='b'"):
+    with pytest.raises(sm.InvalidBatchError, match="sample holds strings: say which .*current='b'"):
         sm.KSDistance().update(["a", "b"], [0.1, 0.2])
     with pytest.raises(sm.InvalidBatchError, match="one number a row"):
         sm.KSDistance().update([0, 1], [[0.1, 0.2], [0.3, 0.4]])
@@ -107,3 +111,66 @@ def test_pseudo_counts_are_added_to_each_bin_of_both_samples(rows):
     for more in (0.5, 3.0):
         value = sm.PopulationStability(pseudo_count=more).update(**table).compute()
         assert value == pytest.approx(oracle.stability(pseudo_count=more)(**table))
+
+
+GRID = [-0.5, 0.0, 0.5, 1.0, 2.0, 2.5]  # edges below, at, between and above the values 0, 1 and 2
+EDGES = [list(edges) for n in (1, 2) for edges in itertools.combinations(GRID, n)]
+
+
+def by_shares(cls, shares):
+    """Return a distance from the shares of two samples in bins, by its formula."""
+    p, q = shares
+    if cls is sm.JensenShannon:
+        return jensenshannon(p, q)
+    both = (p > 0) & (q > 0)
+    if ((p > 0) != (q > 0)).any():
+        return math.inf
+    return float(((p[both] - q[both]) * np.log(p[both] / q[both])).sum())
+
+
+def in_bins(edges, values):
+    """Return the shares in right-closed bins."""
+    return np.bincount(np.searchsorted(edges, values), minlength=len(edges) + 1) / len(values)
+
+
+@pytest.mark.parametrize("cls", [sm.PopulationStability, sm.JensenShannon])
+def test_bins_with_edges_are_right_closed_wherever_edges_lie(cls):
+    for edges in EDGES:
+        for n in (1, 2):
+            for reference, current in itertools.product(
+                itertools.combinations_with_replacement([0.0, 1.0, 2.0], n), repeat=2
+            ):
+                metric = cls(edges=edges).update([0] * n + [1] * n, [*reference, *current])
+                shares = [in_bins(edges, side) for side in (current, reference)]
+                value = by_shares(cls, shares)
+                assert metric.compute() == pytest.approx(value, abs=1e-12), (edges, shares)
+                assert metric.bounds() == (metric.compute(), metric.compute())
+
+
+@pytest.mark.parametrize("cls", [sm.PopulationStability, sm.JensenShannon])
+def test_bounds_hold_every_arrangement_of_rows_within_their_cells(cls):
+    rng = np.random.default_rng(8)
+    rough = 0
+    for edges in [*EDGES, [2.0, 3.0], [3.0, 4.0], [-2.0, -1.0]]:
+        for _ in range(4):
+            values = rng.integers(0, 4, 5).astype(float)
+            sample = rng.permutation([0, 0, 0, 1, 1])
+            metric = cls(edges=edges, max_bins=2).update(sample, values)
+            low, high = metric.bounds()
+            assert low <= metric.compute() <= high
+            (stairs,) = staircases(statistics_of(metric)[0])
+            cells = corners(stairs)
+            places = []  # where each row may be: at the ends of its cell, or at an edge between
+            for cell in range(cells.low.size):
+                ends = cells.low[cell], cells.high[cell]
+                span = {*ends, *(edge for edge in edges if ends[0] < edge < ends[1])}
+                for label, mass in ((1, cells.tp), (0, cells.fp)):
+                    places += [(label, span)] * int(mass[cell] - mass[cell + 1])
+            labels = np.array([label for label, _ in places])
+            for there in itertools.product(*(span for _, span in places)):
+                rows = np.array(there)
+                shares = [in_bins(edges, rows[labels == label]) for label in (1, 0)]
+                value = by_shares(cls, shares)
+                assert low - 1e-12 <= value <= high + 1e-12, (edges, cells, there)
+            rough += not metric.exact
+    assert rough > 20

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted(
     path.stem
     for path in (ROOT / "streammetrics" / "engines").glob("[a-z]*.py")
-    if path.stem not in {"committed", "local", "processes", "shards", "worker"}
+    if path.stem not in {"committed", "local", "processes", "shards", "threads", "worker"}
 )
 
 

@@ -197,8 +197,8 @@ def test_a_set_that_was_fed_is_refused():
     with pytest.raises(sm.IncompatibleMetricsError, match="already seen 5 rows.*reset"):
         sm.evaluate(fed, TABLE)
     assert fed.to_bytes() == before
-    with pytest.raises(TypeError, match="a ROCAUC is not a MetricSet"):
-        sm.evaluate(sm.ROCAUC(), TABLE)
+    with pytest.raises(TypeError, match="is not a MetricSet"):
+        sm.evaluate("ROCAUC", TABLE)
 
 
 @pytest.mark.long
@@ -308,3 +308,9 @@ def test_bytes_and_open_files_are_no_names(data):
 def test_an_empty_name_is_none():
     with pytest.raises(ReadError, match="^'' names no file$"):
         sm.evaluate(suite(), "")
+
+
+def test_a_dictionary_of_metrics_is_read_as_a_set():
+    table = {"y_true": [1.0, 2.0], "y_pred": [1.0, 4.0]}
+    expected = sm.evaluate(sm.MetricSet({"mae": sm.MAE()}), table)
+    assert sm.evaluate({"mae": sm.MAE()}, table) == expected

@@ -312,3 +312,22 @@ def test_without_torch_the_import_says_what_to_install(monkeypatch):
     monkeypatch.delitem(sys.modules, "streammetrics.engines.torch")
     with pytest.raises(ImportError, match="torch is needed: pip install 'torch'"):
         importlib.import_module("streammetrics.engines.torch")
+
+
+def test_an_update_in_a_thread_that_flushes_denormals_is_refused():
+    tiny, large = torch.tensor([1e-310, 2e-310], dtype=torch.float64), torch.ones(1 << 17)
+    metric = sm.Sum().update(tiny)
+    before, expected = metric.to_bytes(), sm.Sum().update(tiny).update(tiny).update(large)
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor keeps such numbers")
+    try:
+        for column in (tiny, large):
+            with pytest.raises(sm.FloatingPointModeError, match=r"set_flush_denormal\(False\)"):
+                metric.update(column)
+        with pytest.raises(sm.FloatingPointModeError, match=r"set_flush_denormal\(False\)"):
+            metric.compute()
+    finally:
+        torch.set_flush_denormal(False)
+    assert metric.to_bytes() == before
+    assert metric.update(tiny).update(large) == expected
+    assert sm.Sum().update(tiny).compute() == 3e-310

@@ -141,9 +141,9 @@ def test_a_daemonic_process_is_told_so():
 
 UNGUARDED = """
 import streammetrics as sm
-suite = sm.MetricSet({"mean": sm.Mean()})
+suite = sm.MetricSet({"worst": sm.MaxError()})  # its workers are processes
 try:
-    sm.evaluate(suite, [{"values": [1.0]}, {"values": [2.0]}], workers=2)
+    sm.evaluate(suite, [{"y_true": [1.0], "y_pred": [2.0]}] * 2, workers=2)
 except sm.StreamMetricsError as error:
     print(error)
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from exporting.test_prometheus import filled
 from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader, Sum
 
 import streammetrics as sm
 from streammetrics.live.exporting.otel import observe
@@ -24,5 +24,7 @@ def test_gauges_are_of_one_reading():
         (name, "30min"): value for name, value in window.compute().items()
     }
     assert found["streammetrics.value_low"]["auc", "30min"] == window.bounds()["auc"].low
+    kinds = {metric.name: type(metric.data) for metric in resource.scope_metrics[0].metrics}
+    assert kinds["streammetrics.dropped_rows"] is kinds["streammetrics.refused_events"] is Sum
     assert found["streammetrics.alert_firing"] == {("auc below 0.9 over 1h",): 1.0}
     provider.shutdown()

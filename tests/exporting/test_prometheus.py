@@ -82,6 +82,7 @@ def test_a_scrape_has_every_number_to_the_last_digit():
     rules = [sm.Below("auc", 0.9, name='a "name"\nwith \\'), sm.Silence("1h")]
     body, content_type = exposition(LiveCollector(live, window="30min", rules=rules))
     assert content_type.startswith("text/plain")
+    assert 'streammetrics_info{title="Live metrics"} 1.0\n' in body.decode()
     found = {
         (sample.name, *sample.labels.values()): sample.value
         for family in parsed(body.decode())
@@ -108,15 +109,16 @@ def test_labels_are_told_by_what_became_of_them():
     text = body.decode()
     assert 'streammetrics_predictions{label="pending",window="1h"} 9.0' in text
     assert 'streammetrics_coverage{window="1h"} 0.1' in text
-    assert 'streammetrics_label_delay_seconds{quantile="0.5",window="1h"} 5.0' in text
+    assert 'streammetrics_label_delay_seconds{percentile="50",window="1h"} 5.0' in text
 
 
 def test_promtool_finds_nothing_wrong_with_a_scrape():
     rules = [sm.Below("auc", 0.9), sm.Change("recall", 0.5), sm.Silence("1h")]
     suite = sm.MetricSet({"auc": sm.ROCAUC(), "recall": sm.Recall(threshold=0.5)})
     live = filled(suite=suite)
-    live.predict(id=1, time=5, y_score=0.5).label(id=1, time=9, y_true=1)
+    live.predict(id=1, time=1995, y_score=0.5).label(id=1, time=1998, y_true=1)
     body, _ = exposition(LiveCollector(live, rules=rules))
+    assert b"streammetrics_label_delay_seconds{" in body
     checked = promtool("check", "metrics", input=body)
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
 
@@ -126,12 +128,16 @@ def test_open_metrics_is_served_to_who_asks_for_it():
     body, content_type = exposition(LiveCollector(filled()), accept)
     assert content_type.startswith("application/openmetrics-text")
     families = list(text_string_to_metric_families(body.decode()))
-    assert families[0].name == "streammetrics_value"
+    assert families[0].name == "streammetrics_info"
 
 
-def test_promtool_checks_the_rules_and_they_fire(tmp_path):
+def test_promtool_checks_the_rules_and_they_fire_for_one_title(tmp_path):
     path = tmp_path / "rules.yml"
-    path.write_text(files.rules('a "service"'))
+    notices = [
+        files.Notice("auc", "auc below 0.8"),
+        files.Notice('a "label"', "", "ticket", "2min"),
+    ]
+    path.write_text(files.rules('a "service"', notices, "shop"))
     assert promtool("check", "rules", str(path)).returncode == 0
     (tmp_path / "test.yml").write_text(
         f"""
@@ -140,22 +146,54 @@ evaluation_interval: 1m
 tests:
   - interval: 1m
     input_series:
-      - series: 'streammetrics_alert_firing{{alert="auc"}}'
-        values: '0 0 1 1 0'
-      - series: 'streammetrics_rows{{window="1h"}}'
-        values: '1 1 1 1 1'
+      - series: 'streammetrics_info{{job="shop",instance="a",title="a \\"service\\""}}'
+        values: '1x4 stale stale 1x23 stale'
+      - series: 'streammetrics_alert_firing{{job="shop",instance="a",alert="auc"}}'
+        values: '0 0 1 1 1 stale stale 1 0x40'
+      - series: 'streammetrics_alert_value{{job="shop",instance="a",alert="auc"}}'
+        values: '0.5x60'
+      - series: 'up{{job="shop",instance="a"}}'
+        values: '1x30 0x8 stale'
+      - series: 'streammetrics_info{{job="shop",instance="b",title="another"}}'
+        values: '1x10 stale'
+      - series: 'streammetrics_alert_firing{{job="shop",instance="b",alert="auc"}}'
+        values: '1x10 stale'
+      - series: 'streammetrics_alert_value{{job="shop",instance="b",alert="auc"}}'
+        values: '0.25x10 stale'
+      - series: 'streammetrics_alert_state{{job="shop",instance="b",alert="auc",state="no data"}}'
+        values: '1x10 stale'
+      - series: 'up{{job="shop",instance="b"}}'
+        values: '1x10 0x50'
+      - series: 'streammetrics_alert_firing{{job="other",instance="a",alert="auc"}}'
+        values: '1x60'
     alert_rule_test:
-      - eval_time: 1m
-        alertname: StreammetricsAlert
+      - eval_time: 2m
+        alertname: auc
         exp_alerts: []
       - eval_time: 3m
-        alertname: StreammetricsAlert
-        exp_alerts:
-          - exp_labels: {{severity: page, alert: auc}}
-            exp_annotations: {{summary: auc fires}}
-      - eval_time: 4m
-        alertname: StreammetricsAlert
+        alertname: auc
+        exp_alerts: &firing
+          - exp_labels: {{severity: page, job: shop, instance: a, alert: auc}}
+            exp_annotations: {{summary: "auc fires: auc below 0.8, now at 0.5"}}
+      - eval_time: 6m  # the service restarts
+        alertname: auc
+        exp_alerts: *firing
+      - eval_time: 30m
+        alertname: auc
         exp_alerts: []
+      - eval_time: 30m
+        alertname: StreammetricsDown
+        exp_alerts: []
+      - eval_time: 37m
+        alertname: StreammetricsDown
+        exp_alerts:
+          - exp_labels: {{severity: page, job: shop, instance: a}}
+            exp_annotations: {{summary: nothing is scraped of shop}}
+      - eval_time: 55m  # the target is no longer configured
+        alertname: StreammetricsDown
+        exp_alerts:
+          - exp_labels: {{severity: page, job: shop, title: 'a "service"'}}
+            exp_annotations: {{summary: nothing is scraped of shop}}
 """
     )
     tested = promtool("test", "rules", str(tmp_path / "test.yml"))
@@ -210,6 +248,38 @@ def test_history_is_written_as_blocks_that_prometheus_loads(tmp_path):
             assert float(found["value"][1]) == series["loss"][place]
 
 
+def test_history_continues_from_coarser_panes_and_says_how_long_its_windows_are():
+    live = sm.Live(sm.Mean(), tiers=[("1min", "1h"), ("1h", "1d"), ("1d", "9d")], max_ahead=None)
+    times = NOW // 86_400 * 86_400 - 6 * 86_400 + 900 * np.arange(6 * 96)
+    live.observe(time=times, values=times / 900 % 11)
+    text = "".join(files.openmetrics(live, "15min", "15min"))
+    list(text_string_to_metric_families(text))
+    found = {}
+    for line in text.splitlines():
+        if line.startswith("streammetrics_rows{"):
+            labels, value, time = line.rsplit(" ", 2)
+            found.setdefault(labels.split('"')[1], {})[float(time)] = float(value)
+    assert list(found) == ["1d", "1h", "15min"]
+    lengths = {"1d": 86_400, "1h": 3600, "15min": 900}
+    for name, samples in found.items():
+        for end, n in samples.items():
+            assert n == ((times >= end - lengths[name]) & (times < end)).sum()
+    assert sum(sum(samples.values()) for samples in found.values()) >= len(times)
+    values = [line for line in text.splitlines() if line.startswith("streammetrics_value{")]
+    assert {line.split('window="')[1].split('"')[0] for line in values} == {*lengths}
+
+
+def test_counters_are_counters():
+    live = filled()
+    live.observe(time=NOW, y_true=1, y_score=0.5).observe(time=0, y_true=1, y_score=0.5)
+    body, _ = exposition(LiveCollector(live))
+    text = body.decode()
+    assert "# TYPE streammetrics_dropped_rows_total counter" in text
+    assert "streammetrics_dropped_rows_total 1.0" in text
+    for kind in ("predictions", "labels", "observations"):
+        assert f'streammetrics_refused_events_total{{kind="{kind}"}} 0.0' in text
+
+
 def test_a_dashboard_has_a_panel_for_each_metric():
     board = json.loads(files.dashboard("A service", ["auc", 'a "b"'], "1h"))
     assert [panel["title"] for panel in board["panels"]][:2] == ["auc", 'a "b"']
@@ -242,11 +312,15 @@ def test_commands_print_rules_a_dashboard_and_history(tmp_path, capsys):
 def test_the_service_is_scraped():
     testing = pytest.importorskip("starlette.testclient", reason="needs starlette and httpx")
     live = filled(start=NOW - 4000)
-    with testing.TestClient(live.asgi(window="2h")) as asked:
+    with testing.TestClient(live.asgi(title="Ours", window="2h")) as asked:
+        asked.post("/events", content="{")
         answer = asked.get("/metrics")
+    checked = promtool("check", "metrics", input=answer.content)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, b"", b"")
     assert answer.headers["content-type"].startswith("text/plain; version=")
     value = live.now(NOW).window("2h").compute()["loss"]
     assert f'streammetrics_value{{metric="loss",window="2h"}} {value!r}\n' in answer.text
+    assert 'streammetrics_info{title="Ours"} 1.0\n' in answer.text
 
 
 def test_reading_fails_where_a_rule_does():

@@ -72,7 +72,7 @@ def seedlings() -> list[Seedling]:
 
 def _sets() -> list[tuple[Any, dict[str, Any]]]:
     rng = np.random.default_rng(0)
-    scores = {"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.LogLoss()}
+    scores = {"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC(), "loss": sm.BrierScore()}
     numbers = {"mae": sm.MAE(), "r2": sm.R2(), "worst": sm.MaxError(), "tau": sm.KendallTau()}
     labels = np.arange(24) % 2
     rows = {"y_true": labels, "y_score": np.arange(24) / 30}

@@ -12,8 +12,7 @@ from oracles.table import ORACLES
 import streammetrics as sm
 from fuzz import states
 from fuzz.seedlings import seedlings
-from streammetrics.core.exact.digits import to_integer
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum, to_integer
 
 BLOCKS = 6
 FAR = 1 << 1100  # in units of one: the square root of none beyond it is a float64 either
@@ -48,7 +47,8 @@ def blown(arrays, head, sign):
     low -= (low >> 63) << 64
     first, *others = (to_integer(row) << max(low, 0) for row in rows)
     low = min(low, 0)
-    sums = ExactSum.few((len(rows),), [first + sign * (FAR << -low), *others], low).arrays()
+    values = [first + sign * (FAR << -low), *others]
+    sums = ExactSum.row_of([ExactSum.single(value, low) for value in values]).arrays()
     written = {
         head + name: ["I64", list(array.shape), array.astype("<i8").tobytes()]
         for name, array in sums.items()

@@ -304,6 +304,72 @@ def test_samples_of_all_rows_say_what_all_rows_say():
     assert error(few, df=63) == pytest.approx(error(all_, df=63), rel=0.35)
 
 
+def ratings(n, seed=1):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(1, 6, n)
+    a, b = (np.clip(y + rng.integers(-off, off + 1, n), 1, 5) for off in (1, 2))
+    return {"y_true": y, "a": a, "b": b}
+
+
+@pytest.mark.parametrize(
+    "metric",
+    some([sm.R2(), sm.PearsonCorrelation(), sm.SpearmanRho(), sm.ExplainedVariance()]),
+    ids=lambda metric: type(metric).__name__,
+)
+def test_limits_of_rows_that_repeat_are_those_of_samples_drawn_again(metric):
+    rows = ratings(2000)
+    (line,) = duel({"m": metric}, rows).compute()
+    rng, gaps = np.random.default_rng(0), []
+    for _ in range(200):
+        at = rng.integers(0, 2000, 2000)
+        drawn = {name: column[at] for name, column in rows.items()}
+        a, b = (metric.copy().update(drawn["y_true"], drawn[m]).compute() for m in "ab")
+        gaps.append(a - b)
+    assert error(line, df=63) == pytest.approx(np.std(gaps), rel=0.3)
+
+
+def test_limits_of_scores_of_few_digits_are_those_of_samples_drawn_again():
+    y, *scores = binary(2000).values()
+    a, b = (np.round(each, 1) for each in scores)
+    metrics = {"ks": sm.KolmogorovSmirnov(), "ece": sm.CalibrationError()}
+    lines = duel(metrics, {"y_true": y, "a": a, "b": b}).compute()
+    rng, gaps = np.random.default_rng(0), []
+    for _ in range(200):
+        at = rng.integers(0, 2000, 2000)
+        first, second = (sm.MetricSet(metrics).update(y_true=y[at], y_score=s[at]) for s in (a, b))
+        one, other = first.compute(), second.compute()
+        gaps.append([one[name] - other[name] for name in metrics])
+    for line, spread in zip(lines, np.std(gaps, axis=0), strict=True):
+        assert error(line, df=63) == pytest.approx(spread, rel=0.35)
+
+
+@pytest.mark.parametrize("metric", [sm.R2(), sm.KendallTau()], ids=["weights", "no weights"])
+def test_limits_of_doubled_rows_shrink_by_the_root_of_two(metric):
+    found = duel({"m": metric}, ratings(2000))
+    (line,) = found.compute()
+    for _ in range(20):
+        found = found.merge(found.copy())
+    (doubled,) = found.compute()
+    assert doubled.difference == pytest.approx(line.difference)
+    assert error(doubled) == pytest.approx(error(line) / 2**10, rel=0.4)
+
+
+def test_limits_of_rows_that_repeat_do_not_depend_on_shards():
+    rows = ratings(500)
+    metrics = {"r2": sm.R2(), "tau": sm.KendallTau()}
+    parts = [duel(metrics, {n: c[i::3] for n, c in rows.items()}) for i in (2, 0, 1)]
+    assert sm.merge(parts).compute() == duel(metrics, rows).compute()
+
+
+def test_limits_are_within_what_values_can_differ_by():
+    rows = {"y_true": [0, 1, 0, 1, 1], "a": [0.1, 0.9, 0.2, 0.8, 0.1], "b": [0.9, 0.1, 0.8, 0.1, 1]}
+    for line in duel({"ks": sm.KolmogorovSmirnov(), "ece": sm.CalibrationError()}, rows).compute():
+        assert -1 <= line.low <= line.difference <= line.high <= 1
+    values = {"y_true": [1.0, 2.0, 3.0, 4.0], "a": [1.0, 2.0, 4.0, 3.0], "b": [4.0, 3.0, 2.0, 1.5]}
+    (line,) = duel({"r": sm.PearsonCorrelation()}, values).compute()
+    assert line.difference <= line.high <= 2
+
+
 # --- rankings ------------------------------------------------------------------------------------
 
 
@@ -582,7 +648,7 @@ def test_a_run_without_any_result_is_told():
 def test_the_result_is_a_table_for_people_and_machines():
     found = duel({"auc": sm.ROCAUC(), "loss": sm.LogLoss()}, binary(200)).compute()
     assert "within (95 %)" in repr(found)
-    assert len(repr(found).splitlines()) == 3
+    assert len(repr(found).splitlines()) == 4
     assert [line.metric for line in found["loss"]] == ["loss"]
     told = found.to_dict()
     assert told["confidence"] == 0.95
@@ -632,3 +698,37 @@ def test_p_of_few_different_rows_is_near_that_of_fishers_exact_test():
     exact = stats.fisher_exact([[1, 1], [100, 0]]).pvalue
     assert line.p == pytest.approx(exact, rel=0.3)
     assert (line.p < 0.05) == (not line.low <= 0 <= line.high)
+
+
+def test_values_beside_a_difference_say_which_rows_they_are_of():
+    made = sm.Comparison({"mae": sm.MAE(nan_policy="omit")}, {"a": "a", "b": "b"})
+    made.update(y_true=[1.0, 2.0, 3.0], a=[1.0, np.nan, 4.0], b=[1.0, 2.0, 5.0])
+    found = made.compute()
+    (line,) = found
+    assert (line.value, line.other, line.n_rows, found.n_rows) == (0.5, 1.0, 2, 2)
+    assert found.to_dict()["n_rows"] == found.to_dict()["differences"][0]["n_rows"] == 2
+    assert str(found).splitlines()[-1] == "values of the 2 rows that all models have"
+    assert str(pickle.loads(pickle.dumps(found))) == str(found)
+
+
+def test_metrics_of_other_rows_have_their_own_count():
+    suite = {"loss": sm.LogLoss(nan_policy="omit"), "f1": sm.F1(nan_policy="omit")}
+    models = {m: {"y_score": f"{m}s", "y_pred": f"{m}p"} for m in "ab"}
+    made = sm.Comparison(suite, models).update({
+        "y_true": [0, 1, 1, 0], "as": [0.1, 0.2, 0.9, np.nan], "bs": [0.2, 0.6, 0.7, 0.4],
+        "ap": [0, 1, 1, 1], "bp": [0, 1, 0, 0],
+    })  # fmt: skip
+    found = made.compute()
+    assert {line.metric: line.n_rows for line in found} == {"loss": 3, "f1": 4}
+    header, lines = found.grid()
+    assert [line[header.index("rows")] for line in lines] == ["3", "4"]
+    assert "that all models have" not in str(found)
+
+
+def test_states_of_other_rows_say_how_many_each_has():
+    one, other = (sm.Accuracy().update([1] * n, [1] * n) for n in (90, 80))
+    found = sm.compare(one, other, names=("monday", "tuesday"))
+    assert found[0].n_rows is None
+    assert found.to_dict()["n_rows"] == {"monday": 90, "tuesday": 80}
+    said = "values of each one's own rows: 90 of monday, 80 of tuesday"
+    assert str(found).splitlines()[-1] == said

@@ -132,7 +132,5 @@ def test_without_a_sample_it_says_what_keeps_one():
     for metric in (sm.R2(), sm.PearsonCorrelation()):
         with pytest.raises(sm.NoConfidenceError, match=r"\(spread=True\) keeps a sample of rows"):
             metric.update(y, y + 1).confidence()
-    assert b"spread" not in sm.R2().to_bytes()
-    assert b"spread" in sm.R2(spread=True).to_bytes()
     with pytest.warns(sm.UndefinedMetricWarning, match="limits that are nan"):
         assert np.isnan(sm.R2(spread=True).update([1.0], [1.0]).confidence().low)

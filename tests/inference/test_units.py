@@ -144,7 +144,7 @@ def test_metrics_that_have_no_limits_by_rows_have_them_by_units():
         with pytest.raises(
             sm.NoConfidenceError, match=r"MetricSet\(\.\.\., unit='i.*\) has limits"
         ):
-            suite[name].confidence()
+            suite[name].confidence(unit=None)
 
 
 def test_states_are_compared_as_samples_of_units():
@@ -166,7 +166,7 @@ def test_states_are_compared_as_samples_of_units():
         expected = (line.difference - below, line.difference + above)
         assert (line.low, line.high) == pytest.approx(expected)
     with pytest.warns(sm.UndefinedMetricWarning, match="left out: 'r2': R2 has no confidence"):
-        (by_rows,) = sm.compare(a, b)
+        (by_rows,) = sm.compare(a, b, unit=None)
     assert found["mae"][0].p > by_rows.p
     with pytest.raises(ValueError, match="units are kept by 'user'"):
         sm.compare(a, b, unit="session")
@@ -182,5 +182,72 @@ def test_users_that_are_alike_are_seldom_told_apart():
         return suite.copy().update({**rows, "user": np.repeat(np.arange(100), 15)})
 
     pairs = [(some(), some()) for _ in range(150)]
-    assert np.mean([sm.compare(*pair)[0].p < 0.05 for pair in pairs]) > 0.2
+    assert np.mean([sm.compare(*pair, unit=None)[0].p < 0.05 for pair in pairs]) > 0.2
     assert np.mean([sm.compare(*pair, unit="user")[0].p < 0.05 for pair in pairs]) < 0.1
+
+
+def alike(seed=0, users=40, rows=50):
+    """Return rows of users, of whom each is right with a probability of its own."""
+    rng = np.random.default_rng(seed)
+    user = np.repeat(np.arange(users), rows)
+    right = rng.random(users * rows) < np.repeat(rng.beta(2, 1, users), rows)
+    return {"y_true": np.ones(users * rows, int), "y_pred": right.astype(int), "user": user}
+
+
+def test_a_set_with_a_unit_has_limits_by_it_unless_rows_are_asked_for():
+    suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user").update(alike())
+    by_unit, by_row = suite.confidence(unit="user")["acc"], suite.confidence(unit=None)["acc"]
+    assert by_unit.high - by_unit.low > 2.5 * (by_row.high - by_row.low)
+    assert suite.confidence()["acc"] == by_unit
+    assert suite["acc"].confidence() == by_unit
+    assert suite["acc"].confidence(unit=None) == by_row
+    assert sm.from_bytes(suite.to_bytes())["acc"].confidence() == by_unit
+    with pytest.raises(ValueError, match="unit=None has limits of rows at all times"):
+        suite["acc"].confidence(anytime=True)
+    assert suite["acc"].confidence(anytime=True, unit=None).low < by_row.low
+
+
+def test_slices_with_a_unit_have_limits_by_it_everywhere():
+    rows = alike()
+    rows["week"] = np.arange(len(rows["user"])) % 2
+    suite = sm.MetricSet({"acc": sm.Accuracy()})
+    slices = sm.Slices(suite, by=[[], ["week"]], unit="user").update(rows)
+    table = slices.confidence(unit="user").to_dict()
+    assert slices.confidence().to_dict() == table
+    assert slices.compute(confidence=0.95).to_dict() == table
+    assert slices.compute(confidence=0.95, unit=None).to_dict()["acc_low"] != table["acc_low"]
+    for place, which in enumerate(({}, {"week": 0}, {"week": 1})):
+        limits = slices[which]["acc"].confidence()
+        assert tuple(limits) == (table["acc_low"][place], table["acc_high"][place])
+        assert slices[which].confidence()["acc"] == limits
+        assert slices[which]["acc"].confidence(unit=None).low > limits.low
+    for read in (slices.gap, slices.ratio):
+        assert read("acc") == read("acc", unit="user") != read("acc", unit=None)
+    worst = slices.worst("acc").to_dict()
+    assert worst == slices.worst("acc", unit="user").to_dict()
+    assert worst != slices.worst("acc", unit=None).to_dict()
+
+
+def test_two_sets_with_a_unit_are_compared_by_it():
+    one, other = (sm.MetricSet({"a": sm.Accuracy()}, unit="user").update(alike(s)) for s in (1, 2))
+    assert sm.compare(one, other) == sm.compare(one, other, unit="user")
+    by_row = sm.compare(one, other, unit=None)[0]
+    assert sm.compare(one, other)[0].p > by_row.p
+
+
+def test_a_comparison_of_rows_refuses_a_set_with_a_unit():
+    suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")
+    with pytest.raises(ValueError, match=r"MetricSet\(dict\(suite.items\(\)\)\)"):
+        sm.Comparison(suite, {"a": "one", "b": "two"})
+
+
+@pytest.mark.long
+def test_default_limits_of_a_set_with_a_unit_hold_where_users_differ():
+    inside = {...: 0, None: 0}
+    for seed in range(400):
+        suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user").update(alike(seed))
+        for unit in inside:
+            low, high = suite["acc"].confidence(unit=unit)
+            inside[unit] += low <= 2 / 3 <= high
+    assert inside[...] >= 0.91 * 400
+    assert inside[None] < 0.75 * 400

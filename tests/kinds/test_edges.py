@@ -10,13 +10,15 @@ import pytest
 
 import streammetrics as sm
 from kinds.rows import statistics_of
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.by_name import elsewhere
+from streammetrics.core.by_name.catalogue import catalogue
 from streammetrics.core.columns.column import Column, stacked
 from streammetrics.core.columns.naming import meant
-from streammetrics.core.exact.sums import ExactSum
-from streammetrics.core.exact.workspace import BLOCK, Workspace
 from streammetrics.core.fields.entries import KeyedExtremes
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.unions import Union
+from streammetrics.metrics.specs import SpecError, known_as
 from streammetrics.statistics.clusters.distances import lengths
 from streammetrics.statistics.clusters.rows import label_hashes, point_hashes
 from streammetrics.statistics.grouped.parties import Parties
@@ -65,15 +67,6 @@ def test_extremes_of_labels_that_one_of_two_lacks_are_the_others(largest):
         np.array([[-5.0], [7.0]]), np.array([[9.0], [-3.0]]), labels
     )
     assert both.tolist() == [[-5.0], [9.0 if largest else 7.0], [-3.0]]
-
-
-def test_scratch_of_one_size_is_kept_and_of_another_is_made():
-    with Workspace(0) as space:
-        first = space.take((4,))
-    with Workspace(2 * BLOCK) as space:
-        assert space.take((2 * BLOCK,)).shape == (2 * BLOCK,)
-    with Workspace(0) as space:
-        assert np.shares_memory(space.take((4,)), first)
 
 
 def test_differences_that_are_not_finite_are_told_in_words():
@@ -167,3 +160,38 @@ def test_squares_of_weights_are_summed_exactly():
 def test_a_list_in_a_frame_is_a_row_of_its_numbers_also_where_it_is_the_only_one():
     both = [pl.Series([[1.0, 2.0]]), pl.Series([[1.5, 4.0]])]
     assert sm.MAE(multioutput="raw_values").update(*both).compute().tolist() == [0.5, 2.0]
+
+
+ELSEWHERE = {
+    "auroc": "'ROCAUC'",
+    "ece": "'CalibrationError'",
+    "mcc": "'MatthewsCorrcoef'",
+    "psi": "'PopulationStability'",
+    "c_index": "'ConcordanceIndex'",
+    "c-index": "'ConcordanceIndex'",
+    "AP": "'AveragePrecision' or 'MAP'",
+    "top_k": "'TopKAccuracy'",
+    "MeanAbsoluteError": "'MAE'",
+    "BinaryAUROC": "'ROCAUC'",
+    "MultilabelF1Score": "'F1'",
+    "F1_Score": "'F1'",
+    "RetrievalNormalizedDCG": "'NDCG'",
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_names_of_other_libraries_are_told_ours(name):
+    words = rf"{name}'; did you mean {ELSEWHERE[name]}"
+    with pytest.raises(AttributeError, match=f"module 'streammetrics' has no attribute '{words}"):
+        getattr(sm, name)
+    with pytest.raises(ValueError, match=f"there is no metric '{words}"):
+        sm.MetricSet([name])
+    with pytest.raises(SpecError, match=f"no metric '{words}"):
+        known_as(name, catalogue())
+
+
+def test_every_name_in_the_table_of_others_leads_to_ours():
+    for theirs, ours in elsewhere.ELSEWHERE.items():
+        assert {*ours.split(", ")} <= {*sm.__all__}, theirs
+        assert not hasattr(sm, theirs)
+    assert not hasattr(sm, "__wrapped__")

@@ -16,10 +16,8 @@ from oracles.table import ORACLES
 
 import streammetrics as sm
 from kinds.rows import plain_rows
+from streammetrics.core.arithmetic.exact import HIGHEST, LOWEST, ExactSum
 from streammetrics.core.columns.conversion import as_column
-from streammetrics.core.exact.digits import HIGHEST, LOWEST, canonical
-from streammetrics.core.exact.scaling import times
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Sums
 from streammetrics.core.fields.labels import unpacked_labels
@@ -92,14 +90,13 @@ def all_is_read_or_refused_in_words(oracle, kind):
 )
 def test_scaling_ends_where_states_do(shape, step, top):
     one = ExactSum.single(1, top - step)
-    both = canonical(np.repeat(one.digits, 2, axis=0), one.exponent)
-    sums = one if shape == () else ExactSum(shape, *both)
+    sums = one if shape == () else ExactSum.row_of([one, one])
     if LOWEST <= top < HIGHEST - 1:
-        product = times(sums, 2.0**step)
+        product = sums.times(2.0**step)
         assert ExactSum.from_arrays(shape, product.arrays()) == product
     else:
         with pytest.raises(sm.InvalidBatchError, match="beyond what a state holds"):
-            times(sums, 2.0**step)
+            sums.times(2.0**step)
 
 
 @pytest.mark.parametrize("around", [lambda x: [x], lambda x: {"a": x}, lambda x: {"a": [x]}])

@@ -11,12 +11,12 @@ import pytest
 import streammetrics as sm
 from kinds.rows import layout_of, state_of, statistics_of
 from kinds.test_opened_together import _stacks, agree, alone, stacked, together
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.cells import _below
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.keys import cell_ids
 from streammetrics.core.feeding.described import described, each_filled
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
-from streammetrics.core.histograms.keys import cell_ids
-from streammetrics.core.histograms.restoring import _below
 from streammetrics.core.results.table import Table
 from streammetrics.core.state.arrays import same
 from streammetrics.statistics.grouped.waiting import GroupedRows

@@ -270,7 +270,10 @@ def test_silence_is_known_by_the_time_of_reading():
     assert state.alerts([rule])[0].state == "no data"
     observe(state, (0, 1, 0.5))
     assert state.now(START + 600).alerts([rule])[0].state == "ok"
-    assert state.now(START + 1).alerts([rule])[0].why == "the newest event is 1 second old"
+    assert (
+        state.now(START + 1).alerts([rule])[0].why
+        == "the newest event is 1 second old, the limit is 10min"
+    )
     alert = state.now(START + 700).alerts([rule])[0]
     assert (alert.name, alert.state, alert.value) == ("quiet", "firing", 700.0)
     assert alert.since.timestamp() == START + 600

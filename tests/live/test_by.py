@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +19,8 @@ COUNTRIES = ["DE", "FR", None, "ES"]
 
 
 def sliced(**parameters):
-    return sm.Live(sm.MetricSet(SUITE), **{"tiers": TIERS, "by": BY, **parameters})
+    types = {} if "by" in parameters else {"types": {"new": "booleans"}}
+    return sm.Live(sm.MetricSet(SUITE), **{"tiers": TIERS, "by": BY, **types, **parameters})
 
 
 def expected(events, by, **parameters):
@@ -95,7 +97,15 @@ def test_predictions_bring_the_keys_and_labels_come_to_them(tmp_path):
     day = [datetime.date(2026, 1, 1 + place % 3) for place in range(200)]
     by = [["country", "day"]]
     columns = {"country": data["country"], "day": day, "y_score": data["y_score"]}
-    state = sliced(by=by, label_ttl="1h", label_lateness="1h", store=tmp_path / "live.db")
+    opened = partial(
+        sliced,
+        by=by,
+        label_ttl="1h",
+        label_lateness="1h",
+        store=tmp_path / "live.db",
+        types={"day": "dates"},
+    )
+    state = opened()
     state.predict(
         id=np.arange(100), time=data["time"][:100], **{k: v[:100] for k, v in columns.items()}
     )
@@ -112,7 +122,7 @@ def test_predictions_bring_the_keys_and_labels_come_to_them(tmp_path):
         assert one.window("5min", by=["country", "day"]).to_bytes() == slices.to_bytes()
     assert state.possible("5min")["accuracy"].low <= state.window("5min").compute()["accuracy"]
     state.close()
-    again = sliced(by=by, label_ttl="1h", label_lateness="1h", store=tmp_path / "live.db")
+    again = opened()
     assert again == state
     again.close()
 
@@ -154,7 +164,7 @@ def test_what_is_no_slice_is_refused():
         (
             state.observe,
             {"y_true": 1, "y_score": 0.5, "country": 3, "new": True, "age": 3},
-            "by country: 'integers' here, 'text' in rows seen before",
+            "country has integers, .* declared to have text: types={'country': 'integers'}",
         ),
     ]:
         with pytest.raises(sm.InvalidBatchError, match=message):

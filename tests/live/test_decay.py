@@ -51,7 +51,7 @@ def test_labels_that_came_late_weigh_by_their_prediction():
 
 
 def test_rows_without_weights_cannot_decay():
-    state = sm.Live(sm.NDCG()).observe(time=START, query=1, doc=1, relevance=1, score=0.5)
+    state = sm.Live(sm.NDCG()).observe(time=START, query="1", doc="1", relevance=1, score=0.5)
     with pytest.raises(sm.InvalidBatchError, match="cannot be scaled"):
         state.decayed("1h")
     with pytest.raises(ValueError, match="half_life=0 is no duration"):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from live.events import START, SUITE, live, rows
+from live.events import START, SUITE, joined, live, rows
 
 import streammetrics as sm
 from streammetrics.live.panes import Panes
@@ -34,10 +35,10 @@ def test_events_one_by_one_are_those_of_columns():
         ({"y_score": float("nan")}, "y_score is missing"),
         ({"y_score": 1.5}, r"y_score .* in 1 row, first in row 0 \(1.5\)"),
         ({"y_score": "high"}, "y_score holds text"),
-        ({"y_true": 2}, "third label|contradict|negative label"),
-        ({"y_true": "yes"}, "pos_label is 1|strings"),
+        ({"y_true": 2}, "none of the classes"),
+        ({"y_true": "yes"}, "y_true has text, .*declared are labels"),
         ({"y_true": None}, "y_true is None"),
-        ({"y_score": [0.5, 0.25]}, r"y_score has shape \(1, 2\)"),
+        ({"y_score": [0.5, 0.25]}, "y_score has 2 values a row"),
         ({"y_prob": 0.5}, "no input is called 'y_prob'"),
         ({"y_score": np.ma.masked}, "y_score is missing"),
         ({"time": 7_200_000_000}, "ahead of the clock by more than max_ahead"),
@@ -87,23 +88,35 @@ def test_a_time_ahead_of_the_clock_evicts_nothing():
 CASES = {
     "numpy scalars": (sm.ROCAUC(), {"y_true": np.int64(1), "y_score": np.float32(0.3)}),
     "booleans": (sm.ROCAUC(), {"y_true": True, "y_score": 0.3}),
-    "strings": (sm.ROCAUC(pos_label="yes"), {"y_true": "yes", "y_score": 0.3}),
+    "strings": (
+        sm.ROCAUC(pos_label="yes"),
+        {"y_true": "yes", "y_score": 0.3},
+        {"labels": ["no", "yes"]},
+    ),
     "whole floats": (sm.Accuracy(), {"y_true": 1.0, "y_pred": 1.0}),
     "integers in regression": (sm.MAE(), {"y_true": 3, "y_pred": 2.5}),
     "long integers": (sm.Sum(), {"values": 2**62 + 1}),
-    "vectors": (sm.ROCAUC(), {"y_true": 2, "y_score": [0.2, 0.3, 0.5]}),
-    "arrays": (sm.LogLoss(), {"y_true": 1, "y_score": np.array([0.25, 0.75], np.float32)}),
+    "vectors": (sm.ROCAUC(), {"y_true": 2, "y_score": [0.2, 0.3, 0.5]}, {"labels": [0, 1, 2]}),
+    "arrays": (
+        sm.LogLoss(),
+        {"y_true": 1, "y_score": np.array([0.25, 0.75], np.float32)},
+        {"types": {"y_score": 2}},
+    ),
     "weights": (sm.Mean(), {"values": 2.0, "sample_weight": 3}),
     "weight zero": (sm.Mean(), {"values": 2.0, "sample_weight": 0.0}),
-    "rankings": (sm.NDCG(), {"query": "q", "relevance": 1, "score": 0.5, "doc": 7}),
+    "rankings": (
+        sm.NDCG(),
+        {"query": "q", "relevance": 1, "score": 0.5, "doc": 7},
+        {"types": {"doc": "integers"}},
+    ),
     "omitted": (sm.MAE(nan_policy="omit"), {"y_true": float("nan"), "y_pred": 2.5}),
 }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_values_of_every_kind_are_those_of_a_batch(name):
-    metric, columns = CASES[name]
-    state, expected = sm.Live(metric), metric.copy()
+    metric, columns, *declared = CASES[name]
+    state, expected = sm.Live(metric, **dict(*declared)), metric.copy()
     for place in range(5):
         state.observe(time=START + place, **columns)
         expected.update(**{key: [value] for key, value in columns.items()})
@@ -129,10 +142,10 @@ def test_labels_of_several_types_keep_their_values():
 
 
 def test_rows_that_contradict_raise_at_once():
-    state = sm.Live(sm.NDCG()).observe(time=START, query=1, doc=1, relevance=1, score=0.5)
+    state = sm.Live(sm.NDCG()).observe(time=START, query="1", doc="1", relevance=1, score=0.5)
     before = state.to_bytes()
     with pytest.raises(sm.InvalidBatchError, match="has two relevances"):
-        state.observe(time=START, query=1, doc=1, relevance=0, score=0.5)
+        state.observe(time=START, query="1", doc="1", relevance=0, score=0.5)
     assert state.to_bytes() == before
 
 
@@ -245,3 +258,215 @@ def test_who_interrupts_the_taking_of_events_loses_none_and_reads_no_half_state(
     assert told
     assert state.to_bytes() == whole.to_bytes()
     assert state.window("6min").n_rows == 5000 + 3000
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")
+def test_a_periodic_signal_neither_holds_up_a_long_update_nor_loses_an_event():
+    data, calls = rows(60_000), itertools.count()
+    state, whole = joined(), joined()
+
+    def events(into, number):
+        when = START + number % 60
+        into.observe(time=when, y_true=1, y_score=0.25)
+        into.predict(id=f"p{number}", time=when, y_score=0.75)
+        into.label(id=f"p{number}", time=when, y_true=number % 2)
+
+    def handle(*_):
+        number = next(calls)
+        assert number < 5_000, "the update starts anew each time"
+        events(state, number)
+        signal.setitimer(signal.ITIMER_REAL, 1e-4)
+
+    before = signal.signal(signal.SIGALRM, handle)
+    signal.setitimer(signal.ITIMER_REAL, 1e-4)
+    try:
+        for _ in range(8):
+            state.observe(**data)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    taken = next(calls)
+    for _ in range(8):
+        whole.observe(**data)
+    for number in range(taken):
+        events(whole, number)
+    assert taken
+    assert state.to_bytes() == whole.to_bytes()
+
+
+DECLARED = {
+    "another class": (sm.ROCAUC(), {}, {"y_true": -1, "y_score": 0.5}, {"y_true": 0}, "y_true"),
+    "text": (sm.ROCAUC(), {}, {"y_true": "1", "y_score": 0.5}, {"y_true": 0}, "y_true"),
+    "three scores": (
+        sm.ROCAUC(), {}, {"y_true": 1, "y_score": [0.2, 0.3, 0.5]}, {"y_score": 0.5}, "y_score",
+    ),
+    "a class as text": (sm.Accuracy(), {}, {"y_true": "7", "y_pred": 7}, {"y_true": 7}, "y_true"),
+    "a class beside those that are named": (
+        sm.Accuracy(), {"labels": ["a", "b"]}, {"y_true": "c", "y_pred": "a"}, {"y_true": "b"},
+        "y_true",
+    ),
+    "two targets": (
+        sm.MAE(), {}, {"y_true": [1.0, 2.0], "y_pred": [1.0, 2.0]}, {"y_true": 1.0, "y_pred": 2.0},
+        "y_true",
+    ),
+    "a target far away": (
+        sm.MAE(), {"target_range": (0, 10)}, {"y_true": 11, "y_pred": 1}, {"y_true": 10}, "y_true",
+    ),
+    "a slice as a number": (
+        sm.MetricSet({"auc": sm.ROCAUC()}), {"by": "shop"},
+        {"y_true": 1, "y_score": 0.5, "shop": 7}, {"shop": "7"}, "shop",
+    ),
+    "a slice as text": (
+        sm.MetricSet({"auc": sm.ROCAUC()}), {"by": "shop", "types": {"shop": "integers"}},
+        {"y_true": 1, "y_score": 0.5, "shop": "7"}, {"shop": 7}, "shop",
+    ),
+    "a query as a number": (
+        sm.NDCG(), {}, {"query": 1, "relevance": 1, "score": 0.5}, {"query": "1"}, "query",
+    ),
+    "text as a number": (
+        sm.ExactMatch(), {}, {"reference": 1, "prediction": 1},
+        {"reference": "a", "prediction": "a"}, "reference",
+    ),
+}  # fmt: skip
+
+
+def observe_row(state, row, several):
+    """Observe a row as one event, or as columns of one row."""
+    columns = {"time": START, **row}
+    if several:
+        columns = {title: [value] for title, value in columns.items()}
+    state.observe(**columns)
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("name", DECLARED)
+def test_no_first_event_decides_what_others_may_hold(name, several):
+    metric, declared, bad, mend, column = DECLARED[name]
+    state = sm.Live(metric, **declared)
+
+    empty = state.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match="declared") as raised:
+        observe_row(state, bad, several)
+    assert (raised.value.column, raised.value.row) == (column, 0)
+    assert state.to_bytes() == empty
+    observe_row(state, {**bad, **mend}, several)
+    assert state.n_rows == 1
+
+
+def test_no_label_and_no_prediction_decides_for_others():
+    state = sm.Live(sm.MetricSet({"auc": sm.ROCAUC()}), by="shop")
+    for call, columns, what in [
+        (state.label, {"y_true": -1}, r"y_true is none of the classes .*\(-1\); .*\[0, 1\]"),
+        (state.label, {"y_true": "ghost"}, "y_true has text"),
+        (state.predict, {"y_score": [0.5, 0.5], "shop": "a"}, "y_score has 2 values a row"),
+        (state.predict, {"y_score": 0.5, "shop": 1}, "shop has integers"),
+        (state.predict, {"y_score": 0.5, "shop": "a", "sample_weight": 2.0}, "'number'} would"),
+    ]:
+        with pytest.raises(sm.InvalidBatchError, match=what):
+            call(id="ghost", time=START, **columns)
+    state.predict(id="r", time=START, y_score=0.5, shop="a").label(id="r", time=START, y_true=0)
+    assert state.coverage("1h").labelled == 1
+
+
+BOX = [[0.0, 0.0, 2.0, 2.0]]
+
+
+def image(label):
+    """Return the columns of an image with one box that is found."""
+    found = {"true_boxes": BOX, "true_labels": [label]}
+    return {**found, "pred_boxes": BOX, "pred_labels": [label], "pred_scores": [0.5]}
+
+
+WIDTHS = {
+    "labels of a row": (
+        sm.HammingLoss(), {"types": {"y_true": 3, "y_pred": 3}},
+        {"y_true": [1, 0], "y_pred": [1, 0]}, {"y_true": [1, 0, 1], "y_pred": [1, 0, 1]},
+    ),
+    "labels of a row, not declared": (
+        sm.ROCAUC(multilabel=True), {}, {"y_true": [1, 0], "y_score": [0.5, 0.5]}, None,
+    ),
+    "scores of a row": (
+        sm.TopKAccuracy(k=1), {"types": {"y_score": 3}},
+        {"y_true": 0, "y_score": [0.5, 0.5]}, {"y_true": 0, "y_score": [0.5, 0.25, 0.25]},
+    ),
+    "classes of scores": (
+        sm.TopKAccuracy(k=1), {"types": {"y_score": 3}},
+        {"y_true": "ghost", "y_score": [0.5, 0.25, 0.25]},
+        {"y_true": 0, "y_score": [0.5, 0.25, 0.25]},
+    ),
+    "boxes": (sm.BoxAveragePrecision(), {}, image("cat"), image(1)),
+    "boxes of words": (
+        sm.BoxAveragePrecision(), {"types": {"true_labels": "text", "pred_labels": "text"}},
+        image(1), image("cat"),
+    ),
+    "tags": (
+        sm.SpanF1(), {}, {"y_true": [1], "y_pred": [1]}, {"y_true": ["O"], "y_pred": ["O"]},
+    ),
+    "samples": (
+        sm.KSDistance(), {}, {"sample": -1, "values": 0.5}, {"sample": 0, "values": 0.5},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("name", WIDTHS)
+def test_no_first_event_decides_how_many_values_a_row_has(name, several):
+    metric, declared, bad, good = WIDTHS[name]
+    state = sm.Live(metric, **declared)
+
+    empty = state.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match="declare"):
+        observe_row(state, bad, several)
+    assert state.to_bytes() == empty
+    if good is not None:
+        observe_row(state, good, several)
+        assert sm.from_bytes(state.to_bytes()).n_rows == 1
+
+
+def test_bytes_say_what_is_declared():
+    by, types = ["shop"], {"shop": "integers", "sample_weight": "number"}
+    suite = sm.MetricSet({"mae": sm.MAE()})
+    state = sm.Live(suite, by=by, types=types, target_range=(0, np.inf))
+    again = sm.from_bytes(state.to_bytes())
+    assert again == state
+    good = {"time": START, "y_true": 1.0, "y_pred": 1.0, "shop": 1}
+    for bad in ({"shop": "a"}, {"y_true": -1.0}, {"y_pred": [1.0, 2.0]}):
+        with pytest.raises(sm.InvalidBatchError, match="declared"):
+            again.observe(**{**good, **bad})
+    for parameters, message in [
+        ({"by": by, "types": types}, r"target_range is \['0.0', 'inf'\] there and None here"),
+        (
+            {"by": by, "target_range": (0, np.inf)},
+            "shop is 'integers' there and 'text' here; .*sample_weight is 1 there and None here",
+        ),
+    ]:
+        with pytest.raises(sm.IncompatibleMetricsError, match=message):
+            sm.Live(suite, **parameters).merge(state)
+    same = sm.Live(suite, by=by, types={**types, "y_true": 1}, target_range=(0, np.inf))
+    assert same.merge(again).to_bytes() == state.to_bytes()  # a default may be named
+
+
+def test_scores_of_any_width_in_memory_wait_together():
+    state = sm.Live(sm.LogLoss(), types={"y_score": 2})
+    state.predict(id=1, time=START, y_score=np.array([0.25, 0.75], np.float32))
+    state.predict(id=2, time=START, y_score=np.array([0.25, 0.75]))
+    state.label(id=[1, 2], time=[START] * 2, y_true=[1, 1])
+    assert state.window("1min").n_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "parameters", "message"),
+    [
+        (sm.ROCAUC(pos_label="yes"), {}, r"name both, labels=\['other', 'yes'\]"),
+        (sm.ROCAUC(), {"labels": ["no", "yes"]}, "say which is positive, pos_label='yes'"),
+        (sm.F1(threshold=0.5), {"labels": [0, 1, 2]}, "judges two classes, not 3"),
+        (sm.MAE(), {"labels": [0, 1]}, "read no class"),
+        (sm.ROCAUC(), {"target_range": (0, 1)}, "for regressions"),
+        (sm.ROCAUC(), {"types": {"y_scor": 2}}, "'y_scor'; did you mean 'y_score'"),
+        (sm.ROCAUC(), {"types": {"y_score": "words"}}, "y_score is 'words'; expected 'text'"),
+        (sm.ROCAUC(), {"default_label": 2}, "no label here"),
+    ],
+)
+def test_what_cannot_be_declared_is_told_before_any_event(metric, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        sm.Live(metric, **parameters)

@@ -29,7 +29,9 @@ REFUSED = (
 def service():
     """Return one with rows that wait and rows that are kept, and labels of both and of none."""
     suite = sm.MetricSet({"accuracy": sm.Accuracy()})
-    made, n = sm.Live(suite, by=[["c", "new"]], **WAITS), np.arange(12)
+    types = {"new": "booleans"}
+    made = sm.Live(suite, by=[["c", "new"]], labels=["u", "v"], types=types, **WAITS)
+    n = np.arange(12)
     ids, keys = [f"r{k}" for k in n], {"c": np.array(["a", "b"])[n % 2], "new": n % 3 == 0}
     made.predict(id=ids, time=START + 40 * n, y_pred=np.array(["u", "v"])[n % 2], **keys)
     some = n[n % 4 > 0]
@@ -117,10 +119,25 @@ def test_columns_of_other_names_are_refused(names):
             sm.from_bytes(forged({**META, "newest rows": [kept]}, ARRAYS))
 
 
-def test_labels_that_wait_alone_agree_with_all_others():
-    back = sm.from_bytes(service().to_bytes())
-    with pytest.raises(sm.InvalidBatchError, match="labels: 'integers' here, 'strings' in rows"):
-        back.label(id="r4", time=START + 1000, y_true=1)
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("labels", 5), ("labels", [1, "a"]), ("labels", [[1]]), ("types", None),
+        ("types", {"other": 1}), ("types", {"new": []}), ("types", {"new": 0}),
+        ("target_range", ["0", "1"]), ("target_range", 5), ("target_range", ["a"]),
+    ],
+)  # fmt: skip
+def test_a_declaration_that_does_not_fit_the_metrics_is_refused(name, told):
+    config = {**META["config"], name: told}
+    with pytest.raises(sm.StateFormatError, match="no such declaration"):
+        sm.from_bytes(forged({**META, "config": config}, ARRAYS))
+
+
+def test_rows_that_are_not_as_declared_are_refused():
+    config = {**META["config"], "labels": None, "types": {**META["config"]["types"]}}
+    config["types"] |= {"y_true": "integers", "y_pred": "integers"}
+    with pytest.raises(sm.StateFormatError, match="different kinds of rows|cannot be taken"):
+        sm.from_bytes(forged({**META, "config": config}, ARRAYS))
 
 
 @pytest.mark.parametrize("name", ["newest", "displaced"])

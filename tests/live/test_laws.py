@@ -65,8 +65,10 @@ def test_merging_another_configuration_names_what_differs():
     ]:
         with pytest.raises(sm.IncompatibleMetricsError, match=message):
             state.merge(other)
-    other = live().observe(time=[START + 1799] * 2, y_true=[5, 1], y_score=[0.5] * 2)
-    with pytest.raises(sm.IncompatibleMetricsError, match="different kinds of rows"):
+    other = live(labels=[-1, 1]).observe(time=[START + 1799] * 2, y_true=[-1, 1], y_score=[0.5] * 2)
+    with pytest.raises(
+        sm.IncompatibleMetricsError, match=r"labels is \[-1, 1\] there and \[0, 1\] here"
+    ):
         state.merge(other)
     assert state.to_bytes() == before
 

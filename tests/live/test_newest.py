@@ -78,18 +78,30 @@ def test_rows_whose_label_came_are_among_them_by_time_and_id():
 
 
 @pytest.mark.parametrize(
-    ("metric", "batches"),
+    ("metric", "batches", "types"),
     [
-        (sm.ConfusionMatrix(), [{"y_true": ["b", "a"], "y_pred": ["a", "ä"]}] * 2),
-        (sm.LogLoss(), [{"y_true": [1, 0], "y_score": np.float32([[0.3, 0.7], [0.9, 0.1]])}] * 2),
-        (sm.LogLoss(), [{"y_true": [1], "y_score": [[0.5, 0.5]]}] * 3),
-        (sm.Mean(), [{"values": [1, 2]}, {"values": [2.5], "sample_weight": [3.0]}]),
-        (sm.MAE(nan_policy="omit"), [{"y_true": [None, 1.5], "y_pred": [0.0, -0.0]}] * 2),
-        (sm.NDCG(), [{"query": [1, 2], "doc": ["a", "b"], "relevance": [1, 0], "score": [1.5, 2]}]),
+        (
+            sm.ConfusionMatrix(),
+            [{"y_true": ["b", "a"], "y_pred": ["a", "ä"]}] * 2,
+            {"y_true": "text", "y_pred": "text"},
+        ),
+        (
+            sm.LogLoss(),
+            [{"y_true": [1, 0], "y_score": np.float32([[0.3, 0.7], [0.9, 0.1]])}] * 2,
+            {"y_score": 2},
+        ),
+        (sm.LogLoss(), [{"y_true": [1], "y_score": [[0.5, 0.5]]}] * 3, {"y_score": 2}),
+        (sm.Mean(), [{"values": [1, 2]}, {"values": [2.5], "sample_weight": [3.0]}], {}),
+        (sm.MAE(nan_policy="omit"), [{"y_true": [None, 1.5], "y_pred": [0.0, -0.0]}] * 2, {}),
+        (
+            sm.NDCG(),
+            [{"query": [1, 2], "doc": ["a", "b"], "relevance": [1, 0], "score": [1.5, 2]}],
+            {"query": "integers"},
+        ),
     ],
 )
-def test_rows_of_every_kind_are_kept(metric, batches):
-    state, expected = sm.Live(metric, keep_rows=100), metric.copy()
+def test_rows_of_every_kind_are_kept(metric, batches, types):
+    state, expected = sm.Live(metric, keep_rows=100, types=types), metric.copy()
     other = state.copy()
     for place, columns in enumerate(batches):
         times = [START + place] * len(next(iter(columns.values())))

@@ -70,13 +70,13 @@ LATER = {"wait": None, "some left": 1900, "left": 3400}  # when the newest predi
 WINDOW = {"length": "1h", "end": START + 1560}
 
 
-def served(metrics, scores, labels, name="y_score", way="wait", **parameters):
+def served(metrics, scores, known, name="y_score", way="wait", **parameters):
     """Return rows half of which are 25 minutes younger; the last of them have no label."""
     live = sm.Live(metrics, label_ttl="5min", label_lateness="25min", **parameters)
     times = [START + 1500 * (place % 2) for place in range(len(scores))]
     live.predict(id=range(len(scores)), time=times, **{name: scores})
-    if labels:
-        live.label(id=range(len(labels)), time=times[: len(labels)], y_true=labels)
+    if known:
+        live.label(id=range(len(known)), time=times[: len(known)], y_true=known)
     if LATER[way]:
         live.predict(id="later", time=START + LATER[way], **{name: scores[0]})
         live.flush()
@@ -84,11 +84,11 @@ def served(metrics, scores, labels, name="y_score", way="wait", **parameters):
     return live
 
 
-def asked(metrics, scores, labels, name="y_score", **parameters):
+def asked(metrics, scores, labels, name="y_score", declared=None, **parameters):
     """Return what is possible where the last rows have no label, which wait or have left."""
     found = []
     for way in LATER:
-        live = served(metrics, scores, labels, name, way)
+        live = served(metrics, scores, labels, name, way, **(declared or {}))
         found.append(live.possible(**WINDOW, **parameters))
     assert sm.from_bytes(live.to_bytes()).possible(**WINDOW, **parameters) == found[0]
     assert found[0] == found[1] == found[2]
@@ -147,14 +147,16 @@ def test_predicted_classes(seed):
         metrics["mcc"] = sm.MatthewsCorrcoef(labels=names, pos_label="bee")
     predicted = [names[n] for n in dice.integers(0, len(names), 6)]
     labels = [names[n] for n in dice.integers(0, len(names), 3)]
-    found = asked(sm.MetricSet(metrics), predicted, labels, "y_pred")
+    declared = {"labels": names}
+    found = asked(sm.MetricSet(metrics), predicted, labels, "y_pred", declared)
     every = [
         values(sm.MetricSet(metrics).update(y_true=[*labels, *rest], y_pred=predicted))
         for rest in itertools.product(names, repeat=3)
     ]
     for name, interval in found.items():
         agrees(interval, [one[name] for one in every], name)
-    several = asked(sm.MetricSet({"f1": sm.F1(average="macro")}), predicted, labels, "y_pred")
+    suite = sm.MetricSet({"f1": sm.F1(average="macro")})
+    several = asked(suite, predicted, labels, "y_pred", declared)
     assert several == {"f1": None}
 
 
@@ -307,7 +309,8 @@ def test_of_rows_with_weights_or_with_several_scores_nothing_is_said(way):
     live = sm.Live(suite, label_ttl="5min", label_lateness="25min")
     live.predict(id=1, time=START, y_score=0.5, w=2.0)
     live.predict(id=2, time=START + 1500, y_score=0.5, w=2.0)
-    wide = served(sm.ROCAUC(), [[0.25, 0.75], [0.5, 0.5]], [1], way=way)
+    types = {"y_score": 2}
+    wide = served(sm.ROCAUC(), [[0.25, 0.75], [0.5, 0.5]], [1], way=way, types=types)
     assert wide.possible(**WINDOW) is None
     if LATER[way]:
         live.predict(id=3, time=START + LATER[way], y_score=0.5, w=2.0)

@@ -29,8 +29,10 @@ labels = st.tuples(
 
 
 def joined(suite=None, **parameters):
-    suite = sm.MetricSet(SUITE) if suite is None else suite
     times = {"label_ttl": "5min", "label_lateness": "10min"}
+    if suite is None:
+        suite = sm.MetricSet(SUITE)
+        times["types"] = {"y_true": 2, "y_score": 2}
     return sm.Live(suite, tiers=(("1min", "6min"), ("5min", "20min")), **times, **parameters)
 
 
@@ -110,14 +112,16 @@ def test_any_order_duplicates_workers_and_restarts_give_one_state(events, random
 def test_rows_that_came_late_are_those_that_were_observed(metric, title, values, parameters):
     true = (np.random.default_rng(2).random((50, 3)) < 0.5).astype(int)
     times, ids = START + np.arange(50) * 15, np.arange(50)
-    whole = joined(metric.copy()).observe(time=times, y_true=true, **{title: values})
-    late = joined(metric.copy(), **parameters)
+    whole = joined(metric.copy(), types={"y_true": 3, title: 3}).observe(
+        time=times, y_true=true, **{title: values}
+    )
+    late = joined(metric.copy(), types={"y_true": 3, title: 3}, **parameters)
     for place in range(50):
         late.label(id=place, time=times[place] + 1, y_true=true[place].tolist())
         late.predict(id=place, time=times[place], **{title: values[place].tolist()})
     assert late.window("20min").to_bytes() == whole.window("20min").to_bytes()
     assert late.possible("20min") == (late.window("20min").compute(),) * 2
-    columns = joined(metric.copy(), **parameters)
+    columns = joined(metric.copy(), types={"y_true": 3, title: 3}, **parameters)
     columns.predict(id=ids, time=times, **{title: values.tolist()})
     columns.label(id=ids, time=times + 1, y_true=true.astype(float))
     assert columns.to_bytes() == late.to_bytes()
@@ -131,18 +135,25 @@ def test_rows_that_came_late_are_those_that_were_observed(metric, title, values,
 
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize(
-    ("metric", "column", "label"),
+    ("metric", "types", "column", "label"),
     [
-        (sm.ROCAUC(), {"y_score": 0.5}, [1, 0]),
-        (sm.Accuracy(), {"y_pred": 1}, [1, 0]),
-        (sm.LogLoss(), {"y_score": [0.5, 0.25, 0.25]}, [1, 0, 0]),
-        (sm.HammingLoss(), {"y_pred": [1, 0]}, 1),
-        (sm.SubsetAccuracy(threshold=0.5), {"y_score": [0.5, 1.0]}, [1, 0.5]),
+        (sm.ROCAUC(), {}, {"y_score": 0.5}, [1, 0]),
+        (sm.Accuracy(), {}, {"y_pred": 1}, [1, 0]),
+        (sm.LogLoss(labels=[0, 1, 2]), {}, {"y_score": [0.5, 0.25, 0.25]}, [1, 0, 0]),
+        (sm.HammingLoss(), {"y_true": 2, "y_pred": 2}, {"y_pred": [1, 0]}, 1),
+        (
+            sm.SubsetAccuracy(threshold=0.5),
+            {"y_true": 2, "y_score": 2},
+            {"y_score": [0.5, 1.0]},
+            [1, 0.5],
+        ),
     ],
     ids=["auc", "accuracy", "loss", "hamming", "subset"],
 )
-def test_a_label_of_another_form_than_the_metrics_read_is_refused(metric, column, label, known):
-    state = joined(metric)
+def test_a_label_of_another_form_than_the_metrics_read_is_refused(
+    metric, types, column, label, known
+):
+    state = joined(metric, types=types)
     if known:
         state.predict(id="a", time=START, **column)
     before = state.copy()
@@ -154,7 +165,7 @@ def test_a_label_of_another_form_than_the_metrics_read_is_refused(metric, column
 def test_a_row_has_as_many_labels_as_all_others():
     state = joined().predict(id="a", time=START, y_score=[0.25, 0.75])
     before = state.copy()
-    with pytest.raises(sm.InvalidBatchError, match="column for each label"):
+    with pytest.raises(sm.InvalidBatchError, match="y_true has 3 .* declared to have 2"):
         state.label(id="a", time=START, y_true=[1, 0, 1])
     with pytest.raises(sm.InvalidBatchError, match="score"):
         state.predict(id="b", time=START, y_score=[0.25, 0.75, 0.5])
@@ -162,10 +173,13 @@ def test_a_row_has_as_many_labels_as_all_others():
 
 
 def test_one_label_does_not_stand_for_several():
+    types = {"y_true": 2, "y_pred": 2}
     with pytest.raises(sm.InvalidBatchError, match="default_label=0 is one: leave it away"):
-        joined(sm.MAE(), default_label=0).label(id="a", time=START, y_true=[1.0, 0.0])
+        joined(sm.MAE(), default_label=0, types=types).label(id="a", time=START, y_true=[1.0, 0.0])
     with pytest.raises(sm.InvalidBatchError, match="default_label=0 is one: leave it away"):
-        joined(sm.MAE(), default_label=0).predict(id="a", time=START, y_pred=[1.0, 0.0])
+        joined(sm.MAE(), default_label=0, types=types).predict(
+            id="a", time=START, y_pred=[1.0, 0.0]
+        )
     with pytest.raises(ValueError, match="default_label=0 is no label here: .* one number a row"):
         joined(default_label=0)
 

@@ -167,7 +167,7 @@ def test_a_part_that_is_written_twice_counts_once(path):
 def test_killed_at_any_moment_nothing_counts_twice_and_what_was_flushed_is_there(path, kills):
     dice, sent = random.Random(0), 0
     for _ in range(kills):
-        worker, hears = start(path, range(sent, 1_000_000))
+        worker, hears = start(path, range(sent, sent + 30_000))  # all within the tiers
         flushed = hears.recv()  # it is at work
         time.sleep(dice.random() * 0.3)
         worker.kill()
@@ -239,7 +239,7 @@ def test_closing_waits_for_events_to_be_written_and_for_nothing_else(path, monke
 
     with joined(store=path) as service:
         send(service, 0)
-        monkeypatch.setattr(keeper_module.Keeper, "_fold", busy)
+        monkeypatch.setattr(keeper_module.Keeper, "_fold_rest", busy)
     assert len(folds) == 1
     monkeypatch.undo()
     with joined(store=path) as service:
@@ -259,6 +259,30 @@ def test_a_full_disk_loses_nothing(path):
         db.execute("pragma max_page_count=1000000")
     with joined(store=path) as service:
         assert service.to_bytes() == first(3000).to_bytes()
+
+
+@pytest.mark.parametrize("step", ["put", "last", "writing"])
+def test_who_interrupts_a_durable_call_is_refused_in_words(path, step, monkeypatch):
+    """Numbers of parts are taken one after the other, so none is given to two of them."""
+    with joined(store=path, durable=True) as service:
+        send(service, 0)
+        method, refused = getattr(store_module.Store, step), []
+
+        def interrupted(self, *arguments):
+            found = method(self, *arguments)
+            with pytest.raises(sm.StreamMetricsError, match="in a thread of its own") as error:
+                send(service, 2)
+            refused.append(error)
+            return found
+
+        with monkeypatch.context() as patched:
+            patched.setattr(store_module.Store, step, interrupted)
+            send(service, 1)
+        assert refused
+        send(service, 2)
+        assert service.to_bytes() == first(3).to_bytes()
+    with joined(store=path) as service:
+        assert service.to_bytes() == first(3).to_bytes()
 
 
 def test_durable_calls_are_in_the_file_when_they_return(path):
@@ -342,10 +366,10 @@ def test_a_forked_process_is_a_worker_of_its_own(path):
     service.close()
 
 
-def test_rows_that_contradict_those_of_another_worker_are_left_out_and_counted(path):
+def test_rows_that_contradict_those_of_another_worker_are_left_out_and_counted(path, undeclared):
     one, other = live(store=path), live(store=path)
     one.observe(time=START, y_true=0, y_score=0.5)
-    other.observe(time=START, y_true=2, y_score=0.5).observe(time=START, y_true=1, y_score=0.5)
+    other.observe(time=START, y_true=-1, y_score=0.5).observe(time=START, y_true=1, y_score=0.5)
     one.flush()
     other.flush()
     with pytest.warns(UserWarning, match="contradict those of others, .* counted") as told:
@@ -358,12 +382,23 @@ def test_rows_that_contradict_those_of_another_worker_are_left_out_and_counted(p
         service.close()
 
 
-def test_of_a_part_only_the_rows_are_left_out_that_contradict_others(path):
+def test_a_store_is_not_opened_with_another_declaration(path):
+    with live(store=path) as service:
+        service.observe(time=START, y_true=0, y_score=0.5)
+    with pytest.raises(
+        sm.IncompatibleMetricsError, match=r"labels is \[0, 1\] there and \[-1, 1\]"
+    ):
+        live(store=path, labels=[-1, 1])
+    with live(store=path, labels=[1, 0]) as service:
+        assert service.window("5min").n_rows == 1
+
+
+def test_of_a_part_only_the_rows_are_left_out_that_contradict_others(path, undeclared):
     one, other = live(store=path), live(store=path)
     one.predict(id=0, time=START, y_score=0.5).label(id=0, time=START, y_true=0)
     ids, times = list(range(1, 10)), [START] * 9
     other.predict(id=ids, time=times, y_score=[0.5] * 9)
-    other.label(id=ids[:2], time=times[:2], y_true=[1, 2])
+    other.label(id=ids[:2], time=times[:2], y_true=[1, -1])
     one.flush()
     other.flush()
     with pytest.warns(UserWarning, match="contradict those of others, .* counted"):
@@ -491,3 +526,27 @@ def test_a_store_that_is_nowhere_is_named(tmp_path):
         live(store=tmp_path / "missing" / "live.db")
     with pytest.raises(IsADirectoryError, match="a store is a file"):
         live(store=tmp_path)
+
+
+def test_a_store_keeps_events_of_which_a_column_holds_lists(path):
+    boxes = [[[0, 0, 2, 2], [3, 3, 5, 5]], [], [[0, 0, 1, 1.5]]]
+    images = {
+        "true_boxes": boxes, "true_labels": [["cat", "dog"], [], ["cat"]],
+        "pred_boxes": boxes, "pred_labels": [["cat", "cat"], [], ["cat"]],
+        "pred_scores": [[0.5, 0.25], [], [0.75]],
+    }  # fmt: skip
+    types = {"true_labels": "text", "pred_labels": "text"}
+    whole = sm.Live(sm.BoxAveragePrecision(), types=types)
+    with sm.Live(sm.BoxAveragePrecision(), types=types, store=path) as service:
+        for into in (service, whole):
+            for first in range(3):
+                some = {name: column[first : first + 1] for name, column in images.items()}
+                into.observe(time=[START + first], **some)
+            into.observe(time=[START + n for n in range(3)], **images)
+        service.flush()
+        with sm.Live(sm.BoxAveragePrecision(), types=types, store=path) as other:
+            assert other.to_bytes() == whole.to_bytes()
+    with sm.Live(sm.BoxAveragePrecision(), types=types, store=path) as again:
+        assert again.to_bytes() == whole.to_bytes()
+    with pytest.raises(ValueError, match="keep_rows holds rows of single values"):
+        sm.Live(sm.SpanF1(), keep_rows=1)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import threading
 import warnings
-from datetime import timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from live.events import START, SUITE, fresh, live, rows
 
 import streammetrics as sm
 from streammetrics.core import tuning
+from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.feeding.states import State
 from streammetrics.live.panes import Panes
 from streammetrics.live.windows import PaneTree
@@ -139,9 +142,14 @@ def test_a_series_is_windows_one_after_the_other():
     series = state.series("3min", every="1min")
     newest = int(data["time"].max()) // 60 * 60 + 60
     ends = [newest - 180, newest - 120, newest - 60, newest]
-    assert series["time"].astype(np.int64).tolist() == [end * 10**9 for end in ends]
-    for place, end in enumerate(ends):
-        window = chosen(data, end - 180, end)
+    fine = [(end - 180, end) for end in ends]
+    begin = (newest - 180) // 300 * 300  # from where five minutes are a window, as they are kept
+    begin = begin if begin < newest - 180 else begin - 300
+    coarse = [(end - 300, end) for end in range(newest // 300 * 300 - 600, begin + 1, 300)]
+    times = zip(series["start"].astype(np.int64), series["time"].astype(np.int64), strict=True)
+    assert [(a // 10**9, b // 10**9) for a, b in times] == [*coarse, *fine]
+    for place, (start, end) in enumerate([*coarse, *fine]):
+        window = chosen(data, start, end)
         assert series["n_rows"][place] == window.n_rows
         for name, value in window.compute().items():
             low, high = window.bounds()[name]
@@ -151,8 +159,190 @@ def test_a_series_is_windows_one_after_the_other():
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # of the windows between, which are nan
         columns = single.series("1min", every="1min")
-    assert list(columns) == ["time", "n_rows", "coverage", "value", "low", "high"]
+    assert list(columns) == ["time", "n_rows", "coverage", "start", "value", "low", "high"]
     assert np.isnan(columns["value"]).sum() == len(columns["value"]) - 2
+
+
+# --- history is one line ----------------------------------------------------------------------
+
+HISTORY = [
+    [("1min", "3h"), ("1h", "5d"), ("1d", "40d")],
+    [("1min", "3h"), ("1h", "5d"), ("1d", "40d", "Europe/Berlin")],
+    [("5min", "3h"), ("1d", "40d", "Asia/Kolkata")],
+    [("1h", "5d"), ("1d", "40d", "America/New_York")],
+    [("10min", "1h"), ("20min", "1d"), ("2h", "10d"), ("1d", "40d")],
+]
+DAYS = 35
+OCTOBER = 1_791_504_000  # 2026-10-09: the clock is changed in Berlin and New York in these weeks
+
+
+def stored(tiers, **parameters):
+    """Return a live state with a row each 10 minutes for weeks, the last one at some odd time."""
+    state = sm.Live(sm.Mean(), tiers=tiers, max_ahead=None, **parameters)
+    times = OCTOBER + 600 * np.arange(DAYS * 144 + 41) + 17
+    return state.observe(time=times, values=np.arange(len(times)) % 7.0), times
+
+
+def seconds(column):
+    return column.astype("datetime64[s]").astype(np.int64)
+
+
+@pytest.mark.parametrize("tiers", HISTORY, ids=range(len(HISTORY)))
+@pytest.mark.parametrize(("window", "every"), [("1h", "1h"), ("1h", "20min"), ("2h", "1h")])
+def test_a_line_reaches_as_far_back_as_there_are_rows(tiers, window, every):
+    if (tiers[0][0], every) == ("1h", "20min"):
+        every = "2h"
+    state, times = stored(tiers)
+    series = state.series(window, every=every)
+    starts, ends = seconds(series["start"]), seconds(series["time"])
+    assert starts[0] <= times[0]
+    assert (np.diff(ends) > 0).all()
+    held = [int(((times >= a) & (times < b)).sum()) for a, b in zip(starts, ends, strict=True)]
+    assert series["n_rows"].tolist() == held
+    values = [np.mean(np.arange(len(times))[(times >= a) & (times < b)] % 7) for a, b in
+              zip(starts, ends, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(series["value"], values, rtol=1e-14)
+    if every != "2h" and (
+        len(tiers) > 2 or tiers[0][0] == "1h"
+    ):  # else a day is longer than what there is of minutes
+        assert (starts[1:] <= ends[:-1]).all()  # no row is in none
+
+
+def test_whole_days_of_a_line_are_those_of_the_calendar():
+    zone = ZoneInfo("Europe/Berlin")
+    state, times = stored([("1h", "20d"), ("1d", "60d", zone.key)])
+    series = state.series("1d", every="1d")
+    for start, end in zip(seconds(series["start"]), seconds(series["time"]), strict=True):
+        first, last = (datetime.fromtimestamp(int(time), zone) for time in (start, end))
+        assert (first.hour, last.hour, (last.date() - first.date()).days) == (0, 0, 1)
+    lengths = (seconds(series["time"]) - seconds(series["start"])) // 3600
+    assert {*lengths.tolist()} == {24, 25}
+    assert series["n_rows"].sum() == len(times)
+    # The day of 25 hours is one also where hours are kept.
+    end = datetime(2026, 10, 26, tzinfo=zone)
+    assert state.window("1d", end=end).n_rows == 150
+    start, until = state.span("1d", end=end)
+    assert (until - start, until) == (timedelta(hours=25), end)
+    assert state.window("1d", end=end + timedelta(hours=1)).n_rows == 144
+
+
+def test_a_line_by_key_reaches_as_far_back():
+    data, state = rows(2000), live(by="country")
+    state.observe(**data, country=["DE", "FR"] * 1000)
+    alone, by = (state.series("1min", every="1min", by=by) for by in (None, "country"))
+    assert [*dict.fromkeys(by["time"].tolist())] == alone["time"].tolist()
+    assert list(by)[:4] == ["time", "country", "n_rows", "start"]
+    assert by["n_rows"].sum() == alone["n_rows"].sum()
+
+
+def test_an_old_window_says_which_span_it_is_of():
+    state, times = stored([("1min", "3h"), ("1h", "5d"), ("1d", "40d")])
+    newest = int(times[-1]) // 60 * 60 + 60
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        state.window("1h", end=newest - 60)
+        hour = (newest - 86_400) // 3600 * 3600
+        whole = state.window("1h", end=hour)
+    said = r"of 1h that ends at .*:30:00.* is of panes of 1h for 5d.*from .*:00:00.* to .*:00:00"
+    for read in (state.window, state.coverage, state.possible):
+        with pytest.warns(UserWarning, match=said):
+            read("1h", end=hour - 1800)
+    with pytest.warns(UserWarning, match=said):
+        assert state.window("1h", end=hour - 1800).to_bytes() == whole.to_bytes()
+    start, end = state.span("1h", end=hour - 1800)
+    assert (start.timestamp(), end.timestamp()) == (hour - 3600, hour)
+    assert state.span("1h", end=newest - 60)[1].timestamp() == newest - 60
+
+
+# --- others go on while a window is merged ----------------------------------------------------
+
+
+def in_between(monkeypatch, state, call=None):
+    """Call something in another thread whenever states are merged; return where each was.
+
+    Of each merge of the suite in this thread it says whether the lock was held.
+    """
+    merged, main, held = Layout.merged, threading.get_ident(), []
+
+    def watched(layout, *arguments):
+        if threading.get_ident() == main and layout is state._suite._layout:
+            held.append(state._guard._lock._is_owned())
+            if call is not None and not held[-1]:
+                other = threading.Thread(target=call, daemon=True)
+                other.start()
+                other.join(60)
+                assert not other.is_alive()
+        return merged(layout, *arguments)
+
+    monkeypatch.setattr(Layout, "merged", watched)
+    return held
+
+
+@pytest.mark.parametrize("labels_come", [False, True])
+def test_nothing_of_a_window_is_merged_with_the_lock_held(monkeypatch, labels_come):
+    tiers = [("1min", "3h"), ("1h", "5d"), ("1d", "40d")]
+    state = sm.Live(sm.MAE(), tiers=tiers, max_ahead=None)
+    times = OCTOBER + 600 * np.arange(3000)
+    if labels_come:
+        state.predict(id=times, time=times, y_pred=np.ones(3000))
+        state.label(id=times[::2], time=times[::2] + 60, y_true=np.zeros(1500))
+    else:
+        state.observe(time=times, y_true=np.zeros(3000), y_pred=np.ones(3000))
+    state.flush()
+    held = in_between(monkeypatch, state)
+    for read in (state.window, lambda window: state.possible(window, target_range=(0, 1))):
+        read("3h")
+        read("40d")
+    state.series("2h", every="1h")
+    assert len(held) > 20
+    assert not any(held)
+
+
+def test_events_come_in_while_a_long_history_is_merged(monkeypatch):
+    state, times = stored([("1min", "3h"), ("1h", "5d"), ("1d", "40d")])
+    came = []
+
+    def observe():
+        time = int(times[len(came) * 97 % len(times)])  # in panes of all tiers
+        state.observe(time=[time], values=[1.0])
+        came.append(time)
+
+    in_between(monkeypatch, state, observe)
+    before = state.window("40d").n_rows
+    assert came
+    assert len(times) <= before <= len(times) + len(came)
+    series = state.series("1d", every="1d")
+    state.series("1h", every="1h")
+    assert series["n_rows"].sum() >= len(times)
+    monkeypatch.undo()
+    assert len(came) > 30
+    again = sm.from_bytes(state.to_bytes())
+    for window in ("1h", "3h", "5d", "40d"):  # nothing that was merged meanwhile is kept
+        assert state.window(window).to_bytes() == again.window(window).to_bytes()
+    assert state.window("40d").n_rows == len(times) + len(came)
+
+
+def test_windows_whose_panes_leave_while_they_are_read_are_read_anew(monkeypatch):
+    state, times = stored([("1min", "1h"), ("1h", "2d")])
+    newest = [int(times[-1])]
+
+    def observe():
+        newest[0] += 1800
+        state.observe(time=[newest[0]], values=[1.0])
+
+    in_between(monkeypatch, state, observe)
+    whole = state.window("1h")
+    first = state.window("2d")
+    series = state.series("1h", every="20min")
+    monkeypatch.undo()
+    assert whole.n_rows >= 1
+    assert first.n_rows > 200
+    every = np.append(times, np.arange(int(times[-1]) + 1800, newest[0] + 1, 1800))
+    starts, ends = seconds(series["start"]), seconds(series["time"])
+    for start, end, n in zip(starts, ends, series["n_rows"].tolist(), strict=True):
+        assert n <= ((every >= start) & (every < end)).sum()
+        if end <= times[-1]:  # what was there from the first is all there
+            assert n == ((times >= start) & (times < end)).sum()
 
 
 def test_rows_too_late_for_every_tier_are_counted_and_in_no_state():

@@ -21,6 +21,29 @@ def ratings_of_some(rng, n):
     return {"ratings": np.array([rng.multinomial(rng.integers(1, 6), row) for row in shares])}
 
 
+def codes(rng, n):
+    return {"ratings": rng.choice([0, 1, 3], (n, 4), p=[0.2, 0.5, 0.3])}
+
+
+def of_codes(reference):
+    """Return the same of codes, of which those that occur are the categories."""
+
+    def counted(ratings):
+        seen = np.unique(ratings)
+        return reference((ratings[:, :, None] == seen).sum(axis=1))
+
+    return counted
+
+
+def of_every_code(reference):
+    """Return the same of codes, with a place for each code up to the largest."""
+
+    def counted(ratings):
+        return reference((ratings[:, :, None] == np.arange(ratings.max() + 1)).sum(axis=1))
+
+    return counted
+
+
 def of_table(method):
     def reference(labels_true, labels_pred):
         return association(contingency_matrix(labels_true, labels_pred), method=method)
@@ -99,17 +122,21 @@ ORACLES = [
         )
         for rows in (labelings, independent_labelings)
     ),
+    Oracle(sm.FleissKappa(), ratings, fleiss),
+    Oracle(sm.GwetAC1(), ratings, gwet),
+    Oracle(sm.GwetAC1(from_raters=False), ratings_of_some, gwet),
+    Oracle(sm.FleissKappa(from_raters=True), codes, of_codes(fleiss)),
+    Oracle(sm.GwetAC1(from_raters=True), codes, of_codes(gwet)),
     *(
-        Oracle(metric, rows, reference)
-        for metric, reference in ((sm.FleissKappa(), fleiss), (sm.GwetAC1(), gwet))
-        for rows in (ratings, ratings_of_some)
+        Oracle(sm.KrippendorffAlpha(level=level, from_raters=True), codes, of(krippendorff(level)))
+        for level, of in (("ordinal", of_codes), ("interval", of_every_code))
     ),
     *(
-        Oracle(sm.KrippendorffAlpha(level=level), rows, krippendorff(level))
-        for level, rows in (
-            ("nominal", ratings_of_some),
-            ("ordinal", ratings_of_some),
-            ("interval", ratings),
+        Oracle(sm.KrippendorffAlpha(level=level, from_raters=told), rows, krippendorff(level))
+        for level, told, rows in (
+            ("nominal", False, ratings_of_some),
+            ("ordinal", False, ratings_of_some),
+            ("interval", None, ratings),
         )
     ),
 ]

@@ -113,8 +113,11 @@ def maps(rng, n):
     return {name: lists([each[k] for each in found]) for k, name in enumerate(("y_true", "y_pred"))}
 
 
-def panoptic(things, stuffs, modified=False):
-    """Return the reference: segments as sets of pixels, one image after the other."""
+def panoptic(things, stuffs, modified=False, lenient=False):
+    """Return the reference: segments as sets of pixels, one image after the other.
+
+    Void is that of panopticapi, `lenient` that of torchmetrics.
+    """
 
     def segments(pixels):
         found = {}
@@ -129,6 +132,7 @@ def panoptic(things, stuffs, modified=False):
         for one, other in zip(y_true, y_pred, strict=True):
             (void, true), (lost, pred) = segments(one), segments(other)
             matched = set()
+            lost = lost if lenient else set()
             for (t, mine), (p, theirs) in product(true.items(), pred.items()):
                 if t[0] == p[0] and mine & theirs:
                     iou = len(mine & theirs) / len((mine - lost) | (theirs - void))
@@ -212,6 +216,15 @@ ORACLES = [
         maps,
         panoptic((1, 2), (5, 6), modified=True),
         n=40,
+    ),
+    *(
+        Oracle(
+            quality(things=(1, 2), stuffs=(5, 6), unknown="void", predicted_void="ignored"),
+            maps,
+            panoptic((1, 2), (5, 6), modified=quality is sm.ModifiedPanopticQuality, lenient=True),
+            n=40,
+        )
+        for quality in (sm.PanopticQuality, sm.ModifiedPanopticQuality)
     ),
     Oracle(precision(iou=(0.45, 0.8)), images, mean_at("precision", 0.45, 0.8), n=12),
     Oracle(recall(iou=(0.45, 0.8)), images, mean_at("recall", 0.45, 0.8), n=12),

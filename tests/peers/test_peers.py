@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parent))
-from write import PAGE, TITLES, known, missing, theirs
+from write import MODULE, PAGE, SHORT, TITLES, known, missing, module, rows, theirs
 
 MODULES = {"scikit-learn": "sklearn.metrics", "river": "river.metrics"}
 
@@ -21,6 +21,11 @@ def test_the_page_is_that_of_the_table():
     lines = PAGE.read_text().splitlines()
     told = {line.split("`")[1] for line in lines if line.startswith("| `")}
     assert told == {name for names in known().values() for name in names}
+
+
+def test_the_page_has_the_short_names_and_the_package_has_all():
+    assert rows(known()[SHORT]) in PAGE.read_text()
+    assert MODULE.read_text() == module()
 
 
 @pytest.mark.long

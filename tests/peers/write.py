@@ -1,5 +1,7 @@
 """Writes docs/coverage.md: what the metrics of other libraries are called here, or why not.
 
+The package has those names too, for the suggestions in its errors: `core/by_name/elsewhere.py`.
+
     python tests/peers/write.py
 
 Every public metric of the libraries that are installed has to stand in coverage.toml, and every
@@ -17,9 +19,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 import streammetrics as sm
+from streammetrics.core.by_name.catalogue import letters
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "coverage.md"
+MODULE = Path(sm.__file__).parent / "core" / "by_name" / "elsewhere.py"
+SHORT = "short names"  # the section of what many say, and no library in particular
 TITLES = {
     "scikit-learn": "scikit-learn",
     "torchmetrics.classification": "torchmetrics",
@@ -47,6 +52,11 @@ Of torchmetrics, names stand once for `Binary`, `Multiclass` and `Multilabel` al
 images, sound and video measure signals and need models or transforms: they are no part of this
 library, whose business is labels, scores, numbers, rankings, clusters, boxes and text.
 """
+
+SAID = "What is said in papers and tables, whatever the library."
+MODULE_OPENING = '''\
+"""What metrics are called elsewhere, in small letters: written by `tests/peers/write.py`."""
+'''
 
 
 def theirs(section: str) -> set[str]:
@@ -102,19 +112,37 @@ def page() -> str:
     """
     parts = [OPENING]
     for section, names in known().items():
-        have = theirs(section)
+        have = names.keys() if section == SHORT else theirs(section)
         if have != names.keys():
             raise ValueError(
                 f"{section}: not in the table: {sorted(have - names.keys())}; "
                 f"not in the library: {sorted(names.keys() - have)}"
             )
         of = sum(not ours.startswith("no: ") for ours in names.values())
-        parts.append(
-            f"## {section}\n\n{version(TITLES[section])}: {of} of {len(names)}.\n\n"
-            "| there | here |\n| --- | --- |\n"
-            + "".join(f"| `{name}` | {_cell(ours)} |\n" for name, ours in sorted(names.items()))
-        )
+        told = f"{version(TITLES[section])}: {of} of {len(names)}." if section != SHORT else SAID
+        parts.append(f"## {section.capitalize() if section == SHORT else section}\n\n{told}\n\n")
+        parts[-1] += rows(names)
     return "\n".join(parts)
+
+
+def rows(names: dict[str, str]) -> str:
+    """Return a section's table."""
+    lines = "".join(f"| `{name}` | {_cell(ours)} |\n" for name, ours in sorted(names.items()))
+    return f"| there | here |\n| --- | --- |\n{lines}"
+
+
+def module() -> str:
+    """Return the text of the package's own table: our names by the letters of theirs."""
+    mine = {letters(name) for name in sm.__all__}
+    found: dict[str, dict[str, None]] = {}
+    for _, names in sorted(known().items(), key=lambda section: section[0] != SHORT):
+        for name, ours in names.items():
+            key = letters(name).removesuffix("score")
+            if not ours.startswith("no: ") and not mine & {key, letters(name)}:
+                each = ours.partition(": ")[0].split(", ")
+                found.setdefault(key, {}).update(dict.fromkeys(each))
+    lines = "".join(f'    "{key}": "{", ".join(each)}",\n' for key, each in sorted(found.items()))
+    return f"{MODULE_OPENING}\nELSEWHERE = {{\n{lines}}}\n"
 
 
 def _cell(ours: str) -> str:
@@ -136,6 +164,7 @@ def main() -> int:
         print(error)
         return 1
     PAGE.write_text(text)
+    MODULE.write_text(module())
     return 0
 
 

@@ -1,4 +1,4 @@
-"""A hook of the documentation site: a page for each metric, and one for each notebook."""
+"""A hook of the documentation site: a page for each metric and notebook, and the examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from streammetrics.show.reference import entry, inherited, public
 mpl.use("agg")
 RNG = np.random.default_rng(0)
 DOCS = Path(__file__).parents[2] / "docs"
-NOTEBOOKS = Path(__file__).parents[2] / "examples" / "notebooks"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+NOTEBOOKS = EXAMPLES / "notebooks"
 TYPED = re.compile(r"^Formula: `(.+?)`(?:, with (.+)\.)?$", re.MULTILINE)
 LINKED = re.compile(r"\[([\w-]+)\.md\]\((?:\.\./)?\1\.md\)")  # a page that is called by its file
 LIGHT = re.compile(r"!\[([^]]*)\]\((pictures/[\w-]+)-light\.png\)")
@@ -39,7 +40,7 @@ ERRORS = (T, T + RNG.normal(size=N) / 2)
 
 
 def on_files(files, config):
-    """Add the pages of all metrics, and the list of them."""
+    """Add the pages of all metrics, the list of them, the notebooks, and the examples as files."""
     rooms = {}
     for name, metric in sorted(public().items()):
         room = metric.__module__.split(".")[2].replace("_", " ")
@@ -54,6 +55,11 @@ def on_files(files, config):
         files.append(_generated(config, f"notebooks/{path.stem}.md", text, in_nav=True))
         for name, content in pictures.items():
             files.append(_generated(config, f"notebooks/{name}", content))
+    for path in sorted(
+        [*EXAMPLES.glob("*.py"), *EXAMPLES.glob("*.toml"), *EXAMPLES.glob("*/*.md")]
+    ):
+        name = path.relative_to(EXAMPLES.parent).as_posix()
+        files.append(_generated(config, name, path.read_text()))
     return files
 
 
@@ -80,6 +86,7 @@ def notebook(path):
 
 def on_page_markdown(markdown, page, config, files):
     """Set formulas as mathematics, call other pages by their titles, and pair light with dark."""
+    markdown = markdown.replace("](../examples/", "](examples/")  # where the site has them
     return LIGHT.sub(_both, TYPED.sub(_mathematics, LINKED.sub(_titled, markdown)))
 
 

@@ -160,6 +160,16 @@ def test_models_of_the_same_rows_are_compared_as_pairs(tmp_path):
     assert "a better" in text
 
 
+def test_report_of_a_comparison_says_p_also_where_it_is_no_number(tmp_path):
+    """Below 1e-300 it is text, and undefined where there is one row."""
+    for rows, said in ((200_000, "&lt; 1e-300"), (1, "undefined")):
+        duel = sm.Comparison({"mae": sm.MAE(), "acc": sm.MSE()}, {"a": "a", "b": "b"})
+        noise = np.random.default_rng(0).normal(size=rows)
+        duel.update({"y_true": np.zeros(rows), "a": noise, "b": noise + 9}).save(tmp_path / "s")
+        assert main(["report", str(tmp_path / "s"), "-o", str(tmp_path / "p.html"), "--force"]) == 0
+        assert said in (tmp_path / "p.html").read_text()
+
+
 @pytest.mark.parametrize("what", ["corrupt", "cut", "foreign", "missing"])
 def test_bad_state_is_one_line_and_leaves_no_file(what, shards, tmp_path, capsys):
     blob = (shards / "shard-00.state").read_bytes()
@@ -325,7 +335,7 @@ def test_metrics_with_slashes_are_in_the_table_of_slices(tmp_path):
     slices.update(y_true=[0, 1, 1, 0], y_score=[0.1, 0.7, 0.9, 0.6], k=["a", "a", "b", "b"])
     slices.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
-    (table,) = re.findall(r"<caption>Slices</caption>\s*<thead>(.*?)</thead>", page)
+    (table,) = re.findall(r"<caption>Slices[^<]*</caption>\s*<thead>(.*?)</thead>", page)
     assert re.findall(r"<th[^>]*>(.*?)</th>", table) == ["k", "Rows", *metrics]
     assert re.findall(r"<figcaption>(.*?) by slice", page) == list(metrics)[:4]
     assert "val/1, val/2, val/3, val/4 are drawn; all 6 metrics are in the table" in page

@@ -6,14 +6,17 @@ import numpy as np
 import pytest
 import scipy.special
 import sklearn.metrics as sk
+from oracles.table import ORACLES
 
 import streammetrics as sm
+import streammetrics.core.columns.logits
 from streammetrics.testing import check_laws, same_value
 
 RNG = np.random.default_rng(3)
 BINARY = {"y_true": RNG.integers(0, 2, 300), "y_score": 6 * RNG.standard_normal(300)}
 CLASSES = {"y_true": RNG.integers(0, 4, 300), "y_score": 4 * RNG.standard_normal((300, 4))}
-PROBABILITIES = scipy.special.softmax(CLASSES["y_score"], axis=1)
+LOGITS = CLASSES["y_score"]
+PROBABILITIES = scipy.special.softmax(LOGITS, axis=1)
 SCORED = [
     sm.ROCAUC,
     sm.ROCCurve,
@@ -33,7 +36,10 @@ COUNTED = [sm.F1, sm.Accuracy, sm.ConfusionMatrix, sm.MatthewsCorrcoef]
 
 
 def close(a, b):
-    if isinstance(a, tuple):
+    if isinstance(a, dict):
+        assert list(a) == list(b)
+        close(tuple(a.values()), tuple(b.values()))
+    elif isinstance(a, tuple):
         for one, other in zip(a, b, strict=True):
             close(one, other)
     else:
@@ -48,6 +54,75 @@ def test_logits_give_what_their_probabilities_give(metric):
     y, z = CLASSES.values()
     expected = metric().update(y, PROBABILITIES)
     close(metric(from_logits=True).update(y, z).compute(), expected.compute())
+
+
+CASES = {
+    "binary": (*BINARY.values(), scipy.special.expit(BINARY["y_score"])),
+    "two columns": (BINARY["y_true"], LOGITS[:, :2], scipy.special.softmax(LOGITS[:, :2], axis=1)),
+    "classes": (CLASSES["y_true"], LOGITS, PROBABILITIES),
+    "labels": (RNG.integers(0, 2, (300, 4)), LOGITS, scipy.special.expit(LOGITS)),
+    "shares": (RNG.random(300), BINARY["y_score"], scipy.special.expit(BINARY["y_score"])),
+    "distributions": (RNG.dirichlet(np.ones(4), 300), LOGITS, PROBABILITIES),
+}
+NEEDED = {
+    sm.ExpectedCost: {"cost": np.ones((4, 4)) - np.eye(4), "labels": range(4)},
+    sm.SensitivityAtSpecificity: {"s": 0.6},
+    sm.SpecificityAtSensitivity: {"s": 0.6},
+    sm.PrecisionAtRecall: {"r": 0.6},
+    sm.RecallAtPrecision: {"p": 0.6},
+    sm.ConfusionAtThresholds: {"thresholds": (0.2, 0.5, 0.9)},
+}
+TAKES_LOGITS = dict.fromkeys(
+    type(oracle.metric) for oracle in ORACLES if "from_logits" in oracle.metric.config
+)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("metric", TAKES_LOGITS)
+def test_logits_are_taken_wherever_their_probabilities_are(metric):
+    taken = 0
+    for truth, z, probabilities in CASES.values():
+        for option in ({}, {"threshold": 0.3}, {"multilabel": True}, {"average": "macro"}):
+            options = {**NEEDED.get(metric, {}), **option}
+            try:
+                expected = metric(**options).update(truth, probabilities).compute()
+            except (TypeError, ValueError):
+                continue  # rows or options that the metric does not take
+            found = metric(**options, from_logits=True).update(truth, z)
+            close(found.compute(), expected)
+            taken += 1
+    assert taken
+
+
+AVERAGED = [
+    (metric, {"average": average})
+    for metric in (sm.CalibrationError, sm.ROCAUC, sm.AveragePrecision, sm.KolmogorovSmirnov)
+    for average in ("macro", "weighted", "micro", None)
+]
+TOP = [(sm.CalibrationError, {"average": "top_label", **more})
+       for more in ({}, {"norm": "max"}, {"strategy": "quantile"})]  # fmt: skip
+
+
+@pytest.mark.parametrize(("metric", "options"), [*AVERAGED, *TOP])
+@pytest.mark.parametrize("max_bins", [1 << 20, 16])
+def test_logits_give_what_their_probabilities_give_however_classes_are_averaged(
+    metric, options, max_bins
+):
+    y, z = CLASSES.values()
+    options = {**options, "max_bins": max_bins}
+    said = metric(**options).update(y, streammetrics.core.columns.logits.softmax(z))
+    made = metric(**options, from_logits=True).update(y, z)
+    assert repr(made.compute()) == repr(said.compute())
+    assert repr(made.bounds()) == repr(said.bounds())
+
+
+def test_the_largest_of_logits_is_a_probability():
+    z = np.log([[0.75, 0.25], [0.35, 0.65], [0.1, 0.9]])  # largest: 0.75, 0.65 and 0.9
+    top = sm.CalibrationError(average="top_label", from_logits=True, n_bins=1)
+    assert top.update([0, 1, 0], z).compute() == pytest.approx((0.75 + 0.65 + 0.9 - 2) / 3)
+    live = sm.Live(top.copy().reset(), types={"y_score": 2})
+    live.observe(time=[0] * 3, y_true=[0, 1, 0], y_score=z)
+    assert live.window("1min").compute() == top.compute()
 
 
 @pytest.mark.parametrize("rows", [BINARY, CLASSES], ids=["binary", "classes"])

@@ -147,7 +147,7 @@ def test_one_class_only(metric, label):
     if label == 1 and precision:
         assert metric.compute() == 1.0
         return
-    with pytest.warns(sm.UndefinedMetricWarning, match="do not define it"):
+    with pytest.warns(sm.UndefinedMetricWarning, match="only one class was seen"):
         assert math.isnan(metric.compute())
     assert math.isnan(metric.bounds().low)
 
@@ -206,7 +206,7 @@ def test_scores_that_are_no_probabilities(metric, bad):
     ("columns", "message"),
     [
         (([0, 1], [0.5, math.nan]), "y_score is missing"),
-        (([0, 1, 2], [0.1, 0.2, 0.3]), "third label"),
+        (([0, 1, 2], [0.1, 0.2, 0.3]), "neither 0, 1 nor -1"),
         (([0, 1], [0.1, 0.2, 0.3]), "differ in length"),
         (([0, 1], ["a", "b"]), "numbers are needed"),
         ((["no", "yes"], [0.1, 0.2]), "pos_label"),

@@ -107,7 +107,7 @@ class TestQueries:
         with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
             assert math.isnan(metric.copy().compute())
         unjudged = metric.copy().update(query=[1], score=[0.5])
-        with pytest.warns(sm.UndefinedMetricWarning, match="do not define it"):
+        with pytest.warns(sm.UndefinedMetricWarning, match="no query has a judged document"):
             assert math.isnan(unjudged.compute())
         assert unjudged.per_query() == {}
         assert metric.update(query=[], relevance=[], score=[]).n_rows == 0
@@ -363,3 +363,40 @@ def test_nulls_of_tables_are_values_left_out(library):
     expected = sm.NDCG(k=2).update(**columns)
     assert suite["ndcg"] == expected
     assert suite.compute() == {"ndcg": expected.compute(), "mrr": 1.0}
+
+
+@pytest.mark.parametrize("relevant_at", [1.0, 2.0])
+@pytest.mark.parametrize(
+    ("metric", "value"),
+    [
+        (sm.DCG, lambda g: sum(x / np.log2(rank + 2) for rank, x in enumerate(g))),
+        (
+            sm.NDCG,
+            lambda g: (
+                sum(x / np.log2(rank + 2) for rank, x in enumerate(g))
+                / sum(x / np.log2(rank + 2) for rank, x in enumerate(sorted(g)[::-1]))
+            ),
+        ),
+        (sm.ExpectedReciprocalRank, None),
+    ],
+)
+def test_a_query_has_relevant_documents_where_it_has_a_gain(metric, value, relevant_at):
+    """Of gains below 1 too; only queries without any gain are left out."""
+    queries = {
+        "half": [0.25, 0.5, 0.0], "tenth": [0.1], "none": [0.0, 0.0], "less": [-1.0, 0.0],
+        "one": [1.0, 0.0], "two": [0.0, 2.0],
+    }  # fmt: skip
+    rows = [(q, x, -rank) for q, g in queries.items() for rank, x in enumerate(g)]
+    query, relevance, score = zip(*rows, strict=True)
+    columns = {"query": query, "relevance": relevance, "score": score}
+    more = {"max_grade": 2.0} if metric is sm.ExpectedReciprocalRank else {}
+    skips = metric(no_relevant="skip", relevant_at=relevant_at, **more).update(**columns)
+    every = metric(**more).update(**columns).per_query()
+    kept = ["half", "tenth", "one", "two"]
+    assert skips.per_query() == {q: every[q] for q in kept}
+    assert skips.n_queries == 4
+    assert skips.compute() == pytest.approx(np.mean([every[q] for q in kept]))
+    for q in kept if value else ():
+        assert every[q] == pytest.approx(value(queries[q]))
+    of_binary = sm.MRR(no_relevant="skip", relevant_at=relevant_at).update(**columns)
+    assert set(of_binary.per_query()) == ({"one", "two"} if relevant_at == 1.0 else {"two"})

@@ -128,6 +128,7 @@ QRELS, RUN = "topic iteration document relevance", "topic Q0 document rank score
         ("q.qrels", "1 0 d", f"expected 4 fields ({QRELS}), found 3"),
         ("q.qrels", "1 0 d x", "expected an integer relevance, found 'x'"),
         ("r.run", "1 Q0 d 1 nan t", "expected a number as score, found 'nan'"),
+        ("r.run", "1 Q0 d 1 1e400 t", "expected a number as score, found '1e400'"),
         ("r.run", "1 Q0 d 1 0.5", f"expected 6 fields ({RUN}), found 5"),
     ],
 )

@@ -315,7 +315,7 @@ def test_quotes_that_are_closed_or_stand_within_a_field_lose_nothing(tmp_path, e
     assert state(tmp_path, body + end) == fed(table)
     one = "label\n" + "1\n0\n" * 3
     counted = sm.MetricSet({"n": sm.Count()}, columns={"values": "label"})
-    (tmp_path / "one.csv").write_text(one + end)
+    (tmp_path / "one.csv").write_text(one)
     assert sm.evaluate(counted, tmp_path / "one.csv").n_rows == 6
 
 
@@ -327,3 +327,66 @@ def test_names_that_nothing_known_parts_are_told_of_the_delimiter(tmp_path, sign
         state(tmp_path, PLAIN.replace(",", sign))
     with pytest.raises(sm.InvalidBatchError, match="There are: labels$"):
         state(tmp_path, "labels\n1\n")
+
+
+def counted(tmp_path, body, name="v.csv"):
+    """Return how many values of a file's column count, and how many are missing."""
+    (tmp_path / name).write_bytes(body.encode())
+    metrics = {"n": sm.Count(nan_policy="omit"), "most": sm.Maximum(nan_policy="omit")}
+    found = sm.evaluate(sm.MetricSet(metrics, columns={"values": "v"}), tmp_path / name)
+    return found["n"].compute(), found["n"].n_omitted, found["most"].compute()
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    {
+        "v\n1.0\n\n3.0\n": (2, 1, 3),
+        "v\n\n1\n3\n": (2, 1, 3),
+        "v\n1\n3\n\n": (2, 1, 3),
+        "v\n1\n\n\n3": (2, 2, 3),
+        "\n\nv\n1\n\n3\n": (2, 1, 3),
+        "v\n1\n\n9007199254740993\n": (2, 1, 2**53),
+        'v\n1\n""\n3\n': (2, 1, 3),
+        "v\n\n": (0, 1, None),
+        "v\n": (0, 0, None),
+        "v": (0, 0, None),
+        "v,\n1,\n\n,\n3,\n": (2, 1, 3),
+    }.items(),
+)
+def test_an_empty_line_of_one_column_is_a_missing_value(tmp_path, body, expected, end):
+    n, omitted, most = counted(tmp_path, body.replace("\n", end))
+    assert (n, omitted, most if n else None) == expected
+
+
+def test_rows_after_empty_lines_are_counted(tmp_path):
+    with pytest.raises(sm.InvalidBatchError, match="v holds 'x' in row 2"):
+        counted(tmp_path, "v\n1\n\nx\n")
+    (tmp_path / "v.csv").write_text("v\n1\n\n3\n")
+    with pytest.raises(sm.InvalidBatchError, match=r"missing .* in 1 row, first in row 1 of"):
+        sm.evaluate(sm.MetricSet({"n": sm.Mean()}, columns={"values": "v"}), tmp_path / "v.csv")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_null_that_a_library_writes_alone_in_its_line_is_missing(tmp_path, library):
+    frame = pytest.importorskip(library).DataFrame({"v": [1.0, None, 3.0]})
+    written = frame.write_csv() if library == "polars" else frame.to_csv(index=False)
+    assert counted(tmp_path, written) == (2, 1, 3)
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e999", "1" + "0" * 400, " 2e308"])
+def test_a_number_beyond_float64_is_no_infinity(tmp_path, number):
+    for text_ in (f"v\n1\n{number}\n", f"v,w\n1,0\n{number},0\n"):
+        with pytest.raises(sm.InvalidBatchError, match="in row 1, which is beyond float64: divide"):
+            counted(tmp_path, text_)
+    with pytest.raises(sm.InvalidBatchError, match=r"v holds .* in row 1, which is beyond float64"):
+        counted(tmp_path, f'{{"v": 1}}\n{{"v": {number}}}\n', "v.jsonl")
+    for infinity in ("inf", "+Infinity", " INF"):
+        assert counted(tmp_path, f"v\n{infinity}\n") == (1, 0, float("inf"))
+
+
+def test_labels_beyond_float64_stay_apart(tmp_path):
+    (tmp_path / "t.csv").write_text("t,p\n1e400,1e400\n1e500,1e400\n")
+    suite_ = sm.MetricSet({"a": sm.Accuracy()}, columns={"y_true": "t", "y_pred": "p"})
+    assert sm.evaluate(suite_, tmp_path / "t.csv").compute() == {"a": 0.5}

@@ -39,7 +39,7 @@ class Service:
             stderr=subprocess.PIPE,
             text=True,
         )
-        until(lambda: self.get("/health") is not None, self.process)
+        until(lambda: self.get("/ready") is not None, self.process)
         return self
 
     def end(self, number=signal.SIGTERM):

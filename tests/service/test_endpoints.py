@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import io
 import json
+import sqlite3
 import threading
 import time
 import warnings
@@ -14,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import streammetrics as sm
+from streammetrics.live import keeper as keeper_module
 from streammetrics.live.service.app import application
 from streammetrics.live.service.bodies import Bodies
 from streammetrics.live.service.intake import Intake
@@ -175,7 +178,9 @@ def test_keys_that_differ_within_a_kind_are_named():
         (b"\xff\xfe", {}, 422),
         (b"ARROW1 and nothing", ARROW, 422),
         (b"", {"content-type": "text/html"}, 415),
-        (b"{}", {"content-encoding": "gzip"}, 415),
+        (b"{}", {"content-encoding": "gzip"}, 400),
+        (b"{}", {"content-encoding": "br"}, 415),
+        (gzip.compress(b"{}", mtime=0)[:-3], {"content-encoding": "gzip"}, 400),
         (b"[" * 100_000, {}, 422),
         (b'{"kind":"observe","time":' + b"9" * 5000 + b',"label":1,"y_score":0.5}', {}, 422),
     ],
@@ -327,7 +332,8 @@ def test_the_state_is_for_merging():
 def test_health_tells_of_the_store(tmp_path, monkeypatch):
     live = state(store=tmp_path / "live.db")
     asked = client(live)
-    assert asked.get("/health").json()["store"] == {"trouble": "", "failures": 0, "unwritten": 0}
+    well = {"trouble": "", "failures": 0, "unwritten": 0, "durable": False, "at_risk": ""}
+    assert asked.get("/health").json()["store"] == well
     monkeypatch.setattr(live._keeper, "_put_part", _full)
     live.observe(time=NOW, label=1, y_score=0.5)
     with pytest.warns(UserWarning, match="the store cannot be used"):
@@ -335,6 +341,7 @@ def test_health_tells_of_the_store(tmp_path, monkeypatch):
     told = asked.get("/health").json()
     assert (told["status"], told["store"]["trouble"]) == ("degraded", "disk is full")
     assert told["store"]["unwritten"] == 1
+    assert "a crash would lose 1 events, which are in memory alone" in told["store"]["at_risk"]
     monkeypatch.undo()
     live.flush()
     assert asked.get("/health").json()["status"] == "ok"
@@ -397,7 +404,7 @@ def test_what_cannot_be_written_at_the_end_is_told(tmp_path, monkeypatch):
             monkeypatch.setattr(live._keeper, "_put_part", _full)
             asked.post("/events", content=lines(*observed(7)))
 
-    with pytest.warns(UserWarning, match="7 events are not in the store, and are lost: disk is f"):
+    with pytest.warns(UserWarning, match="cannot be written, 7 events are lost: disk is f"):
         take_and_end()
     monkeypatch.undo()
     live.close()
@@ -428,3 +435,179 @@ def test_the_page_is_small_and_runs_no_script_of_others():
     assert b"<script>" not in bodies[""]
     packed = asked.get("/plotly.min.js")
     assert packed.headers["content-encoding"] == "gzip"
+
+
+# --- a durable store -----------------------------------------------------------------------------
+
+
+def stored(path):
+    """Return what another process reads in a store."""
+    with state(store=path) as live:
+        return live.n_rows
+
+
+def test_a_lock_is_answered_503_and_nothing_of_the_batch_is_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(keeper_module, "_TIMEOUT", 0.05)
+    path = tmp_path / "live.db"
+    live = state(store=path, durable=True)
+    asked = client(live)
+    assert asked.post("/events", content=lines(*observed(3), *joined(2))).status_code == 202
+    assert stored(path) == 5
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("begin immediate")
+    before = live.to_bytes()
+    answer = asked.post("/events", content=lines(*observed(10), *joined(3)))
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert "nothing was kept" in answer.json()["error"]
+    told = asked.get("/health").json()
+    assert (told["status"], told["store"]["unwritten"], told["taken"]) == ("degraded", 0, 7)
+    assert not live._keeper.try_to_write()  # as each second
+    assert asked.get("/health").json()["status"] == "degraded"
+    other.execute("rollback")
+    other.close()
+    assert live.to_bytes() == before
+    assert asked.post("/events", content=lines(*observed(10, 3))).status_code == 202
+    assert asked.get("/health").json()["status"] == "ok"
+    assert (live.n_rows, stored(path)) == (15, 15)
+    live.close()
+
+
+def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
+    path = tmp_path / "live.db"
+    live = state(store=path, durable=True)
+    asked, taken = client(live), 0
+    db = live._keeper._store._db
+    (pages,) = db.execute("pragma page_count").fetchone()
+    db.execute(f"pragma max_page_count={pages + 10}")
+    for _ in range(100):
+        answer = asked.post("/events", content=lines(*observed(50) * 4))
+        if answer.status_code != 202:
+            break
+        taken += 200
+    assert (answer.status_code, "make room" in answer.json()["error"]) == (507, True)
+    assert (live.n_rows, stored(path)) == (taken, taken)
+    assert asked.get("/health").json()["status"] == "degraded"
+    db.execute("pragma max_page_count=1000000")
+    assert asked.post("/events", content=lines(*observed(50) * 4)).status_code == 202
+    assert (live.n_rows, stored(path)) == (taken + 200, taken + 200)
+    assert asked.get("/health").json()["status"] == "ok"
+    live.close()
+
+
+def test_a_bad_event_is_in_no_durable_store(tmp_path):
+    path = tmp_path / "live.db"
+    live = state(store=path, durable=True)
+    asked = client(live)
+    ghost = {"kind": "label", "id": "ghost", "time": NOW, "label": -1}
+    for bad in (ghost, {**observed(1)[0], "label": -1}, {**observed(1)[0], "label": "1"}):
+        answer = asked.post("/events", content=lines(bad, *joined(2)))
+        assert (answer.status_code, answer.json()["row"]) == (422, 0)
+        assert asked.post("/events", content=lines(bad)).status_code == 422
+    assert live._keeper._number == 0
+    assert asked.post("/events", content=lines(*joined(2))).status_code == 202
+    live.close()
+    assert stored(path) == 2
+
+
+@pytest.mark.parametrize("came_through", [False, True])
+def test_a_part_whose_writing_failed_counts_once_or_not_at_all(tmp_path, monkeypatch, came_through):
+    path = tmp_path / "live.db"
+    live = state(store=path, durable=True)
+    asked, store = client(live), live._keeper._store
+    put = store.put
+
+    def broken(*part):
+        if came_through:
+            put(*part)
+            store._db.execute("commit")
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def blind(_):
+        raise sqlite3.OperationalError("disk I/O error")
+
+    for reads in (True, False):  # whether anybody can look what became of it
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "put", broken)
+            if not reads:
+                patch.setattr(store, "last", lambda w: 0 if store._db.in_transaction else blind(w))
+                patch.setattr(store, "put", broken)
+            answer = asked.post("/events", content=lines(*observed(5)))
+        assert answer.status_code == (202 if came_through and reads else 503)
+    before = 5 * 2 * came_through
+    assert asked.post("/events", content=lines(*observed(3))).status_code == 202
+    assert (live.n_rows, stored(path)) == (before + 3, before + 3)
+    live.close()
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_store_that_is_deleted_or_replaced_is_noticed(tmp_path, durable, replaced):
+    path, aside = tmp_path / "live.db", tmp_path / "aside.db"
+    live = state(store=path, durable=durable)
+    asked = client(live)
+    assert asked.post("/events", content=lines(*observed(5))).status_code == 202
+    live.flush()
+    path.rename(aside)
+    if replaced:
+        state(store=path).close()
+    assert not live._keeper.try_to_write()  # as each second
+    told = asked.get("/health").json()
+    what = "another file has its place" if replaced else "the file was deleted"
+    assert told["status"] == "degraded"
+    assert what in told["store"]["trouble"]
+    answer = asked.post("/events", content=lines(*observed(7)))
+    assert answer.status_code == (503 if durable else 202)
+    kept = 5 if durable else 12
+    if not durable:
+        with pytest.warns(UserWarning, match=what):
+            live.flush()
+        assert asked.get("/health").json()["store"]["unwritten"] == 7
+    assert live.n_rows == kept
+    if replaced:
+        return
+    aside.replace(path)
+    assert live._keeper.try_to_write()
+    assert asked.get("/health").json()["status"] == "ok"
+    live.close()
+    assert stored(path) == kept
+
+
+# --- what else comes in --------------------------------------------------------------------------
+
+
+def test_bodies_of_gzip_are_taken_within_the_limits():
+    live, whole = state(), state()
+    events = lines(*observed(20)).encode()
+    packed = {"content-encoding": "gzip"}
+    body = gzip.compress(events[: len(events) // 2]) + gzip.compress(events[len(events) // 2 :])
+    asked = client(live, body=2_000)
+    assert asked.post("/events", content=body, headers=packed).status_code == 202
+    client(whole).post("/events", content=events)
+    assert live.to_bytes() == whole.to_bytes()
+    bomb = gzip.compress(b" " * 50_000_000)
+    answer = client(live, body=100_000).post("/events", content=bomb, headers=packed)
+    assert (answer.status_code, live.n_rows) == (413, 20)
+
+
+def test_two_lengths_of_one_body_are_refused():
+    head = {"transfer-encoding": "chunked", "content-length": "3"}
+    answer = client().post("/events", content=b"{}\n", headers=head)
+    assert (answer.status_code, answer.headers["connection"]) == (400, "close")
+    assert "two lengths" in answer.json()["error"]
+
+
+def test_an_infinite_score_is_refused():
+    live = state()
+    asked, good = client(live), observed(2)
+    bad = lines(*good, {**good[0], "y_score": 0.5}).replace('"y_score": 0.5', '"y_score": 1e400')
+    for body in (bad, bad.replace("1e400", "-1e400")):
+        answer = asked.post("/events", content=body)
+        assert (answer.status_code, answer.json()["row"]) == (422, 2)
+        assert "y_score is infinite" in answer.json()["error"]
+    table = pa.table({"time": [NOW] * 2, "id": ["a", "b"], "y_score": [0.5, float("inf")]})
+    answer = asked.post("/events?kind=predict", content=ipc(table), headers=ARROW)
+    assert (answer.status_code, answer.json()["row"]) == (422, 1)
+    for value in (float("inf"), np.float32("-inf")):
+        with pytest.raises(sm.InvalidBatchError, match="y_score is infinite"):
+            live.observe(time=NOW, label=1, y_score=value)
+    assert live.n_rows == 0

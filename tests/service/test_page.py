@@ -83,7 +83,41 @@ def test_each_chart_has_its_table(service, page):
     script = """return [...document.querySelectorAll('.card')].map(card => [
         card.querySelectorAll('.chart').length, card.querySelectorAll('table thead th').length,
         card.querySelectorAll('table tbody tr').length])"""
-    assert page.execute_script(script) == [[1, 5, len(service.get("/api/series")["time"])]] * 2
+    assert page.execute_script(script) == [[1, 6, len(service.get("/api/series")["time"])]] * 2
+
+
+def test_a_band_is_drawn_around_its_line_and_never_across_a_gap(driver, tmp_path):
+    path = tmp_path / "live.toml"
+    path.write_text(CONFIG.replace('"3h"', '"6h"').replace('"1d"', '"6h"'))
+    hours = [*range(40), *range(70, 100), *range(122, 128), *range(150, 200)]  # one stands alone
+    rows = [(START + 3600 * hour + 60 * n, n) for hour in hours for n in range(12)]
+    columns = {"score": lambda n: (n * 7 % 10) / 10, "label": lambda n: n % 2, "who": lambda _: "I"}
+    with Service(path) as service:
+        service.post(
+            [
+                {"kind": "observe", "time": time, **{k: of(n) for k, of in columns.items()}}
+                for time, n in rows
+            ]
+        )
+        look(driver, service.url)
+        until(lambda: is_drawn(driver, 2))
+        series = service.get("/api/series")
+        script = """return [...document.querySelectorAll('.chart')].map(chart => [
+            chart.data.map(({x, y, fill, hoverinfo}) => ({x, y, fill, hoverinfo})),
+            chart.querySelectorAll('.js-fill').length])"""
+        drawn = driver.execute_script(script)
+    times = [time[:19] for time in series["time"]]
+    for (traces, fills), points in zip(drawn, series["metrics"].values(), strict=True):
+        bands = [trace for trace in traces if trace.get("hoverinfo") == "skip"]
+        assert [len({*band["x"]}) for band in bands].count(1) == 1
+        assert fills == sum(band["fill"] == "toself" for band in bands) == 3
+        for at, when in enumerate(times):
+            inside = [band for band in bands if min(band["x"]) <= when <= max(band["x"])]
+            assert len(inside) == (points["value"][at] is not None)
+            for band in inside:
+                ends = [y for x, y in zip(band["x"], band["y"], strict=True) if x == when]
+                assert sorted(ends) == [points["sure_low"][at], points["sure_high"][at]]
+                assert ends[0] <= points["value"][at] <= ends[1]
 
 
 def test_names_are_text(page):

@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from pathlib import Path
 import pytest
 from service.serving import Service, children, resident, until
 
+from streammetrics.cli import main
 from streammetrics.live.service.config import settings
 
 pytestmark = pytest.mark.long
@@ -71,6 +73,24 @@ def test_a_killed_service_loses_at_most_its_last_second(config):
         assert service.get("/api/now")["n_rows"] in {50, 57}
         service.post(observed(3))
         until(lambda: service.get("/api/now")["n_rows"] in {53, 60})
+
+
+def test_a_bad_first_event_leaves_the_store_as_it_was(tmp_path):
+    config = tmp_path / "live.toml"
+    text = '[metrics]\nhamming = "HammingLoss"\n[live]\nstore = "live.db"\n'
+    config.write_text(f"{text}types = {{ y_true = 3, y_pred = 3 }}\n")
+    one = {"kind": "observe", "time": time.time()}
+    bad, good = ({**one, "y_true": row, "y_pred": row} for row in ([1, 0], [1, 0, 1]))
+    for n in (1, 2):
+        with Service(config) as service:
+            with pytest.raises(urllib.error.HTTPError, match="422") as refused:
+                service.post([bad])
+            assert "declared to have 3 values a row" in refused.value.read().decode()
+            assert service.post([good])["taken"] == 1
+            until(lambda: service.get("/api/now")["n_rows"] == n)  # noqa: B023 - called at once
+            service.end()
+    config.write_text(f"{text}types = {{ y_true = 2, y_pred = 2 }}\n")
+    assert main(["live", "status", str(config)]) == 2
 
 
 def test_workers_answer_for_the_whole_service(config):
@@ -217,3 +237,72 @@ def test_who_reads_no_answer_is_closed(config):
                     read += part
         whole = int(re.search(rb"content-length: ([0-9]+)", read)[1])
         assert 0 < len(read) < whole
+
+
+def listens(port):
+    """Whether anybody takes connections on a port."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5):
+            return True
+    except ConnectionRefusedError:
+        return False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_workers_end_with_their_parent_and_all_is_written(config, workers):
+    path = config(server=f"workers = {workers}")
+    with Service(path) as service:
+        service.post(observed(30))
+        mine = children(service.process.pid) if workers > 1 else []
+        time.sleep(3 if workers == 1 else 0)  # in which one alone has written
+        service.end(signal.SIGKILL)
+        until(lambda: not listens(service.port), seconds=30)
+        until(lambda: not any(is_running(pid) for pid in mine), seconds=30)
+    assert stored(path) == 30
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_is_wrong_with_the_store_is_told_once(config, workers):
+    path = config(server=f"workers = {workers}")
+    with settings(path).live():
+        pass
+    path.write_text(path.read_text().replace('auc = "ROCAUC"', 'auc = "ROCAUC(max_bins=64)"'))
+    command = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(path), "--port"]
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    done = subprocess.run(
+        [*command, str(port)], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.count("is of another configuration") == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_it_says_that_it_serves_when_it_listens(config):
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    command = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(config())]
+    with subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"serving on http://127.0.0.1:%d/\n" % port
+        assert listens(port)
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_history_is_folded_when_the_service_ends(config, tmp_path):
+    with Service(config()) as service:
+        service.post(observed(50))
+        service.end()
+    with sqlite3.connect(tmp_path / "live.db") as db:
+        ((left,),) = db.execute(
+            "select count(*) from journal where seq > (select through from base)"
+        )
+    assert left == 0

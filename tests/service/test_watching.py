@@ -79,3 +79,29 @@ def test_what_goes_wrong_with_a_rule_is_told_each_time():
     for _ in range(2):
         with pytest.raises(ValueError, match="no metric 'missing'"):
             watched.alerts()
+
+
+def stored(path, n=300):
+    now = time.time() - 3000
+    times = [now + 10 * i for i in range(n)]
+    return sm.Live(sm.Mean(), store=path).observe(time=times, values=[0.25] * n)
+
+
+def test_no_alert_ends_by_a_restart(held, tmp_path):
+    held.set()
+    with stored(tmp_path / "live.db") as state:
+        watched, until = watching.Watching(state, [RULE]), time.monotonic() + 30
+        while not watched.alerts().firing:
+            assert time.monotonic() < until
+        (before,) = watched.alerts()
+    held.clear()  # a first look at all the past takes long
+    with sm.Live(sm.Mean(), store=tmp_path / "live.db") as again:
+        assert watching.Watching(again, [RULE]).alerts() == (before,)
+        other = sm.Below("value", 0.25, window="5min", name="low")
+        assert watching.Watching(again, [other]).alerts() == ()  # which is another rule
+        asked = TestClient(application(again, rules=[RULE]), base_url="http://localhost")
+        until = time.monotonic() + 30
+        while asked.get("/metrics").status_code == 503:
+            assert time.monotonic() < until
+        assert firing(asked) == ["1.0"]
+        held.set()

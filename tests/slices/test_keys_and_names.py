@@ -47,7 +47,7 @@ def test_metrics_do_not_share_a_column_of_the_result():
 
 
 def test_column_without_a_name_is_refused():
-    with pytest.raises(ValueError, match="where a column is a name or Bins"):
+    with pytest.raises(ValueError, match="where a column is a name, Bins or Periods"):
         sm.Slices(ACC, by=[[], [""]])
 
 

@@ -242,7 +242,10 @@ def test_folded_slices_do_not_depend_on_the_order():
 
 REFUSED = [
     ({"country": ["a", 1]}, "country"),
-    ({"country": [1, 2]}, "by country: 'integers' here, 'text' in rows seen before"),
+    (
+        {"country": [1, 2]},
+        "by country: 'integers' here, 'text' in rows seen before; write keys as one kind",
+    ),
     ({"country": [True, False]}, "by country: 'true or false' here, 'text'"),
     ({"country": [0.5, 1.0]}, r"country is no key .* in 1 row, first in row 0 \(0.5\)"),
     ({"country": np.zeros((2, 2), int)}, r"country has shape \(2, 2\)"),

@@ -5,9 +5,11 @@ import warnings
 
 import numpy as np
 import pytest
+from oracles.table import ORACLES, distinct, thinned
 
 import streammetrics as sm
 from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
+from streammetrics.testing import laws
 
 RATES = (
     sm.Precision,
@@ -118,3 +120,13 @@ def test_slices_of_no_rows_are_read_as_a_table_without_lines(average):
     for value in (slices.compute()["F1"], sm.from_bytes(slices.to_bytes()).compute()["F1"]):
         assert np.isnan(np.asarray(value, float)).all()
     assert slices.confidence()["Recall"] is not None
+
+
+@pytest.mark.parametrize("oracle", thinned(distinct(ORACLES), columns=False))
+def test_states_travel_between_processes_after_long_batches(oracle):
+    given = oracle.rows(np.random.default_rng(2), min(oracle.n, 60))
+    table = {**given, "key": np.arange(len(next(iter(given.values())))) % 3}
+    weight = {"sample_weight": "sample_weight"} if "sample_weight" in given else None
+    slices = sm.Slices(sm.MetricSet({"metric": oracle.metric}, columns=weight), by=[[], ["key"]])
+    laws._check_travels(slices, slices.copy().update(table).to_bytes(), table)
+    laws._check_long_batches(slices, table)

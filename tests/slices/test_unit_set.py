@@ -30,11 +30,11 @@ def test_it_reads_as_the_set_does():
     plain, by_user = suite(None).update(rows()), suite().update(rows())
     assert by_user.compute() == plain.compute()
     assert by_user.bounds() == plain.bounds()
-    assert by_user.confidence(0.9) == plain.confidence(0.9)
+    assert by_user.confidence(0.9, unit=None) == plain.confidence(0.9)
     assert by_user.n_rows == plain.n_rows
     assert by_user.exact
     assert {name: metric.compute() for name, metric in by_user.items()} == plain.compute()
-    assert by_user["auc"].confidence() == plain["auc"].confidence()
+    assert by_user["auc"].confidence(unit=None) == plain["auc"].confidence()
     assert list(by_user) == list(plain)
     assert suite().batch(rows()) == plain.compute()
     assert repr(by_user) == repr(plain).replace("})", "}, columns=X)").replace(
@@ -50,7 +50,7 @@ def test_its_limits_are_those_of_slices_of_all_rows():
         assert tuple(interval) == (table[f"{name}_low"][0], table[f"{name}_high"][0])
         assert by_user[name].confidence(0.9, unit="user") == interval
         assert interval.method == "jackknife of 40 groups of units, Student's t"
-    low, high = by_user.confidence(0.9)["f1"]
+    low, high = by_user.confidence(0.9, unit=None)["f1"]
     wide = by_user.confidence(0.9, unit="user")["f1"]
     assert wide.high - wide.low > high - low
 
@@ -96,7 +96,7 @@ def test_mistakes_say_what_is_kept():
         sm.Accuracy().confidence(unit="user")
     with pytest.raises(ValueError, match="units are kept by 'user'"):
         suite().confidence(unit="usr")
-    with pytest.raises(ValueError, match="limits by unit hold at one time"):
+    with pytest.raises(ValueError, match="hold at one time only"):
         suite()["f1"].confidence(unit="user", anytime=True)
     by_user = suite().update(data)
     before = by_user.to_bytes()
@@ -107,8 +107,10 @@ def test_mistakes_say_what_is_kept():
     assert by_user.to_bytes() == before
     with pytest.raises(sm.IncompatibleMetricsError, match="unit is 'other' there and 'user' here"):
         by_user.merge(suite("other"))
-    with pytest.raises(sm.IncompatibleMetricsError, match="cannot merge"):
+    with pytest.raises(sm.IncompatibleMetricsError, match="unit is None there and 'user' here"):
         by_user.merge(suite(None))
+    with pytest.raises(sm.IncompatibleMetricsError, match="unit is 'user' there and None here"):
+        suite(None).merge(by_user)
     with pytest.raises(TypeError, match="Slices are of a MetricSet, not of a UnitSet"):
         sm.Slices(suite(), by="label")
     with pytest.raises(ValueError, match="expected the name of a column"):

@@ -12,7 +12,7 @@ from streammetrics.cli.opening import Asked, opened
 from streammetrics.cli.outcome import Outcome, say
 from streammetrics.cli.outputs import Output, check_outputs, check_places, is_like, write
 from streammetrics.cli.running import finish, outputs_of
-from streammetrics.cli.slicing import MOST
+from streammetrics.cli.slicing import MOST, unit_of
 from streammetrics.cli.specs import character, depths, literal, literals, parse, shares
 from streammetrics.cli.tasks import TASKS
 from streammetrics.metrics.specs import WORDS
@@ -176,6 +176,8 @@ def _done(
     per_query: bool,
 ) -> Outcome:
     """Check where results are to be written, read the files, and write."""
+    if save is None and asked.confidence is None and isinstance(unit_of(asked.unit), str):
+        raise CommandError("--unit requires --confidence, e.g. --confidence 0.95, or --save")
     saved = [] if save is None else [save]
     check_places([*outputs, *(Output("--save", path, bool) for path in saved)])
     work = opened(asked)

@@ -132,9 +132,15 @@ def alerts(
 
 
 @live.command(cls=Once)
-def rules(config: Config) -> Outcome:
-    """Print alerting rules for Prometheus."""
-    return Outcome(files.rules(settings(config).view.title))
+def rules(
+    config: Config,
+    job: Annotated[
+        str, typer.Option(metavar="NAME", help="The service's job_name in prometheus.yml.")
+    ] = files.JOB,
+) -> Outcome:
+    """Print alerting rules for Prometheus: one for each rule of the configuration."""
+    found = settings(config)
+    return Outcome(files.rules(found.view.title, found.notices, job))
 
 
 @live.command(cls=Once)

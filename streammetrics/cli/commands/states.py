@@ -15,11 +15,12 @@ from streammetrics.cli.outputs import Output, check_outputs, check_places
 from streammetrics.cli.parsing import share
 from streammetrics.cli.reporting import ReportAsked, reported_in_one
 from streammetrics.cli.running import finish, outputs_of, state_of
-from streammetrics.cli.slicing import slices_of
+from streammetrics.cli.slicing import slices_of, unit_of
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.show.report import ModelReports, report
+from streammetrics.slices.keyed import KeyedSet
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Options
@@ -72,6 +73,7 @@ def show_state(
     min_rows: typed.MinRows = 0,
     worst: typed.Worst = None,
     confidence: typed.Confidence = None,
+    unit: typed.Unit = None,
     force: typed.Force = False,
 ) -> Outcome:
     """Show the values of a saved state."""
@@ -91,11 +93,22 @@ def show_state(
         about["columns"] = what.columns
     if isinstance(what, Comparison):
         return finish(of_comparison(what, about, notes), outputs)
-    slices = slices_of(what, min_rows, worst, confidence) if isinstance(what, MetricSet) else None
+    of = unit_of(unit)
+    if isinstance(of, str) and confidence is None and worst is None:
+        raise CommandError("--unit requires --confidence, e.g. --confidence 0.95")
+    kept = what.unit if isinstance(what, KeyedSet) else None
+    if isinstance(of, str) and of != kept:
+        held = "no unit" if kept is None else f"the unit {kept}"
+        raise CommandError(f"--unit {unit}: {state} keeps {held}; --unit none asks for rows")
+    slices = (
+        slices_of(what, min_rows, worst, confidence, of) if isinstance(what, MetricSet) else None
+    )
     if slices is None and (worst is not None or min_rows):
         option = "--min-rows" if worst is None else "--worst"
         raise CommandError(f"{option} is of slices, and {state} has none")
-    read_all = report(what, about, notes, per_query=per_query, slices=slices, confidence=confidence)
+    read_all = report(
+        what, about, notes, per_query=per_query, slices=slices, confidence=confidence, unit=of
+    )
     return finish(ModelReports({"": read_all}), outputs)
 
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.by_name.catalogue import catalogue, letters
-from streammetrics.core.columns.naming import meant
+from streammetrics.core.by_name.catalogue import catalogue, letters, meant_metric
 from streammetrics.core.errors import an
 from streammetrics.core.mergeable import Mergeable
 
@@ -71,8 +70,9 @@ def named_metric(name: str) -> Metric:
         )
     if cls is None:
         choice = [_spelt(cls.__name__) for cls in known.values()] + [*_SCORERS]
+        told = meant_metric(name, catalogue(), sorted(choice))
         advice = "; a metric by its name, in any case, or the name of a scorer of scikit-learn"
-        raise ValueError(f"there is no metric {name!r}{meant(name, sorted(choice)) or advice}")
+        raise ValueError(f"there is no metric {name!r}{told or advice}")
     needed = [name for name, parameter in cls._parameters.items() if parameter.required]
     if needed:
         asked = ", ".join(f"{each}=..." for each in needed)

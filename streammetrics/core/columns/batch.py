@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core import tuning
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.nested import Nested, as_nested
 from streammetrics.core.columns.positions import by_row, refuse_one_hot
 from streammetrics.core.columns.sets import as_sets, marked
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
@@ -219,6 +219,14 @@ class Batch:
         numbers = self.numeric(name)
         return numbers.low, numbers.high
 
+    def plain(self, name: str, kinds: str) -> Array | None:
+        """Return a column that is one array (n,) of these kinds as it is; ``None`` for others."""
+        column = self.column(name)
+        values = column.values
+        if column.nulls is not None or column.vocabulary is not None or self.grid(name):
+            return None
+        return values if values.ndim == 1 and values.dtype.kind in kinds else None
+
     def weight(self) -> Floats | None:
         """Return the weights, not yet validated; ``None`` where every row weighs one."""
         if self._raw.get(self._renamed.get(WEIGHT, WEIGHT)) is None:
@@ -242,14 +250,3 @@ def _residual(column: Column, head: Floats, limits: tuple[float, float]) -> Floa
     if column.nulls is not None:
         residual[column.nulls] = 0.0
     return residual if residual.any() else None
-
-
-def extent(values: Array) -> tuple[float, float]:
-    """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
-    if values.size == 0:
-        return math.inf, -math.inf
-    if values.size <= tuning.SHORT_COLUMN:
-        # Cheaper to call; a nan is both extremes to these as well.
-        return values.item(values.argmin()), values.item(values.argmax())
-    flat = values if values.ndim == 1 else values.reshape(-1)
-    return float(np.minimum.reduce(flat)), float(np.maximum.reduce(flat))

@@ -167,7 +167,7 @@ def stacked(columns: Sequence[Column], name: str) -> Column:
     if len(columns) == 1 and columns[0].vocabulary is not None:
         return columns[0]
     if any(column.vocabulary is not None for column in columns):
-        refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
+        refuse_text_matrix(name)
     if any(column.values.ndim > 1 for column in columns):
         refuse(name, "more than two dimensions", "pass (n,) or (n, d)")
     dtype = _common_dtype(_with_values(columns), name)
@@ -185,7 +185,7 @@ def reshaped(column: Column, shape: tuple[int, ...], name: str) -> Column:
     if column.vocabulary is not None and shape[1:] == (1,):
         return column
     if column.vocabulary is not None:
-        refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
+        refuse_text_matrix(name)
     if column.values.ndim > 1:
         refuse(name, "more than two dimensions", "pass (n,) or (n, d)")
     nulls = None if column.nulls is None else column.nulls.reshape(shape)
@@ -229,6 +229,15 @@ def check(good: Array, name: str, what: str, advice: str) -> None:
 def refuse(name: str, found: str, advice: str, row: int | None = None) -> NoReturn:
     """Raise that a column holds what it cannot, from which row on if it is not the whole column."""
     raise InvalidBatchError(f"{name} holds {found}; {advice}", name, row)
+
+
+def refuse_text_matrix(name: str) -> NoReturn:
+    """Raise that a column is a matrix of strings."""
+    advice = (
+        "pass a matrix of integer codes, as np.unique(x, return_inverse=True)[1].reshape(x.shape), "
+        "or one column of strings, as (n,)"
+    )
+    refuse(name, "a matrix of strings", advice)
 
 
 def refuse_kind(name: str, found: str, advice: str, row: int | None = None) -> NoReturn:

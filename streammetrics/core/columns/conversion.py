@@ -26,6 +26,7 @@ from streammetrics.core.columns.column import (
     concatenate,
     refuse,
     refuse_kind,
+    refuse_text_matrix,
     reshaped,
     stacked,
     type_title,
@@ -140,7 +141,7 @@ def _from_numpy(value: Array, name: str) -> Column:
         return reshaped(column, array.shape, name) if array.ndim > 1 else column
     if dtype.kind in "UT":
         if array.ndim > 1 and array.shape[1:] != (1,):
-            refuse(name, "a matrix of strings", "pass one column of strings, as (n,)")
+            refuse_text_matrix(name)
         if not array.size:
             return coded(*code_objects([]), name)
         if dtype.kind == "T":

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import Facts, Field, reject, shown
 from streammetrics.core.constraints import Satisfies
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.types import ClassLabel
 

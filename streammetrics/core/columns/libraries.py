@@ -26,7 +26,7 @@ from streammetrics.core.columns.column import (
     type_title,
     with_nulls,
 )
-from streammetrics.core.columns.distinct import numbered
+from streammetrics.core.columns.distinct import distinct
 from streammetrics.core.columns.lists import SMALLER, from_items, kind_of
 from streammetrics.core.columns.strings import code_objects, recode
 from streammetrics.core.errors import InvalidBatchError, an
@@ -141,7 +141,7 @@ def _from_polars_strings(value: Foreign, kind: str, name: str) -> Column:
     present = value.drop_nulls()
     coded_by = present.cast(sys.modules["polars"].Categorical) if kind == "String" else present
     keys = coded_by.to_physical().to_numpy()
-    places, rows = numbered(keys)
+    places, rows = distinct(keys)
     labels = present.gather(rows).to_list()
     if not value.null_count():
         return coded(*recode(places, labels), name)

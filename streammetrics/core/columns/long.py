@@ -41,7 +41,7 @@ class LongNumbers:
     def __len__(self) -> int:
         return len(self.head)
 
-    def __getitem__(self, rows: slice | Array) -> LongNumbers:
+    def __getitem__(self, rows: slice | Array | tuple[slice, int]) -> LongNumbers:
         return LongNumbers(self.head[rows], self.tail[rows])
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,16 @@ def near(name: str, names: Iterable[str], what: str = "there are") -> str:
     if not names:
         return f"{text}; {what} none"
     return f"{text or ';'} {what[:1].upper() + what[1:] if text else what}: {_some(names)}"
+
+
+def as_renamed(columns: object) -> dict[str, str]:
+    """Return the user's column, or several as one text, for each input that `columns` renames."""
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(
+            f"columns={columns!r}: expected a dictionary from an input's name to your column, such "
+            "as {'y_true': 'label', 'y_score': 'score'}"
+        )
+    return {name: as_text(asked) for name, asked in columns.items()}
 
 
 def as_text(columns: str | Sequence[str]) -> str:

@@ -196,16 +196,25 @@ def joined_facts(facts: Facts, more: Facts) -> Facts:
             if {known, value} == {"booleans", "integers"}:
                 result[name] = "integers"
             else:
-                advice = _ADVICE.get(name, "all batches must agree")
+                known_as = "keys" if name.startswith("by ") else name
+                advice = ADVICE.get(known_as, "all batches must agree")
                 raise InvalidBatchError(
                     f"{name}: {value!r} here, {known!r} in rows seen before; {advice}"
                 )
     return result
 
 
-_ADVICE = {
+ADVICE = {
+    "keys": (
+        "write keys as one kind everywhere; a CSV column of integers alone holds integers, as "
+        'JSON does without quotes, {"u": 1}, and any other holds text, as {"u": "1"}'
+    ),
     "labels": "convert them to one kind",
     "negative label": "pos_label= says which is positive, and all others have one label",
     "columns of labels": "pass a column for each label in every batch",
+    "ratings of an item": (
+        "codes (items x raters) take from_raters=True; counts (items x categories) of different "
+        "sums take from_raters=False, except FleissKappa"
+    ),
     "columns of scores": "pass (n,) or (n, K) in every batch (0 stands for (n,))",
 }

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core import tuning
-from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.labels import (
     KINDS,
     check_allowed,
@@ -19,7 +17,9 @@ from streammetrics.core.columns.labels import (
     label_facts,
 )
 from streammetrics.core.columns.schema import Facts, Field, reject, shown
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,12 +53,13 @@ CLASSES = Pair(
 class ScoredLabels(Field):
     """Labels with a score each: (n,) of the positive class, or (n, K) of K classes.
 
-    Without `labels` the columns of an (n, K) matrix are the classes 0 to K - 1. With `matrix`
-    there have to be such. Rows whose label is `ignore_index` are as if absent.
+    Without `pos_label` the two classes of (n,) scores are 0 and 1, -1 and 1, or booleans. Without
+    `labels` the columns of an (n, K) matrix are the classes 0 to K - 1. With `matrix` there have to
+    be such. Rows whose label is `ignore_index` are as if absent.
     """
 
     scores: Scores
-    pos_label: ClassLabel = 1
+    pos_label: ClassLabel | None = None
     labels: tuple[ClassLabel, ...] | None = None
     truth: str = "y_true"
     matrix: bool = False
@@ -128,6 +129,16 @@ class ScoredLabels(Field):
         facts["columns of scores"] = width
         return (codes, scores), facts
 
+    def may_be_classes(self, column: Column) -> bool:
+        """Whether labels may be those of the columns of (n, K) scores."""
+        labels: Array = column.values if column.vocabulary is None else column.vocabulary
+        fits = labels.dtype.kind in "iubU" or bool((np.rint(labels) == labels).all())
+        if not (self.scores.wide and fits):
+            return False
+        if self.labels is not None:
+            return bool(np.isin(labels, np.array(self.labels)).all())
+        return column.vocabulary is None and bool((labels >= 0).all())
+
     def present(self, columns: Columns) -> Columns:
         """Return codes, and scores as they are used."""
         return (columns[0], *self.scores.present(columns[1:]))
@@ -151,27 +162,34 @@ def _binary_codes(
     batch: Batch,
     name: str,
     column: Column,
-    pos_label: ClassLabel,
+    pos_label: ClassLabel | None,
     allowed: tuple[ClassLabel, ...] | None,
     rows: Places | None,
     pair: Pair,
 ) -> tuple[NDArray[np.uint8], Facts]:
-    """Return 1 where the label is `pos_label`, else 0; one other label there may be."""
+    """Return 1 where the label is `pos_label`, else 0; one other label there may be.
+
+    Without a `pos_label` it is 1, and each label is checked by itself, so that the order in which
+    batches come does not decide what is refused.
+    """
+    positive = 1 if pos_label is None else pos_label
     values = column.values
-    kind = values.dtype.kind
-    codes: NDArray[np.uint8]
-    if kind == "b" and pos_label in {0, 1}:
-        codes = values.view(np.uint8)
-        if not pos_label:
-            codes = codes ^ np.uint8(1)
-        negative: ClassLabel = 1 - int(pos_label)
-    elif pos_label == 1 and kind == "i" and column.vocabulary is None and _are_bits(values):
-        codes, negative = values.astype(np.uint8), 0
-    else:
+    codes = np.empty(len(values), np.uint8)
+    ones = -1
+    if positive in {0, 1} and column.vocabulary is None and values.dtype.kind != "f":
+        ones = kernels.bits(codes, np.ascontiguousarray(values))
+    if pos_label is None and (ones < 0 or allowed is not None):
+        _check_positive(batch.title(name), column, allowed, rows, pair)
+    pos_label = positive
+    if ones < 0:
         facts = label_facts(column)
         return _binary_by_search(batch.title(name), column, pos_label, allowed, rows, facts, pair)
-    facts = {"labels": KINDS[kind]}
-    if 0 in codes.tobytes() if codes.size < 4096 else not codes.all():
+    if not pos_label:
+        codes ^= 1
+        ones = len(codes) - ones
+    facts = {"labels": KINDS[values.dtype.kind]}
+    if ones < len(codes):
+        negative = 1 - int(pos_label)
         facts["negative label"] = negative
         if allowed is not None and negative not in allowed:
             what = "is not one of the labels given"
@@ -179,12 +197,42 @@ def _binary_codes(
     return codes, facts
 
 
-def _are_bits(values: Array) -> bool:
-    """Whether all integers are 0 and 1."""
-    if values.size <= tuning.SHORT_COLUMN:
-        low, high = extent(values)
-        return low >= 0 and high <= 1
-    return 0 <= int(np.bitwise_or.reduce(values)) <= 1  # one pass: only the lowest bit is set
+def clear_pair(labels: tuple[ClassLabel, ...]) -> bool:
+    """Whether 1 is the positive of these labels without a word: 0 and 1, or -1 and 1."""
+    return set(labels) <= {0, 1} or set(labels) <= {-1, 1}
+
+
+def _check_positive(
+    title: str,
+    column: Column,
+    allowed: tuple[ClassLabel, ...] | None,
+    rows: Places | None,
+    pair: Pair,
+) -> None:
+    """Raise where labels do not say by themselves which of two is the positive one."""
+    words = column.vocabulary
+    if allowed is not None and not clear_pair(allowed):
+        raise InvalidBatchError(
+            f"{title} has labels={shown(allowed)}: say which is the {pair.called} one, "
+            f"{pair.parameter}={allowed[-1]!r} or another",
+            title,
+        )
+    values = column.values
+    if not values.size:
+        return
+    if words is not None:
+        raise InvalidBatchError(
+            f"{title} holds strings: say which label is the {pair.called} one, "
+            f"{pair.parameter}={_example(column)!r} or another",
+            title,
+        )
+    low, high = extent(values)
+    if low < -1 or high > 1:
+        wrong = (values < -1) | (values > 1)
+        advice = f"{pair.parameter}={values.max().item()!r} or another says which is {pair.called}"
+        if len(np.unique(values)) > 2:
+            advice = pair.third
+        reject(title, "is neither 0, 1 nor -1", wrong, values, rows=rows, advice=advice)
 
 
 def _example(column: Column) -> object:
@@ -225,10 +273,13 @@ def _binary_by_search(
             what = f"is a third label beside {pos_label!r} and {shown(negative)}"
             advice = pair.third
             if not positive.any():
+                what = f"is neither {pos_label!r}, the {pair.called} label, nor {shown(negative)}"
                 advice = (
-                    f"none here is {pos_label!r}: {pair.parameter}={_example(column)!r} or another "
-                    f"says which is {pair.called}; {advice}"
+                    f"no label is {pos_label!r}: {pair.parameter}={_example(column)!r} or another "
+                    f"says which is {pair.called}"
                 )
+                if len(np.unique(others)) > 2:
+                    advice = pair.third
             reject(title, what, wrong, texts, rows=rows, advice=advice)
         facts["negative label"] = negative.item()
         if allowed is not None and facts["negative label"] not in allowed:

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 
 _CLOSE = 5e-7  # sums this near to 1 need no second look
+_ROUNDED = 5e-3  # by which a number of two digits may be off
+_ROUNDING = (
+    "probabilities that were rounded: pass them in full, or divided by their sum, "
+    "p / p.sum(axis=1, keepdims=True)"
+)
 _ADVICE = "pass probabilities, or say from_logits=True if these are logits"
 
 
@@ -36,6 +41,7 @@ class Scores(Numbers):
     - ``"probability"``: probabilities.
     - ``"logit"``: logits, which stay such; finite in any case.
     - ``"margin"``: decision values, on either side of 0; finite, and so are their squares.
+    - ``"shape"``: only their number of columns counts, so any numbers will do.
 
     With `from_logits` probabilities are made of logits, the sigmoid of each or the softmax of each
     row; (n,) scores of which only the order matters stay what they are, as the order does.
@@ -43,7 +49,7 @@ class Scores(Numbers):
 
     name: str = "y_score"
     ordered: bool = True  # what is checked of them is below
-    use: Literal["order", "rank", "probability", "logit", "margin"] = "order"
+    use: Literal["order", "rank", "probability", "logit", "margin", "shape"] = "order"
     from_logits: bool = False
 
     @property
@@ -61,7 +67,7 @@ class Scores(Numbers):
                 "y_pred"
             )
         super().validate(batch, taken, missing)
-        if self.use == ("rank" if wide else "order"):
+        if self.use in {"shape", "rank" if wide else "order"}:
             return
         if self.use in _LIMITS:
             self._check_logits(batch, missing, _LIMITS[self.use])
@@ -90,7 +96,10 @@ class Scores(Numbers):
             off = np.abs(np.einsum("ij->i", values) - 1)  # the fastest sum of rows
             if not (off <= _CLOSE).all():
                 wrong = ~_sums_to_one(values)
-                self._reject(batch, "does not sum to 1", wrong, missing, _ADVICE)
+                sums = np.abs(values[wrong].sum(axis=1) - 1)
+                rounded = bool((sums <= _ROUNDED * values.shape[1]).all())
+                advice = _ROUNDING if rounded else _ADVICE
+                self._reject(batch, "does not sum to 1", wrong, missing, advice)
 
     def _reject(
         self, batch: Batch, what: str, wrong: Bools, missing: Bools | None, advice: str

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core import tuning
-from streammetrics.core.columns.distinct import MULTIPLIER, looked_up, numbered
+from streammetrics.core.columns.distinct import distinct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,35 +39,12 @@ def code_objects(items: Sequence[object]) -> Coded:
 
 
 def code_fixed(array: NDArray[np.str_]) -> Coded:
-    """Codes of a contiguous one-dimensional ``U`` array in native byte order.
-
-    Rows are hashed to 64 bits, grouped by hash, and every row is compared with its group's
-    first; should two strings share a hash, the slower dictionary takes over. Exact in any case.
-    """
-    width = array.dtype.itemsize // 4
-    if not width:
+    """Codes of a contiguous one-dimensional ``U`` array in native byte order."""
+    if not array.dtype.itemsize:
         return code_objects(array.tolist())
-    word = np.uint32 if width % 2 else np.uint64
-    words: Array = array.view(word).reshape(len(array), -1)
-    hashes = _hashes(words)
-    codes, first = numbered(hashes)
-    firsts = words[first]
-    for start in range(0, len(array), tuning.STRING_ROWS):
-        block = slice(start, start + tuning.STRING_ROWS)
-        if not np.array_equal(firsts.take(codes[block], axis=0), words[block]):
-            return code_objects(array.tolist())
+    codes, first = distinct(array)
     ranks, vocabulary = code_objects(array[first].tolist())
-    return looked_up(ranks, codes), vocabulary
-
-
-def _hashes(words: Array) -> NDArray[np.uint64]:
-    hashes = np.zeros(len(words), np.uint64)
-    for start in range(0, len(words), tuning.STRING_ROWS):
-        block = hashes[start : start + tuning.STRING_ROWS]
-        for column in words[start : start + tuning.STRING_ROWS].T:
-            block += column
-            block *= np.uint64(MULTIPLIER)
-    return hashes
+    return ranks[codes], vocabulary
 
 
 def recode(codes: Array, labels: Sequence[object]) -> Coded:
@@ -78,16 +54,12 @@ def recode(codes: Array, labels: Sequence[object]) -> Coded:
     of -1 is a null row.
     """
     occurs = np.zeros(len(labels) + 1, np.bool_)
-    occurs[-1] = True  # the place of -1
-    for start in range(0, len(codes), tuning.BATCH_ROWS):
-        occurs[codes[start : start + tuning.BATCH_ROWS]] = True
-        if occurs.all():  # mostly after some rows
-            break
+    occurs[codes] = True  # -1 is the last place
     used = np.flatnonzero(occurs[:-1])
     ranks, vocabulary = code_objects([labels[place] for place in used.tolist()])
     lookup = np.full(len(labels) + 1, -1, np.intp)
     lookup[used] = ranks
-    return looked_up(lookup, codes), vocabulary
+    return lookup.take(codes, mode="wrap"), vocabulary
 
 
 def merge_codes(

@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.reading import SharedReading
+from streammetrics.core.columns.schema import Rows
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.feeding.staging import Staged
 from streammetrics.core.feeding.states import Feed, RefusedRows, State
+from streammetrics.core.floating import own_arithmetic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Rows, Schema
+    from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
 
 
@@ -148,6 +150,12 @@ class Layout:
     def with_slices(self, state: State, batch: Batch) -> State:
         """Return the state after a long batch, whose columns are converted already."""
         feeds, statistics = self.fed(state)[:2]
+        found = None
+        if len(statistics) == 1 and self.schemas[0] == statistics[0].schema:
+            found = statistics[0].take_whole(batch)
+        if found is not None:
+            statistic, facts = found
+            return State(self._grown(feeds, [Rows((), None, batch.n_rows, 0, facts)]), (statistic,))
         try:
             for start in range(0, batch.n_rows, self._slice_rows):
                 rows = self.read(batch.slice(start, start + self._slice_rows))
@@ -202,13 +210,14 @@ class Layout:
             columns, weight, n, _, _ = rows[reader]
             given.append((schema.present(columns), weight, {}) if n else None)
         updated = []
-        for statistic, source in zip(statistics, self.sources, strict=True):
-            mine = given[source]
-            if mine is not None:
-                columns, weight, found = mine
-                statistic = statistic.fork()  # noqa: PLW2901 - the loop's own copy from here on
-                statistic.update_among(self._peers[source], found, columns, weight)
-            updated.append(statistic)
+        with own_arithmetic():
+            for statistic, source in zip(statistics, self.sources, strict=True):
+                mine = given[source]
+                if mine is not None:
+                    columns, weight, found = mine
+                    statistic = statistic.fork()  # noqa: PLW2901 - the loop's own copy from here on
+                    statistic.update_among(self._peers[source], found, columns, weight)
+                updated.append(statistic)
         return tuple(updated)
 
     def _grown(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
@@ -239,9 +248,18 @@ class Layout:
                 f"the states saw different kinds of rows: {error}"
             ) from None
         forks = tuple(statistic.fork() for statistic in statistics)
-        for index, fork in enumerate(forks):
-            fork.merge_all([other.statistics[index] for other in others])
+        with own_arithmetic():
+            for index, fork in enumerate(forks):
+                fork.merge_all([other.statistics[index] for other in others])
         return State(feeds, forks)
+
+    def joined(self, state: State, added: State) -> State:
+        """Return the state after a single change that made the other state of no rows."""
+        if added is self.start:
+            return state
+        if added.staged is None:
+            return self.merged(state, [added])
+        return self.with_staged(state, added.staged.rows, added.staged.size)
 
     def part(self, state: State, part: Layout) -> State:
         """Return the state of some of the statistics, which has no staged rows; arrays are shared.

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from streammetrics.core import tuning
-from streammetrics.core.exact.numbers import exponent_array
-from streammetrics.core.exact.scaling import times
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum, exponent_array
+from streammetrics.core.counting import counts_of
 from streammetrics.core.field import not_among
 from streammetrics.core.state.arrays import Stack, nested
 
@@ -73,7 +71,7 @@ class Amount:
     ) -> Self:
         """Return the weights of rows, and if `squared` their squares, at each of `size` places."""
         if weight is None:
-            return cls.of_counts(np.bincount(places, minlength=size), places.size)
+            return cls.of_counts(counts_of((size,), places), places.size)
         if squared:
             return cls.of_weights(*ExactSum.grouped_weights(places, size, weight))
         return cls.of_weights(ExactSum.grouped(places, size, weight))
@@ -181,8 +179,6 @@ class Amount:
         counts = self.counts
         if isinstance(counts, int):
             return counts > n
-        if counts.size <= tuning.FEW_CELLS:
-            return bool(sum(counts.ravel().tolist()) > n)
         return int(np.add.reduce(counts, axis=None)) > n
 
     def squared(self) -> ExactSum | None:
@@ -278,9 +274,9 @@ class Amount:
 
     def scaled(self, weight: float, *, squared: bool = False) -> Self:
         """Return the same rows, each `weight` times as heavy, and if `squared` with squares."""
-        amount, squares = times(self.exact(), weight), self.squared() if squared else None
+        amount, squares = self.exact().times(weight), self.squared() if squared else None
         if squares is not None:
-            return self.of_exact(amount, times(times(squares, weight), weight))
+            return self.of_exact(amount, squares.times(weight).times(weight))
         return self.of_weights(amount) if squared else self.of_exact(amount)
 
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.exact.scaling import times
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.weights import check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -151,7 +150,7 @@ class Sums(Entries[ExactSum]):
 
     def scaled(self, value: ExactSum, weight: float) -> ExactSum:
         """Return the products."""
-        return times(value, weight)
+        return value.times(weight)
 
 
 class KeyedExtremes(Entries["Floats"]):

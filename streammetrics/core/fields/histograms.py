@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.arithmetic.histogram import DyadicHistogram
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
-from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.core.state.arrays import Stack, by_shapes, nested
 from streammetrics.core.state.arrays import parted as parts_of
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
 from streammetrics.core.unions import Union

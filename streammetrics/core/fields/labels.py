@@ -7,39 +7,44 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core import tuning
+from streammetrics.core.columns.distinct import unique
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.arrays import take_array
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Array, Arrays, Ints, Places
+    from streammetrics.core.types import Array, Arrays, Places
 
     Labelled = tuple[Array, Places]  # sorted labels, and places among them
 
+_NEAR = 1 << 16  # integers this near to each other are placed by subtraction
 
-def coded_labels(column: Column) -> tuple[Ints, Array]:
-    """Return each row's place among labels, in order, some of which may not occur."""
+
+def coded_labels(column: Column) -> tuple[Array, Array]:
+    """Return each row's place among labels, in order, some of which may not occur.
+
+    Places are integers of any width.
+    """
     values = column.values
     if column.vocabulary is not None:
-        return values.astype(np.int64, copy=False), column.vocabulary
-    if values.dtype == np.int64 and (few := int(values.view(np.uint64).max())) < tuning.FEW_LABELS:
-        return values, np.arange(few + 1)  # negative ones would be large, in one pass less
-    low, high = int(values.min()), int(values.max())
-    if high - low < tuning.NEAR_LABELS:
-        # Subtracting low first in the values' own type could overflow it.
-        places = values.astype(np.int64, copy=False) if low == 0 else values.astype(np.int64) - low
-        return places, np.arange(low, high + 1, dtype=np.int64)
-    labels, places = np.unique(values.astype(np.int64, copy=False), return_inverse=True)
-    return places, labels
+        return values, column.vocabulary
+    low, high = map(int, extent(values))
+    if high - low >= _NEAR:
+        labels, places = unique(values.astype(np.int64, copy=False))
+        return places, labels
+    if not 0 <= low <= high - low:
+        # In the values' own type the difference could overflow.
+        return values.astype(np.int64) - low, np.arange(low, high + 1, dtype=np.int64)
+    return values, np.arange(high + 1)
 
 
-def used_labels(labels: Array, places: Places) -> Labelled:
+def used_labels(labels: Array, places: Array) -> Labelled:
     """Return the labels that occur among the places, and the places among them."""
     seen = np.zeros(len(labels), np.bool_)
     seen[places] = True
     if seen.all():
-        return labels, places
+        return labels, places.astype(np.int64, copy=False)
     return labels[seen], (np.cumsum(seen) - 1)[places]
 
 

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum, read_digits
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.restoring import each_digits
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount, signs_of
 from streammetrics.core.state.arrays import part
 
@@ -29,7 +28,7 @@ def each_amount(shape: tuple[int, ...], stacks: Arrays, n: int) -> list[Amount]:
     """Return the amounts of each of `n` states, whose arrays are ``(n, ...)``, all checked."""
     own, squares = split_squares(stacks)
     if not squares:
-        digits, units = each_digits(shape, own, n)
+        digits, units = read_digits(shape, own, n)
         if shape and digits.shape[2] == 1 and not any(units):  # digits are the counts
             counts = digits.reshape(n, *shape)
             most = digits.max(axis=(1, 2), initial=0).tolist()

@@ -8,7 +8,7 @@ from streammetrics.core.fields.sums import NamedSums
 from streammetrics.core.fields.weights import Weight
 
 if TYPE_CHECKING:
-    from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.fields.amounts import Amount
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.exact.scaling import times
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.weights import shape_of
 from streammetrics.core.state.arrays import nested
@@ -62,7 +61,7 @@ class Sum(StateField[ExactSum]):
 
     def scaled(self, value: ExactSum, weight: float) -> ExactSum:
         """Return the products, exactly."""
-        return times(value, weight)
+        return value.times(weight)
 
     def minus(self, value: ExactSum, other: ExactSum) -> ExactSum:
         """Return the differences, exactly."""
@@ -158,7 +157,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
 
     def scaled(self, value: dict[str, ExactSum], weight: float) -> dict[str, ExactSum]:
         """Return the products, exactly."""
-        return {name: times(total, weight) for name, total in value.items()}
+        return {name: total.times(weight) for name, total in value.items()}
 
     def minus(self, value: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:
         """Return the differences, exactly."""

@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.folds import two_square
-from streammetrics.core.exact.workspace import Workspace
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.histograms import ColumnHistograms, Histograms
 from streammetrics.core.fields.restoring import split_squares
@@ -25,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.configured import Configured
-    from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Floats
 
@@ -195,14 +192,8 @@ def _can_be_squared(weight: Floats) -> bool:
 def _add_squares(
     column: DyadicHistogram, scores: Floats, codes: NDArray[np.uint8] | None, weight: Floats | None
 ) -> None:
-    """Add the squares of weights exactly: each the float64 nearest to it, and the rest."""
+    """Add the squares of weights."""
     if weight is None:
         column.add(scores, codes)
         return
-    halves = np.empty((2, weight.size))
-    with Workspace(min(tuning.KEY_ROWS, weight.size)) as work:
-        for start in range(0, weight.size, tuning.KEY_ROWS):
-            part = slice(start, start + tuning.KEY_ROWS)
-            work.reset()
-            two_square(weight[part], halves[0, part], halves[1, part], work)
-    column.add(scores, codes, halves.T)
+    column.add(scores, codes, np.broadcast_to(weight[:, None], (weight.size, 2)))

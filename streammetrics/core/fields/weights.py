@@ -14,8 +14,8 @@ from streammetrics.core.fields.restoring import each_amount, read_amount
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.configured import Configured
-    from streammetrics.core.exact.sums import ExactSum
     from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Ints
 

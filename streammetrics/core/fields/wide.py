@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.amounts import Amount
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from streammetrics.core.results.result import Result
@@ -10,7 +11,7 @@ from streammetrics.core.results.table import Table, aligned
 from streammetrics.core.results.values import plain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from typing import Self, SupportsIndex
 
 
@@ -30,6 +31,8 @@ class Difference(NamedTuple):
         p_adjusted: The same, corrected for the number of pairs of models (Holm 1979).
         verdict: ``"a better"`` for a model a, or ``"no evidence"``.
         test: What limits and p are from.
+        n_rows: The rows that both values are of; ``None`` where each model has rows of its own, and
+            for rankings, whose values are of the same queries.
     """
 
     metric: str
@@ -44,6 +47,7 @@ class Difference(NamedTuple):
     p_adjusted: float
     verdict: str
     test: str
+    n_rows: int | None = None
 
     def __str__(self) -> str:
         return str(Differences([self], level=math.nan))
@@ -94,28 +98,52 @@ class Differences(Result, tuple[Difference, ...]):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the level, the values and the lines in plain Python."""
+        """Return the level, the rows, the values and the lines in plain Python."""
         lines = [plain(line._asdict()) for line in self]
-        return {"confidence": self.level, "values": plain(self.values), "differences": lines}
+        rows = dict(self.n_rows) if isinstance(self.n_rows, Mapping) else self.n_rows
+        return {
+            "confidence": self.level,
+            "n_rows": rows,
+            "values": plain(self.values),
+            "differences": lines,
+        }
 
     def _table(self) -> Table:
         columns = {name: [getattr(line, name) for line in self] for name in Difference._fields}
         index = {name: columns.pop(name) for name in ("metric", "model", "against")}
         return Table(index, columns)
 
+    @property
+    def rows_said(self) -> str:
+        """Say which rows the values are of, empty where each metric has other ones, or none."""
+        if isinstance(self.n_rows, Mapping):
+            sizes = ", ".join(f"{n:,} of {name}" for name, n in self.n_rows.items())
+            return f"values of each one's own rows: {sizes}"
+        rows = self._distinct_rows
+        if len(rows) != 1 or None in rows:
+            return ""
+        return f"values of the {rows.pop():,} rows that all models have"
+
+    @property
+    def _distinct_rows(self) -> set[int | None]:
+        return {line.n_rows for line in self}
+
     def grid(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return header and lines as text, for people."""
         several = any(line.p != line.p_adjusted for line in self)
+        counted = len(self._distinct_rows) > 1
         level = "" if math.isnan(self.level) else f" ({100 * self.level:g} %)"
         header = (
             "metric", "model", "value", "against", "value", "difference", f"within{level}", "p",
-            *(["p adjusted"] if several else []), "verdict", "test",
+            *(["p adjusted"] if several else []), *(["rows"] if counted else []), "verdict", "test",
         )  # fmt: skip
         lines = []
         for line in self:
             digits = _digits(line)
             value, other, difference, low, high = (_shown(x, digits) for x in line[3:8])
             adjusted = [_chance(line.p_adjusted)] if several else []
+            if counted:
+                adjusted.append("" if line.n_rows is None else f"{line.n_rows:,}")
             lines.append(
                 (
                     line.metric, line.model, value, line.against, other, difference,
@@ -126,7 +154,8 @@ class Differences(Result, tuple[Difference, ...]):
 
     def __repr__(self) -> str:
         header, lines = self.grid()
-        return aligned([header, *lines], {0, 1, 3, len(header) - 2, len(header) - 1})
+        table = aligned([header, *lines], {0, 1, 3, len(header) - 2, len(header) - 1})
+        return f"{table}\n{self.rows_said}" if self.rows_said else table
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (tuple(self), self.level, self.n_rows)

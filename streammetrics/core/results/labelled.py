@@ -52,9 +52,9 @@ class LabelledArray(Result, np.ndarray):
         *rows, (across, titles) = self._known()
         if not rows:
             return Table({across: titles}, {VALUE: values})
-        places = product(*(labels for _, labels in rows))
-        index = dict(zip((name for name, _ in rows), zip(*places, strict=True), strict=True))
-        columns = values.reshape(-1, len(titles)).T
+        places = list(product(*(labels for _, labels in rows)))
+        index = {name: tuple([at[axis] for at in places]) for axis, (name, _) in enumerate(rows)}
+        columns = values.reshape(len(places), len(titles)).T
         return Table(index, dict(zip(titles, columns, strict=True)), across)
 
     def _known(self) -> NamedAxes:

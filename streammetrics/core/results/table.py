@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import importlib
-import io
 import math
+import re
 from dataclasses import dataclass
 from html import escape
 from itertools import chain
@@ -52,11 +51,8 @@ class Table:
 
     def csv(self) -> str:
         """Return the table as CSV, numbers in full precision and ``nan`` an empty field."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self._titles())
-        writer.writerows([_full(cell) for cell in row] for row in self._cells())
-        return out.getvalue()
+        rows = chain([self._titles()], self._cells())
+        return csv_text([_full(cell) for cell in row] for row in rows)
 
     def markdown(self) -> str:
         """Return the table as Markdown."""
@@ -185,9 +181,47 @@ def _full(value: object) -> object:
     return "" if plain is None or (isinstance(plain, float) and math.isnan(plain)) else plain
 
 
+# What Markdown reads as more than itself: an underscore within a word, or an ampersand that begins
+# no entity, is plain; an address without brackets is a link in most dialects.
+_MARKED = re.compile(
+    r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|(?<=:)/(?=/)|(?<=www)\.", re.IGNORECASE
+)
+_ENTITY = re.compile(r"&(?=#?\w+;)")
+
+
 def plain_text(text: str) -> str:
-    """Return a text as a cell of a Markdown table shows it."""
-    return printable(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    """Return a text so that Markdown, in a table's cell or elsewhere, shows it as it is."""
+    text = _MARKED.sub(r"\\\g<0>", printable(text))
+    return _ENTITY.sub("&amp;", text).replace("<", "&lt;")
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_EMPTY = '""'  # a field that is alone in its line, which would be skipped
+_QUOTED = re.compile(r'[",\r\n]')
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """Return rows as CSV; the numbers are in full, and what is None is empty.
+
+    Text that a spreadsheet would take for a formula gets an apostrophe before it; numbers do not.
+    """
+    lines = (",".join(map(_csv_cell, row)) for row in rows)
+    return "".join(f"{line or _EMPTY}\n" for line in lines)
+
+
+def _csv_cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    if text.startswith(_FORMULA) and not _is_number(text):
+        text = f"'{text}"
+    return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 _TEX = {character: "\\" + character for character in "&%$#_{}"} | {

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 import numpy as np
 
+from streammetrics.core.columns.distinct import distinct
+from streammetrics.core.counting import group_order
 from streammetrics.core.errors import StateFormatError
 
 if TYPE_CHECKING:
@@ -84,9 +86,9 @@ def _alike(shapes: Sequence[Ints], n: int) -> Iterator[Places]:
     if not varied:
         yield np.arange(n)
         return
-    _, which = np.unique(np.concatenate(varied, axis=1), axis=0, return_inverse=True)
-    order = np.argsort(which, kind="stable")
-    yield from np.split(order, np.flatnonzero(np.diff(which[order])) + 1)
+    which, rows = distinct(np.concatenate(varied, axis=1))
+    order, starts = group_order(which, len(rows))
+    yield from np.split(order, starts[1:-1])
 
 
 def take_array(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> Array:

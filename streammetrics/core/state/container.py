@@ -1,8 +1,8 @@
 """Arrays and what they mean in one safetensors file: versioned, checksummed, checked first.
 
 Equal descriptions and arrays give equal bytes, and only these bytes are read back: what was read
-is written again and compared. Files are written by safetensors and read here, where nothing is
-allocated that a file merely claims: arrays are views of its bytes.
+is written again and compared. Nothing is allocated that a file merely claims: arrays are views of
+its bytes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ import struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import safetensors.numpy
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.arrays import LONGEST_EMPTY, MOST_DIMENSIONS
@@ -42,6 +41,8 @@ _TYPES = {
     "F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
 }  # fmt: skip
 _DTYPES = {code: np.dtype(name) for code, name in _TYPES.items()}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
+_PLACES = {dtype: place for place, dtype in enumerate(_DTYPES.values())}
 _KNOWN = frozenset(_DTYPES.values())
 _TOLD = frozenset({"dtype", "shape", "data_offsets"})
 
@@ -144,21 +145,35 @@ def _written(description: Mapping[str, object], arrays: Arrays, opening: str) ->
     """Return the file with a blank checksum."""
     text = f"{opening},{_text(description)[1:]}" if opening else f"{opened(description)}}}"
     plain = {name: _plain(array) for name, array in arrays.items()}
-    blob = safetensors.numpy.save(plain, {"streammetrics": text})
-    (size,) = struct.unpack_from("<Q", blob)
-    if 8 + size > _HEADER:
+    header: Document = {"__metadata__": {"streammetrics": text}}
+    parts, end = [], 0
+    # Wide types first, so that every array is aligned: the order of safetensors.
+    for name in sorted(plain, key=lambda name: (_PLACES[plain[name].dtype], name)):
+        array = plain[name]
+        offsets = [end, end := end + array.nbytes]
+        header[name] = {
+            "dtype": _CODES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": offsets,
+        }
+        parts.append(array.tobytes())
+    head = _HEADERS.encode(header).encode()
+    head += b" " * (-len(head) % 8)
+    if 8 + len(head) > _HEADER:
         raise ValueError(
-            f"the parameters and names of this state take {size:,} bytes, of {_HEADER:,}"
+            f"the parameters and names of this state take {len(head):,} bytes, of {_HEADER:,}"
         )
-    return blob
+    return b"".join([struct.pack("<Q", len(head)), head, *parts])
 
 
 def _plain(array: Array) -> Array:
-    """Return an array that files can hold, contiguous."""
+    """Return an array of little-endian numbers that files can hold."""
     dtype = array.dtype
-    if dtype not in _KNOWN and dtype.newbyteorder("<") not in _KNOWN:
+    if dtype in _KNOWN:
+        return array
+    if dtype.newbyteorder("<") not in _KNOWN:
         raise TypeError(f"a state cannot hold an array of {dtype}")
-    return array if array.flags.c_contiguous else np.require(array, requirements="C")
+    return array.astype(dtype.newbyteorder("<"))
 
 
 def _text(said: Mapping[str, object]) -> str:
@@ -187,6 +202,8 @@ def _views(tensors: Mapping[str, object], blob: bytes, start: int) -> dict[str, 
         if end + size > room:
             raise StateFormatError(f"the array {brief(name)} goes beyond the end")
         flat = np.frombuffer(blob, dtype, count, start + end if size else 0)
+        if not flat.flags.aligned:  # the bytes may begin anywhere in memory
+            flat = flat.copy()
         arrays[name] = flat if len(shape) == 1 else flat.reshape(shape)
         end += size
     if end != room:
@@ -241,4 +258,5 @@ def _decoded(value: object, depth: int) -> Json:
 
 
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_HEADERS = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}

@@ -44,7 +44,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
         return
     target = os.path.realpath(path)
     try:
-        temporary, handle = _temporary(target)
+        temporary, handle = _temporary(target, 0o666 if mode is None else mode & 0o777 | 0o600)
     except OSError as error:  # of the file that was asked for, not of the one beside it
         raise OSError(error.errno, error.strerror, path) from error
     try:
@@ -89,13 +89,16 @@ def locked(path: str | os.PathLike[str], timeout: float = 60.0) -> Iterator[None
         os.close(handle)
 
 
-def _temporary(target: str) -> tuple[str, int]:
-    """Return a new file beside another, which is open and locked; take away what dead ones left."""
+def _temporary(target: str, mode: int) -> tuple[str, int]:
+    """Return a new file beside another, which is open and locked; take away what dead ones left.
+
+    From the first moment on nobody can open it who could not open the file that it replaces.
+    """
     found = None
     for number in range(_NAMES):
         name = _beside(target, f"{number}.tmp")
         if found is None:
-            found = _created(name)
+            found = _created(name, mode)
         elif not _removed(name):
             return found
     if found is None:
@@ -103,10 +106,10 @@ def _temporary(target: str) -> tuple[str, int]:
     return found
 
 
-def _created(name: str) -> tuple[str, int] | None:
+def _created(name: str, mode: int) -> tuple[str, int] | None:
     for _ in range(10):
         with suppress(FileExistsError):
-            handle = _opened_locked(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            handle = _opened_locked(name, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
             if handle is not None:
                 return name, handle
         if not _removed(name):
@@ -129,9 +132,9 @@ def _removed(name: str) -> bool:
     return True
 
 
-def _opened_locked(name: str, flags: int) -> int | None:
+def _opened_locked(name: str, flags: int, mode: int = 0o666) -> int | None:
     """Return a file, open and locked, or None where somebody else has it or took it away."""
-    handle = os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    handle = os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), mode)
     try:
         if _lock(handle) and os.path.samestat(os.fstat(handle), os.stat(name)):
             return handle

@@ -57,12 +57,16 @@ class Side(NamedTuple):
     place: int
 
 
-class Family(ABC):
+class PairedTest(ABC):
     """Metrics that are compared in one way."""
 
     @abstractmethod
     def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
         """Return the joint statistics that these pairs of models need."""
+
+    def n_rows(self, one: Side) -> int | None:
+        """Return how many rows both values are of: one that a model leaves out, all leave out."""
+        return int(one.metric.n_rows)
 
     @abstractmethod
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:

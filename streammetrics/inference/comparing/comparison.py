@@ -17,13 +17,14 @@ from streammetrics.core.stateful import registered_name
 from streammetrics.inference.comparing.base import Side
 from streammetrics.inference.comparing.families import family_of
 from streammetrics.inference.comparing.models import asked_columns, told_columns
-from streammetrics.inference.comparing.verdicts import verdict, widened
+from streammetrics.inference.comparing.verdicts import clipped, verdict, widened
 from streammetrics.inference.corrections import holm
 from streammetrics.statistics.joint.schema import OF_MODELS, ModelSchema, alias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from streammetrics.core.confidence import Unit
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
     from streammetrics.inference.comparing.models import ColumnNames
@@ -49,8 +50,9 @@ class Comparison(MetricSet):
     Args:
         suite: The metrics by name, or an empty set, whose ``columns`` name what models have in
             common: ``{"y_true": "label"}``.
-        models: The column of each model's predictions by the model's name. Where the metrics read
-            several inputs of a model, a dictionary: ``{"y_score": "score_a", "y_pred": "a"}``.
+        models: The column of each model's predictions by the model's name, or a list of columns
+            that name their models. Where the metrics read several inputs of a model, a dictionary:
+            ``{"y_score": "score_a", "y_pred": "a"}``.
         baseline: The model that all others are compared with; ``None``: all pairs.
         max_rows: How many distinct rows are kept, of each class where there are two, for metrics
             whose joint variance no sums hold: ROC AUC, average precision, R2 and their like.
@@ -75,13 +77,19 @@ class Comparison(MetricSet):
     def __init__(
         self,
         suite: MetricSet | Mapping[str, Metric],
-        models: Mapping[str, ColumnNames | Mapping[str, ColumnNames]],
+        models: Mapping[str, ColumnNames | Mapping[str, ColumnNames]] | Sequence[str],
         *,
         baseline: str | None = None,
         max_rows: int = MAX_ROWS,
     ) -> None:
         if isinstance(suite, Comparison):
             raise TypeError("suite is a Comparison already: pass the set of metrics")
+        if isinstance(suite, MetricSet) and suite._kept_unit is not None:
+            raise ValueError(
+                f"suite has unit={suite._kept_unit!r}, and a Comparison tests rows: pass "
+                "MetricSet(dict(suite.items())) to compare by rows, or compare two sets of "
+                "different units with sm.compare"
+            )
         renamed = suite.columns if isinstance(suite, MetricSet) else {}
         metrics = dict(suite.items()) if isinstance(suite, MetricSet) else suite
         self._suite = MetricSet(metrics, columns=renamed)
@@ -165,13 +173,22 @@ class Comparison(MetricSet):
                 )
                 joint = self._joint(name, (model, against), state)
                 estimate = family.estimate(one, other, joint, level)
-                found.append((one, other, widened(estimate, one, other)))
+                estimate = clipped(widened(estimate, one, other), one.metric)
+                found.append((one, other, estimate))
             adjusted = holm([estimate.p for *_, estimate in found])
             for pair, (one, other, estimate), p in zip(self.pairs, found, adjusted, strict=True):
                 says = verdict(one.metric, pair, estimate.difference, p, 1 - level)
                 lines.append(
                     Difference(
-                        name, *pair, one.value, other.value, *estimate[:4], p, says, estimate.test
+                        name,
+                        *pair,
+                        one.value,
+                        other.value,
+                        *estimate[:4],
+                        p,
+                        says,
+                        estimate.test,
+                        family.n_rows(one),
                     )
                 )
         return Differences(lines, level, self._n_rows(state))
@@ -227,9 +244,7 @@ class Comparison(MetricSet):
         """Return what certainly holds the exact values, by model and metric."""
         return {model: suite.bounds() for model, suite in self.items()}
 
-    def confidence(
-        self, level: float = 0.95, *, anytime: bool = False, unit: str | None = None
-    ) -> Any:
+    def confidence(self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...) -> Any:
         """Return every metric's `Metric.confidence`, by model and metric."""
         return {m: suite.confidence(level, anytime=anytime, unit=unit) for m, suite in self.items()}
 

@@ -8,16 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.inference.comparing.base import LEAST, Estimate, Family, Joint, estimated
+from streammetrics.inference.comparing.base import LEAST, Estimate, Joint, PairedTest, estimated
 from streammetrics.inference.distributions import binomial_cdf, normal_quantile
 from streammetrics.inference.influence import influence
-from streammetrics.metrics.classification.overall import Accuracy, ZeroOneLoss
-from streammetrics.metrics.classification.ratios import (
-    FalseNegativeRate,
-    FalsePositiveRate,
-    Recall,
-    Specificity,
-)
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.joint.table import JointTable, labels_of
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
@@ -56,7 +50,7 @@ class Discordant(NamedTuple):
         return Estimate(difference, max(low, -1.0), min(high, 1.0), p, MCNEMAR)
 
 
-class TableFamily(Family):
+class TableFamily(PairedTest):
     """Accuracy, F1 and all others that are read from a table of true and predicted labels."""
 
     def __init__(self, metric: ContingencyMetric) -> None:
@@ -123,18 +117,18 @@ def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | Non
     if amount != squares:  # rows have weights
         return None
     truth, one, other = cells.T
-    if isinstance(metric, Accuracy | ZeroOneLoss) and metric.normalize:
+    if metric.family in {Family.HITS, Family.MISSES} and metric.normalize:  # type: ignore[attr-defined]  # of these
         of = np.ones(len(cells), np.bool_)
-        right = isinstance(metric, Accuracy)
+        right = metric.family == Family.HITS
         hits = (one == truth) == right, (other == truth) == right
-    elif (
-        isinstance(metric, Recall | Specificity | FalsePositiveRate | FalseNegativeRate)
-        and metric.average == "binary"
-    ):
+    elif metric.family == Family.SHARE and metric.average == "binary":  # type: ignore[attr-defined]  # of this
+        success, failures, _ = metric._parts  # type: ignore[attr-defined]  # of this
+        wants = {success, *failures} == {"tp", "fn"}
+        if not wants and {success, *failures} != {"fp", "tn"}:
+            return None  # a share of rows that a model chooses
         threshold = isinstance(metric.statistics()[0], ThresholdTable)
-        is_positive = labels == (1 if threshold else metric.pos_label)
-        wants = isinstance(metric, Recall | FalseNegativeRate)
-        says = isinstance(metric, Recall | FalsePositiveRate)
+        is_positive = labels == (1 if threshold else metric._positive_label)
+        says = success in {"tp", "fp"}
         of = is_positive[truth] == wants
         hits = is_positive[one] == says, is_positive[other] == says
     else:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.inference.areas import Ladder, precision_influences, structural_components
-from streammetrics.inference.comparing.base import Estimate, Family, Joint, estimated
-from streammetrics.metrics.scores.roc_area import ROCAUC
+from streammetrics.inference.comparing.base import Estimate, Joint, PairedTest, estimated
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.view import staircases
 from streammetrics.statistics.joint.sample import RowSample, rows_of
 
@@ -50,7 +50,7 @@ class Influence(NamedTuple):
         return np.where(positive, self.of_positive[cell], self.of_negative[cell])
 
 
-class CurveFamily(Family):
+class CurveFamily(PairedTest):
     """Areas below curves of (n,) scores, or averages of those of (n, K)."""
 
     def __init__(self, metric: ClassScoreMetric, max_rows: int) -> None:
@@ -65,7 +65,7 @@ class CurveFamily(Family):
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
         """Return the test of the difference, normal as areas are for many rows."""
         assert isinstance(joint, RowSample)
-        is_roc = isinstance(self.metric, ROCAUC)
+        is_roc = self.metric.family == Family.ROC_AREA
         test = DELONG if is_roc else INFLUENCE
         difference = one.value - other.value
         if not math.isfinite(difference):
@@ -77,7 +77,7 @@ class CurveFamily(Family):
         return estimated(difference, variance, level, test, math.inf)
 
     def _influence(self, stairs: Staircase) -> Influence:
-        return (_roc if isinstance(self.metric, ROCAUC) else _precision)(stairs)
+        return (_roc if self.metric.family == Family.ROC_AREA else _precision)(stairs)
 
     def _by_class(self, one: Side, other: Side, sample: RowSample) -> float:
         """Return the variance from the exact ones of each class and their correlation."""
@@ -96,7 +96,7 @@ class CurveFamily(Family):
             if sample.complete:  # the same without the rounding of a correlation near 1
                 spread = float(np.dot(copies, (one_adds - other_adds) ** 2) / count)
             # Each class has its own mean, which an area over recall does not have.
-            least = 1 if isinstance(self.metric, ROCAUC) else 0
+            least = 1 if self.metric.family == Family.ROC_AREA else 0
             total += max(spread, 0.0) / (count - least) if count > least else math.nan
         return total
 

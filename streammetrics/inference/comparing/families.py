@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.scored import ScoredLabels
@@ -11,41 +11,27 @@ from streammetrics.inference.comparing.curves import CurveFamily
 from streammetrics.inference.comparing.means import MeanFamily
 from streammetrics.inference.comparing.queries import QueryFamily
 from streammetrics.inference.comparing.sampled import SampledFamily
-from streammetrics.metrics.aggregation import Count, Maximum, Mean, Minimum, Sum
-from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.multilabel import MultilabelMetric
-from streammetrics.metrics.classification.reports import ClassificationReport, ConfusionMatrix
-from streammetrics.metrics.classification.topk import TopKAccuracy
-from streammetrics.metrics.clustering.pairs import PairConfusionMatrix
-from streammetrics.metrics.ranking.base import RankingMetric
-from streammetrics.metrics.ranking.counted import RankingCount, RecallAtFixedPrecision
-from streammetrics.metrics.regression.losses import MeanError, MeanLoss, RootMeanLoss
-from streammetrics.metrics.regression.quantiles import MaxError
-from streammetrics.metrics.scores.calibration import CalibrationCurve
-from streammetrics.metrics.scores.curves import PrecisionRecallCurve, ROCCurve
-from streammetrics.metrics.scores.decisions import BestThreshold, ConfusionAtThresholds
-from streammetrics.metrics.scores.errors import DETCurve
-from streammetrics.metrics.scores.gains import CumulativeGains, LiftCurve
+from streammetrics.metrics.families import NO_MEAN, SEVERAL, Family
 from streammetrics.metrics.scores.labels import LabelRankingMetric
-from streammetrics.metrics.scores.losses import BrierScore, LogLoss
-from streammetrics.metrics.scores.precision_area import AveragePrecision
-from streammetrics.metrics.scores.roc_area import ROCAUC
 from streammetrics.statistics.joint.schema import OF_MODELS
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Options
-    from streammetrics.inference.comparing.base import Family
+    from streammetrics.inference.comparing.base import PairedTest
 
-_SEVERAL = (
-    ConfusionMatrix, ClassificationReport, PairConfusionMatrix, ROCCurve, PrecisionRecallCurve,
-    CalibrationCurve, ConfusionAtThresholds, BestThreshold, CumulativeGains, LiftCurve, DETCurve,
-)  # fmt: skip
-_NOT_MEANS = (Count, Sum, Minimum, Maximum, MaxError, RankingCount, RecallAtFixedPrecision)
-_MEANS = (MeanLoss, RootMeanLoss, MeanError, LogLoss, BrierScore, TopKAccuracy, Mean)
+_TABLES = {
+    Family.TABLE, Family.AVERAGES, Family.SHARE, Family.F_BETA, Family.HITS, Family.MISSES,
+    Family.KAPPA,
+}  # fmt: skip
+_MEANS = {
+    Family.MEAN_LOSS, Family.BOUNDED_LOSS, Family.ROOT_MEAN_LOSS, Family.MEAN_ERROR,
+    Family.LOG_LOSS, Family.BRIER, Family.TOP_K, Family.MEAN,
+}  # fmt: skip
 
 
-def family_of(name: str, metric: Metric, models: int, max_rows: int) -> Family:
+def family_of(name: str, metric: Any, models: int, max_rows: int) -> PairedTest:
     """Return the way in which a metric is compared.
 
     Raises:
@@ -54,20 +40,20 @@ def family_of(name: str, metric: Metric, models: int, max_rows: int) -> Family:
     why = refused(metric)
     if why:
         raise ValueError(f"{name!r}, {metric._titled()}, cannot be compared: {why}")
-    if isinstance(metric, RankingMetric):
+    if metric.family == Family.QUERIES:
         return QueryFamily()
-    if isinstance(metric, ContingencyMetric):
+    if metric.family in _TABLES:
         return TableFamily(metric)
-    if isinstance(metric, _MEANS):
+    if metric.family in _MEANS:
         return MeanFamily(metric)
-    if isinstance(metric, AveragePrecision) or _is_whole_area(metric):
+    if metric.family == Family.AVERAGE_PRECISION or _is_whole_area(metric):
         return CurveFamily(metric, max_rows)
     return SampledFamily(metric, models, max_rows)
 
 
-def _is_whole_area(metric: Metric) -> TypeGuard[ROCAUC]:
+def _is_whole_area(metric: Any) -> bool:
     return (
-        isinstance(metric, ROCAUC)
+        metric.family == Family.ROC_AREA
         and metric.max_fpr in {None, 1.0}
         and metric.min_tpr in {None, 0.0}
         and metric.multi_class == "ovr"
@@ -78,19 +64,19 @@ def _is_whole_area(metric: Metric) -> TypeGuard[ROCAUC]:
 def refused(metric: Metric) -> str:
     """Return why a metric cannot be compared, and nothing where it can."""
     config: Options = metric.config
-    if isinstance(metric, _SEVERAL) or ("average" in config and config["average"] is None):
-        return "it is several numbers; compare one of them, such as average='macro'"
+    if metric._incomparable == SEVERAL or ("average" in config and config["average"] is None):
+        return SEVERAL
     if config.get("multioutput") == "raw_values":
         return "it is several numbers; multioutput='uniform_average' makes one of them"
     if isinstance(metric, MultilabelMetric | LabelRankingMetric) or config.get("multilabel"):
         return "how the labels of a row hang together in two models is not kept"
-    if isinstance(metric, _NOT_MEANS) or config.get("normalize") is False:
-        return "a count, a sum or an extreme says nothing of how sure it is"
+    if metric._incomparable or config.get("normalize") is False:
+        return metric._incomparable or NO_MEAN
     if not set(metric.inputs) & set(OF_MODELS):
         return f"it reads nothing that is a model's own ({', '.join(OF_MODELS)})"
     fields = [field for schema in metric._layout.schemas for field in schema.fields]
     plain = all(isinstance(field, ScoredLabels | Numbers) or not field.names for field in fields)
     plain = plain and len(metric.inputs) <= 2  # rows of a truth and what is judged are sampled
-    if not plain and not isinstance(metric, RankingMetric | ContingencyMetric):
+    if not plain and metric.family not in {*_TABLES, Family.QUERIES}:
         return "nothing is known of how it varies with its rows"
     return ""

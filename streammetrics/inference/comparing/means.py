@@ -6,13 +6,17 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.exact.rounding import nearest
-from streammetrics.inference.comparing.base import LEAST, Estimate, Family, Joint, estimated
+from streammetrics.inference.comparing.base import (
+    LEAST,
+    Estimate,
+    Joint,
+    PairedTest,
+    estimated,
+)
 from streammetrics.inference.comparing.counts import Discordant
-from streammetrics.metrics.classification.topk import TopKAccuracy
-from streammetrics.metrics.regression.losses import RootMeanLoss
-from streammetrics.metrics.scores.losses import BrierScore
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.joint.moments import JointMoments, terms_of
 
 if TYPE_CHECKING:
@@ -26,7 +30,7 @@ PAIRED_T = "paired t"
 SIGNS = "equal signs"
 
 
-class MeanFamily(Family):
+class MeanFamily(PairedTest):
     """Mean losses and their roots."""
 
     def __init__(self, metric: Metric) -> None:
@@ -42,7 +46,7 @@ class MeanFamily(Family):
         """Return the paired t test of the losses' differences, linear in them for a root."""
         assert isinstance(joint, JointMoments)
         i, j = one.place + 1, other.place + 1
-        if isinstance(self.metric, TopKAccuracy) and joint.product(0, 0) == joint.weight:
+        if self.metric.family == Family.TOP_K and joint.product(0, 0) == joint.weight:
             only, others = (joint.product(k, k) - joint.product(i, j) for k in (i, j))
             counts = (int(each.fraction()) for each in (joint.weight, only, others))
             shares = Discordant(*counts)
@@ -59,7 +63,7 @@ class MeanFamily(Family):
         mean = a * means[0] - b * means[1]
         spread = twice - 2 * mean * once + mean * mean * joint.product(0, 0).fraction()
         variance = nearest(spread / weight**2) * n / (n - 1)
-        is_root = isinstance(self.metric, RootMeanLoss)
+        is_root = self.metric.family == Family.ROOT_MEAN_LOSS
         difference = one.value - other.value if is_root else nearest(mean)
         if variance <= 0 and difference:  # all rows differ alike: as probable as n equal signs
             return Estimate(difference, difference, difference, max(2.0 ** (1 - n), LEAST), SIGNS)
@@ -68,12 +72,12 @@ class MeanFamily(Family):
     def _slope(self, side: Side, mean: Fraction) -> Fraction:
         """Return how the value of a model moves with the mean of its terms."""
         (losses,) = side.metric._read()
-        if isinstance(self.metric, RootMeanLoss):
+        if self.metric.family == Family.ROOT_MEAN_LOSS:
             if losses.width > 1:
                 raise StreamMetricsError(
                     f"{side.metric._titled()} of {losses.width} outputs cannot be compared, as it "
                     "is a mean of roots: compare the mean losses, such as MSE"
                 )
             return 1 / (2 * Fraction(side.value)) if side.value else Fraction(0)
-        halved = isinstance(self.metric, BrierScore) and side.value < nearest(mean)
+        halved = self.metric.family == Family.BRIER and side.value < nearest(mean)
         return Fraction(1, 2) if halved else Fraction(1)

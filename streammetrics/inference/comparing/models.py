@@ -23,9 +23,12 @@ def told_columns(models: Any) -> dict[str, dict[str, str]]:
 
 
 def asked_columns(
-    models: Mapping[str, ColumnNames | Mapping[str, ColumnNames]], own: Sequence[str]
+    models: Mapping[str, ColumnNames | Mapping[str, ColumnNames]] | Sequence[str],
+    own: Sequence[str],
 ) -> dict[str, dict[str, str]]:
     """Return for each model the columns of the inputs that are its own."""
+    if isinstance(models, list | tuple) and all(isinstance(name, str) for name in models):
+        models = {name: name for name in models}  # called as their columns are
     if not isinstance(models, Mapping):
         raise TypeError(
             f"models is {an(type(models).__name__)}: pass each model's column by its name, "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.inference.comparing.base import Estimate, Family, estimated
+from streammetrics.inference.comparing.base import Estimate, PairedTest, estimated
 from streammetrics.inference.rankings import error_of_mean
 
 if TYPE_CHECKING:
@@ -28,12 +28,16 @@ _BLOCK = 1 << 22  # signs at a time
 _SLACK = 1e-12  # relative: sums of the same numbers in another order are equal
 
 
-class QueryFamily(Family):
+class QueryFamily(PairedTest):
     """Means over queries."""
 
     def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - queries are kept as they are
         """Return nothing: every run has its queries already."""
         return []
+
+    def n_rows(self, one: Side) -> int | None:  # noqa: ARG002 - of runs, the rows are their own
+        """Return none: values are of the same queries."""
+        return None
 
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:  # noqa: ARG002 - there is none
         """Return limits by the paired t, and p by flipping the signs of queries' differences."""

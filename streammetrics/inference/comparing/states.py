@@ -28,7 +28,7 @@ from streammetrics.inference.limits import margin
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.confidence import ConfidenceInterval
+    from streammetrics.core.confidence import ConfidenceInterval, Unit
 
 __all__ = ["compare"]
 
@@ -41,7 +41,7 @@ def compare(
     *,
     confidence: float = 0.95,
     names: tuple[str, str] = ("a", "b"),
-    unit: str | None = None,
+    unit: Unit = ...,
 ) -> Differences:
     """Return how two states differ that were fed with different rows.
 
@@ -59,8 +59,8 @@ def compare(
         confidence: The level of the limits; a difference is evidence where p is below
             ``1 - confidence``.
         names: How the two are called.
-        unit: The `unit` of both sets: limits are those of a sample of units, which no unit may be
-            in both of, as the users of an A/B test are not.
+        unit: What is sampled: by default the `unit` of either set, if it has one; ``None``: rows.
+            No unit may be in both sets, as no user is in both halves of an A/B test.
 
     Raises:
         IncompatibleMetricsError: They are not of the same metrics.
@@ -129,7 +129,7 @@ def _line(
     pair: tuple[Metric, Metric],
     names: tuple[str, str],
     level: float,
-    unit: str | None,
+    unit: Unit,
 ) -> Difference:
     one, other = pair
     if not all(isinstance(metric.compute(), int | float) for metric in pair):

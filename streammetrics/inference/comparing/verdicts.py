@@ -45,3 +45,12 @@ def widened(estimate: Estimate, one: Side, other: Side) -> Estimate:
         z = -normal_quantile(p / 2) if p > 1e-300 else math.inf
         p = min(1.0, 2 * normal_tail(z * (1 - off / abs(difference)))) if z < math.inf else p
     return estimate._replace(low=estimate.low - below, high=estimate.high + above, p=p)
+
+
+def clipped(estimate: Estimate, metric: Metric[object]) -> Estimate:
+    """Return an estimate with limits that two values of the metric can differ by."""
+    if metric.value_range is None:
+        return estimate
+    lowest, highest = metric.value_range
+    most = highest - lowest
+    return estimate._replace(low=max(estimate.low, -most), high=min(estimate.high, most))

@@ -12,6 +12,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
 from streammetrics.core.errors import an
 from streammetrics.core.fields.weighed import Weighed
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.stateful import from_bytes, load
@@ -27,7 +28,7 @@ from streammetrics.statistics.sums.values import ValueHistogram
 if TYPE_CHECKING:
     from datetime import timedelta
 
-    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.live.alerts.rule import Verdict
     from streammetrics.metrics.drift.base import SampleDistance
 
@@ -160,8 +161,9 @@ class Drift(WindowRule):
         reference: Any = self._reference.histogram  # which has rows, as was checked
         samples = _together(reference, current)
         distance = self._distance(samples.max_bins)
-        value = distance.readout(samples)
-        low, high = (value, value) if samples.exact else distance.interval(samples)
+        with own_arithmetic():
+            value = distance.readout(samples)
+            low, high = (value, value) if samples.exact else distance.interval(samples)
         floor, threshold = self._floor(samples), float(self.threshold or 0.0)
         least = max(floor, threshold)
         verdict: Verdict = "bad" if low > least else "good" if high <= least else "between"
@@ -221,7 +223,7 @@ def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
     histograms = held.histograms
     if len(histograms) > 1:
         raise ValueError(f"{column!r} has {len(histograms)} columns of scores, not one")
-    logits = bool(getattr(held, "from_logits", False))
+    logits = isinstance(held, ScoreHistogram) and held.keeps_logits
     return ColumnHistogram(histograms[0] if histograms else None, logits)
 
 

@@ -78,7 +78,9 @@ class Coverage(WindowRule):
         """Compare the share of labelled predictions."""
         counted: Counted = windows[0]
         share, rows = counted.coverage, counted.predicted
-        told = f"{counted.labelled:,} of {rows:,} predictions have their label"
+        told = (
+            f"{counted.labelled:,} of {rows:,} predictions have their label, {self.least:g} is due"
+        )
         if rows < self.min_rows:
             return Moment(end, "no data", rows=rows, told=told)
         clear = self.least if self.clear is None else self.clear
@@ -118,7 +120,8 @@ class Silence(Rule):
 
     def _moments(self, newest: int, clock: int, runs: Sequence[tuple[int, int]]) -> list[Moment]:
         length, age = duration(self.length, "length"), (clock - newest) / 1e9
-        told = f"the newest event is {age:,.0f} second{'s' * (round(age) != 1)} old"
+        seconds = f"{age:,.0f} second{'s' * (round(age) != 1)}"
+        told = f"the newest event is {seconds} old, the limit is {self.length}"
         found: list[Moment] = []
         until = 0  # no event is later, of those of the runs before
         for start, end in runs:

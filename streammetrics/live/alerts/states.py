@@ -11,11 +11,13 @@ from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from streammetrics.live.alerts.rule import Moment, Rule
 
 State = Literal["ok", "firing", "no data"]
+_TIMES = ("since", "until")
+_PLAIN = ("name", "state", "value", "low", "high", "rows", "why")
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ class Alert:
         low: See `value`.
         high: See `value`.
         rows: Of how many rows.
-        why: That in a sentence; where it fires, of the window that made it fire.
+        why: That in a sentence, with the threshold; where it fires, of the window that made it fire
+            and of the last one.
         changes: When it was in which state, the oldest first.
         rule: The rule.
     """
@@ -54,9 +57,24 @@ class Alert:
         """Whether it fires."""
         return self.state == "firing"
 
+    @classmethod
+    def from_dict(cls, told: Mapping[str, Any], rule: Rule) -> Alert:
+        """Return the alert that `to_dict` has told of.
+
+        Raises:
+            KeyError: Something is not told.
+            ValueError: A time is none.
+        """
+        rest: dict[str, Any] = {name: told[name] for name in _PLAIN}
+        rest |= {name: told[name] and datetime.fromisoformat(told[name]) for name in _TIMES}
+        changes = [
+            (datetime.fromisoformat(each["time"]), each["state"]) for each in told["changes"]
+        ]
+        return cls(**rest, changes=tuple(changes), rule=rule)
+
     def to_dict(self) -> dict[str, Any]:
         """Return what there is to say in plain Python, times as text of ISO 8601."""
-        times = {"since": self.since, "until": self.until}
+        times = {name: getattr(self, name) for name in _TIMES}
         return {
             "name": self.name,
             "state": self.state,
@@ -131,6 +149,8 @@ def alert_of(rule: Rule, moments: Iterable[Moment], reach: int) -> Alert:
         if state != before or state != "firing":
             why = moment.told
         last = moment
+    if state == "firing" and last is not None and last.told != why:
+        why = f"{why}; now {last.told}"
     since = changes[-1][0] if changes else None
     if last is None:
         nan = math.nan

@@ -58,6 +58,7 @@ class _Threshold(MetricRule):
         told = f"{self.metric} {reading.value:.6g} of {reading.rows:,} rows"
         if reading.low < reading.high:
             told += f", certainly in [{reading.low:.6g}, {reading.high:.6g}]"
+        told += f", the threshold is {self.threshold:g}"
         if reading.rows < self.min_rows or not reading.known:
             verdict, told = "no data", f"{reading.rows:,} rows"
         return Moment(end, verdict, *reading, told)

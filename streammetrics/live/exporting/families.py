@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PREFIX = "streammetrics_"
 FATES = ("labelled", "pending", "expired", "displaced")
-QUANTILES = {"0.5": "delay_median", "0.9": "delay_p90", "0.99": "delay_p99"}
+PERCENTILES = {"50": "delay_median", "90": "delay_p90", "99": "delay_p99"}
 STATES = ("ok", "firing", "no data")
 
 HELP = {
@@ -25,15 +25,18 @@ HELP = {
     "rows": "Rows with a label in the window.",
     "predictions": "Predictions of the window by what became of their label.",
     "coverage": "The part of the predictions of the window whose label is known.",
-    "label_delay_seconds": "Quantiles of the time from a prediction to its label.",
+    "label_delay_seconds": "Percentiles of the time from a prediction to its label.",
     "newest_event_timestamp_seconds": "The time of the newest event.",
     "dropped_rows": "Rows that came too late for every pane, as this process saw them.",
-    "refused_events": "Events that came too late for the join, as this process saw them.",
+    "refused_events": "Events that came too late, or contradict others, as this process saw them.",
     "alert_state": "1 for the state that an alert is in.",
     "alert_firing": "Whether an alert fires.",
     "alert_since_timestamp_seconds": "Since when an alert is in its state.",
     "alert_value": "What an alert compares.",
 }
+
+
+COUNTERS = frozenset({"dropped_rows", "refused_events"})  # all others are gauges
 
 
 class Sample(NamedTuple):
@@ -46,17 +49,15 @@ class Sample(NamedTuple):
 Families = dict[str, list[Sample]]  # by the name without its prefix
 
 
-def families(live: Asking, window: str, alerts: Alerts) -> Families:
-    """Return what there is to say of a live state, which is read once, and of its alerts."""
+def families(live: Asking, window: str) -> Families:
+    """Return what there is to say of a live state, which is read once."""
     found = _of_window(live.window(window), window)
     found |= _of_coverage(live.coverage(window), window)
     with live._at_rest() as stream:
-        newest = stream.panes.newest
+        newest, dropped = stream.panes.newest, stream.panes.dropped
     if newest >= 0:
         found["newest_event_timestamp_seconds"] = [Sample({}, newest / 1e9)]
-    found["dropped_rows"] = [Sample({}, float(live.dropped))]
-    if alerts:
-        found |= _of_alerts(alerts)
+    found["dropped_rows"] = [Sample({}, float(dropped))]
     return found
 
 
@@ -72,8 +73,8 @@ def _of_window(state: object, window: str) -> Families:
 
 def _of_coverage(counted: Coverage, window: str) -> Families:
     refused = {
-        name.removesuffix("_refused"): float(getattr(counted, name))
-        for name in ("predictions_refused", "labels_refused")
+        kind: float(getattr(counted, f"{kind}_refused"))
+        for kind in ("predictions", "labels", "observations")
     }
     found: Families = {
         "predictions": [
@@ -86,14 +87,15 @@ def _of_coverage(counted: Coverage, window: str) -> Families:
         found["coverage"] = [Sample({"window": window}, counted.coverage)]
     if counted.labelled:
         found["label_delay_seconds"] = [
-            Sample({"window": window, "quantile": q}, getattr(counted, name))
-            for q, name in QUANTILES.items()
+            Sample({"window": window, "percentile": p}, getattr(counted, name))
+            for p, name in PERCENTILES.items()
         ]
     return found
 
 
-def _of_alerts(alerts: Alerts) -> Families:
-    found: Families = {name: [] for name in HELP if name.startswith("alert_")}
+def families_of(alerts: Alerts) -> Families:
+    """Return what there is to say of alerts."""
+    found: Families = {name: [] for name in HELP if name.startswith("alert_")} if alerts else {}
     for alert in alerts:
         labels = {"alert": alert.name}
         for state in STATES:

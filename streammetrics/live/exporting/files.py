@@ -4,63 +4,92 @@ from __future__ import annotations
 
 import json
 import math
-from typing import TYPE_CHECKING, Any
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streammetrics.live.exporting.families import HELP, PREFIX, text_of
+from streammetrics.live.reading import length_of
+from streammetrics.live.series import series_of
+from streammetrics.live.time import SECOND, duration, shown_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streammetrics.live.asking import Asking
 
-_RULES = (
-    (
-        "StreammetricsAlert",
-        f"{PREFIX}alert_firing == 1",
-        "0s",
-        "page",
-        "{{ $labels.alert }} fires",
-    ),
-    (
-        "StreammetricsNoData",
-        f'{PREFIX}alert_state{{state="no data"}} == 1',
-        "0s",
-        "ticket",
-        "{{ $labels.alert }} has no data",
-    ),
-    (
-        "StreammetricsDown",
-        f"absent({PREFIX}rows)",
-        "5m",
-        "page",
-        "nothing is scraped of streammetrics",
-    ),
-)
+JOB = "live"  # what `prometheus.yml` of docs/alerts.md calls a service
+_KEPT = "15m"  # for which an alert goes on where nothing is scraped, as while a service restarts
 
 
-def rules(name: str) -> str:
+class Notice(NamedTuple):
+    """How Prometheus passes an alert on.
+
+    Attributes:
+        alert: Its name.
+        says: The rule in words, with its threshold.
+        severity: Whom it is for, as Alertmanager routes it.
+        wait: How long it has to fire before it is passed on.
+    """
+
+    alert: str
+    says: str = ""
+    severity: str = "page"
+    wait: str = "1min"
+
+
+def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
     """Return alerting rules of Prometheus, as YAML.
 
-    What an alert means is judged by `Live.alerts`, which knows how sure it is; these rules pass it
-    on, so that they are the same for every service.
+    `Live.alerts` judges what an alert means; these rules pass it on. They select one service of one
+    job: `streammetrics_info` says which title an instance has.
 
     Args:
-        name: What their group is called.
+        name: The title of the service, which is also the name of the group.
+        notices: A rule for each of these alerts; without any, one rule for all alerts.
+        job: What the configuration of Prometheus calls the service.
     """
+    mine = {"job": job}
+    info = f"{PREFIX}info{text_of({**mine, 'title': name})}"
+    own = f" and on (job, instance) {info}"
     lines = ["groups:", f"  - name: {json.dumps(name)}", "    rules:"]
-    for alert, expression, wait, severity, summary in _RULES:
-        lines += [
-            f"      - alert: {alert}",
-            f"        expr: {json.dumps(expression)}",
-            f"        for: {wait}",
-            "        labels:",
-            f"          severity: {severity}",
-            "        annotations:",
-            f"          summary: {json.dumps(summary)}",
-        ]
+    for notice in notices:
+        of = text_of({**mine, "alert": notice.alert})
+        wait = f"{duration(notice.wait, 'for') // SECOND}s"
+        now = f"{{{{ with query {json.dumps(f'{PREFIX}alert_value{of}{own}')} }}}}"
+        says = f": {notice.says}" if notice.says else ""
+        told = f"{notice.alert} fires{says}{now}, now at {{{{ . | first | value }}}}{{{{ end }}}}"
+        firing = f"{PREFIX}alert_firing{of} == 1{own}"
+        lines += _rule(notice.alert, firing, wait, notice.severity, told)
+    if not notices:
+        firing = f"{PREFIX}alert_firing{text_of(mine)} == 1{own}"
+        lines += _rule("StreammetricsAlert", firing, "1m", "page", "{{ $labels.alert }} fires")
+    silent = text_of({**mine, "state": "no data"})
+    told = "{{ $labels.alert }} has no data"
+    no_data = f"{PREFIX}alert_state{silent} == 1{own}"
+    lines += _rule("StreammetricsNoData", no_data, "15m", "ticket", told)
+    differs = text_of({**mine, "title!": name})  # title!="..."
+    others = f"last_over_time({PREFIX}info{differs}[1d])"
+    down = f"up{text_of(mine)} == 0 unless on (job, instance) {others} or on (job) absent({info})"
+    told = f"nothing is scraped of {job}"
+    lines += _rule("StreammetricsDown", down, "5m", "page", told, "")
     return "\n".join(lines) + "\n"
+
+
+def _rule(
+    alert: str, expression: str, wait: str, severity: str, summary: str, kept: str = _KEPT
+) -> list[str]:
+    return [
+        f"      - alert: {json.dumps(alert)}",
+        f"        expr: {json.dumps(expression)}",
+        f"        for: {wait}",
+        *([f"        keep_firing_for: {kept}"] if kept else []),
+        "        labels:",
+        f"          severity: {json.dumps(severity)}",
+        "        annotations:",
+        f"          summary: {json.dumps(summary)}",
+    ]
 
 
 def dashboard(title: str, metrics: Sequence[str], window: str) -> str:
@@ -75,7 +104,7 @@ def dashboard(title: str, metrics: Sequence[str], window: str) -> str:
     panels += [
         _panel("Rows with a label", [(f"{PREFIX}rows{of}", "rows")]),
         _panel("Labels", [(f"{PREFIX}predictions{of}", "{{label}}")], stacked=True),
-        _panel("Label delay", [(f"{PREFIX}label_delay_seconds{of}", "{{quantile}}")], unit="s"),
+        _panel("Label delay", [(f"{PREFIX}label_delay_seconds{of}", "{{percentile}}")], unit="s"),
         _panel("Alerts that fire", [(f"{PREFIX}alert_firing", "{{alert}}")]),
         _panel(
             "Age of the newest event",
@@ -123,16 +152,20 @@ def openmetrics(live: Asking, window: str, every: str) -> Iterator[str]:
     """Yield the lines of the history that is kept, for `promtool tsdb create-blocks-from`.
 
     Labels that come late change windows that were scraped long ago; what is scraped stays as it
-    was. This is each window as it is known now, at its end.
+    was. This is each window as it is known now, at its end. Where only coarser panes are kept, a
+    window is longer, and its label ``window`` says so.
     """
-    series = live.series(window, every=every)
+    tiers = live._config.tiers
+    windows = [*live._read(live._spans(window, every))]
+    series = series_of(live._suite, windows)
+    lengths = [shown_duration(length_of(tiers, window.span)) for window in windows]
     seconds = [f"{ns // 10**9}.{ns % 10**9:09d}" for ns in _nanoseconds(series["time"])]
-    for family, columns in _columns(series, window).items():
+    for family, columns in _columns(series).items():
         yield f"# HELP {PREFIX}{family} {HELP[family]}\n# TYPE {PREFIX}{family} gauge\n"
-        for labels, values in columns:
-            of = f"{PREFIX}{family}{text_of(labels)}"
-            for time, value in zip(seconds, values.tolist(), strict=True):
-                if not math.isnan(value):
+        for (labels, values), length in product(columns, dict.fromkeys(lengths)):
+            of = f"{PREFIX}{family}{text_of({**labels, 'window': length})}"
+            for time, value, mine in zip(seconds, values.tolist(), lengths, strict=True):
+                if mine == length and not math.isnan(value):
                     yield f"{of} {value!r} {time}\n"
     yield "# EOF\n"
 
@@ -142,15 +175,14 @@ def _nanoseconds(times: object) -> list[int]:
     return found
 
 
-def _columns(series: Any, window: str) -> dict[str, list[tuple[dict[str, str], Any]]]:
-    """Return the columns of a series by family."""
-    of = {"window": window}
+def _columns(series: Any) -> dict[str, list[tuple[dict[str, str], Any]]]:
+    """Return the columns of a series by family, and the labels of each."""
     found: dict[str, list[tuple[dict[str, str], Any]]] = {
         "value": [],
         "value_low": [],
         "value_high": [],
-        "rows": [(of, series["n_rows"].astype(float))],
-        "coverage": [(of, series["coverage"])],
+        "rows": [({}, series["n_rows"].astype(float))],
+        "coverage": [({}, series["coverage"])],
     }
     for name in series:
         alone = name == "value" and "low" in series
@@ -158,5 +190,5 @@ def _columns(series: Any, window: str) -> dict[str, list[tuple[dict[str, str], A
         if low in series and high in series:
             sides = zip(("value", "value_low", "value_high"), (name, low, high), strict=True)
             for family, column in sides:
-                found[family].append(({"metric": name, **of}, series[column]))
+                found[family].append(({"metric": name}, series[column]))
     return found

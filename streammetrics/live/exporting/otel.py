@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from streammetrics.core.needs import needs
-from streammetrics.live.exporting.families import HELP, families
+from streammetrics.live.exporting.families import COUNTERS, HELP, families, families_of
 
 with needs("opentelemetry-api", "otel"):
     from opentelemetry.metrics import Observation
@@ -27,7 +27,7 @@ _TOGETHER = 0.5  # seconds in which gauges are of one reading
 
 
 def observe(meter: Meter, live: Asking, *, window: str = "1h", rules: Sequence[Rule] = ()) -> None:
-    """Make the gauges ``streammetrics.value`` and its kin, which read the state when collected.
+    """Make instruments, ``streammetrics.value`` and its kin, which read the state when collected.
 
     Names and labels are those of Prometheus, see `LiveCollector`, with dots.
 
@@ -37,11 +37,11 @@ def observe(meter: Meter, live: Asking, *, window: str = "1h", rules: Sequence[R
         window: Of which window values are told.
         rules: Rules of alerts.
     """
-    read = _Reading(lambda: families(live, window, live.alerts(rules)))
+    read = _Reading(lambda: families(live, window) | families_of(live.alerts(rules)))
     for name, told in HELP.items():
-        meter.create_observable_gauge(
-            f"streammetrics.{name}", callbacks=[read.of(name)], description=told
-        )
+        counts = name in COUNTERS
+        make = meter.create_observable_counter if counts else meter.create_observable_gauge
+        make(f"streammetrics.{name}", callbacks=[read.of(name)], description=told)
 
 
 class _Reading:

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from streammetrics.core.needs import needs
-from streammetrics.live.exporting.families import HELP, PREFIX, families
+from streammetrics.live.exporting.families import COUNTERS, HELP, PREFIX, families, families_of
 
 with needs("prometheus_client", "live"):
     from prometheus_client import CollectorRegistry
-    from prometheus_client.core import GaugeMetricFamily
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
     from prometheus_client.exposition import choose_encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
+
+    from prometheus_client import Metric
+    from prometheus_client.registry import Collector
 
     from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.asking import Asking
+    from streammetrics.live.exporting.families import Families
 
 __all__ = ["LiveCollector", "exposition"]
 
 
 class LiveCollector:
-    """Gauges of a live state: values with their bounds, rows, coverage, delays and alerts.
+    """Metrics of a live state: values with their bounds, rows, coverage, delays and alerts.
 
     Every worker reads the whole service where there is a store, so that one target is enough and
     several say the same; no files of `prometheus_client`'s own are needed. `docs/alerts.md` lists
@@ -34,7 +36,7 @@ class LiveCollector:
         live: The live state.
         window: Of which window values are told.
         rules: Rules of alerts.
-        alerts: What tells how rules stand that are judged elsewhere, instead of `rules`.
+        title: The name of the service in `streammetrics_info`, by which generated rules select it.
 
     Example:
         >>> import streammetrics as sm
@@ -43,7 +45,7 @@ class LiveCollector:
         >>> live = sm.Live(sm.Mean()).observe(time=[0, 60], values=[1.0, 4.0])
         >>> registry = CollectorRegistry()
         >>> registry.register(LiveCollector(live, window="1h"))
-        >>> print(generate_latest(registry).decode().splitlines()[2])
+        >>> print(generate_latest(registry).decode().splitlines()[5])
         streammetrics_value{metric="value",window="1h"} 2.5
     """
 
@@ -53,26 +55,42 @@ class LiveCollector:
         *,
         window: str = "1h",
         rules: Sequence[Rule] = (),
-        alerts: Callable[[], Alerts] | None = None,
+        title: str = "Live metrics",
     ) -> None:
-        self._live, self._window = live, window
-        self._alerts = alerts or partial(live.alerts, tuple(rules))
+        self._live, self._window, self._title = live, window, title
+        self._rules = tuple(rules)
 
-    def describe(self) -> list[GaugeMetricFamily]:
+    def describe(self) -> list[Metric]:
         """Return nothing, so that registering does not read the state."""
         return []
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """Yield the families of one moment."""
-        for name, samples in families(self._live, self._window, self._alerts()).items():
-            labels = tuple(samples[0].labels) if samples else ()
-            family = GaugeMetricFamily(PREFIX + name, HELP[name], labels=labels)
-            for of, value in samples:
-                family.add_metric(list(of.values()), value)
-            yield family
+        yield info(self._title)
+        yield from metrics(
+            families(self._live, self._window) | families_of(self._live.alerts(self._rules))
+        )
 
 
-def exposition(collector: LiveCollector, accept: str = "") -> tuple[bytes, str]:
+def info(title: str) -> Metric:
+    """Return the family that carries the name of the service."""
+    family = GaugeMetricFamily(f"{PREFIX}info", "The service, by its title.", labels=("title",))
+    family.add_metric([title], 1.0)
+    return family
+
+
+def metrics(found: Families) -> Iterator[Metric]:
+    """Yield families as `prometheus_client` has them; what only grows is a counter."""
+    for name, samples in found.items():
+        labels = tuple(samples[0].labels) if samples else ()
+        kind = CounterMetricFamily if name in COUNTERS else GaugeMetricFamily
+        family = kind(PREFIX + name, HELP[name], labels=labels)
+        for of, value in samples:
+            family.add_metric(list(of.values()), value)
+        yield family
+
+
+def exposition(collector: Collector, accept: str = "") -> tuple[bytes, str]:
     """Return what a scrape gets, and its content type, by the ``Accept`` header that it has."""
     registry = CollectorRegistry()
     registry.register(collector)

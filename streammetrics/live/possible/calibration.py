@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.results.values import Interval
 from streammetrics.live.possible.classes import two_classes
 from streammetrics.live.possible.groups import unknown_of, with_unlabelled
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
     """Return the scores."""
-    if not isinstance(metric, CalibrationError) or not is_plain(
-        metric, "n_bins", "norm", "strategy"
-    ):
+    if type(metric) is not CalibrationError or not is_plain(metric, "n_bins", "norm", "strategy"):
         return None
     return scores_of(metric, titles)
 

@@ -139,7 +139,8 @@ def _matching(known: Metric, predicted: Counts) -> Interval | None:
 def two_classes(known: Metric, predicted: Counts | None = None) -> Two | None:
     """Return the two classes that labels are of, ``None`` where there may be others."""
     config = known.config
-    positive, fixed = config.get("pos_label", 1), config.get("labels")
+    positive, fixed = config.get("pos_label"), config.get("labels")
+    positive = 1 if positive is None else positive
     others = set(fixed or {*_seen(known), *(predicted or ())}) - {positive}
     if len(others) > 1 or (fixed is not None and (positive not in fixed or not others)):
         return None

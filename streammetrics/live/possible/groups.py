@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.counting import added_at
 from streammetrics.live.possible.remembered import ends_of
 from streammetrics.metrics.scores.view import Staircase, staircases
 
 if TYPE_CHECKING:
-    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Array, Bools, Ints
     from streammetrics.live.possible.remembered import ScoreCells
@@ -66,8 +67,7 @@ def groups_of(stairs: Staircase, seen: DyadicHistogram) -> ScoreGroups:
     first, _, negatives = ends_of(seen)
     # A cell is in one of the wider ones: that with the last lower edge that is not above its own.
     places = np.searchsorted(low, first, side="right") - 1
-    known = np.zeros(len(low), np.int64)
-    np.add.at(known, places, negatives)
+    known = added_at(places, negatives, len(low))
     return ScoreGroups(p[::-1], known[::-1], (n - known)[::-1], single[::-1])
 
 

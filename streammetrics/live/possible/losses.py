@@ -12,7 +12,7 @@ from streammetrics.metrics.scores.losses import BrierScore, LogLoss
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.fields.amounts import Amount
     from streammetrics.core.metric import Metric
 

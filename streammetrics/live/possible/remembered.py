@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Weights
 from streammetrics.core.fields.histograms import Histograms
@@ -29,8 +29,8 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 
 if TYPE_CHECKING:
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.types import ClassLabel, Floats, Ints
 
 
@@ -169,7 +169,7 @@ class Classes(Remembered):
         """Count the rows of each class."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
-        counts = Amount.of_counts(np.bincount(codes, minlength=len(used)), len(places))
+        counts = Amount.at_places(codes, len(used), None)
         more = LabelledEntries(used, {"rows": counts})
         self.classes = type(self).classes.plus(self.classes, more)
 

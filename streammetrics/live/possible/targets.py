@@ -23,6 +23,7 @@ from streammetrics.metrics.regression.quantiles import (
     MedianAbsoluteError,
 )
 from streammetrics.metrics.regression.relative import MAPE, MSLE, RMSLE, SMAPE
+from streammetrics.statistics.sums.formulas import LOSSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,7 +40,7 @@ def _apart(_: object, target: Numbers, predicted: Numbers) -> Numbers:
 
 
 def _apart_by_logs(_: object, target: Numbers, predicted: Numbers) -> Numbers:
-    loss: Numbers = np.abs(np.log1p(target) - np.log1p(predicted))
+    loss: Numbers = LOSSES["squared_log"].terms(target, predicted, 0.0)
     return loss
 
 

@@ -11,7 +11,7 @@ from streammetrics.live.possible.rules import rule_of
 from streammetrics.live.reading import metrics_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.feeding.states import State
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.live.possible.remembered import Remembered
     from streammetrics.live.reading import Span
     from streammetrics.live.tiers import Tier
+    from streammetrics.live.windows import Node, PaneTree
 
     NamedColumns = Mapping[str, Column]
 
@@ -74,6 +75,11 @@ class Left:
             title: panes.layout.merged(panes.layout.start, panes.over(*span))
             for title, panes in self.columns.items()
         }
+
+    def unmerged(self, span: Span) -> Iterator[tuple[PaneTree, Node]]:
+        """Yield the nodes that `over` has to merge first, and their trees."""
+        for panes in self.columns.values():
+            yield from panes.unmerged(*span)
 
     def merge(self, others: Sequence[Left]) -> None:
         """Take what others hold, which are untouched."""

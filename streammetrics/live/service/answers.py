@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import math
 import warnings
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
-from streammetrics.live.reading import ALONE, metrics_of, spans_of
-from streammetrics.live.time import shown_time
+from streammetrics.core.errors import (
+    NoConfidenceError,
+    StreamMetricsError,
+    UndefinedMetricWarning,
+)
+from streammetrics.live.reading import ALONE, bounds_of, metrics_of
+from streammetrics.live.stream import merged
+from streammetrics.live.time import duration, shown_duration, shown_time
+from streammetrics.live.windows import same, size_of
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.states import Alerts
     from streammetrics.live.asking import Asking
     from streammetrics.live.coverage import Coverage
+    from streammetrics.live.reading import Span
+    from streammetrics.live.series import WindowRead
     from streammetrics.live.service.names import PageView
+    from streammetrics.live.tiers import Tier
 
 LEVEL = 0.95  # of confidence
-MOST = 500  # points of a line
+POINTS = 1000  # of a line, that a request may read
+BYTES = 1 << 28  # of the states that a request may merge, some seconds' worth
+_SLICES = 500  # lines of a table
 
 
 def now(live: Asking, view: PageView) -> Document:
     """Return the newest window: each metric with its intervals, and what became of its rows."""
     window = live.window(view.window)
-    end = _end(live, view.window)
+    with live._at_rest():
+        start, end = bounds_of(live._config.tiers, live._span(view.window, None))
     may_be = _possible(live, view)
     metrics = {
         name: {**measured(metric), "possible": may_be[name]}
@@ -39,61 +53,167 @@ def now(live: Asking, view: PageView) -> Document:
     return {
         "title": view.title,
         "window": view.window,
-        "end": end,
+        "start": shown_time(start),
+        "end": shown_time(end),
         "n_rows": window.n_rows,
         "metrics": metrics,
         "coverage": counted(live.coverage(view.window)),
     }
 
 
+class CostError(StreamMetricsError, ValueError):
+    """A read would cost too much; the message names the largest one that is allowed."""
+
+
+def check_cost(live: Asking, window: str, go_on: Callable[[], None]) -> None:
+    """Raise `CostError` where the states of the newest window are more than a read may merge.
+
+    Args:
+        live: The live state.
+        window: How long the window is.
+        go_on: What is called between two merges, and raises where nobody waits any more.
+    """
+    with live._at_rest():
+        span = live._span(window, None)
+    live._prepare(span, go_on)
+    cost = live._cost(span)
+    if cost <= BYTES:
+        return
+    least, most = 1, span.last - span.first + 1  # panes: one is always allowed
+    while most - least > 1:
+        middle = (least + most) // 2
+        good = live._cost(span._replace(first=span.last - middle + 1)) <= BYTES
+        least, most = (middle, most) if good else (least, middle)
+    longest = shown_duration(least * live._config.tiers[span.place].length)
+    if least < span.last - span.first + 1:
+        raise CostError(
+            f"a window of {window} would merge {_size(cost)} of states, and a request may merge "
+            f"{_size(BYTES)}: the largest span is window={longest}"
+        )
+
+
 class WindowAnswers:
     """Windows one after the other; one that is as it was is not measured again."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, dict[str, Document]] = {}
+        self._known: dict[Span, tuple[Sequence[State], WindowRow]] = {}
 
-    def read(self, live: Asking, window: str, every: str) -> Document:
-        """Return the windows, the newest last: each metric as columns."""
-        with live._at_rest() as stream:
-            newest, tiers = stream.panes.newest, live._config.tiers
-            spans = spans_of(tiers, window, every, newest, live._clock)[-MOST:]
-        times: list[str] = []
-        rows: list[int] = []
-        covered: list[float | None] = []
-        columns: dict[str, dict[str, list[Json]]] = {}
-        known: dict[bytes, dict[str, dict[str, object]]] = {}
-        for span in spans:
-            with live._at_rest() as stream:  # others come in between
-                found, share = live._over(span), stream.share(span, live._clock)
-            if not (found.n_rows or times):
-                continue  # a line begins where there are rows
-            times.append(shown_time(tiers[span.place].start(span.last + 1)))
-            rows.append(found.n_rows)
-            covered.append(_number(share))
-            key = blake2b(found.to_bytes(), digest_size=16).digest()
-            known[key] = self._known.get(key) or {
-                n: measured(m) for n, m in metrics_of(found).items()
-            }
-            for name, values in known[key].items():
-                for part, value in values.items():
-                    columns.setdefault(name, {}).setdefault(part, []).append(value)
-        self._known = known
-        return {
-            "window": window,
-            "every": every,
-            "time": times,
-            "n_rows": rows,
-            "coverage": covered,
-            "metrics": columns,
-        }
+    def read(
+        self,
+        live: Asking,
+        view: PageView,
+        back: str | None,
+        go_on: Callable[[], None],
+        *,
+        whole: bool,
+    ) -> Document:
+        """Return the windows, the newest last: each metric as columns.
+
+        Args:
+            live: The live state.
+            view: How long the windows are, and how far apart.
+            back: How far back their ends are; ``None``: as far as there are rows.
+            go_on: What is called between two windows, and raises where nobody waits any more.
+            whole: Whether it is all of that or nothing, and not the newest that a read may cost.
+
+        Raises:
+            CostError: It is more than a read may cost, where the `whole` is wanted.
+        """
+        tiers, spans = live._config.tiers, live._spans(view.window, view.every)
+        spans = _within(tiers, spans, back)
+        if whole:
+            _check_spans(live, spans, view, go_on)
+        known: dict[Span, tuple[Sequence[State], WindowRow]] = {}
+        cost = 0
+        rows: list[WindowRow] = []
+        for found in live._read(reversed(spans[-POINTS:]), go_on):
+            before = self._known.get(found.span)
+            if before is not None and same(before[0], found.parts):
+                row = before[1]
+            else:
+                cost += size_of(found.parts)
+                if cost > BYTES and rows and not whole:
+                    break
+                row = WindowRow.of(live, found)
+            known[found.span] = found.parts, row._replace(coverage=_number(found.coverage))
+            rows.append(known[found.span][1])
+        self._known, complete = known, len(rows) == len(spans)
+        while rows and not rows[-1].n_rows:
+            rows.pop()  # a line begins where there are rows
+        told = {"window": view.window, "every": view.every, "complete": complete}
+        return {**told, **_columns(rows[::-1])}
 
 
-def coverage(live: Asking, window: str) -> Document:
+class WindowRow(NamedTuple):
+    """One window of a line, as JSON has it."""
+
+    start: str
+    end: str
+    n_rows: int
+    coverage: Json
+    metrics: dict[str, Document]
+
+    @classmethod
+    def of(cls, live: Asking, found: WindowRead) -> WindowRow:
+        """Return what a window holds, measured."""
+        window = live._stream.keys.shown(merged(live._suite, found.parts))
+        metrics = {name: measured(metric) for name, metric in metrics_of(window).items()}
+        ends = shown_time(found.start), shown_time(found.end)
+        return cls(*ends, window.n_rows, None, metrics)
+
+
+def _columns(rows: Sequence[WindowRow]) -> Document:
+    """Return rows as columns."""
+    metrics: dict[str, dict[str, list[Json]]] = {}
+    for row in rows:
+        for name, values in row.metrics.items():
+            for part, value in values.items():
+                metrics.setdefault(name, {}).setdefault(part, []).append(value)
+    return {
+        "time": [row.end for row in rows],
+        "start": [row.start for row in rows],
+        "n_rows": [row.n_rows for row in rows],
+        "coverage": [row.coverage for row in rows],
+        "metrics": metrics,
+    }
+
+
+def _within(tiers: Sequence[Tier], spans: list[Span], back: str | None) -> list[Span]:
+    """Return the windows that end less than a duration before the last one does."""
+    if back is None or not spans:
+        return spans
+    since = bounds_of(tiers, spans[-1])[1] - duration(back, "span")
+    return [span for span in spans if bounds_of(tiers, span)[1] > since]
+
+
+def _check_spans(
+    live: Asking, spans: Sequence[Span], view: PageView, go_on: Callable[[], None]
+) -> None:
+    """Raise `CostError` where windows are more, or of larger states, than a read may merge."""
+    cost = 0
+    for place, found in enumerate(live._read(reversed(spans), go_on)):
+        cost += size_of(found.parts)
+        if place and (place >= POINTS or cost > BYTES):
+            tiers = live._config.tiers
+            end = bounds_of(tiers, spans[-1])[1]
+            longest, whole = (shown_duration(end - found.end), end - bounds_of(tiers, spans[0])[1])
+            raise CostError(
+                f"windows of {view.window} every {view.every} over {shown_duration(whole)} are "
+                f"{len(spans):,}; a request may read {POINTS:,} of them, and merge {_size(BYTES)} "
+                f"of states: the largest span is span={longest}; or take a larger every"
+            )
+
+
+def _size(n: int) -> str:
+    return f"{n / 1e6:,.0f} MB"
+
+
+def coverage(live: Asking, view: PageView) -> Document:
     """Return what became of the predictions of the newest window."""
-    return {"window": window, **counted(live.coverage(window))}
+    return {"window": view.window, **counted(live.coverage(view.window))}
 
 
-def possible(live: Asking, view: PageView) -> dict[str, object]:
+def possible(live: Asking, view: PageView) -> Document:
     """Return what each metric may be, whatever the missing labels are."""
     return {"window": view.window, "metrics": _possible(live, view)}
 
@@ -113,8 +233,9 @@ def alerts(judged: Alerts) -> Document:
     return {"alerts": sorted(found, key=lambda alert: order.get(str(alert["state"]), 2))}
 
 
-def slices(live: Any, window: str) -> dict[str, object]:
+def slices(live: Any, view: PageView) -> Document:
     """Return each kind of slices that is kept, of the newest window, as lines of a table."""
+    window = view.window
     if not isinstance(live._suite, Slices):
         return {"window": window, "slices": []}
     found = []
@@ -125,7 +246,7 @@ def slices(live: Any, window: str) -> dict[str, object]:
             columns = live.window(window, by=by).compute().to_dict()
         wanted = {n: c for n, c in columns.items() if n in by or _is_plain(c)}
         rows = [[_cell(cell) for cell in row] for row in zip(*wanted.values(), strict=True)]
-        found.append({"by": by, "header": list(wanted), "rows": rows[:MOST]})
+        found.append({"by": by, "header": list(wanted), "rows": rows[:_SLICES]})
     return {"window": window, "slices": found}
 
 
@@ -167,12 +288,6 @@ def counted(found: Coverage) -> Document:
     """Return what became of predictions."""
     counts = {name: _number(value) for name, value in found._asdict().items()}
     return {**counts, "coverage": _number(found.coverage)}
-
-
-def _end(live: Asking, window: str) -> str:
-    with live._at_rest():
-        span = live._span(window, None)
-    return shown_time(live._config.tiers[span.place].start(span.last + 1))
 
 
 def _interval(interval: Any) -> list[object] | None:

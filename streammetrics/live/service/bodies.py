@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from streammetrics.live.entrance import EventColumns, PartError
 from streammetrics.live.events import KINDS
 from streammetrics.live.service.forms import Forms
 from streammetrics.live.service.groups import BodyError, Group
 from streammetrics.live.service.lines import of_lines
 from streammetrics.live.service.tables import of_table
-from streammetrics.live.together import EventColumns, PartError, take_all
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ class Bodies:
 
     def _bring(self, groups: Sequence[Group]) -> None:
         try:
-            take_all(self._live, [_part(group, self._names) for group in groups])
+            self._live._take_all([_part(group, self._names) for group in groups])
         except PartError as error:
             raise _placed(error, groups[error.place].rows) from error
 

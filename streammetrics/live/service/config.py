@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.naming import near
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.alerts.view import check_windows
+from streammetrics.live.exporting.files import Notice
 from streammetrics.live.live import Live
 from streammetrics.live.reading import spans_of
 from streammetrics.live.service import toml
@@ -19,7 +20,7 @@ from streammetrics.live.tiers import DEFAULT, tiers_of
 from streammetrics.live.time import duration
 from streammetrics.live.truth import truth_of
 from streammetrics.metrics.specs import SpecError, construct, parse
-from streammetrics.slices.bins import column_of
+from streammetrics.slices.bins import KeySpec, column_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Options
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.service.toml import Section
-    from streammetrics.slices.bins import Bins
+    from streammetrics.slices.bins import KeySpec
 
+_DECLARED = ("default_label", "target_range", "types", "labels")  # as errors name them
 _OWN = ("id", "time", "label_time", "version")  # columns that are of events, not of metrics
 
 
@@ -43,6 +45,7 @@ class Settings:
     view: PageView
     server: Server
     rules: tuple[Rule, ...]  # of alerts
+    notices: tuple[Notice, ...]  # how Prometheus passes each of them on
 
     def live(self, *, store: bool = True) -> Live:
         """Return the live state that the file describes, opened from its store."""
@@ -69,12 +72,12 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     folder = os.path.dirname(file.file)
     live = file.table("live")
     options = _options(live, suite, folder)
-    view = _view(file.table("page"), title, options["tiers"])
+    view = _view(file.table("page"), title, options)
     server = server_of(file.table("server"), shared=options["store"] is not None)
     empty = _empty(live, suite, options)
-    rules = _rules(file.table("alerts"), empty, folder)
+    rules, notices = _rules(file.table("alerts"), empty, folder)
     file.end()
-    return Settings(file.file, suite, names, options, view, server, rules)
+    return Settings(file.file, suite, names, options, view, server, rules, notices)
 
 
 def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
@@ -82,12 +85,15 @@ def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
     try:
         return Live(suite, **{**options, "store": None})
     except (ValueError, TypeError) as error:
-        table.fail("by" if options["by"] else "", str(error))
+        told = str(error)
+        table.fail(next((key for key in _DECLARED if key in told), "by"), told)
 
 
-def _rules(table: Section, empty: Live, folder: str) -> tuple[Rule, ...]:
-    found = []
-    for name, words in table.rest().items():
+def _rules(table: Section, empty: Live, folder: str) -> tuple[tuple[Rule, ...], tuple[Notice, ...]]:
+    """Return the rules of alerts, and how Prometheus passes each of them on."""
+    found, notices = [], []
+    for name, told in table.rest().items():
+        words, notice = _notice(table, name, told if isinstance(told, dict) else {"rule": told})
         if not isinstance(words, str):
             table.fail(name, f"expected a rule in quotes: {name} = 'Below(\"auc\", 0.8)'")
         try:
@@ -97,7 +103,24 @@ def _rules(table: Section, empty: Live, folder: str) -> tuple[Rule, ...]:
             check_windows(empty._config, found[-1], waits=bool(truth_of(empty._suite)))
         except (SpecError, ValueError) as error:
             table.fail(name, str(error))
-    return tuple(found)
+        notices.append(notice._replace(alert=found[-1].title, says=found[-1]._says()))
+    return tuple(found), tuple(notices)
+
+
+def _notice(table: Section, name: str, values: Mapping[str, object]) -> tuple[object, Notice]:
+    """Return a rule that stands in a table of its own, and how Prometheus passes it on."""
+    told = {"severity": Notice(name).severity, "for": Notice(name).wait, **values}
+    for key in told:
+        if key not in {"rule", "severity", "for"}:
+            table.fail(name, f"no such key {key!r}{near(key, ('rule', 'severity', 'for'))}")
+    severity, wait = told["severity"], told["for"]
+    if not isinstance(severity, str) or not severity:
+        table.fail(name, 'severity is no text: write severity = "page"')
+    try:
+        duration(wait, "for")  # type: ignore[arg-type]  # it checks it
+    except (ValueError, TypeError):
+        table.fail(name, f'for = {wait!r} is no duration: write "1min"')
+    return told.get("rule"), Notice(name, "", severity, str(wait))
 
 
 def _suite(file: Section, columns: Section, inputs: Mapping[str, Sequence[str]]) -> MetricSet:
@@ -160,11 +183,14 @@ def _options(table: Section, suite: MetricSet, folder: str) -> Options:
     options["store"] = None if store is None else os.path.join(folder, store)
     options["by"] = _by(table)
     options["durable"] = table.take("durable", bool, False)
+    options["labels"] = table.take("labels", list)
+    options["types"] = table.table("types").rest()
+    options["target_range"] = _range(table)
     table.end()
     return options
 
 
-def _by(table: Section) -> list[list[str | Bins]]:
+def _by(table: Section) -> list[list[KeySpec]]:
     """Return the columns of each kind of slices."""
     found = table.take("by", list, [])
     if not all(isinstance(spec, list) and all(isinstance(c, str) for c in spec) for spec in found):
@@ -193,14 +219,19 @@ def _duration(table: Section, key: str, default: str) -> str:
     return text
 
 
-def _view(table: Section, title: str, tiers: Any) -> PageView:
-    window, every = _duration(table, "window", "1h"), _duration(table, "every", "5min")
-    try:
-        spans_of(tiers_of(tiers), window, every, 0, 0)
-    except ValueError as error:
-        table.fail("every" if str(error).startswith("every") else "window", str(error))
+def _range(table: Section) -> tuple[float, float] | None:
     between = table.take("target_range", list)
     if between is not None and (len(between) != 2 or not between[0] < between[1]):
         table.fail("target_range", "expected the least and the largest target, as [0, 100]")
+    return None if between is None else (between[0], between[1])
+
+
+def _view(table: Section, title: str, options: Options) -> PageView:
+    window, every = _duration(table, "window", "1h"), _duration(table, "every", "5min")
+    try:
+        spans_of(tiers_of(options["tiers"]), window, every, 0, 0, 0)
+    except ValueError as error:
+        table.fail("every" if str(error).startswith("every") else "window", str(error))
+    between = _range(table) or options["target_range"]
     table.end()
-    return PageView(title, window, every, None if between is None else (between[0], between[1]))
+    return PageView(title, window, every, between)

@@ -70,6 +70,11 @@ class Guard:
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy before this may go by the other one, and so see another request here.
+            answer = _refused(400, "Transfer-Encoding and Content-Length say two lengths: send one")
+            answer.headers["connection"] = "close"
+            return answer
         if self._local and _name(host) not in _LOCAL:
             return _refused(421, f"this is not {host!r}: it answers to localhost alone")
         if scope["method"] not in _SAFE and not self._is_own(headers, host):

@@ -102,7 +102,7 @@ def history(
     """
     suite, names = found.suite, found.names
     keys: dict[str, Kind] = {
-        title_of(column): "number" if isinstance(column, Bins) else "label"
+        title_of(column): "number" if isinstance(column, Bins) else _kind(found, title_of(column))
         for spec in found.options["by"]
         for column in spec
     }
@@ -130,6 +130,11 @@ def history(
     if later and truth in has:
         events.append(("label", first.rows({"id": names.id}, names.label_time, [truth], kinds)))
     return History(tuple(events), first.sources, first.notes)
+
+
+def _kind(found: Settings, title: str) -> Kind:
+    """Return how text of a column of keys is read: as what is declared, and that is mostly text."""
+    return "id" if found.options["types"].get(title, "text") == "text" else "label"
 
 
 class _Files:
@@ -188,7 +193,10 @@ def _decoded(part: Foreign) -> Foreign:
 def series_rows(series: dict[str, Array]) -> Iterator[tuple[str, ...]]:
     """Yield the lines of a series as text, its header first."""
     yield tuple(series)
-    times = [f"{time}Z" for time in series["time"].astype("datetime64[s]")]
-    rest = [column.tolist() for name, column in series.items() if name != "time"]
-    for time, *values in zip(times, *rest, strict=True):
-        yield (time, *map(repr, values))
+    yield from zip(*[_texts(column) for column in series.values()], strict=True)
+
+
+def _texts(column: Array) -> list[str]:
+    if column.dtype.kind == "M":
+        return [f"{time}Z" for time in column.astype("datetime64[s]")]
+    return [*map(repr, column.tolist())]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +12,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.live.events import KINDS
+from streammetrics.live.keeper import StoreError
 from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies
 from streammetrics.live.service.groups import BodyError
 
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
     from streammetrics.live.service.names import Names
     from streammetrics.live.service.server import Server
 
+_AGAIN = (429, 503)  # answers that say when to come again
+_STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of refusals
+_GZIP = 31  # what zlib calls it
 _HELD = 16  # bodies of the largest size that may be held at once
 
 
@@ -27,9 +34,10 @@ class RefusalError(Exception):
 
     def __init__(self, status: int, why: str, **more: object) -> None:
         super().__init__(why)
-        headers = {"retry-after": "1"} if status == 429 else {"connection": "close"}
+        headers = {"retry-after": "1"} if status in _AGAIN else {"connection": "close"}
         told = {"error": why, **more}
-        self.answer = JSONResponse(told, status, headers if status in {408, 413, 429} else None)
+        some = status in {408, 413, *_AGAIN}
+        self.answer = JSONResponse(told, status, headers if some else None)
 
 
 class Intake:
@@ -40,8 +48,8 @@ class Intake:
         self._worker = ThreadPoolExecutor(1, "events")
         self.waiting = 0  # requests that are whole and wait for their turn
         self.held = 0  # bytes of bodies in memory
-        self.taken = 0  # events
-        self.refused = 0  # requests
+        self.taken: Counter[str] = Counter(dict.fromkeys(KINDS, 0))  # events, by kind
+        self.refused: Counter[str] = Counter(dict.fromkeys(_STATUSES, 0))  # requests
 
     async def answer(self, request: Request) -> Response:
         """Answer a request with events."""
@@ -49,26 +57,27 @@ class Intake:
         try:
             form, kind = self._form(request)
             await self._read(request, body)
-            counts = await self._take(bytes(body), form, kind)
+            packed = request.headers.get("content-encoding", "identity") != "identity"
+            counts = await self._take(bytes(body), form, kind, packed=packed)
         except RefusalError as refusal:
-            self.refused += 1
+            self.refused[str(refusal.answer.status_code)] += 1
             return refusal.answer
         except ClientDisconnect:
-            self.refused += 1
+            self.refused["400"] += 1
             return Response(status_code=400)
         finally:
             self.held -= len(body)
-        n = sum(counts.values())
-        self.taken += n
-        return JSONResponse({"taken": n, **counts}, 202)
+        self.taken.update(counts)
+        return JSONResponse({"taken": sum(counts.values()), **counts}, 202)
 
     def _form(self, request: Request) -> tuple[str, str | None]:
         form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if form not in {*JSON_TYPES, *ARROW_TYPES, "application/x-www-form-urlencoded"}:
             known = ", ".join(filter(None, (*JSON_TYPES[:1], *ARROW_TYPES[:1])))
             raise RefusalError(415, f"no content type {form!r}: send {known}")
-        if request.headers.get("content-encoding", "identity") != "identity":
-            raise RefusalError(415, "bodies are sent as they are, without content-encoding")
+        encoding = request.headers.get("content-encoding", "identity")
+        if encoding not in {"identity", "gzip"}:
+            raise RefusalError(415, f"no content-encoding {encoding!r}: send gzip, or none")
         return form, request.query_params.get("kind")
 
     async def _read(self, request: Request, body: bytearray) -> None:
@@ -97,14 +106,35 @@ class Intake:
                 413, f"the body has {size:,} bytes or more; at most {most:,} may come"
             )
 
-    async def _take(self, body: bytes, form: str, kind: str | None) -> dict[str, int]:
+    def _bring(self, body: bytes, form: str, kind: str | None, packed: bool) -> dict[str, int]:
+        """Bring events to the live state; one body at a time is unpacked."""
+        return self._bodies.take(self._unpacked(body) if packed else body, form, kind)
+
+    def _unpacked(self, body: bytes) -> bytes:
+        """Return what gzip has packed, if that is no longer than a body may be."""
+        found, rest = bytearray(), body
+        try:
+            while rest:  # there may be several members, one after the other
+                member = zlib.decompressobj(wbits=_GZIP)
+                found += member.decompress(rest, self._server.body + 1 - len(found))
+                self._check_size(len(found))
+                if not member.eof:
+                    raise RefusalError(400, "the body ends before its gzip does")
+                rest = member.unused_data
+        except zlib.error as error:
+            raise RefusalError(400, f"the body is no gzip: {error}") from None
+        return bytes(found)
+
+    async def _take(
+        self, body: bytes, form: str, kind: str | None, *, packed: bool
+    ) -> dict[str, int]:
         """Bring events to the live state when it is their turn."""
         if self.waiting >= self._server.queue:
             why = f"{self.waiting} requests wait, and no more may: send it again in a second"
             raise RefusalError(429, why)
         self.waiting += 1
         loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._worker, self._bodies.take, body, form, kind)
+        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, packed)
         call.add_done_callback(self._done)
         try:
             return await asyncio.shield(call)
@@ -114,6 +144,8 @@ class Intake:
             raise
         except BodyError as error:
             raise RefusalError(422, str(error), row=error.row, column=error.column) from error
+        except StoreError as error:
+            raise RefusalError(507 if error.full else 503, str(error)) from error
         except StreamMetricsError as error:
             raise RefusalError(503, str(error)) from error
 

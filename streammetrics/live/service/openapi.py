@@ -22,6 +22,11 @@ _TIME = {
     ]
 }
 _ID = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+_SAID = {
+    "window": 'A duration such as "1h"; without it, that of the configuration.',
+    "every": 'A duration such as "5min"; without it, that of the configuration.',
+    "span": 'How far back the windows end, such as "2d"; without it, as far as there are rows.',
+}
 _ERROR = {
     "type": "object",
     "properties": {
@@ -38,16 +43,17 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
     paths = {
         "/events": {"post": _events(live, names)},
         "/api/now": _reading("Each metric over the newest window.", "window"),
-        "/api/series": _reading("Windows one after the other.", "window", "every"),
+        "/api/series": _reading("Windows one after the other.", "window", "every", "span"),
         "/api/coverage": _reading("What became of predictions.", "window"),
         "/api/possible": _reading("What the missing labels could do.", "window"),
         "/api/slices": _reading("Each metric by slice.", "window"),
         "/api/alerts": _reading("How the rules of alerts stand."),
-        "/health": _reading("How the service is; degraded where the store cannot be written."),
+        "/health": _reading("How the service is; degraded as long as the store cannot be written."),
+        "/ready": _reading("Whether what is stored has been read; 503 before."),
         "/metrics": {
             "get": {
                 "summary": "What Prometheus scrapes.",
-                "responses": {"200": _content("text/plain", {}), **_refusals(401)},
+                "responses": {"200": _content("text/plain", {}), **_refusals(401, 503)},
             }
         },
         "/state": {
@@ -111,7 +117,7 @@ def _events(live: Any, names: Names) -> dict[str, object]:
         },
         "responses": {
             "202": _content("application/json", taken),
-            **_refusals(400, 401, 403, 408, 413, 415, 422, 429, 503),
+            **_refusals(400, 401, 403, 408, 413, 415, 422, 429, 503, 507),
         },
     }
 
@@ -129,13 +135,14 @@ def _reading(summary: str, *parameters: str) -> dict[str, object]:
         {
             "name": name,
             "in": "query",
-            "description": 'A duration such as "1h"; without it, that of the configuration.',
+            "description": _SAID[name],
             "schema": {"type": "string"},
         }
         for name in parameters
     ]
     responses = {"200": _content("application/json", {"type": "object"}), **_refusals(400, 401)}
     if parameters:
+        responses |= _refusals(422)
         responses["304"] = {"description": "It is what If-None-Match says."}
     return {"get": {"summary": summary, "parameters": asked, "responses": responses}}
 

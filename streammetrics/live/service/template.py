@@ -25,6 +25,9 @@ tiers = [["1min", "3h"], ["1h", "15d"], ["1d", "400d"]]  # length of a pane, how
 label_ttl = "1d"       # a label counts that is known so long after its prediction
 label_lateness = "1d"  # and may take so much longer to arrive
 # by = [["country"], ["age:18:30:50"]]  # slices: columns of events, numbers in bins
+# labels = [0, 1]      # the classes of the label; by default 0 and 1 where a score judges two
+# types = { country = "text" }  # or "integers", "booleans", "dates"; a number: values a row
+# target_range = [0, 100]  # of a regression: other targets are refused
 # default_label = 0    # what a label that never came means; without: nothing
 # max_pending = 10_000_000
 # max_ahead = "10min"  # times further ahead of the clock are refused
@@ -32,12 +35,11 @@ label_lateness = "1d"  # and may take so much longer to arrive
 
 [alerts]  # rules as in Python: Above, Below, BurnRate, Change, Coverage, Drift, Silence
 # auc_is_low = 'Below("auc", 0.80, window="1h", min_rows=500)'
-# nothing_comes = 'Silence("10min")'
+# nothing_comes = { rule = 'Silence("10min")', severity = "ticket", for = "5min" }  # in Prometheus
 
 [page]
 window = "1h"   # what "now" is: a whole number of panes
 every = "5min"  # how far apart the points of a line are
-# target_range = [0, 100]  # of regression, for what missing labels could do
 
 [server]
 host = "127.0.0.1"  # another address needs a token

@@ -5,26 +5,21 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from streammetrics.core.exact.integers import exact_dot
 from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.entropy import mutual_information
 from streammetrics.metrics.clustering.information import entropy
 
 if TYPE_CHECKING:
     from streammetrics.metrics.clustering.view import Overlap
+    from streammetrics.statistics.tables.contingency import LabelPairs
 
 __all__ = ["CramersV", "PearsonsContingencyCoefficient", "TheilsU", "TschuprowsT"]
 
 
 def phi_squared(overlap: Overlap) -> float:
     """Return χ² / n, as a sum of terms none of which is negative."""
-    true, pred = overlap.true_sizes[overlap.rows], overlap.pred_sizes[overlap.columns]
-    expected = true.astype(np.float64) * pred / overlap.n
-    seen = float(((overlap.counts - expected) ** 2 / expected).sum()) / overlap.n
-    # Each cell that never occurs adds its expected count: together what is left of n.
-    return seen + (overlap.n**2 - exact_dot(true, pred)) / overlap.n**2
+    expected, apart, absent = overlap.expected()
+    return float((apart * (apart / expected)).sum()) / overlap.n / overlap.n + absent / overlap.n**2
 
 
 def corrected(overlap: Overlap) -> tuple[float, float, float]:
@@ -34,6 +29,12 @@ def corrected(overlap: Overlap) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
     phi = max(0.0, phi_squared(overlap) - rows * columns / (n - 1))
     return phi, rows - rows**2 / (n - 1), columns - columns**2 / (n - 1)
+
+
+def _too_few(metric: LabelingMetric[float], table: LabelPairs) -> str:
+    """Return which side has a single label, or that the correction leaves nothing."""
+    why = LabelingMetric._lacking(metric, table)
+    return why or "bias_correction=True leaves nothing of so few rows"
 
 
 class CramersV(LabelingMetric[float]):
@@ -59,7 +60,12 @@ class CramersV(LabelingMetric[float]):
         0.5773502691896257
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     bias_correction: bool = False
+
+    _lacking = _too_few
 
     def read(self, overlap: Overlap) -> float:
         """Return the coefficient."""
@@ -89,7 +95,12 @@ class TschuprowsT(LabelingMetric[float]):
         0.5773502691896257
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     bias_correction: bool = False
+
+    _lacking = _too_few
 
     def read(self, overlap: Overlap) -> float:
         """Return the coefficient."""
@@ -115,6 +126,9 @@ class PearsonsContingencyCoefficient(LabelingMetric[float]):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read(self, overlap: Overlap) -> float:
         """Return the coefficient."""
         phi = phi_squared(overlap)
@@ -139,6 +153,9 @@ class TheilsU(LabelingMetric[float]):
         >>> round(sm.TheilsU().update(["a", "a", "b", "b"], [0, 0, 1, 0]).compute(), 6)
         0.311278
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read(self, overlap: Overlap) -> float:
         """Return the share."""

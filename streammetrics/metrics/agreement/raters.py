@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
+from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
-from streammetrics.statistics.tables.ratings import RatingCounts
+from streammetrics.metrics.families import ITEMS
+from streammetrics.statistics.tables.ratings import RaterCodes, RatingCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,35 +25,49 @@ __all__ = ["FleissKappa", "GwetAC1", "KrippendorffAlpha"]
 class Agreement(Metric[float]):
     """Base of the metrics of how many raters put each item into each category.
 
-    Values are computed exactly and rounded once.
+    Values are computed exactly and rounded once. An item that nobody rated is left out.
 
     Args:
-        nan_policy: ``"omit"`` leaves items with a missing count out.
+        nan_policy: ``"omit"`` leaves items with a missing count out; of `FleissKappa` also those
+            that a rater did not rate.
+        from_raters: Whether `ratings` are (n, R), the category that each of R raters put each item
+            into, as a whole number from 0 to 1023, and ``nan`` or null where one did not rate it,
+            which `FleissKappa` takes as a missing value. Categories are those that occur.
+            Otherwise `ratings` are (n, K) counts. By default they must add up to the same number
+            in all rows, as codes rarely do; ``False`` also takes counts that do not, except of
+            `FleissKappa`, which is of one number of raters.
 
     Memory and cost: 8 (K + 1)² bytes per different number of ratings; about 20 K² ns per item.
     """
 
-    higher_is_better = True
+    _formula = ("readout", "read")
 
     nan_policy: NanPolicy = "raise"
+    from_raters: bool | None = None
+
+    _equal: ClassVar[bool] = False  # whether all items must have as many ratings
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of counts and of their products."""
-        return (RatingCounts(nan_policy=self.nan_policy),)
+        if self.from_raters:
+            return (RaterCodes(nan_policy=self.nan_policy, partial=not self._equal),)
+        equal = self._equal or self.from_raters is None
+        return (RatingCounts(nan_policy=self.nan_policy, equal=equal),)
 
     def update(self, ratings: ArrayLike) -> Self:
         """Add a batch of items.
 
         Args:
-            ratings: How many raters put each item into each of K categories, (n, K).
+            ratings: How many raters put each item into each of K categories, (n, K); with
+                `from_raters` the category that each of R raters put it into, (n, R).
 
         Raises:
-            InvalidBatchError: A count is not a whole number of at least 0, or an item has no
-                ratings.
+            InvalidBatchError: A count or a code is not a whole number of at least 0, or the counts
+                of items add up to different numbers of ratings where they must not.
         """
         return self.feed({"ratings": ratings})
 
-    def readout(self, ratings: RatingCounts) -> float:
+    def readout(self, ratings: RatingCounts | RaterCodes) -> float:
         """Return the agreement, ``nan`` where it is undefined."""
         items = ratings.items()
         return nearest(self.read(items) if any(each.ratings > 1 for each in items) else None)
@@ -83,9 +98,9 @@ class FleissKappa(Agreement):
     Formula: (P - P_e) / (1 - P_e)
 
     P is the mean over items of the share of pairs of ratings that agree, and P_e the sum over
-    categories of the squared share of all ratings. Items may have different numbers of ratings;
-    those with a single rating count in P_e only. Undefined where no item has two ratings, or only
-    one category occurs.
+    categories of the squared share of all ratings. All items have the same number of ratings:
+    counts that add up to different numbers are refused, and with `from_raters` an item that a rater
+    did not rate is missing. Undefined where items have one rating, or only one category occurs.
 
     Parameters are those of `Agreement`.
 
@@ -99,7 +114,15 @@ class FleissKappa(Agreement):
         >>> import streammetrics as sm
         >>> sm.FleissKappa().update([[3, 0], [0, 3], [2, 1], [1, 2]]).compute()
         0.3333333333333333
+        >>> codes = [[0, 0, 0], [1, 1, 1], [0, 1, 0], [1, 0, 1]]  # of three raters
+        >>> sm.FleissKappa(from_raters=True).update(codes).compute()
+        0.3333333333333333
     """
+
+    higher_is_better = True
+    _nan_reason = "no item has two ratings, or only one category occurs"
+    family = ITEMS
+    _equal = True
 
     def read(self, items: Sequence[Items]) -> Fraction | None:
         """Return kappa."""
@@ -130,6 +153,10 @@ class GwetAC1(Agreement):
         0.8032786885245902
     """
 
+    higher_is_better = True
+    _nan_reason = "no item has two ratings, or only one category occurs"
+    family = ITEMS
+
     def read(self, items: Sequence[Items]) -> Fraction | None:
         """Return AC1."""
         size = len(items[0].counts)
@@ -157,7 +184,8 @@ class KrippendorffAlpha(Agreement):
 
     Args:
         level: The level of measurement, which sets the squared distance of two categories.
-            ``"nominal"``: 1 if they differ; ``"interval"``: the squared difference of their places;
+            ``"nominal"``: 1 if they differ; ``"interval"``: the squared difference of their places,
+            which are their codes with `from_raters`;
             ``"ordinal"``: the square of the number of ratings between them.
 
     Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how much
@@ -171,6 +199,10 @@ class KrippendorffAlpha(Agreement):
         >>> round(sm.KrippendorffAlpha().update([[3, 0], [0, 3], [2, 1], [1, 2]]).compute(), 6)
         0.388889
     """
+
+    higher_is_better = True
+    _nan_reason = "no item has two ratings, or only one category occurs"
+    family = ITEMS
 
     level: Literal["nominal", "ordinal", "interval"] = "nominal"
 
@@ -187,16 +219,17 @@ class KrippendorffAlpha(Agreement):
         ]
         counts = [sum(each.counts[k] for each in rated) for k in size]
         total = sum(counts)
-        apart = [(a, b, self._distance(a, b, counts)) for a in size for b in size if a != b]
+        at = rated[0].values
+        apart = [(a, b, self._distance(a, b, counts, at)) for a in size for b in size if a != b]
         observed = sum((together[a][b] * d for a, b, d in apart), Fraction(0)) / total
         chance = sum((counts[a] * counts[b] * d for a, b, d in apart), Fraction(0))
         return 1 - observed * total * (total - 1) / chance if chance else None
 
-    def _distance(self, a: int, b: int, counts: Sequence[int]) -> Fraction:
-        """Return the squared distance of two categories."""
+    def _distance(self, a: int, b: int, counts: Sequence[int], at: Sequence[int]) -> Fraction:
+        """Return the squared distance of two categories, which are `at` these places."""
         if self.level == "nominal":
             return Fraction(1)
         low, high = sorted((a, b))
         if self.level == "interval":
-            return Fraction(high - low) ** 2
+            return Fraction(at[high] - at[low]) ** 2
         return (sum(counts[low : high + 1]) - Fraction(counts[low] + counts[high], 2)) ** 2

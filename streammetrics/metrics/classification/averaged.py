@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -19,12 +20,15 @@ from streammetrics.metrics.classification.parameters import (
 )
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
 from streammetrics.metrics.classification.together import Confusions
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ClassLabel
+    from streammetrics.core.types import Bools, ClassLabel
     from streammetrics.metrics.classification.view import Confusion
+
+Parts = tuple[str, Mapping[str, float], float]
 
 
 class AveragedMetric(ContingencyMetric[float | Floats]):
@@ -41,10 +45,13 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             scores (n, L). Each label is treated as a class. ``"samples"`` implies it.
     """
 
+    family = Family.AVERAGES
+    # Of `Family.SHARE`: what counts, what does not, each with its factor, and odds. With odds o the
+    # value is o s / (o s + f).
+    _parts: ClassVar[Parts | None] = None
+
     average: Literal["binary", "micro", "macro", "weighted", "samples"] | None = "binary"
     multilabel: bool = False
-
-    _younger = (*ContingencyMetric._younger, ("multilabel", False))
 
     def check_parameters(self) -> None:
         """Check that no parameter contradicts `multilabel`."""
@@ -78,7 +85,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
     def _confusion(self, table: Any) -> Confusion:
         """Return the counts per class, or with `multilabel` per label or per kind of row."""
         if not self.multilabel:
-            return super()._confusion(table)
+            return self._with_positive(super()._confusion(table))
         counts: Any
         if isinstance(table, LabelTables):
             counts = LabelCounts.of(table, self.labels)
@@ -93,25 +100,37 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             return self._of_groups(several, numerator, denominator)
         numerator, denominator = numerator[: table.kept], denominator[: table.kept]
         if self.average == "micro":
-            return self.ratio(numerator.sum(), denominator.sum())
+            return self._defined(table, self.ratio(numerator.sum(), denominator.sum()))
         if self.average == "binary":
             place = self._positive(table)
-            if place is not None and denominator[place]:
+            if denominator[place]:
                 return float(numerator[place]) / float(denominator[place])
-            table.doubt = lone_doubt([self.pos_label], self._zero_by_zero)
+            lacks = {what: where[[place]] for what, where in _lacks(table).items()}
+            table.doubt = lone_doubt([self._positive_label], self._zero_by_zero, lacks)
             return self._zero_by_zero
         values = self._ratios(numerator, denominator)
         if self.average == "samples":
-            return cast("RowCounts", table).mean(values, self.zero_division)
+            mean = cast("RowCounts", table).mean(values, self.zero_division)
+            return self._defined(table, mean)
         if self.average is None:
-            table.doubt = lone_doubt(table.labels, values)
+            lacks = {what: where[: table.kept] for what, where in _lacks(table).items()}
+            table.doubt = lone_doubt(table.labels, values, lacks)
             return LabelledArray.of(values, table.labels)
         kept = slice(table.kept)
         weight = table.actual[kept] if self.average == "weighted" else np.ones(table.kept)
         mean, table.doubt = mean_of_classes(
             values, weight, lambda: table.seen[kept], table.labels, self.zero_division
         )
-        return mean
+        return self._defined(table, mean)
+
+    def _defined(self, table: Confusion, value: float) -> float:
+        """Return an average; where it is ``nan``, say what every class lacks."""
+        if math.isnan(value):
+            lacks = [what for what, where in _lacks(table).items() if where[: table.kept].all()]
+            why = " and ".join(f"no {what} any class that counts" for what in lacks)
+            why = f"there are {why}" if why else "it is 0/0"
+            table.doubt = f"is nan: {why} (zero_division=0 makes it 0)"
+        return value
 
     def _of_groups(
         self, tables: Confusions, numerator: Floats, denominator: Floats
@@ -122,29 +141,50 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
                 np.where(tables.there, each, 0.0).sum(axis=0) for each in (numerator, denominator)
             ]
             return self._ratios(*sums)
-        has = tables.has(self.pos_label)
-        if has is None or self.pos_label not in tables.labels:
+        if not tables.are_two(self._positive_label):
             return math.nan
-        place = tables.labels.index(self.pos_label)
-        return self._ratios(numerator[place], np.where(has, denominator[place], 0.0))
+        place = tables.labels.index(self._positive_label)
+        return self._ratios(numerator[place], denominator[place])
 
-    def _positive(self, table: Confusion) -> int | None:
-        """Return the position of the positive class, ``None`` where it has not been seen."""
-        if len({*table.labels, self.pos_label}) > 2:
+    def _with_positive(self, table: Confusion) -> Confusion:
+        """Return the table with the positive class also where no row is of it.
+
+        What it takes no such row to define, as the specificity, is then read as any other value.
+        """
+        labels, positive = table.labels, self._positive_label
+        if self.average != "binary" or len(labels) > 1 or positive in labels:
+            return table
+        alike = not labels or isinstance(labels[0], str) == isinstance(positive, str)
+        return table.with_class(positive) if alike else table
+
+    def _positive(self, table: Confusion) -> int:
+        """Return the position of the positive class."""
+        positive = self._positive_label
+        if len(table.labels) > 2 or positive not in table.labels:
             advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
             if len(table.labels) <= 2:
                 advice = f"pos_label={table.labels[-1]!r} or another says which is positive"
             raise InvalidBatchError(
-                f"average='binary' needs two classes of which one is {self.pos_label!r} "
+                f"average='binary' needs two classes of which one is {positive!r} "
                 f"(pos_label); the labels seen are {_listed(table.labels)}: {advice}"
             )
-        return table.labels.index(self.pos_label) if self.pos_label in table.labels else None
+        return table.labels.index(positive)
 
     def _nothing(self, table: Confusion) -> float | Floats:
         """Return nan, or with ``average=None`` an array of nan for the known classes."""
         if self.average is not None:
             return math.nan
         return LabelledArray.of(np.full(table.kept, math.nan), table.labels)
+
+
+def _lacks(table: Confusion) -> dict[str, Bools]:
+    """Return which classes have no rows or predictions, and which have no others beside them."""
+    return {
+        "rows of": table.actual == 0,
+        "predictions of": table.predicted == 0,
+        "rows outside": (table.fp == 0) & (table.tn == 0),
+        "predictions outside": (table.fn == 0) & (table.tn == 0),
+    }
 
 
 def _listed(labels: list[ClassLabel]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.columns.logits import log_odds
+from streammetrics.core.columns.scored import clear_pair
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
@@ -21,6 +22,7 @@ from streammetrics.metrics.classification.parameters import (
 )
 from streammetrics.metrics.classification.together import Confusions
 from streammetrics.metrics.classification.view import Confusion
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.grouped.tables import Tables
 from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.threshold import ThresholdTable
@@ -42,7 +44,8 @@ class ContingencyMetric(Metric[V_co]):
             unless a subset has a meaning, as in scikit-learn: averages (but not ``"binary"``) are
             over these classes only, among all rows, and metrics that compare both sides, such as
             `ConfusionMatrix` and `CohenKappa`, use the rows whose two labels are both among them.
-        pos_label: The positive class.
+        pos_label: The positive class. ``None``: 1; with a threshold, labels must then be 0 and 1,
+            -1 and 1, or booleans, and any others raise.
         zero_division: The value of 0/0. ``None``: ``nan`` for a single value; in an average a class
             counts as 0 if it has rows (true or predicted), and is left out if it has none, each
             with an `UndefinedMetricWarning` that names the class. A number is used as it is; an
@@ -55,29 +58,32 @@ class ContingencyMetric(Metric[V_co]):
     Memory and cost: 16 bytes per pair of labels that occurs; with a threshold 32 bytes.
     """
 
-    higher_is_better: ClassVar[bool | None] = True
+    family: ClassVar[str | None] = Family.TABLE
+
+    _formula = ("readout", "read")
+    _facts = (*Metric._facts, "_judged", "_judged_each")
 
     threshold: float | tuple[float, ...] | None = None
     labels: Any = None
-    pos_label: Label = 1
+    pos_label: Label | None = None
     zero_division: ZeroDivision = None
     nan_policy: NanPolicy = "raise"
     from_logits: bool = False
     ignore_index: int | None = None
 
-    _younger: ClassVar[tuple[tuple[str, object], ...]] = (
-        ("from_logits", False),
-        ("ignore_index", None),
-    )
-
     def check_parameters(self) -> None:
         """Convert the labels to one type, and check them against the threshold."""
         self.labels = labels = one_kind(self.labels, self.ignore_index)
-        two = labels is None or (len(labels) == 2 and self.pos_label in labels)
+        two = labels is None or (len(labels) == 2 and self._positive_label in labels)
         if self.threshold is not None and not two:
             raise ValueError(
                 f"labels={labels!r}: with a threshold there are two, "
-                f"and pos_label={self.pos_label!r} is one of them"
+                f"and pos_label={self._positive_label!r} is one of them"
+            )
+        clear = labels is None or self.pos_label is not None or clear_pair(labels)
+        if self.threshold is not None and labels and not clear:
+            raise ValueError(
+                f"labels={labels!r}: pos_label={labels[-1]!r} or another says which is positive"
             )
         cut = self._threshold
         fits = not self.from_logits or cut is None or 0 <= cut <= 1
@@ -89,6 +95,10 @@ class ContingencyMetric(Metric[V_co]):
         single = not isinstance(self.threshold, tuple)
         require(self, "threshold", single, "one number, but with multilabel=True")
         return cast("float | None", self.threshold)
+
+    @property
+    def _positive_label(self) -> ClassLabel:
+        return 1 if self.pos_label is None else self.pos_label
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of labels, or of scores at the threshold."""
@@ -140,9 +150,10 @@ class ContingencyMetric(Metric[V_co]):
             return Confusion.of_labels(table.cells(), self.labels)
         cells = table.cells()
         if self.labels is None:
-            other = 0 if self.pos_label == 1 else f"not {self.pos_label}"
-            return Confusion([other, self.pos_label], cells.rows, cells.columns, cells.amount)
-        flip = self.labels.index(self.pos_label) ^ 1
+            positive = self._positive_label
+            other = 0 if positive == 1 else f"not {positive}"
+            return Confusion([other, positive], cells.rows, cells.columns, cells.amount)
+        flip = self.labels.index(self._positive_label) ^ 1
         return Confusion(list(self.labels), cells.rows ^ flip, cells.columns ^ flip, cells.amount)
 
     @property
@@ -152,19 +163,22 @@ class ContingencyMetric(Metric[V_co]):
 
     def readout(self, table: ContingencyTable | ThresholdTable) -> V_co:
         """Return the value, and without rows what `_nothing` gives."""
-        return self._judged(table)[0]
+        return self._of_table(self._confusion(table))
 
     def _judged(self, *statistics: Any) -> tuple[V_co, str]:
         confusion = self._confusion(*statistics)
-        value = self.read(confusion) if confusion.total else self._nothing(confusion)
-        return value, confusion.doubt or self._why_nan(value)
+        value = self._of_table(confusion)
+        return value, confusion.doubt or self._why_nan(value, *statistics)
+
+    def _of_table(self, table: Confusion) -> V_co:
+        return self.read(table) if table.total else self._nothing(table)
 
     def _judged_each(self, *forms: object) -> list[tuple[V_co, str]] | None:
         tables = self._confusions(*forms) if getattr(self.read, "elementwise", False) else None
         values: Any = None if tables is None else self.read(cast("Confusion", tables))
         if not isinstance(values, np.ndarray):
             return None
-        return [(value, self._why_nan(value)) for value in values.tolist()]
+        return [(value, "is nan" if math.isnan(value) else "") for value in values.tolist()]
 
     def _confusions(self, form: object) -> Confusions | None:
         """Return the tables of all groups, ``None`` if they cannot be read together."""
@@ -172,9 +186,9 @@ class ContingencyMetric(Metric[V_co]):
             return None
         if isinstance(form.of, ContingencyTable):
             return Confusions.of_cells(form.value("table"), form.size, self.labels)
-        two = [f"not {self.pos_label}", self.pos_label]
+        two = [f"not {self._positive_label}", self._positive_label]
         labels = two if self.labels is None else list(self.labels)
-        flip = labels.index(self.pos_label) == 0
+        flip = labels.index(self._positive_label) == 0
         return Confusions.of_amounts(labels, form.value("amount"), flip=flip)
 
     @abstractmethod

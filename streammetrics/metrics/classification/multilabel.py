@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
@@ -18,6 +19,7 @@ from streammetrics.metrics.classification.parameters import (
     multilabel_options,
 )
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
@@ -79,11 +81,14 @@ class RowsMetric(MultilabelMetric[float]):
     Memory and cost: 16 bytes for each combination of these counts that occurs.
     """
 
-    higher_is_better: ClassVar[bool | None] = True
+    _formula = ("readout", "_of_rows")
+    family = Family.ROWS
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the number of rows of each kind."""
         return (RowTables(**multilabel_options(self)),)
+
+    _nan_reason = "the weights are beyond what a float64 holds"
 
     def readout(self, table: RowTables) -> float:
         """Return the mean over rows."""
@@ -116,9 +121,16 @@ class SubsetAccuracy(RowsMetric):
         0.6666666666666666
     """
 
+    higher_is_better = True
+    family = Family.SUBSETS
+    _nan_reason = RowsMetric._nan_reason
+
     normalize: bool = True
 
-    _younger = (*RowsMetric._younger, ("normalize", True))
+    @property
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
+        """From 0 to 1; a number of rows has no end."""
+        return (0.0, 1.0) if self.normalize else None
 
     def readout(self, table: RowTables) -> float:
         """Return the share of rows that are right, or their number."""
@@ -148,6 +160,7 @@ class HammingLoss(RowsMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, 1.0)
 
     def _of_rows(self, rows: RowCounts) -> Floats:
         return (rows.fp + rows.fn) / max(rows.kinds.width, 1)
@@ -173,6 +186,10 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
         >>> tables.update([[0, 1], [1, 1], [0, 0]], [[0, 1], [1, 0], [1, 0]]).compute().tolist()
         [[[1, 1], [0, 1]], [[1, 0], [1, 1]]]
     """
+
+    family = Refusal(
+        "its counts grow with the rows; Recall(average=None, multilabel=True) has shares"
+    )
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of each label."""

@@ -12,6 +12,7 @@ import numpy as np
 from streammetrics.core.configured import require
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.together import elementwise
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,9 +48,15 @@ class Accuracy(ContingencyMetric[float]):
         0.6666666666666666
     """
 
+    higher_is_better = True
+    family = Family.HITS
+
     normalize: bool = True
 
-    _younger = (*ContingencyMetric._younger, ("normalize", True))
+    @property
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
+        """From 0 to 1; a number of rows has no end."""
+        return (0.0, 1.0) if self.normalize else None
 
     @elementwise
     def read(self, table: Confusion) -> float:
@@ -79,8 +86,14 @@ class ZeroOneLoss(ContingencyMetric[float]):
     """
 
     higher_is_better = False
+    family = Family.MISSES
 
     normalize: bool = True
+
+    @property
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
+        """From 0 to 1; a number of rows has no end."""
+        return (0.0, 1.0) if self.normalize else None
 
     @elementwise
     def read(self, table: Confusion) -> float:
@@ -109,16 +122,35 @@ class BalancedAccuracy(ContingencyMetric[float]):
         0.8333333333333333
     """
 
+    higher_is_better = True
+    _nan_reason = "all rows are of one class"
+
     adjusted: bool = False
+
+    @property
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # by a parameter
+        """From 0 to 1, or adjusted from -1 to 1."""
+        return (-1.0, 1.0) if self.adjusted else (0.0, 1.0)
 
     def read(self, table: Confusion) -> float:
         """Return the mean recall."""
+        if self.adjusted:
+            return self._above_chance(table)
         seen = table.actual > 0
-        score = float((table.tp[seen] / table.actual[seen]).mean())
-        if not self.adjusted:
-            return score
-        chance = 1 / int(seen.sum())
-        return self.ratio(score - chance, 1 - chance)
+        return float((table.tp[seen] / table.actual[seen]).mean())
+
+    def _above_chance(self, table: Confusion) -> float:
+        """Return (Σ recall - 1) / (K - 1), of recalls in units so small that none is rounded.
+
+        Of two classes the sum differs from 1 by more than a unit, or not at all.
+        """
+        actual, _, tp, _ = table.integers()
+        one = 1 << 2 * max(actual).bit_length() + 64
+        recalls = [hits * one // rows for hits, rows in zip(tp, actual, strict=True) if rows]
+        if len(recalls) < 2:
+            return self._zero_by_zero
+        above = sum(recalls) - one
+        return above / ((len(recalls) - 1) * one) if abs(above) > len(recalls) else 0.0
 
 
 class GMean(ContingencyMetric[float]):
@@ -138,6 +170,9 @@ class GMean(ContingencyMetric[float]):
         >>> sm.GMean().update([0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 0]).compute()
         0.7071067811865476
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read(self, table: Confusion) -> float:
         """Return the geometric mean, from logarithms, as the product of many recalls underflows."""
@@ -214,6 +249,10 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
         -0.3333333333333333
     """
 
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+    _nan_reason = "all rows are of one class, or predicted as one"
+
     def read(self, table: Confusion) -> float:
         """Return the multiclass correlation coefficient."""
         actual, predicted, tp, _ = table.integers()
@@ -236,6 +275,8 @@ class CohenKappa(ContingencyMetric[float]):
     Formula: 1 - Σ w C / Σ w E, with C_ij the rows of class i predicted as j, E_ij = t_i p_j / n
     those expected by chance, and w_ij the cost of the disagreement.
 
+    Computed from integers and rounded once, as `MatthewsCorrcoef`.
+
     Undefined, and then `zero_division`, where chance alone agrees completely.
 
     The other parameters are those of `ContingencyMetric`.
@@ -252,6 +293,11 @@ class CohenKappa(ContingencyMetric[float]):
         0.5555555555555556
     """
 
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.KAPPA
+    _nan_reason = "all rows are of one class and predicted as it, or of labels that are left out"
+
     weights: Literal["linear", "quadratic"] | None = None
 
     @property
@@ -266,7 +312,7 @@ class CohenKappa(ContingencyMetric[float]):
         n = sum(actual)
         if self.weights is None:
             seen, chance = n - sum(tp), n * n - _dot(actual, predicted)
-            return 1 - seen * n / chance if chance else self._zero_by_zero
+            return (chance - seen * n) / chance if chance else self._zero_by_zero
         gaps = np.abs(table.rows - table.columns).tolist()
         if self.weights == "linear":
             # Σ |i - j| t p adds up, for each gap between neighbouring classes, the pairs across it.
@@ -278,4 +324,4 @@ class CohenKappa(ContingencyMetric[float]):
             seen = _dot(map(mul, gaps, gaps), cells)
             chance = n * _dot(map(add, actual, predicted), map(mul, places, places))
             chance -= 2 * _dot(actual, places) * _dot(predicted, places)
-        return 1 - seen * n / chance if chance else self._zero_by_zero
+        return (chance - seen * n) / chance if chance else self._zero_by_zero

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.classification.together import elementwise
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -45,6 +47,9 @@ class FalseDiscoveryRate(AveragedMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("fp", {"tp": 1.0}, 1.0)
 
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
@@ -68,6 +73,9 @@ class FalseOmissionRate(AveragedMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("fn", {"tn": 1.0}, 1.0)
 
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
@@ -91,6 +99,9 @@ class Prevalence(AveragedMetric):
     """
 
     higher_is_better = None
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("actual", {"fp": 1.0, "tn": 1.0}, 1.0)
 
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
@@ -116,6 +127,9 @@ class PositiveLikelihoodRatio(AveragedMetric):
         1.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, math.inf)
+
     def read(self, table: Confusion) -> float | Floats:
         """Return TPR / FPR."""
         return _quotient(self, table, lambda tp, fp, fn, tn: (_over(tp, fn), _over(fp, tn)))
@@ -140,6 +154,7 @@ class NegativeLikelihoodRatio(AveragedMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, math.inf)
 
     def read(self, table: Confusion) -> float | Floats:
         """Return FNR / TNR."""
@@ -164,6 +179,9 @@ class DiagnosticOddsRatio(AveragedMetric):
         2.0
     """
 
+    higher_is_better = True
+    value_range = (0.0, math.inf)
+
     def read(self, table: Confusion) -> float | Floats:
         """Return TP TN / (FP FN), from rates, as products of weights may overflow."""
         return _quotient(
@@ -181,7 +199,8 @@ class Informedness(AveragedMetric):
 
     Formula: TP / (TP + FN) + TN / (TN + FP) - 1
 
-    0/0, see `zero_division`, where the class or the rest has no rows.
+    0/0, see `zero_division`, where the class or the rest has no rows. Computed from integers and
+    rounded once.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
@@ -194,11 +213,12 @@ class Informedness(AveragedMetric):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+
     def read(self, table: Confusion) -> float | Floats:
         """Return TPR - FPR."""
-        return _quotient(
-            self, table, lambda tp, fp, fn, tn: _difference(_over(tp, fn), _over(fp, tn))
-        )
+        return _determinant(self, table, lambda tp, fp, fn, tn: (tp + fn) * (fp + tn))
 
 
 class Markedness(AveragedMetric):
@@ -206,7 +226,8 @@ class Markedness(AveragedMetric):
 
     Formula: TP / (TP + FP) + TN / (TN + FN) - 1
 
-    0/0, see `zero_division`, where the class is predicted for all rows or for none.
+    0/0, see `zero_division`, where the class is predicted for all rows or for none. Computed from
+    integers and rounded once.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
@@ -216,14 +237,15 @@ class Markedness(AveragedMetric):
     Example:
         >>> import streammetrics as sm
         >>> sm.Markedness().update([0, 0, 1, 1, 1], [0, 0, 1, 1, 0]).compute()
-        0.6666666666666667
+        0.6666666666666666
     """
+
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
 
     def read(self, table: Confusion) -> float | Floats:
         """Return PPV - (1 - NPV)."""
-        return _quotient(
-            self, table, lambda tp, fp, fn, tn: _difference(_over(tp, fp), _over(fn, tn))
-        )
+        return _determinant(self, table, lambda tp, fp, fn, tn: (tp + fp) * (fn + tn))
 
 
 def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> float | Floats:
@@ -249,5 +271,16 @@ def _over(part: Floats, rest: Floats) -> Floats:
     return shares
 
 
-def _difference(one: Floats, other: Floats) -> tuple[Floats, Floats]:
-    return one - other, np.ones(one.shape)
+def _determinant(
+    metric: AveragedMetric, table: Confusion, margins: Callable[[int, int, int, int], int]
+) -> float | Floats:
+    """Return TP TN - FP FN over a product of margins, averaged: of integers, rounded once."""
+    counts = table.outcomes()
+    if metric.average == "micro":
+        counts = [cast("tuple[int, int, int, int]", tuple(map(sum, zip(*counts, strict=True))))]
+    below = [margins(*each) for each in counts]
+    shares = [
+        float((hit * rest - wrong * missed) / product) if product else 0.0
+        for (hit, wrong, missed, rest), product in zip(counts, below, strict=True)
+    ]
+    return metric.averaged(table, np.array(shares), np.array(below, bool).astype(np.float64))

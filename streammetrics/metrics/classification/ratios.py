@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from streammetrics.core.constraints import Between
 from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.classification.together import elementwise
+from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
@@ -42,6 +43,11 @@ class Precision(AveragedMetric):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("tp", {"fp": 1.0}, 1.0)
+
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return TP / (TP + FP)."""
@@ -63,6 +69,11 @@ class Recall(AveragedMetric):
         0.6666666666666666
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("tp", {"fn": 1.0}, 1.0)
+
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return TP / (TP + FN)."""
@@ -83,6 +94,11 @@ class Specificity(AveragedMetric):
         >>> sm.Specificity().update([0, 0, 1, 0], [0, 1, 1, 0]).compute()
         0.6666666666666666
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("tn", {"fp": 1.0}, 1.0)
 
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
@@ -106,6 +122,9 @@ class FalsePositiveRate(AveragedMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("fp", {"tn": 1.0}, 1.0)
 
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
@@ -129,6 +148,9 @@ class FalseNegativeRate(AveragedMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("fn", {"tp": 1.0}, 1.0)
 
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
@@ -150,6 +172,11 @@ class NegativePredictiveValue(AveragedMetric):
         >>> sm.NegativePredictiveValue().update([0, 1, 1, 0], [0, 1, 0, 0]).compute()
         0.6666666666666666
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("tn", {"fn": 1.0}, 1.0)
 
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
@@ -177,6 +204,10 @@ class FBeta(AveragedMetric):
         >>> sm.FBeta(beta=2.0).update([0, 1, 1, 1], [0, 1, 0, 0]).compute()
         0.38461538461538464
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.F_BETA
 
     beta: Annotated[float, Between(0, math.inf)] = 1.0
 
@@ -212,6 +243,11 @@ class F1(AveragedMetric):
         0.8
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("tp", {"fp": 1.0, "fn": 1.0}, 2.0)
+
     @elementwise
     def read(self, table: Confusion) -> float | Floats:
         """Return 2 TP / (2 TP + FN + FP)."""
@@ -232,6 +268,11 @@ class Jaccard(AveragedMetric):
         >>> sm.Jaccard().update([0, 1, 1, 1], [1, 1, 0, 1]).compute()
         0.5
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("tp", {"fp": 1.0, "fn": 1.0}, 1.0)
 
     @elementwise
     def read(self, table: Confusion) -> float | Floats:

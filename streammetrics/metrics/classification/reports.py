@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Report
-from streammetrics.metrics.averages import mean_of_classes
+from streammetrics.metrics.averages import lone_doubt, mean_of_classes
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.parameters import check_multilabel, multilabel_options
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
     """
 
     higher_is_better = None
+    family = Family.CONFUSION_MATRIX
+    _incomparable = SEVERAL
 
     normalize: Literal["true", "pred", "all"] | None = None
 
@@ -65,11 +69,11 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
 
     def read(self, table: Confusion) -> LabelledArray:
         """Return the matrix."""
-        table = table.within()
+        whole, table = table, table.within()
         if self.normalize is None and table.counts is not None:
-            whole = np.zeros((table.size, table.size), np.int64)
-            whole[table.rows, table.columns] = table.counts
-            return _labelled(whole, table)
+            counts = np.zeros((table.size, table.size), np.int64)
+            counts[table.rows, table.columns] = table.counts
+            return _labelled(counts, table)
         matrix = np.zeros((table.size, table.size))
         matrix[table.rows, table.columns] = table.amount
         if self.normalize is None:
@@ -79,7 +83,12 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
             "pred": table.predicted[None, :],
             "all": np.full((1, 1), table.total),
         }[self.normalize]
-        return _labelled(self._ratios(matrix, by), table)
+        shares = self._ratios(matrix, by)
+        lacks = {"predictions of": table.predicted == 0}
+        if self.normalize != "pred":
+            lacks = {"rows of": table.actual == 0}
+        whole.doubt = lone_doubt(table.labels, np.diag(shares), lacks)
+        return _labelled(shares, table)
 
     def _nothing(self, table: Confusion) -> LabelledArray:
         """Return zeros, or nan where the matrix is normalized."""
@@ -121,10 +130,13 @@ class ClassificationReport(ContingencyMetric[Report]):
     """
 
     higher_is_better = None
+    family = Refusal(
+        "its entries have: Accuracy, and Precision, Recall and F1 with average=None, 'macro' or "
+        "'weighted', read the same table"
+    )
+    _incomparable = SEVERAL
 
     multilabel: bool = False
-
-    _younger = (*ContingencyMetric._younger, ("multilabel", False))
 
     def check_parameters(self) -> None:
         """Check that no parameter contradicts `multilabel`."""
@@ -154,9 +166,12 @@ class ClassificationReport(ContingencyMetric[Report]):
 
     def readout(self, table: object, rows: object = None) -> Report:
         """Return the report, with `multilabel` from the counts per label and per row."""
-        return self._judged(table, *([] if rows is None else [rows]))[0]
+        return self._of_tables(table, *([] if rows is None else [rows]))[0]
 
     def _judged(self, *statistics: Any) -> tuple[Report, str]:
+        return self._of_tables(*statistics)
+
+    def _of_tables(self, *statistics: Any) -> tuple[Report, str]:
         report, doubt = super()._judged(*statistics)
         if self.multilabel:
             rows = RowCounts.of(statistics[1], joined=False)

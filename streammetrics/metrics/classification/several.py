@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cached_property
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.metrics.averages import light
-from streammetrics.metrics.classification.view import ROOM
+from streammetrics.metrics.classification.view import ROOM, in_one_unit
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, ClassLabel, Floats, Ints, Numeric
+    from streammetrics.metrics.classification.view import Outcomes
     from streammetrics.statistics.tables.multilabel import LabelTables, RowKinds, RowTables
 
 
@@ -41,6 +44,11 @@ class LabelCounts:
         """Return the counts; labels without names are numbered."""
         width = table.amount.counts.shape[1]
         return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
+
+    def outcomes(self) -> list[Outcomes]:
+        """Return TP, FP, FN and TN of each label, as integers of a common unit."""
+        tn, fp, fn, tp = in_one_unit(self._cells)
+        return list(zip(tp, fp, fn, tn, strict=True))
 
     @cached_property
     def counts(self) -> Ints | None:
@@ -82,6 +90,8 @@ class RowCounts:
 
     def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
         self.kinds, self.amount = kinds, amount
+        # Floats are multiples of powers of two, so that fractions of them are exact.
+        self._times: list[Any] = [Fraction(x) if joined else 1 for x in amount.tolist()]
         self.size, self.labels = len(amount), list(range(len(amount)))
         self.kept = self.size
         times: Floats = amount if joined else np.ones(self.size)
@@ -97,7 +107,17 @@ class RowCounts:
         kinds = table.kinds()
         exact, over = kinds.amount.exact(), _exponent(kinds.amount)
         room = over + 2 * kinds.width.bit_length() if over else 0  # a row has as many labels
-        return cls(kinds, np.asarray(exact.to_float(-room)), joined=joined)
+        counts = cls(kinds, np.asarray(exact.to_float(-room)), joined=joined)
+        if joined:
+            (counts._times,) = in_one_unit([exact])
+        return counts
+
+    def outcomes(self) -> list[Outcomes]:
+        """Return TP, FP, FN and TN of one row of each kind, or of all, without rounding."""
+        kinds = self.kinds
+        sides = (kinds.tp, kinds.fp, kinds.fn, kinds.width - kinds.tp - kinds.fp - kinds.fn)
+        columns = [map(mul, side.astype(int).tolist(), self._times) for side in sides]
+        return list(zip(*columns, strict=True))
 
     def mean(self, values: Floats, zero_division: float | None) -> float:
         """Return the mean over rows of the values of their kinds, of which ``nan`` is 0/0."""

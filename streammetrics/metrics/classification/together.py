@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core import tuning
 from streammetrics.core.columns.labels import places_among
+from streammetrics.core.counting import is_dense
 from streammetrics.metrics.classification.view import WHOLE, Margins
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Confusions(Margins):
         area = len(classes) ** 2
         if cells.amount.weights is not None or not _fit(cells.amount.counts):
             return None
-        if size * area > max(tuning.DENSE_CELLS, 4 * cells.codes.size):
+        if not is_dense(size * area, cells.codes.size):
             return None
         rows, columns = (places_among(side, tuple(classes)) for side in sides)
         own = (rows[:, None] * len(classes) + columns).reshape(-1)  # of each cell of a group
@@ -108,13 +108,12 @@ class Confusions(Margins):
         there: Bools = self.actual + self.predicted > 0
         return there | self._known
 
-    def has(self, label: object) -> Bools | None:
-        """Return which groups have a class; ``None`` where a group has two other classes."""
-        is_label = np.array([own == label for own in self.labels], np.bool_)
-        if (self.there[~is_label].sum(axis=0) > 1).any():
-            return None
-        has: Bools = np.logical_or.reduce(self.there[is_label], axis=0)
-        return has
+    def are_two(self, label: ClassLabel) -> bool:
+        """Whether some group has a class, and none has two others."""
+        if label not in self.labels:
+            return False
+        others = np.delete(self.there, self.labels.index(label), axis=0)
+        return bool((others.sum(axis=0) <= 1).all())
 
 
 def _fit(counts: Ints) -> bool:

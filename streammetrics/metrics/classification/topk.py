@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
+from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import AtLeast, NanPolicy
-from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.tables.topk import TopKHits
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ class TopKAccuracy(Metric[float]):
     Args:
         k: How many of the highest scores count, at least 1.
         labels: The class of each column of scores; ``None``: the integers 0 to K - 1.
-        pos_label: The positive class of (n,) scores.
+        pos_label: The positive class of (n,) scores. ``None``: 1, of labels 0 and 1, -1 and 1, or
+            booleans; any other labels raise.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits: scores (n,) are then compared with 0 instead of 0.5.
             For (n, K) scores it makes no difference.
@@ -51,6 +53,7 @@ class TopKAccuracy(Metric[float]):
     """
 
     higher_is_better = True
+    family = Family.TOP_K
 
     k: Annotated[int, AtLeast(1)] = 2
     labels: Any = None
@@ -58,15 +61,16 @@ class TopKAccuracy(Metric[float]):
     from_logits: bool = False
     ignore_index: int | None = None
     normalize: bool = True
-    pos_label: Label = 1
-
-    _younger = (
-        ("from_logits", False), ("ignore_index", None), ("normalize", True), ("pos_label", 1),
-    )  # fmt: skip
+    pos_label: Label | None = None
 
     def check_parameters(self) -> None:
         """Convert the labels to one type."""
         self.labels = one_kind(self.labels, self.ignore_index)
+
+    @property
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
+        """From 0 to 1; a number of rows has no end."""
+        return (0.0, 1.0) if self.normalize else None
 
     def statistics(self) -> tuple[TopKHits]:
         """Return the hits."""

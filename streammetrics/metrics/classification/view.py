@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from bisect import bisect
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core import tuning
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Numeric
     from streammetrics.statistics.tables.contingency import LabelCells
 
     Amounts = Ints | ExactSum
+    Outcomes = tuple[int, int, int, int]
 
 
 ROOM = 1020  # sums below 2**1020 can be doubled twice
+_FEW = 32  # cells up to which Python adds up sooner than NumPy is called
 _SMALLEST = float(np.finfo(np.float64).smallest_normal)
 WHOLE = 1 << 53  # integers with a sum below this are exact in float64, and so are all partial sums
 
@@ -89,7 +93,7 @@ class Confusion(Margins):
         self._few: Integers | None = None  # the counts, if they are few
         total: float = 0
         if not isinstance(amount, ExactSum):
-            if max(amount.size, self.size) <= tuning.FEW_CELLS:
+            if max(amount.size, self.size) <= _FEW:
                 self._few = _added(rows.tolist(), columns.tolist(), amount.tolist(), self.size)
             total = amount.sum(dtype=np.float64) if self._few is None else sum(self._few.cells)
             if total >= WHOLE:
@@ -128,6 +132,13 @@ class Confusion(Margins):
         """Return a table with the same cells and other amounts."""
         others = self.size > self.kept
         return Confusion(self.labels, self.rows, self.columns, amount, others=others)
+
+    def with_class(self, label: ClassLabel) -> Confusion:
+        """Return a table with one more class, without rows, among labels that are sorted."""
+        place = bisect(self.labels, label)
+        labels = [*self.labels[:place], label, *self.labels[place:]]
+        rows, columns = (side + (side >= place) for side in (self.rows, self.columns))
+        return Confusion(labels, rows, columns, self._amount)
 
     def within(self) -> Confusion:
         """Return the table of the rows whose two labels are both among `labels`."""
@@ -257,10 +268,22 @@ class Confusion(Margins):
             self._exact(self.rows, self._hit),
             amount,
         ]
-        integers = [one.integers() for one in exact]
-        unit = min(exponent for _, exponent in integers)  # that of an empty sum may be larger
-        sums = [[value << (exponent - unit) for value in values] for values, exponent in integers]
-        return Integers(*sums)
+        return Integers(*in_one_unit(exact))
+
+    def outcomes(self) -> list[Outcomes]:
+        """Return TP, FP, FN and TN of each class, as `integers`."""
+        actual, predicted, tp, _ = self.integers()
+        n, sides = sum(actual), zip(actual, predicted, tp, strict=True)
+        return [(hit, pred - hit, true - hit, n - true - pred + hit) for true, pred, hit in sides][
+            : self.kept
+        ]
+
+
+def in_one_unit(sums: Sequence[ExactSum]) -> list[list[int]]:
+    """Return sums as integers of a common unit."""
+    integers = [one.integers() for one in sums]
+    unit = min(exponent for _, exponent in integers)  # that of an empty sum may be larger
+    return [[value << (exponent - unit) for value in values] for values, exponent in integers]
 
 
 def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> Integers:

@@ -10,6 +10,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.types import V_co
 from streammetrics.metrics.clustering.view import Overlap
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.tables.contingency import LabelPairs
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ class LabelingMetric(Metric[V_co]):
     Memory and cost: 16 bytes per pair of labels that occurs.
     """
 
-    higher_is_better: ClassVar[bool | None] = True
+    family: ClassVar[str | None] = Family.LABELINGS
+
+    _formula: ClassVar[tuple[str, ...]] = ("readout", "read")
 
     nan_policy: NanPolicy = "raise"
 
@@ -55,6 +58,14 @@ class LabelingMetric(Metric[V_co]):
     def readout(self, table: LabelPairs) -> V_co:
         """Return the value for the counts; ``nan`` without rows."""
         return self.read(Overlap.of(table)) if len(table.counts) else self._nothing()
+
+    def _lacking(self, table: LabelPairs) -> str:
+        if self._nan_reason:
+            return self._nan_reason
+        overlap = Overlap.of(table)
+        sides = {"labels_true": overlap.true_sizes, "labels_pred": overlap.pred_sizes}
+        single = [name for name, sizes in sides.items() if sizes.size == 1]
+        return f"{' and '.join(single)} had a single label only" if single else ""
 
     def _nothing(self) -> V_co:
         return cast("V_co", math.nan)

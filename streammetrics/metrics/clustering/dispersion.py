@@ -13,6 +13,7 @@ from streammetrics.metrics.clustering.geometry import (
     worst_ratios,
 )
 from streammetrics.metrics.clustering.points import InternalMetric, SampledMetric, as_centroids
+from streammetrics.metrics.families import POINTS
 from streammetrics.statistics.clusters.centroids import CentroidSums
 from streammetrics.statistics.clusters.sums import ClusterSums
 
@@ -48,6 +49,10 @@ class CalinskiHarabasz(InternalMetric):
         >>> ch.update([[0.0, 0.0], [0.0, 1.0], [4.0, 0.0], [4.0, 1.0]], [0, 0, 1, 1]).compute()
         32.0
     """
+
+    higher_is_better = True
+    _nan_reason = "there are fewer than two clusters, or each has one distinct point only"
+    family = POINTS
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of clusters."""
@@ -123,6 +128,11 @@ class DaviesBouldin(SampledMetric):
     """
 
     higher_is_better = False
+    _nan_reason = (
+        "there are fewer than two clusters with distinct centroids, or every point is a cluster of "
+        "its own"
+    )
+    family = POINTS
 
     centroids: Any = None
 

@@ -14,6 +14,7 @@ from streammetrics.metrics.clustering.geometry import (
     smallest_gap,
 )
 from streammetrics.metrics.clustering.points import SampledMetric, as_centroids
+from streammetrics.metrics.families import POINTS
 from streammetrics.statistics.clusters.balls import nearest_and_farthest
 from streammetrics.statistics.clusters.centroids import CentroidSums
 from streammetrics.statistics.clusters.distances import Cloud, lengths, silhouettes
@@ -81,6 +82,10 @@ class Silhouette(SampledMetric):
         >>> silhouette.exact
         True
     """
+
+    higher_is_better = True
+    _nan_reason = "there are fewer than two clusters, or every point is a cluster of its own"
+    family = POINTS
 
     metric: Literal[
         "euclidean", "sqeuclidean", "cosine", "correlation", "manhattan", "chebyshev", "canberra",
@@ -228,6 +233,10 @@ class DunnIndex(SampledMetric):
         >>> sm.DunnIndex().update([[0.0], [1.0], [4.0], [6.0]], [0, 0, 1, 1]).compute()
         1.5
     """
+
+    higher_is_better = True
+    _nan_reason = "there are fewer than two clusters, or each has one distinct point only"
+    family = POINTS
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return a sample of points."""

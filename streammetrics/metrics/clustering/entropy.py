@@ -6,16 +6,14 @@ import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import numpy as np
-
 from streammetrics.core.constraints import Positive
-from streammetrics.core.exact.integers import exact_dot
 from streammetrics.metrics.clustering.base import LabelingMetric
 from streammetrics.metrics.clustering.information import (
-    deviance,
     entropy,
     expected_information,
 )
+from streammetrics.metrics.families import Family
+from streammetrics.statistics.sums.deviances import deviance
 
 if TYPE_CHECKING:
     from streammetrics.metrics.clustering.view import Overlap
@@ -34,6 +32,8 @@ Average = Literal["arithmetic", "geometric", "min", "max"]
 
 class InformationMetric(LabelingMetric[float]):
     """Base of the metrics made of mutual information and entropies, in nats."""
+
+    _formula = ("readout", "read", "read_information")
 
     def read(self, overlap: Overlap) -> float:
         """Return the value from the mutual information and the entropies."""
@@ -67,6 +67,9 @@ class MutualInfo(InformationMetric):
         0.6931471805599453
     """
 
+    higher_is_better = True
+    value_range = (0.0, math.inf)
+
     def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only the first
         """Return the information."""
         return mutual
@@ -91,6 +94,9 @@ class NormalizedMutualInfo(InformationMetric):
         >>> sm.NormalizedMutualInfo().update([0, 0, 1, 1], [0, 0, 1, 2]).compute()
         0.8
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     average: Average = "arithmetic"
 
@@ -130,6 +136,10 @@ class AdjustedMutualInfo(InformationMetric):
         0.375
     """
 
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.ADJUSTED_INFORMATION
+
     average: Average = "arithmetic"
 
     def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:
@@ -165,6 +175,9 @@ class Homogeneity(InformationMetric):
         0.0
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
         """Return the share of the true entropy that is explained."""
         return mutual / true if true else 1.0
@@ -186,6 +199,9 @@ class Completeness(InformationMetric):
         >>> sm.Completeness().update([0, 0, 1, 1], [0, 0, 0, 0]).compute()
         1.0
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
         """Return the share of the predicted entropy that is explained."""
@@ -215,6 +231,9 @@ class VMeasure(InformationMetric):
         0.8
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     beta: Annotated[float, Positive] = 1.0
 
     def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts
@@ -227,17 +246,16 @@ def mutual_information(overlap: Overlap) -> float:
     """Return the mutual information in nats, as a sum of terms that are never negative."""
     if len(overlap.true_sizes) == 1 or len(overlap.pred_sizes) == 1:
         return 0.0
-    n, counts = overlap.n, overlap.counts
+    counts = overlap.counts
     # Where one side is a refinement of the other, the information is an entropy: not rounded.
     if len(counts) == len(overlap.pred_sizes):
         return entropy(overlap.true_sizes)
     if len(counts) == len(overlap.true_sizes):
         return entropy(overlap.pred_sizes)
-    true, pred = overlap.true_sizes[overlap.rows], overlap.pred_sizes[overlap.columns]
-    deviances = deviance(counts, true.astype(np.float64) * pred / n)
-    # The deviance of a pair that never occurs is its expected count; the sum of these is exact.
-    absent = (n * n - exact_dot(true, pred)) / n
-    return (math.fsum(deviances) + absent) / n
+    expected, apart, absent = overlap.expected()
+    n = overlap.n
+    # The deviance of a pair that never occurs is its expected count.
+    return (math.fsum(deviance(counts, expected / n, apart / n)) + absent / n) / n
 
 
 def trivial(overlap: Overlap) -> bool:

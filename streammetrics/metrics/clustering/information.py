@@ -15,33 +15,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.statistics.sums.deviances import deviance
+
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats, Ints, Places
 
 
 _TERMS = 1 << 18  # of an expectation at a time, so that a dozen arrays of them stay small
-_SERIES = 2.0 / np.arange(3, 23, 2)  # 2 / (2 j + 1), in powers of v**2 <= 0.01
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 _FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(16)])
-
-
-def deviance(x: object, m: object) -> Floats:
-    """Return x log(x / m) - x + m, for m > 0 and x = 0 or x / m > 0, to full relative accuracy.
-
-    Where x is near m it is (x - m) v + 2 x (v**3 / 3 + v**5 / 5 + ...) with
-    v = (x - m) / (x + m) (Loader, "Fast and accurate computation of binomial probabilities",
-    2000).
-    """
-    x, m = np.broadcast_arrays(np.asarray(x, np.float64), np.asarray(m, np.float64))
-    apart = x - m
-    v = apart / (x + m)
-    near = np.abs(v) < 0.1
-    square = np.where(near, v, 0.0) ** 2
-    series = np.zeros_like(square)
-    for factor in _SERIES[::-1]:
-        series = (series + factor) * square
-    ratio = np.where(near | (x == 0.0), 1.0, x) / np.where(near | (x == 0.0), 1.0, m)
-    return np.asarray(np.where(near, apart * v + x * v * series, x * np.log(ratio) - apart))
 
 
 def entropy(sizes: Ints) -> float:

@@ -43,6 +43,9 @@ class ClusterAccuracy(LabelingMetric[float]):
         0.75
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read(self, overlap: Overlap) -> float:
         """Return the share of rows in matched pairs."""
         shape = overlap.true_sizes.size, overlap.pred_sizes.size
@@ -73,6 +76,9 @@ class Purity(LabelingMetric[float]):
         >>> sm.Purity().update([0, 0, 1, 1], ["a", "a", "a", "b"]).compute()
         0.75
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read(self, overlap: Overlap) -> float:
         """Return the share of rows in the majorities."""

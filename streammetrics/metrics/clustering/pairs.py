@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import exact_dot
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Positive
-from streammetrics.core.exact.integers import exact_dot
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.metrics.clustering.base import LabelingMetric
+from streammetrics.metrics.families import GROWS, SEVERAL
 
 if TYPE_CHECKING:
     from streammetrics.metrics.clustering.view import Overlap
@@ -55,6 +57,8 @@ def ratio_or_nan(numerator: int, denominator: int) -> float:
 class PairMetric(LabelingMetric[float]):
     """Base of the metrics that count pairs of rows, exactly, in integers of any size."""
 
+    _formula = ("readout", "read", "read_pairs")
+
     def read(self, overlap: Overlap) -> float:
         """Return the value from the numbers of pairs."""
         return self.read_pairs(Pairs.of(overlap))
@@ -85,6 +89,8 @@ class PairConfusionMatrix(LabelingMetric[LabelledArray]):
     """
 
     higher_is_better = None
+    family = Refusal(GROWS.format("a share of pairs, such as RandIndex,"))
+    _incomparable = SEVERAL
 
     def read(self, overlap: Overlap) -> LabelledArray:
         """Return the numbers of pairs."""
@@ -120,6 +126,9 @@ class RandIndex(PairMetric):
         0.8333333333333334
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the share of agreeing pairs."""
         return ratio_or_nan(pairs.both + pairs.neither, sum(pairs)) if sum(pairs) else 1.0
@@ -141,6 +150,9 @@ class AdjustedRandIndex(PairMetric):
         >>> sm.AdjustedRandIndex().update([0, 0, 1, 1], [0, 0, 1, 2]).compute()
         0.5714285714285714
     """
+
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
 
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the adjusted share of agreeing pairs."""
@@ -169,6 +181,10 @@ class PairJaccard(PairMetric):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    _nan_reason = "no two rows have the same label"
+
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the share of shared pairs."""
         return ratio_or_nan(pairs.both, pairs.both + pairs.only_true + pairs.only_pred)
@@ -191,6 +207,10 @@ class PairPrecision(PairMetric):
         1.0
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    _nan_reason = "no two rows have the same label in labels_pred"
+
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the precision."""
         return ratio_or_nan(pairs.both, pairs.both + pairs.only_pred)
@@ -212,6 +232,10 @@ class PairRecall(PairMetric):
         >>> sm.PairRecall().update([0, 0, 1, 1], [0, 0, 1, 2]).compute()
         0.5
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    _nan_reason = "no two rows have the same label in labels_true"
 
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the recall."""
@@ -241,6 +265,10 @@ class PairFBeta(PairMetric):
         0.6666666666666666
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    _nan_reason = "no two rows have the same label"
+
     beta: Annotated[float, Positive] = 1.0
 
     def read_pairs(self, pairs: Pairs) -> float:
@@ -267,6 +295,9 @@ class FowlkesMallows(PairMetric):
         >>> sm.FowlkesMallows().update([0, 0, 1, 1], [0, 0, 1, 2]).compute()
         0.7071067811865476
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read_pairs(self, pairs: Pairs) -> float:
         """Return the geometric mean."""

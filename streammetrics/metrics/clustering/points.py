@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from abc import abstractmethod
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -26,8 +26,6 @@ class InternalMetric(Metric[float]):
     Args:
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
-
-    higher_is_better = True
 
     nan_policy: NanPolicy = "raise"
 
@@ -58,6 +56,8 @@ class SampledMetric(InternalMetric):
         seed: The seed of the hash that draws the sample; only states with the same seed merge.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
+
+    _facts = (*Metric._facts, "certain")
 
     max_points: MaxPoints = 20_000
     seed: Seed = 0
@@ -90,9 +90,9 @@ class SampledMetric(InternalMetric):
         low, high = self.certain(*statistics)
         return Interval(float(low), float(high))
 
-    @abstractmethod
-    def certain(self, *statistics: object) -> tuple[float, float]:
+    def certain(self, *statistics: object) -> tuple[float, float]:  # noqa: ARG002 - for those that depend on it
         """Return bounds of the value where the sample does not hold all points."""
+        return self.value_range or (-math.inf, math.inf)
 
 
 def as_centroids(centroids: object) -> tuple[tuple[float, ...], ...] | None:

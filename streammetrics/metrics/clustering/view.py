@@ -6,8 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import exact_dot
+from streammetrics.core.counting import added_at
+
 if TYPE_CHECKING:
-    from streammetrics.core.types import Ints, Places
+    from streammetrics.core.types import Floats, Ints, Places
     from streammetrics.statistics.tables.contingency import LabelPairs
 
     Counts = Ints
@@ -34,8 +37,21 @@ class Overlap(NamedTuple):
         )
         return cls(int(counts.sum()), counts, rows, columns, *sizes)
 
+    def expected(self) -> tuple[Floats, Floats, int]:
+        """Return what independent labelings would share, times n, from integers.
+
+        Returns:
+            n times the expected count of each pair that occurs, n times what its count exceeds
+            that by, rounded only after subtracting, and n times the sum of the expected counts of
+            all pairs that never occur.
+        """
+        true, pred = self.true_sizes[self.rows], self.pred_sizes[self.columns]
+        kind = np.int64 if self.n < 2**31 else object  # squares of the total must not overflow
+        product = true.astype(kind) * pred
+        apart = self.counts.astype(kind) * self.n - product
+        absent = self.n**2 - exact_dot(true, pred)
+        return product.astype(np.float64), apart.astype(np.float64), absent
+
 
 def _sizes(side: Places, counts: Counts, size: int) -> Counts:
-    sizes = np.zeros(size, np.int64)
-    np.add.at(sizes, side, counts)
-    return sizes
+    return added_at(side, counts, size)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum, exact_dot
 from streammetrics.core.constraints import MaxPairs, NanPolicy
-from streammetrics.core.exact.integers import exact_dot
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.correlation.view import Concordance, largest_tau_b, over_root
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.pairs.histogram import MAX_PAIRS, PairHistogram
 
 if TYPE_CHECKING:
-    from streammetrics.core.histograms.pairs import Marginal, PairCells
+    from streammetrics.core.arithmetic.pairs import Marginal, PairCells
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike, Ints
 
@@ -40,6 +40,7 @@ class RankCorrelation(Metric[float]):
     """
 
     higher_is_better = True
+    _formula = ("readout", "certain")
 
     max_pairs: MaxPairs = MAX_PAIRS
     nan_policy: NanPolicy = "raise"
@@ -78,9 +79,17 @@ class RankCorrelation(Metric[float]):
         if pairs.exact or math.isnan(value):
             return Interval(value, value)
         # One float outward, as each was rounded once.
+        least, most = self.value_range or (-math.inf, math.inf)
         return Interval(
-            max(-1.0, math.nextafter(low, -math.inf)), min(1.0, math.nextafter(high, math.inf))
+            max(least, math.nextafter(low, -math.inf)), min(most, math.nextafter(high, math.inf))
         )
+
+    def _lacking(self, pairs: PairHistogram) -> str:
+        cells = pairs.cells()
+        for name, marginal in zip(("y_true", "y_pred"), cells.marginals(), strict=True):
+            if marginal.counts.size == 1:
+                return f"{name} is constant"
+        return ""
 
     def is_exact(self, pairs: PairHistogram) -> bool:
         """Whether every distinct pair has a cell of its own."""
@@ -109,8 +118,8 @@ class KendallTau(RankCorrelation):
     Raises:
         InvalidBatchError: From `update`, where weights are given or a value is nan.
 
-    Memory and cost: that of a `PairHistogram`; `compute` sorts the pairs about 14 times and
-    takes about 100 ns per pair.
+    Memory and cost: that of a `PairHistogram`; `compute` merges the pairs by
+    rank, at about 60 ns per pair, 160 where pairs repeat.
 
     Reference: ``scipy.stats.kendalltau``; Kendall, Rank Correlation Methods (1970).
 
@@ -119,6 +128,10 @@ class KendallTau(RankCorrelation):
         >>> sm.KendallTau().update([1, 2, 3, 4], [1, 3, 2, 4]).compute()
         0.6666666666666666
     """
+
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.KENDALL
 
     variant: Literal["a", "b", "c"] = "b"
 
@@ -162,6 +175,10 @@ class SpearmanRho(RankCorrelation):
         >>> sm.SpearmanRho().update([1, 2, 3, 4], [1, 3, 2, 4]).compute()
         0.8
     """
+
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.SPEARMAN
 
     def certain(self, cells: PairCells) -> tuple[float, float, float]:
         """Return bounds by what ranks within cells add to the product of the cells' average ranks.

@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core.exact.integers import exact_dot
-from streammetrics.core.exact.rounding import root
-from streammetrics.statistics.pairs.inversions import grid_inversions, inversions
+from streammetrics.core.arithmetic.exact import exact_dot
+from streammetrics.core.arithmetic.rounding import root
+from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
-    from streammetrics.core.histograms.pairs import Marginal, PairCells
+    from streammetrics.core.arithmetic.pairs import Marginal, PairCells
     from streammetrics.core.types import Ints
-
-
-_FILLED = 16  # cells of a grid per pair in it up to which the whole grid is faster
-_REPEATED = 4  # rows per pair up to which repeating it is faster than counting with counts
 
 
 class Untied(NamedTuple):
@@ -113,15 +109,14 @@ def _pairs_within(counts: Ints) -> int:
 
 def _discordant(cells: PairCells) -> int:
     """Return the number of pairs of rows whose cells are in opposite order in both coordinates."""
-    ranks, counts = cells.columns, cells.counts
-    height, width = cells.x.ids.size, cells.y.ids.size
-    if height * width <= _FILLED * ranks.size:
-        return grid_inversions(cells.rows, ranks, counts, width)
-    if cells.size == ranks.size:
-        return inversions(ranks)
-    if cells.size <= _REPEATED * ranks.size:
-        return inversions(np.repeat(ranks, counts))
-    return inversions(ranks, counts)
+    # Pairs of one row ascend by column: they are in no inversion.
+    ranks, counts = cells.columns.astype(np.int32), cells.counts
+    found: int = (
+        kernels.inversions(ranks)
+        if cells.size == ranks.size
+        else kernels.inversions(ranks, counts, counts)
+    )
+    return found
 
 
 def over_root(numerator: int, squared: int) -> float:

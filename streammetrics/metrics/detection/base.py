@@ -47,8 +47,6 @@ class BoxMetric(Metric[float | Floats]):
         nan_policy: ``"raise"``, or ``"omit"``: images with a missing value are left out.
     """
 
-    higher_is_better = True
-
     iou: Annotated[float, Between(0, 1)] | tuple[float, ...] | None = None
     area: Literal["all", "small", "medium", "large"] = "all"
     max_detections: Annotated[int, Between(1, 1 << 30)] = 100
@@ -124,6 +122,10 @@ class BoxMetric(Metric[float | Floats]):
         true = {"true_boxes": true_boxes, "true_labels": true_labels, "true_crowd": true_crowd}
         pred = {"pred_boxes": pred_boxes, "pred_labels": pred_labels, "pred_scores": pred_scores}
         return self.feed({**true, "true_areas": true_areas, **pred})
+
+    def _lacking(self, *_: object) -> str:
+        none = "there are no true boxes" + (f" of area={self.area!r}" if self.area != "all" else "")
+        return f"{none} of a class" if self.average is None else none
 
     def _averaged(self, labels: list[ClassLabel], values: Floats, truths: Ints) -> float | Floats:
         """Return the average of values (n, T), as configured, over classes with true boxes."""

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.arithmetic.keys import cell_ids
 from streammetrics.core.constraints import Bins
-from streammetrics.core.histograms.cells import runs_of
-from streammetrics.core.histograms.keys import cell_ids
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.detection.base import BoxMetric
+from streammetrics.metrics.families import IMAGES
 from streammetrics.statistics.detection.boxes import MAX_BINS, BoxHits, BoxScores
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Bools, ClassLabel, Floats, Ints, Places
 
@@ -57,6 +57,9 @@ class BoxAveragePrecision(BoxMetric):
         >>> ap.compute()
         0.5
     """
+
+    higher_is_better = True
+    family = IMAGES
 
     max_bins: Bins = MAX_BINS
 
@@ -118,12 +121,13 @@ class _Steps:
         level = max(each.level for _, each in held)
         cells = cell_ids(low, level) if level else low
         order = np.argsort(-cells, kind="stable")
-        starts, _, score = runs_of(
-            cells[order], np.where(single, low, np.nan)[order], ascending=False
-        )
+        cells, scores = cells[order], np.where(single, low, np.nan)[order]
+        starts = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
+        # A cell has one score if its lowest and its highest are the same, and neither is nan.
+        alone = np.minimum.reduceat(scores, starts) == np.maximum.reduceat(scores, starts)
         amounts = np.stack([hit, 1 - hit - ignored])[:, outcomes] * counts[0][:, None]
         hits, misses = np.add.reduceat(amounts[:, order], starts, axis=1)
-        return cls(~np.isnan(score)[:, None], hits, misses)
+        return cls(alone[:, None], hits, misses)
 
     def sides(self, truths: int) -> tuple[Floats, Floats]:
         """Return the least and the largest average precision at each threshold (T,)."""
@@ -168,6 +172,9 @@ class BoxAverageRecall(BoxMetric):
         >>> recall.compute()
         0.3333333333333333
     """
+
+    higher_is_better = True
+    family = IMAGES
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of boxes and hits."""

@@ -17,6 +17,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Array, Floats
 from streammetrics.metrics.classification.view import Confusion
+from streammetrics.metrics.families import PIXELS
 from streammetrics.statistics.tables.contingency import ContingencyTable
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ class MaskMetric(Metric[float | Floats]):
     Memory and cost: 16 bytes per pair of classes that occurs; a few ns per pixel.
     """
 
-    higher_is_better = True
+    _formula = ("readout", "_parts")
+    family = PIXELS
 
     average: Literal["macro", "weighted", "micro"] | None = "macro"
     labels: Any = None
@@ -96,6 +98,9 @@ class MaskMetric(Metric[float | Floats]):
             float((shares[has_pixels] * weight).sum() / weight.sum()) if weight.any() else math.nan
         )
 
+    def _lacking(self, *_: object) -> str:
+        return f"there are no pixels of {'a' if self.average is None else 'any'} class that counts"
+
     @abstractmethod
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
         """Return the numerator and the denominator of each class."""
@@ -120,6 +125,8 @@ class MeanIoU(MaskMetric):
         0.5833333333333333
     """
 
+    higher_is_better = True
+
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
         """Return intersections and unions."""
         return both, true + pred - both
@@ -142,6 +149,8 @@ class Dice(MaskMetric):
         >>> sm.Dice(background=0).update([[0, 0], [1, 1]], [[0, 1], [1, 1]]).compute()
         0.8
     """
+
+    higher_is_better = True
 
     def _parts(self, both: Floats, true: Floats, pred: Floats) -> tuple[Floats, Floats]:
         """Return twice the intersections, and the sums of true and predicted sizes."""

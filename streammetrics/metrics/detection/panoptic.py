@@ -14,6 +14,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
+from streammetrics.metrics.families import IMAGES
 from streammetrics.statistics.detection.segments import SegmentCounts
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ class PanopticMetric(Metric[float | Floats]):
     """Base of the metrics of panoptic maps: segments are the pixels of a category and instance.
 
     A true and a predicted segment of one image and category match if their intersection over union
-    is above 0.5, so that each has at most one match. Pixels that are void in either map do not
-    count. A segment that is mostly void in the other map counts neither as missed nor as false.
+    is above 0.5, so that each has at most one match. Pixels whose true category is void do not
+    count, and a predicted segment of which more than half is on them is not false.
 
     Args:
         things: The categories with separate instances.
@@ -39,16 +40,23 @@ class PanopticMetric(Metric[float | Floats]):
             categories, sorted, ``nan`` for those without segments.
         unknown: Predicted pixels of other categories: ``"raise"``, or count them as ``"void"``, as
             true pixels of other categories always are.
+        predicted_void: Pixels of a true segment that are predicted as void: ``"missed"``: they are
+            part of the union, and a true segment without a match is missed (panopticapi, the
+            official scorer); ``"ignored"``: they do not count, and a true segment of which more
+            than half is on them is not missed (torchmetrics), so that a model gains by leaving out
+            what it is not sure of.
         nan_policy: ``"raise"``, or ``"omit"``: images with a missing value are left out.
     """
 
     higher_is_better = True
+    family = IMAGES
 
     things: tuple[int, ...]
     stuffs: tuple[int, ...] = ()
     of: Literal["panoptic", "segmentation", "recognition"] = "panoptic"
     average: Literal["macro"] | None = "macro"
     unknown: Literal["raise", "void"] = "raise"
+    predicted_void: Literal["missed", "ignored"] = "missed"
     nan_policy: NanPolicy = "raise"
 
     def check_parameters(self) -> None:
@@ -76,6 +84,7 @@ class PanopticMetric(Metric[float | Floats]):
             things=tuple(sorted(self.things)),
             stuffs=tuple(sorted(self.stuffs)),
             void=self.unknown == "void",
+            lenient=self.predicted_void == "ignored",
             whole=self._loose,
             nan_policy=self.nan_policy,
         )
@@ -122,6 +131,9 @@ class PanopticMetric(Metric[float | Floats]):
         defined = values[~np.isnan(values)]
         return float(defined.mean()) if defined.size else math.nan
 
+    def _lacking(self, *_: object) -> str:
+        return f"there are no segments of {'a' if self.average is None else 'any'} category"
+
 
 class PanopticQuality(PanopticMetric):
     """Panoptic quality (PQ): segmentation quality times recognition quality.
@@ -137,8 +149,9 @@ class PanopticQuality(PanopticMetric):
     Memory and cost: about 60 bytes per category; about 0.25 µs per pixel, for maps in which
     neighbouring pixels are mostly equal.
 
-    Reference: Kirillov et al., "Panoptic segmentation", CVPR 2019;
-    ``torchmetrics.detection.PanopticQuality``, which computes overlaps in 32 bits.
+    Reference: Kirillov et al., "Panoptic segmentation", CVPR 2019; ``panopticapi``, without crowds;
+    with ``predicted_void="ignored"``, ``torchmetrics.detection.PanopticQuality``, which computes
+    overlaps in 32 bits.
 
     Example:
         >>> import streammetrics as sm
@@ -162,8 +175,9 @@ class ModifiedPanopticQuality(PanopticMetric):
     Memory and cost: about 60 bytes per category; about 0.25 µs per pixel, for maps in which
     neighbouring pixels are mostly equal.
 
-    Reference: Porzi et al., "Seamless scene segmentation", CVPR 2019;
-    ``torchmetrics.detection.ModifiedPanopticQuality``, which computes overlaps in 32 bits.
+    Reference: Porzi et al., "Seamless scene segmentation", CVPR 2019; with
+    ``predicted_void="ignored"``, ``torchmetrics.detection.ModifiedPanopticQuality``, which computes
+    overlaps in 32 bits.
 
     Example:
         >>> import streammetrics as sm

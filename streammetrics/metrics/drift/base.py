@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from streammetrics.core.columns.labels import Label  # noqa: TC001 - annotations of parameters are read
 from streammetrics.core.constraints import Bins, NanPolicy
@@ -25,15 +25,16 @@ class SampleDistance(Metric[float]):
 
     Args:
         current: The label in `sample` of the rows of the current sample; those of the reference
-            have one other label.
+            have one other label. ``None``: 1, of labels 0 and 1, -1 and 1, or booleans; any other
+            labels raise.
         max_bins: How many distinct values are kept apart. Beyond that neighbouring values share a
             cell: memory stays bounded, and `bounds()` holds wherever in their cells the values are.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
-    higher_is_better = False
+    _formula: ClassVar[tuple[str, ...]] = ("readout", "certain")
 
-    current: Label = 1
+    current: Label | None = None
     max_bins: Bins = MAX_BINS
     nan_policy: NanPolicy = "raise"
 
@@ -82,6 +83,10 @@ class SampleDistance(Metric[float]):
         if not (stairs.positives and stairs.negatives):
             return math.nan, math.nan, math.nan
         return self.certain(stairs)
+
+    def _lacking(self, samples: SampleHistogram) -> str:
+        (stairs,) = staircases(samples)
+        return f"there are no rows of the {'reference' if stairs.positives else 'current sample'}"
 
     def is_exact(self, samples: SampleHistogram) -> bool:
         """Whether every cell holds a single value."""

@@ -11,6 +11,7 @@ import numpy as np
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Above, AtLeast, Between
 from streammetrics.metrics.drift.base import SampleDistance
+from streammetrics.metrics.families import APART
 from streammetrics.metrics.scores.base import ROUNDING
 from streammetrics.metrics.scores.view import corners
 
@@ -54,10 +55,13 @@ class BinnedDistance(SampleDistance):
         bins: How many bins. Their edges are quantiles of the reference, at levels 1 / bins,
             2 / bins, ...: each the smallest value at or below which that share lies. Bins hold
             equal shares of the reference, as far as ties allow.
-        edges: Ascending inner edges, instead of quantiles; the outer bins are open.
+        edges: Ascending inner edges, instead of quantiles: bins are right-closed, so that a value
+            equal to an edge is in the bin below it, and the outer bins are open.
         pseudo_count: A weight that is added to each sample in each bin. Without it, a bin that is
             empty in one sample can make the distance infinite.
     """
+
+    _formula = ("readout", "certain", "terms", "total")
 
     bins: Annotated[int, Between(2, 1000)] = 10
     edges: Any = None
@@ -123,6 +127,9 @@ class PopulationStability(BinnedDistance):
         0.2746530721670274
     """
 
+    higher_is_better = False
+    family = APART
+
     def terms(self, p: Floats, q: Floats) -> Floats:
         """Return (p - q) ln(p / q)."""
         return 2 * (p - q) * _half_log_ratio(p, q)
@@ -158,6 +165,9 @@ class JensenShannon(BinnedDistance):
         >>> round(metric.update([0, 0, 0, 0, 1, 1, 1, 1], [1, 2, 3, 4, 2, 3, 4, 5]).compute(), 6)
         0.220896
     """
+
+    higher_is_better = False
+    family = APART
 
     base: Annotated[float, Above(1)] | None = None
 
@@ -226,6 +236,7 @@ class _SampleCells(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             inside = (wanted - self.low[place]) / (self.high[place] - self.low[place])
         share = np.where(reached > below, np.nan_to_num(inside, nan=0.5), 0.0)
+        share[below == self.low.size] = 1.0  # of the last cell, all of which is at or below
         return self._ranges(below, place, share, reached)
 
     def _ranges(

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.metrics.drift.base import SampleDistance
+from streammetrics.metrics.families import APART
 from streammetrics.metrics.scores.base import ROUNDING, outward
 from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Bools, Floats
+    from streammetrics.core.types import Bools, Floats
     from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.samples import SampleHistogram
 
@@ -37,15 +38,14 @@ class Gaps(NamedTuple):
 
     @classmethod
     def of(cls, stairs: Staircase) -> Self:
-        """Return the gaps of a staircase, each share rounded once or twice."""
+        """Return the gaps of a staircase."""
         blocks = list(stairs.steps())
-        low, high, p, n, above, below = map(
-            np.concatenate,
-            zip(*((s.low, s.high, s.p, s.n, s.tp, s.fp) for s in blocks), strict=True),
+        low, high, p, n = map(
+            np.concatenate, zip(*((s.low, s.high, s.p, s.n) for s in blocks), strict=True)
         )
         positives, negatives = float(stairs.positives), float(stairs.negatives)
         # What is at or above a cell, as differences of it have one sign on both sides.
-        before = _difference(below, above, stairs)
+        before = 0.0 - stairs.gaps()
         after = np.append(before[1:], 0.0)
         return cls(low, high, p / positives, n / negatives, before, after)
 
@@ -67,15 +67,6 @@ class Gaps(NamedTuple):
         most = np.maximum(np.abs(low), np.abs(high))
         least = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
         return least, most
-
-
-def _difference(below: Array, above: Array, stairs: Staircase) -> Floats:
-    """Return the share of the reference at or above each cell, less that of the current sample."""
-    positives, negatives = stairs.positives, stairs.negatives
-    if stairs.counted:  # an integer that is rounded once
-        crossed = below * int(positives) - above * int(negatives)
-        return np.asarray(crossed / (int(positives) * int(negatives)), np.float64)
-    return np.asarray(below / negatives - above / positives, np.float64)
 
 
 def gaps_of(samples: SampleHistogram) -> Gaps:
@@ -104,10 +95,13 @@ class KSDistance(SampleDistance):
         0.5
     """
 
+    higher_is_better = False
+    family = APART
+
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the largest difference at the edges of cells, and with those within cells."""
         gaps = Gaps.of(stairs)
-        value = float(np.abs(gaps.before).max())
+        value = stairs.largest_gap()
         low, high = outward(value, value, gaps.extremes[1][gaps.mixed].max(initial=0.0))
         return float(low), value, float(high)
 
@@ -135,6 +129,9 @@ class Wasserstein(SampleDistance):
         1.5
     """
 
+    higher_is_better = False
+    family = APART
+
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the areas between and within cells."""
         gaps = Gaps.of(stairs)
@@ -145,8 +142,8 @@ class Wasserstein(SampleDistance):
         low, high = between + _area(least, finite), between + _area(most, width)
         # Rows are taken as spread evenly within a cell, so that the difference is a straight line.
         value = min(max(between + _area(_means(gaps.before, gaps.after), finite), low), high)
-        # Each difference of shares has an error of a few 2**-52.
-        reach = 0.0 if stairs.counted else float(finite.sum() + gaps.high[-1] - gaps.low[0])
+        # Each share within a cell has an error of a few 2**-52.
+        reach = 0.0 if stairs.counted else float(finite.sum())
         room = ROUNDING * (value + min(reach, math.ldexp(1.0, 1000)))
         return max(low - room, 0.0), value, high + room
 

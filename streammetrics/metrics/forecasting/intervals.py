@@ -55,7 +55,7 @@ class IntervalCoverage(IntervalMetric):
 
     higher_is_better = None
 
-    _ends = (0.0, 1.0)
+    value_range = (0.0, 1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the number of targets in their interval."""

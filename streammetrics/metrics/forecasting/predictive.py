@@ -12,6 +12,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.rowwise import RowMean
 from streammetrics.statistics.sums.forecasts import (
     BinnedShares,
@@ -175,6 +176,8 @@ class PITHistogram(Metric[LabelledArray]):
         >>> sm.PITHistogram(n_bins=4).update([0.125, 0.25, 0.5, 0.625]).compute()
         array([0.25, 0.25, 0.5 , 0.  ])
     """
+
+    family = Family.BINNED_SHARES
 
     n_bins: Annotated[int, Between(1, 1 << 20)] = 10
     nan_policy: NanPolicy = "raise"

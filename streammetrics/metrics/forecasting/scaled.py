@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Self
 
-from streammetrics.core.exact.rounding import nearest, root
+from streammetrics.core.arithmetic.rounding import nearest, root
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.rowwise import RowMean
 from streammetrics.statistics.sums.forecasts import ScaledSum
 
@@ -81,6 +83,10 @@ class RMSSE(ScaledMetric):
         >>> sm.RMSSE().update([3.0, 5.0], [2.0, 5.0], [0.5, 0.5]).compute()
         1.4142135623730951
     """
+
+    higher_is_better = False
+    value_range = (0.0, math.inf)
+    family = Family.ROOT_ROW_MEAN
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squares of scaled errors."""

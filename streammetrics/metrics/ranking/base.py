@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.constraints import AtLeast, NanPolicy, Positive
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import KeyedValues
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.ranking.view import Ranking
 from streammetrics.statistics.rankings.buffer import RankingBuffer
 from streammetrics.statistics.rankings.ids import decoded
@@ -73,16 +74,18 @@ class RankingMetric(Metric[float]):
         ties: How results with equal scores are ordered. ``"average"``: the expectation over all
             orders; ``"doc"``: by descending document id, integers by value and strings by code
             point, as in trec_eval.
-        relevant_at: The smallest relevance that counts as relevant, above 0. Metrics with graded
-            gains use all positive relevances, and this only to find the queries with relevant
-            documents.
+        relevant_at: The smallest relevance that counts as relevant, above 0. In metrics with graded
+            gains it is every positive relevance, whatever this is.
         no_relevant: Whether a judged query without relevant documents counts as ``"zero"`` or is
             left out (``"skip"``).
         unretrieved: The same for a judged query without results; ``"zero"`` is trec_eval's ``-c``.
         nan_policy: ``"raise"``, or ``"omit"``: rows whose relevance or score is nan are left out.
     """
 
-    higher_is_better: ClassVar[bool | None] = True
+    family: ClassVar[str | None] = Family.QUERIES
+    _graded: ClassVar[bool] = False  # whether any positive relevance counts, by how large it is
+
+    _formula = ("readout", "read")
 
     ties: Literal["average", "doc"] = "average"
     relevant_at: Annotated[float, Positive] = 1.0
@@ -106,6 +109,11 @@ class RankingMetric(Metric[float]):
     def read(self, ranking: Ranking) -> Floats:
         """Return the value of every query, 0 without relevant documents or results."""
 
+    def _has_relevant(self, ranking: Ranking) -> Bools:
+        """Return which queries have a relevant document, or one with a gain where grades count."""
+        found: Bools = ranking.highest > 0 if self._graded else ranking.n_relevant > 0
+        return found
+
     def readout(self, buffer: RankingBuffer) -> float:
         """Return the mean over the queries that count, from an exact sum, so in any order."""
         counted, values = self._counted(buffer)
@@ -117,6 +125,21 @@ class RankingMetric(Metric[float]):
         if weights is None:
             return float(ExactSum.of(values).fraction() / len(values))
         return float(ExactSum.of(values, weights).fraction() / ExactSum.of(weights).fraction())
+
+    def _lacking(self, buffer: RankingBuffer) -> str:
+        counted, _ = self._counted(buffer)
+        if counted.any():
+            return ""
+        table = buffer.table
+        if not table.judged.any():
+            return "no query has a judged document"
+        if table.weights is not None and not table.weights[table.judged].any():
+            return "all judged queries have weight 0"
+        skipped = [name for name in ("no_relevant", "unretrieved") if getattr(self, name) == "skip"]
+        lacks = {"no_relevant": "a relevant document", "unretrieved": "results"}
+        without = " and ".join(lacks[name] for name in skipped)
+        typed = ", ".join(f"{name}='zero'" for name in skipped)
+        return f"no judged query has {without} ({typed} counts them as 0)"
 
     def _weights(self, buffer: RankingBuffer, counted: Bools) -> Floats | None:
         """Return the weights of the queries that count, ``None`` where none was given."""
@@ -133,7 +156,7 @@ class RankingMetric(Metric[float]):
             ranking = Ranking(table, averaged=averaged, relevant_at=self.relevant_at, k=self._depth)
             counts = table.judged if table.weights is None else table.judged & (table.weights != 0)
             if self.no_relevant == "skip":
-                counts = counts & (ranking.n_relevant > 0)
+                counts = counts & self._has_relevant(ranking)
             if self.unretrieved == "skip":
                 counts = counts & (ranking.retrieved > 0)
             counted.append(counts)

@@ -50,6 +50,9 @@ class RPrecision(RankingMetric):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read(self, ranking: Ranking) -> Floats:
         """Return the hits among the first R results over R."""
         return ratio_or_zero(ranking.hits(ranking.n_relevant), ranking.n_relevant)
@@ -80,6 +83,9 @@ class MRR(UpToK):
         >>> metric.update([1, 1, 2, 2], [1, 0, 0, 1], [0.9, 0.8, 0.9, 0.8]).compute()
         0.75
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def statistics(self) -> tuple[RankingBuffer]:
         """Return a buffer down to the best relevant result, or to the k-th."""
@@ -132,6 +138,9 @@ class MAP(UpToK):
         >>> sm.MAP(k=2, denominator="hits").update(**rows).compute()
         0.5
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     denominator: Literal["relevant", "min", "hits"] = "relevant"
 
@@ -211,6 +220,9 @@ class RankBiasedPrecision(RankingMetric):
         0.375
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     p: Annotated[float, Between(0, 1, without=(0, 1))]
 
     def read(self, ranking: Ranking) -> Floats:
@@ -245,6 +257,9 @@ class BPref(RankingMetric):
         >>> metric.update(query=[1] * 4, relevance=[1, 0, 1, 0], score=[4, 3, 2, 1]).compute()
         0.75
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the expected preference."""

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Share
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.metrics.families import GROWS, NO_MEAN
 from streammetrics.metrics.ranking.base import AtK, RankingMetric
 from streammetrics.metrics.ranking.cutoff import PrecisionAtK, RecallAtK
 from streammetrics.metrics.ranking.view import ratio_or_zero
@@ -39,6 +41,9 @@ class SetAP(RankingMetric):
         0.4444444444444444
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read(self, ranking: Ranking) -> Floats:
         """Return the squared hits over results times relevant documents."""
         hits = ranking.hits()
@@ -69,6 +74,8 @@ class RankingCount(RankingMetric):
     """
 
     higher_is_better = None
+    family = Refusal(GROWS.format("a mean over queries, such as HitsAtK,"))
+    _incomparable = NO_MEAN
 
     of: Literal["queries", "results", "relevant", "hits"] = "queries"
 
@@ -114,6 +121,13 @@ class RecallAtFixedPrecision(AtK):
         >>> sm.score(sm.RecallAtFixedPrecision(precision=0.8, k=4), [1, 1], [0, 1], [0.9, 0.8])
         0.0
     """
+
+    higher_is_better = True
+    family = Refusal(
+        "its cut-off is the best of these queries only; RecallAtK at that k, on other queries, has "
+        "limits"
+    )
+    _incomparable = NO_MEAN
 
     precision: Share
 

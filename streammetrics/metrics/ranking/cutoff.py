@@ -42,6 +42,9 @@ class PrecisionAtK(AtK):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read(self, ranking: Ranking) -> Floats:
         """Return hits / k."""
         return ranking.hits() / self.k
@@ -71,6 +74,9 @@ class RecallAtK(AtK):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read(self, ranking: Ranking) -> Floats:
         """Return hits / R."""
         return ratio_or_zero(ranking.hits(), ranking.n_relevant)
@@ -99,6 +105,9 @@ class HitRateAtK(AtK):
         >>> metric.update([1, 1, 2, 2], [1, 0, 0, 1], [0.9, 0.8, 0.9, 0.8]).compute()
         0.5
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read(self, ranking: Ranking) -> Floats:
         """Return 1 less the probability that no result is relevant."""
@@ -142,6 +151,9 @@ class FBetaAtK(AtK):
         >>> metric.update(query=[1, 1, 1], relevance=[0, 1, 1], score=[0.9, 0.8, 0.1]).compute()
         0.5
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     beta: Annotated[float, AtLeast(0)] = 1.0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
@@ -50,6 +51,9 @@ class DCG(UpToK):
         3.0
     """
 
+    higher_is_better = True
+    _graded = True
+
     gain: Gain = "linear"
 
     def read(self, ranking: Ranking) -> Floats:
@@ -83,6 +87,10 @@ class NDCG(UpToK):
         0.6131471927654584
     """
 
+    higher_is_better = True
+    _graded = True
+    value_range = (0.0, 1.0)
+
     gain: Gain = "linear"
 
     def read(self, ranking: Ranking) -> Floats:
@@ -110,8 +118,14 @@ def _gains(ranking: Ranking, gain: Gain, power: float = 0.0) -> Floats:
     if gain == "linear":
         return positive
     with np.errstate(over="ignore"):
-        gains: Floats = np.exp2(positive - power) - np.exp2(-power)
-    return gains
+        return _exponential(positive, power)
+
+
+def _exponential(levels: Floats, power: float) -> Floats:
+    """Return (2**level - 1) / 2**power, to full accuracy near level 0 too."""
+    gains: Floats = np.exp2(levels - power) - np.exp2(-power)
+    small = np.expm1(np.minimum(levels, 0.5) * math.log(2.0)) * np.exp2(-power)
+    return np.where(levels < 0.5, small, gains)
 
 
 class ExpectedReciprocalRank(UpToK):
@@ -146,6 +160,10 @@ class ExpectedReciprocalRank(UpToK):
         0.5833333333333334
     """
 
+    higher_is_better = True
+    _graded = True
+    value_range = (0.0, 1.0)
+
     max_grade: Annotated[float, Positive] | None = None
 
     def statistics(self) -> tuple[RankingBuffer]:
@@ -156,7 +174,7 @@ class ExpectedReciprocalRank(UpToK):
         """Return the expected reciprocal rank at which the reader stops."""
         levels, groups = ranking.table.levels, ranking.groups
         highest = levels.max(initial=0.0) if self.max_grade is None else self.max_grade
-        stops = np.exp2(np.maximum(levels, 0.0) - highest) - np.exp2(-highest)
+        stops = _exponential(np.maximum(levels, 0.0), highest)
         stop = np.append(stops, 0.0)[ranking.table.results.grade]
         if not len(stop):
             return np.zeros(ranking.n_queries)

@@ -53,6 +53,8 @@ class InfAP(RankingMetric):
         0.625
     """
 
+    higher_is_better = True
+
     def read(self, ranking: Ranking) -> Floats:
         """Return the expected sum of precisions at relevant results over the relevant documents."""
         results = ranking.table.results

@@ -42,6 +42,9 @@ class InterpolatedPrecision(RankingMetric):
         0.6666666666666666
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     recall: Share
 
     def read(self, ranking: Ranking) -> Floats:
@@ -66,6 +69,9 @@ class ElevenPointAP(RankingMetric):
         >>> round(metric.update([1] * 4, [0, 1, 1, 0], [0.9, 0.8, 0.7, 0.1]).compute(), 6)
         0.666667
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the mean of the eleven precisions."""

@@ -45,6 +45,9 @@ class SetPrecision(RankingMetric):
         0.6666666666666666
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     def read(self, ranking: Ranking) -> Floats:
         """Return the hits over the results."""
         return ratio_or_zero(ranking.hits(), ranking.retrieved)
@@ -66,6 +69,9 @@ class SetRecall(RankingMetric):
         >>> sm.SetRecall().update([1] * 4, [0, 1, 1, 1], [0.9, 0.8, 0.1, None]).compute()
         0.6666666666666666
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the hits over the relevant documents."""
@@ -91,6 +97,9 @@ class SetF(RankingMetric):
         >>> sm.SetF().update([1] * 3, [0, 1, 1], [0.9, 0.8, None]).compute()
         0.5
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     beta: Annotated[float, Positive] = 1.0
 
@@ -121,6 +130,8 @@ class HitsAtK(AtK):
         2.0
     """
 
+    higher_is_better = True
+
     def read(self, ranking: Ranking) -> Floats:
         """Return the hits."""
         return ranking.hits()
@@ -145,6 +156,9 @@ class JudgedAtK(AtK):
         >>> sm.JudgedAtK(k=2).update([1] * 3, [0, None, 1], [0.9, 0.8, 0.1]).compute()
         0.5
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the judged results over the results."""
@@ -173,6 +187,7 @@ class FallOutAtK(AtK):
     """
 
     higher_is_better = False
+    value_range = (0.0, 1.0)
 
     def statistics(self) -> tuple[RankingBuffer]:
         """Return a buffer that keeps all rows, as documents that are not relevant are counted."""
@@ -213,9 +228,10 @@ class GroupedROCAUC(RankingMetric):
         0.75
     """
 
-    unjudged: Literal["skip", "wrong"] = "skip"
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
-    _younger = (("unjudged", "skip"),)
+    unjudged: Literal["skip", "wrong"] = "skip"
 
     def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
         """Return which queries have results of both kinds, and their values."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum, exact_dot
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast, NanPolicy
-from streammetrics.core.exact.integers import exact_dot
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.clustering.view import Overlap
+from streammetrics.metrics.families import GROWS, LISTS, Family
 from streammetrics.metrics.rowwise import RowMean
 from streammetrics.statistics.sums.recommended import Popularity
 from streammetrics.statistics.tables.contingency import LabelPairs
@@ -45,17 +46,9 @@ class CatalogueMetric(Metric[float]):
         """Add a batch of rows: the id of a list and that of an item shown in it, each (n,)."""
         return self.feed({"query": query, "item": item})
 
-    def _judged(self, *statistics: Any) -> tuple[float, str]:
-        value = self.readout(*statistics)
-        return value, self._exceeded(value, statistics[0]) or self._why_nan(value)
-
-    def _exceeded(self, value: float, table: LabelPairs) -> str:
-        """Return the warning for more items shown than the catalogue has, else an empty string."""
-        if self.n_items is None or not math.isnan(value):
-            return ""
+    def _lacking(self, table: LabelPairs) -> str:
         shown = Overlap.of(table).pred_sizes.size
-        why = f"is nan: {shown:,} items were shown, of a catalogue of n_items={self.n_items}"
-        return why if shown > self.n_items else ""
+        return f"{shown:,} items were shown, of a catalogue of n_items={self.n_items}"
 
 
 class CatalogueCoverage(CatalogueMetric):
@@ -80,6 +73,7 @@ class CatalogueCoverage(CatalogueMetric):
     """
 
     higher_is_better = True
+    family = Refusal(GROWS.format("a mean over lists, such as IntraListDiversity,"))
 
     n_items: Annotated[int, AtLeast(1)]
     nan_policy: NanPolicy = "raise"
@@ -113,6 +107,7 @@ class ExposureGini(CatalogueMetric):
     """
 
     higher_is_better = False
+    family = LISTS
 
     n_items: Annotated[int, AtLeast(1)] | None = None
     nan_policy: NanPolicy = "raise"
@@ -153,6 +148,8 @@ class IntraListDiversity(Metric[float]):
     """
 
     higher_is_better = True
+    family = LISTS
+    _nan_reason = "no list has two items"
 
     nan_policy: NanPolicy = "raise"
 
@@ -240,6 +237,10 @@ class PopularityBias(ListMean):
         >>> sm.PopularityBias(of_catalogue=0.25).update([0.5, 0.25]).compute()
         1.5
     """
+
+    higher_is_better = False
+    value_range = (0.0, math.inf)
+    family = Family.ROW_MEAN
 
     of_catalogue: Annotated[float, AtLeast(0)] = 1.0
 

@@ -6,9 +6,9 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
+from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.constraints import NanPolicy, Satisfies
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
@@ -66,6 +66,15 @@ def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> 
     if not floats or not all(map(math.isfinite, floats)):
         return sum(floats) if floats else math.nan
     return nearest(sum(map(Fraction, floats), Fraction(0)) / len(floats))
+
+
+def where_zero(sizes: Sequence[Fraction | float], what: str) -> str:
+    """Return in which outputs something holds: those whose size is 0."""
+    zero = [str(output) for output, size in enumerate(sizes) if not size]
+    if not zero or len(zero) == len(sizes):
+        return what if zero else ""
+    more = f", ... ({len(zero)})" if len(zero) > 5 else ""
+    return f"{what} in output{'s' * (len(zero) > 1)} {', '.join(zero[:5])}{more}"
 
 
 def ratio_or_none(above: Fraction, below: Fraction) -> Fraction | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated
 
+from streammetrics.core.arithmetic.rounding import root
 from streammetrics.core.constraints import Positive, Share
-from streammetrics.core.exact.rounding import root
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.regression.base import RegressionMetric, averaged, summed
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.spreads import MomentSpread
@@ -31,9 +33,9 @@ class MeanLoss(RegressionMetric):
 
     spread: bool = True
 
-    _younger = (("spread", False),)
-
     higher_is_better = False
+    value_range = (0.0, math.inf)
+    family = Family.MEAN_LOSS
 
     def readout(self, losses: LossSum) -> Value:
         """Return the mean loss."""
@@ -94,9 +96,9 @@ class RootMeanLoss(RegressionMetric):
 
     spread: bool = True
 
-    _younger = (("spread", False),)
-
     higher_is_better = False
+    value_range = (0.0, math.inf)
+    family = Family.ROOT_MEAN_LOSS
 
     def readout(self, losses: LossSum) -> Value:
         """Return the root."""
@@ -151,9 +153,9 @@ class MeanError(RegressionMetric):
         0.25
     """
 
-    spread: bool = True
+    family = Family.MEAN_ERROR
 
-    _younger = (("spread", False),)
+    spread: bool = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of targets and predictions."""

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from streammetrics.core.exact.rounding import nearest, root
-from streammetrics.metrics.regression.base import RegressionMetric, Weights, averaged, ratio_or_none
+from streammetrics.core.arithmetic.rounding import nearest, root
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.regression.base import (
+    RegressionMetric,
+    Weights,
+    averaged,
+    ratio_or_none,
+    where_zero,
+)
 from streammetrics.statistics.joint.pairs import MomentSample
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
@@ -34,12 +42,22 @@ def _sampled(metric: VarianceRatio | PairMoments) -> tuple[MomentSample, ...]:
     return (MomentSample(nan_policy=metric.nan_policy),) if metric.spread else ()
 
 
+def _constant(*statistics: Statistic) -> str:
+    """Return which column does not vary."""
+    (moments,) = (each for each in statistics if isinstance(each, Moments))
+    why = where_zero(moments.centred("y", "y"), "the target is constant")
+    if moments.of != "pair":
+        return why
+    return why or where_zero(moments.centred("p", "p"), "the prediction is constant")
+
+
 class PairMoments(RegressionMetric):
     """Base of the metrics that are a ratio of moments of targets and predictions."""
 
     spread: bool = False
 
-    _younger = (("spread", False),)
+    def _lacking(self, *statistics: Any) -> str:
+        return _constant(*statistics)
 
 
 class VarianceRatio(RegressionMetric):
@@ -48,7 +66,8 @@ class VarianceRatio(RegressionMetric):
     spread: bool = False
     multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
 
-    _younger = (("spread", False),)
+    def _lacking(self, *statistics: Any) -> str:
+        return _constant(*statistics)
 
     def _averaged(self, values: Sequence[Fraction | None], spread: Sequence[Fraction]) -> Value:
         if self.multioutput != "variance_weighted" or not any(spread):
@@ -100,6 +119,7 @@ class R2(VarianceRatio):
     """
 
     higher_is_better = True
+    family = Family.R2
 
     force_finite: bool = False
 
@@ -142,6 +162,7 @@ class ExplainedVariance(VarianceRatio):
     """
 
     higher_is_better = True
+    family = Family.EXPLAINED_VARIANCE
 
     force_finite: bool = False
 
@@ -181,6 +202,8 @@ class RelativeSquaredError(VarianceRatio):
     """
 
     higher_is_better = False
+    value_range = (0.0, math.inf)
+    family = Family.SQUARED_RATIO
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""
@@ -217,6 +240,8 @@ class PearsonCorrelation(PairMoments):
     """
 
     higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.PEARSON
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""
@@ -257,6 +282,8 @@ class ConcordanceCorrelation(PairMoments):
     """
 
     higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.CONCORDANCE
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the moments of target and prediction."""

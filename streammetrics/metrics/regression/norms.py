@@ -5,9 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+from streammetrics.core.arithmetic.rounding import nearest, root
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import AtLeast
-from streammetrics.core.exact.rounding import nearest, root
-from streammetrics.metrics.regression.base import RegressionMetric, averaged
+from streammetrics.metrics.families import BASELINE, GROWS
+from streammetrics.metrics.regression.base import RegressionMetric, averaged, where_zero
 from streammetrics.metrics.rowwise import RowMean
 from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.forecasts import CosineSum
@@ -49,6 +51,7 @@ class NRMSE(RegressionMetric):
     """
 
     higher_is_better = False
+    family = Refusal(BASELINE.format("size", "RMSE"))
 
     normalization: Literal["range", "mean", "std", "l2"] = "mean"
 
@@ -68,6 +71,10 @@ class NRMSE(RegressionMetric):
             for mean, size in zip(squares.means("loss"), sizes, strict=True)
         ]
         return averaged(values, self.multioutput)
+
+    def _lacking(self, *statistics: Any) -> str:
+        why = f"the {self.normalization} of the target is 0"
+        return where_zero(self._squared_sizes(statistics[1]), why)
 
     def _squared_sizes(self, targets: Any) -> list[Fraction]:
         """Return the squares of the sizes, each with the sign of the size."""
@@ -110,6 +117,7 @@ class MinkowskiDistance(RegressionMetric):
     """
 
     higher_is_better = False
+    family = Refusal(GROWS.format("a mean, such as MAE,"))
 
     order: Annotated[float, AtLeast(1)] = 2.0
 
@@ -144,7 +152,7 @@ class CosineSimilarity(RowMean):
 
     higher_is_better = True
 
-    _ends = (-1.0, 1.0)
+    value_range = (-1.0, 1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of cosines."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Bins, Share
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.distributions import distribution
+from streammetrics.metrics.families import EXTREME, NO_MEAN, Family
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
 from streammetrics.statistics.sums.extremes import Extremes
-from streammetrics.statistics.sums.values import QuantileMethod, ValueHistogram
+from streammetrics.statistics.sums.values import LIGHT, QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.results.result import Result
@@ -41,6 +44,8 @@ class MaxError(RegressionMetric):
     """
 
     higher_is_better = False
+    family = Refusal(EXTREME.format("largest", "AbsoluteErrorQuantile(q=0.99)"))
+    _incomparable = NO_MEAN
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the extremes of the errors."""
@@ -55,6 +60,8 @@ class ErrorQuantile(RegressionMetric):
     """Base of the quantiles of the absolute error, which `bounds` certainly contains."""
 
     higher_is_better = False
+    value_range = (0.0, math.inf)
+    family = Family.ERROR_QUANTILE
 
     max_bins: Bins = 1 << 20
 
@@ -139,6 +146,8 @@ class AbsoluteErrorQuantile(ErrorQuantile):
         >>> worst.update([0.0, 0.0, 0.0], [1.0, 2.0, 3.0]).compute()
         2.8
     """
+
+    _nan_reason = LIGHT
 
     q: Share
     method: QuantileMethod = "linear"

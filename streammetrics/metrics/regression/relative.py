@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
-from streammetrics.metrics.regression.base import RegressionMetric, averaged, ratio_or_none, summed
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.regression.base import (
+    RegressionMetric,
+    averaged,
+    ratio_or_none,
+    summed,
+    where_zero,
+)
 from streammetrics.metrics.regression.losses import MeanLoss, RootMeanLoss
 
 if TYPE_CHECKING:
@@ -60,6 +68,9 @@ class SMAPE(MeanLoss):
         0.5
     """
 
+    value_range = (0.0, 2.0)
+    family = Family.BOUNDED_LOSS
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of symmetric relative errors."""
         return (summed(self, "symmetric_percentage"),)
@@ -90,15 +101,18 @@ class WAPE(RegressionMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, math.inf)
+    family = Family.LOSS_RATIO
 
     spread: bool = True
-
-    _younger = (("spread", False),)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of absolute errors and of targets, and if needed their second moments."""
         sums = summed(self, "absolute"), summed(self, "magnitude")
         return (*sums, summed(self, "absolute_and_magnitude")) if self.spread else sums
+
+    def _lacking(self, *statistics: Any) -> str:
+        return where_zero(statistics[1].exact("loss"), "every target is 0")
 
     def readout(self, errors: LossSum, targets: LossSum, *_: LossSum) -> Value:
         """Return the ratio."""
@@ -123,8 +137,8 @@ class MSLE(MeanLoss):
 
     Example:
         >>> import streammetrics as sm
-        >>> sm.MSLE().update([3.0, 5.0], [2.5, 5.0]).compute()
-        0.008915316408122194
+        >>> round(sm.MSLE().update([3.0, 5.0], [2.5, 5.0]).compute(), 6)
+        0.008915
     """
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -150,8 +164,8 @@ class RMSLE(RootMeanLoss):
 
     Example:
         >>> import streammetrics as sm
-        >>> sm.RMSLE().update([3.0, 5.0], [2.5, 5.0]).compute()
-        0.09442095322608321
+        >>> round(sm.RMSLE().update([3.0, 5.0], [2.5, 5.0]).compute(), 6)
+        0.094421
     """
 
     def statistics(self) -> tuple[Statistic, ...]:

@@ -7,10 +7,12 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
 
+from streammetrics.core.arithmetic.rounding import nearest
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import AtLeast, Bins, Share
-from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.results.values import Interval
-from streammetrics.metrics.regression.base import RegressionMetric, averaged
+from streammetrics.metrics.families import BASELINE
+from streammetrics.metrics.regression.base import RegressionMetric, averaged, where_zero
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram, deviation, quantile
@@ -44,6 +46,10 @@ class TargetShare(RegressionMetric):
     def readout(self, *statistics: object) -> Value:
         """Return the value, or an estimate within its bounds."""
         return averaged([each.value for each in self._shares(*statistics)], self.multioutput)
+
+    def _lacking(self, *statistics: Any) -> str:
+        defined = [not math.isnan(each.value) for each in self._shares(*statistics)]
+        return where_zero(defined, "the target is constant")
 
     def interval(self, *statistics: object) -> Interval[Value]:
         """Return the interval that certainly contains the value."""
@@ -85,6 +91,7 @@ class D2Pinball(TargetShare):
     """
 
     higher_is_better = True
+    family = Refusal(BASELINE.format("loss", "PinballLoss"))
 
     alpha: Share = 0.5
 
@@ -125,6 +132,7 @@ class D2AbsoluteError(TargetShare):
     """
 
     higher_is_better = True
+    family = Refusal(BASELINE.format("loss", "MAE"))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of absolute errors, and the histogram of targets."""
@@ -182,6 +190,7 @@ class RelativeAbsoluteError(TargetShare):
     """
 
     higher_is_better = False
+    family = Refusal(BASELINE.format("loss", "MAE"))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of absolute errors and of targets, and the histogram of targets."""
@@ -226,6 +235,8 @@ class AdjustedR2(RegressionMetric):
     """
 
     higher_is_better = True
+    _nan_reason = "the target is constant, or there are at most n_features + 1 rows"
+    family = Refusal("it takes off what R2 is too large by; R2(spread=True) has limits")
 
     n_features: Annotated[int, AtLeast(0)]
 

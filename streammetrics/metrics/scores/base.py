@@ -17,12 +17,13 @@ from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Interval
 from streammetrics.core.types import Floats, V_co
 from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
-from streammetrics.metrics.scores.view import staircases
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.scores.view import missing_sides, staircases, why_undefined
 from streammetrics.statistics.scores.histogram import MAX_BINS, ScoreHistogram
 from streammetrics.statistics.scores.joined import JoinedHistogram, LabelHistograms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.results.curves import Points
     from streammetrics.core.statistic import Statistic
@@ -39,25 +40,21 @@ class ScoredMetric(Metric[V_co]):
     """Base of the metrics of labels and scores.
 
     Args:
-        pos_label: The positive class of (n,) scores.
-        labels: The two classes of (n,) scores, where any other label raises, or the class of each
-            column of (n, K) scores. ``None``: any two labels, or the class k for column k.
+        pos_label: The positive class of (n,) scores. ``None``: 1 of {0, 1}, {-1, 1} or booleans;
+            any other labels raise.
+        labels: The two classes of (n,) scores, or the class of each column of (n, K) scores; others
+            raise. ``None``: any, or the class k for column k.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        from_logits: Whether scores are logits. They are converted to probabilities row by row, by
-            the sigmoid for (n,) scores and the softmax for (n, K) scores.
+        from_logits: Whether scores are logits. They are made probabilities row by row: (n,) scores
+            by the sigmoid, (n, K) scores by the softmax.
         ignore_index: Rows with this true label are left out, whatever else they hold.
     """
 
-    pos_label: Label = 1
+    pos_label: Label | None = None
     labels: Any = None
     nan_policy: NanPolicy = "raise"
     from_logits: bool = False
     ignore_index: int | None = None
-
-    _younger: ClassVar[tuple[tuple[str, object], ...]] = (
-        ("from_logits", False),
-        ("ignore_index", None),
-    )
 
     def check_parameters(self) -> None:
         """Convert the labels to one type."""
@@ -76,6 +73,10 @@ class ScoredMetric(Metric[V_co]):
     @property
     def _schema_options(self) -> Options:
         return schema_options(self)
+
+    def _names(self, classes: Sequence[Staircase]) -> Sequence[object]:
+        """Return what the classes, or whatever else is averaged, are called."""
+        return self.labels or range(len(classes))
 
     def _histogram(self, max_bins: int) -> ScoreHistogram:
         options = {"from_logits": self.from_logits, **self._schema_options}
@@ -109,9 +110,26 @@ def _has_single_scores(_: Metric[object], scores: ScoreHistogram, *__: object) -
     return scores.exact
 
 
-def best_guess(metric: ClassScoreMetric, stairs: Staircase) -> float:
-    """Return the value that `certain` gives with its bounds; metrics use this as their ``read``."""
-    return metric.certain(stairs)[1]
+def _missing_rows(metric: ScoredMetric[object], scores: ScoreHistogram, *_: object) -> str:
+    """Return of which class no rows were seen, or what else makes the value undefined."""
+    classes = staircases(scores)
+    return why_undefined(classes, metric._names(classes)) or metric._nan_reason
+
+
+def middle_of(certain: Callable[..., tuple[float, float, float]]) -> Callable[..., float]:
+    """Return a ``read`` that gives the value which `certain` gives with its bounds."""
+
+    def read(self: ClassScoreMetric, stairs: Staircase) -> float:
+        """Return the value of one class, ``nan`` where it is undefined."""
+        return certain(self, stairs)[1]
+
+    return read
+
+
+def certain_points(metric: Metric[V_co], scores: ScoreHistogram) -> Interval[V_co]:
+    """Return the `interval` of curves: every point is at an edge of cells, and so is certain."""
+    value = metric.readout(scores)
+    return Interval(value, value)
 
 
 class ScoreMetric(ScoredMetric[V_co]):
@@ -130,7 +148,7 @@ class ScoreMetric(ScoredMetric[V_co]):
         """Return the score histogram."""
         return (self._histogram(self.max_bins),)
 
-    is_exact = _has_single_scores
+    is_exact, _lacking = _has_single_scores, _missing_rows
 
 
 class CurveMetric(ScoredMetric[V_co]):
@@ -146,8 +164,6 @@ class CurveMetric(ScoredMetric[V_co]):
     max_bins: Bins = MAX_BINS
     multilabel: bool = False
 
-    _younger = (*ScoredMetric._younger, ("multilabel", False))
-
     def check_parameters(self) -> None:
         """Check that no parameter contradicts `multilabel`."""
         super().check_parameters()
@@ -159,7 +175,7 @@ class CurveMetric(ScoredMetric[V_co]):
             return (_label_histograms(self, self.max_bins),)
         return (self._histogram(self.max_bins),)
 
-    is_exact = _has_single_scores
+    is_exact, _lacking = _has_single_scores, _missing_rows
 
 
 class ClassScoreMetric(ScoredMetric[float | Floats]):
@@ -178,14 +194,15 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
             Each label is treated as a class, and with `from_logits` has a sigmoid of its own.
     """
 
-    higher_is_better: ClassVar[bool | None] = True
+    family: ClassVar[str | None] = Family.STAIRS
+
+    _formula = ("readout", "read", "certain")
+    _facts = (*Metric._facts, "certain", "_sides", "_judged")
 
     max_bins: Bins = MAX_BINS
     average: Literal["macro", "weighted", "micro"] | None = "macro"
     zero_division: ZeroDivision = None
     multilabel: bool = False
-
-    _younger = (*ScoredMetric._younger, ("zero_division", None), ("multilabel", False))
 
     def check_parameters(self) -> None:
         """Check that no parameter contradicts `multilabel`."""
@@ -206,15 +223,20 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
             )
         return super()._histogram(max_bins)
 
-    is_exact = _has_single_scores
+    is_exact, _lacking = _has_single_scores, _missing_rows
 
     @abstractmethod
     def read(self, stairs: Staircase) -> float:
         """Return the value of one class, ``nan`` where it is undefined."""
 
-    @abstractmethod
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
-        """Return a lower bound, the value and an upper bound, each correct up to `ROUNDING`."""
+        """Return a lower bound, the value and an upper bound, each correct up to `ROUNDING`.
+
+        By default the bounds are those of `value_range`.
+        """
+        low, high = self.value_range or (-math.inf, math.inf)
+        value = self.read(stairs)
+        return (low, value, high) if value == value else (value, value, value)  # noqa: PLR0124 - the test for nan
 
     def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
         """Return the curves that the values are read from."""
@@ -235,12 +257,15 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
 
     def readout(self, scores: ScoreHistogram, *_: object) -> float | Floats:
         """Read the classes and average them."""
-        return self._judged(scores)[0]
+        return self._of_classes(scores)[0]
 
     def _judged(self, scores: ScoreHistogram, *_: object) -> tuple[float | Floats, str]:
+        value, doubt = self._of_classes(scores)
+        return value, doubt or self._why_nan(value, scores)
+
+    def _of_classes(self, scores: ScoreHistogram) -> tuple[float | Floats, str]:
         classes = staircases(scores)
-        value, doubt = self._averaged(classes, [self.read(stairs) for stairs in classes])
-        return value, doubt or self._why_nan(value)
+        return self._averaged(classes, [self.read(stairs) for stairs in classes])
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[float | Floats]:
         """Bound the classes and average the bounds."""
@@ -253,13 +278,8 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         if stairs.exact:
             value = self.read(stairs)
             return value, value
-        low, high = outward(*self.certain(stairs), self._ends)
+        low, high = outward(*self.certain(stairs), self.value_range or (-math.inf, math.inf))
         return float(low), float(high)
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        """The smallest and the largest value possible."""
-        return 0.0, 1.0
 
     def _averaged(
         self, classes: tuple[Staircase, ...], values: list[float]
@@ -267,13 +287,13 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         if len(classes) == 1:
             has_rows = classes[0].positives or classes[0].negatives
             return (self._filled(values[0]) if has_rows else math.nan), ""
-        labels = self.labels or range(len(classes))
+        labels = self._names(classes)
         if not any(stairs.positives or stairs.negatives for stairs in classes):  # no rows
             each = np.full(len(classes), math.nan)
             return (LabelledArray.of(each, labels) if self.average is None else math.nan), ""
         each = np.array(list(map(self._filled, values)))
         if self.average is None:
-            return LabelledArray.of(each, labels), lone_doubt(labels, each)
+            return LabelledArray.of(each, labels), lone_doubt(labels, each, missing_sides(classes))
         seen = np.array([stairs.positives > 0 for stairs in classes])
         weight = np.ones(len(classes))
         if self.average == "weighted":
@@ -288,7 +308,8 @@ def outward(
     low: Numeric, value: Numeric, high: Numeric, ends: tuple[float, float] = (0.0, 1.0)
 ) -> tuple[Numeric, Numeric]:
     """Return bounds within the ends, widened for rounding and so that they contain the value."""
-    margin = ROUNDING * np.maximum(1.0, high)
+    sizes = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in (low, high)]
+    margin = ROUNDING * np.maximum(1.0, np.maximum(*sizes))
     return (
         np.maximum(np.minimum(low, value) - margin, ends[0]),
         np.minimum(np.maximum(high, value) + margin, ends[1]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats, Places

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Between
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.values import Interval
+from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
     ClassScoreMetric,
     ScoredMetric,
@@ -93,13 +95,16 @@ class CalibrationError(ClassScoreMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, 1.0)
+    family = Refusal(
+        "chance alone moves every bin off its score, so that it is too large by what is not known; "
+        "CalibrationCurve has limits for each bin, and BrierScore has them"
+    )
 
     average: Literal["macro", "weighted", "micro", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more than elsewhere
     n_bins: Annotated[int, Between(1, MOST_BINS)] = 15
     norm: Literal["l1", "l2", "max"] = "l1"
     strategy: Strategy = "uniform"
-
-    _younger = (*ClassScoreMetric._younger, ("strategy", "uniform"))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""
@@ -204,10 +209,11 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         CalibrationPoints(prob_true=array([0.5, 1. ]), prob_pred=array([0.25 , 0.875]))
     """
 
+    family = Family.CALIBRATION_CURVE
+    _incomparable = SEVERAL
+
     n_bins: Annotated[int, Between(1, MOST_BINS)] = 5
     strategy: Strategy = "uniform"
-
-    _younger = (*ScoreMetric._younger, ("strategy", "uniform"))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the score histogram, and the check that scores are probabilities."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.metrics.scores.base import CurveMetric, one_or_all
+from streammetrics.metrics.families import SEVERAL, Family
+from streammetrics.metrics.scores.base import CurveMetric, certain_points, one_or_all
 from streammetrics.metrics.scores.view import staircases
 
 if TYPE_CHECKING:
@@ -65,6 +66,11 @@ class ROCCurve(CurveMetric[ROCPoints | Curves]):
         [inf, 0.8, 0.4, 0.35, 0.1]
     """
 
+    family = Family.ROC_CURVE
+    _incomparable = SEVERAL
+
+    interval = certain_points
+
     def readout(self, scores: ScoreHistogram) -> ROCPoints | Curves:
         """Return the curve, or one per class."""
         return one_or_all([roc_points(stairs) for stairs in staircases(scores)], self.labels)
@@ -94,6 +100,11 @@ class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
         >>> curve.thresholds.tolist()
         [0.1, 0.35, 0.4, 0.8]
     """
+
+    family = Family.PR_CURVE
+    _incomparable = SEVERAL
+
+    interval = certain_points
 
     def readout(self, scores: ScoreHistogram) -> PRPoints | Curves:
         """Return the curve, or one per class."""

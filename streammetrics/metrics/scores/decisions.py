@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.averages import beta_weights
+from streammetrics.metrics.families import GROWS, SEVERAL
 from streammetrics.metrics.scores.base import ROUNDING, ScoreMetric, one_or_all
 from streammetrics.metrics.scores.view import corners, staircases
+from streammetrics.statistics.sums.precise import product_and_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,6 +71,9 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         [(1.0, 1.0, 0.0, 2.0, 0.35), (2.0, 0.0, 1.0, 1.0, 0.5)]
     """
 
+    family = Refusal(GROWS.format("ROCCurve, of rates,"))
+    _incomparable = SEVERAL
+
     thresholds: tuple[float, ...] | None = None
 
     def check_parameters(self) -> None:
@@ -83,10 +89,13 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
 
     def readout(self, scores: ScoreHistogram) -> ConfusionPoints | Curves:
         """Return the table, or one per class."""
-        return self.interval(scores).low
+        return self._tables(scores).low
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[ConfusionPoints | Curves]:
         """Return the table of the rows that certainly are positive, and of those that may be."""
+        return self._tables(scores)
+
+    def _tables(self, scores: ScoreHistogram) -> Interval[ConfusionPoints | Curves]:
         sides = [self._sides(stairs) for stairs in staircases(scores)]
         low, high = zip(*sides, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
@@ -177,6 +186,14 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         BestPoint(threshold=0.35, value=0.25)
     """
 
+    family = Refusal(
+        "where a value is best varies unlike any mean, and the value there is best of these rows "
+        "only; the same metric at that threshold, on other rows, has one"
+    )
+    _incomparable = SEVERAL
+
+    _nan_reason = "the scores are all equal"
+
     for_: Any = "f1"
     beta: Annotated[float, AtLeast(0)] = 1.0
 
@@ -208,6 +225,8 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         """Return lower bounds, the best of the thresholds at edges, and upper bounds."""
         known = corners(stairs)
         values = self._values(stairs, known.tp, known.fp)
+        if self.for_ == "informedness" and not stairs.counted and stairs.positives:
+            values = np.append(stairs.gaps(), 0.0) if stairs.negatives else values
         if not stairs.rows or np.isnan(values).all():
             return (BestPoint(math.nan, math.nan),) * 3
         sign = 1.0 if isinstance(self.for_, str) else -1.0  # costs are negative values
@@ -255,16 +274,34 @@ def _rates(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, Floa
     return tp / (tp + fn), tn / (tn + fp)
 
 
+def _scaled(*counts: Floats) -> tuple[Floats, ...]:
+    """Return counts divided by a power of two, so that products of four do not overflow."""
+    _, exponent = np.frexp(np.max(counts))
+    return tuple(np.ldexp(each, -exponent) for each in counts)
+
+
+def _determinant(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
+    """Return tp tn - fp fn, with what is rounded off both products."""
+    (one, lost), (other, more) = product_and_error(tp, tn), product_and_error(fp, fn)
+    return (one - other) + (lost - more)
+
+
+def _informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
+    tp, fp, fn, tn = _scaled(tp, fp, fn, tn)
+    return _determinant(tp, fp, fn, tn) / ((tp + fn) * (fp + tn))
+
+
 def _correlation(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
-    (found, kept), (right, rest) = _rates(tp, fp, fn, tn), (tp / (tp + fp), tn / (tn + fn))
-    both = (found + kept - 1) * (right + rest - 1)  # factors have the same sign
-    return np.copysign(np.sqrt(np.maximum(both, 0.0)), found + kept - 1)
+    tp, fp, fn, tn = _scaled(tp, fp, fn, tn)
+    sides = np.sqrt((tp + fn) * (fp + tn)) * np.sqrt((tp + fp) * (fn + tn))
+    correlation: Floats = np.clip(_determinant(tp, fp, fn, tn) / sides, -1.0, 1.0)
+    return correlation
 
 
 def _kappa(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
-    n = tp + fp + fn + tn
-    chance = (tp + fp) / n * ((tp + fn) / n) + (tn + fn) / n * ((tn + fp) / n)
-    return ((tp + tn) / n - chance) / (1 - chance)
+    tp, fp, fn, tn = _scaled(tp, fp, fn, tn)
+    chance = (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)
+    return 2 * _determinant(tp, fp, fn, tn) / chance
 
 
 _VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = {
@@ -273,7 +310,7 @@ _VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = 
     "jaccard": lambda tp, fp, fn, tn, _: tp / (tp + fp + fn),  # noqa: ARG005 - as others
     "accuracy": lambda tp, fp, fn, tn, _: (tp + tn) / (tp + fp + fn + tn),
     "balanced_accuracy": lambda tp, fp, fn, tn, _: np.mean(_rates(tp, fp, fn, tn), axis=0),
-    "informedness": lambda tp, fp, fn, tn, _: np.sum(_rates(tp, fp, fn, tn), axis=0) - 1,
+    "informedness": _informedness,
     "g_mean": lambda tp, fp, fn, tn, _: np.sqrt(np.prod(_rates(tp, fp, fn, tn), axis=0)),
     "matthews_corrcoef": _correlation,
     "cohen_kappa": _kappa,

@@ -66,9 +66,11 @@ class CrossEntropy(DistributionMetric):
 class KLDivergence(DistributionMetric):
     """Mean Kullback-Leibler divergence of the true from the predicted distributions, in nats.
 
-    Formula: mean Σ_k p_k log(p_k / q_k), with p the true and q the predicted probabilities.
+    Formula: mean Σ_k (p_k log(p_k / q_k) - p_k + q_k), with p the true and q the predicted
+    probabilities. The last two terms add up to 0 over a row; with them no term is negative, and
+    none loses its digits where p and q are nearly equal.
 
-    Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`.
+    Predictions below 2**-52 count as that where the true probability is larger.
 
     The other parameters are those of `RowMean`.
 

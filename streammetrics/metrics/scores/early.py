@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
-from streammetrics.core.exact.sums import ExactSum
-from streammetrics.metrics.scores.base import ClassScoreMetric, best_guess
+from streammetrics.metrics.scores.base import ClassScoreMetric, middle_of
 from streammetrics.metrics.scores.curves import roc_points
 
 if TYPE_CHECKING:
@@ -52,6 +53,13 @@ class LogAUC(ClassScoreMetric):
         0.5752574989159952
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Refusal(
+        "how the first few false positives vary makes most of it, which is unlike any mean; "
+        "ROCAUC(max_fpr=0.1), which asks nearly the same, has limits"
+    )
+
     min_fpr: Annotated[float, Between(1e-100, 1)] = 0.001
     max_fpr: Annotated[float, Between(0, 1, without=(0,))] = 0.1
 
@@ -61,8 +69,6 @@ class LogAUC(ClassScoreMetric):
         require(self, "min_fpr", self.min_fpr < self.max_fpr, "below max_fpr")
 
     _curve = staticmethod(roc_points)
-
-    read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the area with negatives first, with ties, and with positives first in cells."""
@@ -76,6 +82,8 @@ class LogAUC(ClassScoreMetric):
         whole = float(stairs.positives) * math.log(self.max_fpr / self.min_fpr)
         low, value, high = [min(float(total.to_float()) / whole, 1.0) for total in sums]
         return low, value, high
+
+    read = middle_of(certain)
 
 
 def _areas(steps: Steps, first: float, last: float) -> tuple[Floats, Floats, Floats]:

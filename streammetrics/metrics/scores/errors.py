@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.metrics.scores.base import ClassScoreMetric, CurveMetric, best_guess, one_or_all
+from streammetrics.metrics.families import SEVERAL, Family
+from streammetrics.metrics.scores.base import (
+    ClassScoreMetric,
+    CurveMetric,
+    certain_points,
+    middle_of,
+    one_or_all,
+)
 from streammetrics.metrics.scores.curves import rows_of
 from streammetrics.metrics.scores.view import corners, staircases
 
@@ -54,6 +61,11 @@ class DETCurve(CurveMetric[DETPoints | Curves]):
         ([0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.35, 0.4, 0.8])
     """
 
+    family = Family.DET_CURVE
+    _incomparable = SEVERAL
+
+    interval = certain_points
+
     def readout(self, scores: ScoreHistogram) -> DETPoints | Curves:
         """Return the curve, or one per class."""
         return one_or_all([_points(stairs) for stairs in staircases(scores)], self.labels)
@@ -94,14 +106,16 @@ class EqualErrorRate(ClassScoreMetric):
     """
 
     higher_is_better = False
-
-    read = best_guess
+    value_range = (0.0, 1.0)
+    family = Family.CROSSING
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the smallest, the interpolated and the largest rate."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
         return self._found(corners(stairs))
+
+    read = middle_of(certain)
 
     def _found(self, known: Corners) -> tuple[float, float, float]:
         fpr = known.fp / np.float64(known.fp[0])

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Between
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, best_guess, one_or_all
+from streammetrics.metrics.families import SEVERAL, Family
+from streammetrics.metrics.scores.base import (
+    ClassScoreMetric,
+    ScoreMetric,
+    certain_points,
+    middle_of,
+    one_or_all,
+)
 from streammetrics.metrics.scores.curves import rows_of
-from streammetrics.metrics.scores.roc_area import ROCAUC
+from streammetrics.metrics.scores.roc_area import roc_areas
 from streammetrics.metrics.scores.view import corners, staircases
 
 if TYPE_CHECKING:
@@ -20,6 +29,8 @@ if TYPE_CHECKING:
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 __all__ = ["CumulativeGains", "Gini", "LiftCurve", "TopDecileLift"]
+
+_NEAR = 0.1  # below it 2 AUC - 1 of rounded areas has fewer digits than a sum of gaps
 
 
 class _Gains(NamedTuple):
@@ -66,6 +77,11 @@ class CumulativeGains(ScoreMetric[GainPoints | Curves]):
         ([0.0, 0.25, 0.5, 0.75, 1.0], [0.0, 0.5, 0.5, 1.0, 1.0])
     """
 
+    family = Family.GAINS
+    _incomparable = SEVERAL
+
+    interval = certain_points
+
     def readout(self, scores: ScoreHistogram) -> GainPoints | Curves:
         """Return the curve, or one per class."""
         return one_or_all([_gains(stairs) for stairs in staircases(scores)], self.labels)
@@ -93,6 +109,14 @@ class LiftCurve(ScoreMetric[LiftPoints | Curves]):
         >>> curve.depth.tolist(), curve.lift.round(3).tolist()
         ([0.25, 0.5, 0.75, 1.0], [2.0, 1.0, 1.333, 1.0])
     """
+
+    family = Refusal(
+        "its points are quotients of shares of the same rows; CumulativeGains has limits for each "
+        "point, and TopDecileLift at one depth"
+    )
+    _incomparable = SEVERAL
+
+    interval = certain_points
 
     def readout(self, scores: ScoreHistogram) -> LiftPoints | Curves:
         """Return the curve, or one per class."""
@@ -142,19 +166,23 @@ class TopDecileLift(ClassScoreMetric):
         2.0
     """
 
+    higher_is_better = True
+    family = Family.DEPTH
+
     share: Annotated[float, Between(0, 1, without=(0,))] = 0.1
 
     @property
-    def _ends(self) -> tuple[float, float]:
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # by the share
+        """The smallest and the largest lift."""
         return 0.0, 1 / self.share
-
-    read = best_guess
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the lift with the fewest, the mean and the most positives of the last cell."""
         if not stairs.positives:
             return math.nan, math.nan, math.nan
         return self._found(corners(stairs))
+
+    read = middle_of(certain)
 
     def _found(self, known: Corners) -> tuple[float, float, float]:
         tp, fp = known.tp.astype(np.float64), known.fp.astype(np.float64)
@@ -191,16 +219,29 @@ class Gini(ClassScoreMetric):
         0.5
     """
 
-    @property
-    def _ends(self) -> tuple[float, float]:
-        return -1.0, 1.0
-
-    read = best_guess
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.GINI
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the value for the smallest, the tied and the largest area."""
-        low, value, high = _AREA.certain(stairs)
-        return 2 * low - 1, 2 * value - 1, 2 * high - 1
+        if not stairs.positives or not stairs.negatives:
+            return math.nan, math.nan, math.nan
+        areas, whole = roc_areas(stairs)
+        low, value, high = [min(float((2 * area - whole) / whole), 1.0) for area in areas]
+        if not stairs.counted and abs(value) < _NEAR:
+            value = _between_gaps(stairs)
+        return low, value, high
+
+    read = middle_of(certain)
 
 
-_AREA = ROCAUC()  # as a function of steps
+def _between_gaps(stairs: Staircase) -> float:
+    """Return Σ n_i / N (g_i + g_(i+1)), with g = TP / P - FP / N at both edges of a cell.
+
+    It is 2 AUC - 1: of TP / P alone the sum is 2 AUC, and of FP / N alone it is 1.
+    """
+    gaps = np.append(stairs.gaps(), 0.0)
+    negatives = np.concatenate([steps.n for steps in stairs.steps()])
+    doubled = float(ExactSum.product(negatives, gaps[:-1] + gaps[1:]).to_float())
+    return doubled / stairs.negatives

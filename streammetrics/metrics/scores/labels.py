@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.exact.rounding import nearest
 from streammetrics.core.metric import Metric
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.scores.labels import LabelRankingSpread, LabelRankingSum
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class LabelRankingMetric(Metric[float]):
     """
 
     higher_is_better: ClassVar[bool | None] = False
+    family = Family.SCORE_LOSS
     labels: Any = None
     nan_policy: NanPolicy = "raise"
     spread: bool = True

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from streammetrics.core.constraints import AtLeast
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.scores.spreads import ProbabilityLossSpread
@@ -55,11 +56,11 @@ class LogLoss(ScoredMetric[float]):
     """
 
     higher_is_better = False
+    value_range = (0.0, math.inf)
+    family = Family.LOG_LOSS
 
     from_logits: bool = False
     spread: bool = True
-
-    _younger = (("ignore_index", None), ("spread", False))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
@@ -97,11 +98,11 @@ class BrierScore(ScoredMetric[float]):
     """
 
     higher_is_better = False
+    value_range = (0.0, 2.0)
+    family = Family.BRIER
 
     scale_by_half: Literal["auto"] | bool = "auto"
     spread: bool = True
-
-    _younger = (*ScoredMetric._younger, ("spread", False))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
@@ -117,10 +118,9 @@ class ProbabilityLoss(ScoredMetric[float]):
     """Base of the later losses of probabilities, whose parameters all came in one release."""
 
     higher_is_better: ClassVar[bool | None] = False
+    family = Family.SCORE_LOSS
 
     spread: bool = True
-
-    _younger = ()
 
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""
@@ -196,6 +196,9 @@ class RankedProbabilityScore(ProbabilityLoss):
         0.28125
     """
 
+    higher_is_better = False
+    family = Family.SCORE_LOSS
+
     normalize: bool = False
 
     def statistics(self) -> tuple[Statistic, ...]:
@@ -240,6 +243,9 @@ class Perplexity(ProbabilityLoss):
         2.828427
     """
 
+    higher_is_better = False
+    family = Family.PERPLEXITY
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
         return (summed(self, "logit" if self.from_logits else "log"),)
@@ -274,6 +280,7 @@ class CalibrationInTheLarge(ProbabilityLoss):
     """
 
     higher_is_better = None
+    family = Family.SIGNED_SCORE_LOSS
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of differences."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.losses import summed
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class HingeLoss(Metric[float]):
     Args:
         squared: Whether the loss of each row is squared.
         spread: As in `LogLoss`.
-        pos_label: The positive class of (n,) values.
+        pos_label: As in `LogLoss`, of (n,) values.
         labels: The class of each column of (n, K) values, or the two classes of (n,) values.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         ignore_index: Rows with this true label are left out, whatever else they hold.
@@ -50,10 +51,11 @@ class HingeLoss(Metric[float]):
     """
 
     higher_is_better = False
+    family = Family.SCORE_LOSS
 
     squared: bool = False
     spread: bool = True
-    pos_label: Label = 1
+    pos_label: Label | None = None
     labels: Any = None
     nan_policy: NanPolicy = "raise"
     ignore_index: int | None = None

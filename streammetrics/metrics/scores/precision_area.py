@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from streammetrics.core.exact.sums import ExactSum
-from streammetrics.metrics.scores.base import ClassScoreMetric, best_guess
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.scores.base import ClassScoreMetric, middle_of
 from streammetrics.metrics.scores.curves import (
     PrecisionRecallCurve,
     pr_points,
@@ -105,10 +106,15 @@ class AveragePrecision(ClassScoreMetric):
         0.8333333333333333
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.AVERAGE_PRECISION
+
     _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
-    read, certain = best_guess, _precision_area
+    certain = _precision_area
+    read = middle_of(_precision_area)
 
     def _tied(self, steps: Steps) -> Floats:
         """Return the precision at the threshold of the cell, which all its positives have."""
@@ -149,10 +155,15 @@ class PRAUC(ClassScoreMetric):
         0.7916666666666666
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.PR_AREA
+
     _curve = staticmethod(pr_points)
     _pictured_by = PrecisionRecallCurve
 
-    read, certain = best_guess, _precision_area
+    certain = _precision_area
+    read = middle_of(_precision_area)
 
     def _tied(self, steps: Steps) -> Floats:
         """Return the mean precision of the straight line through the cell."""

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import numpy as np
 
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Between
 from streammetrics.core.results.values import Interval, KeyedValues
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import ClassScoreMetric, ScoreMetric, outward
 from streammetrics.metrics.scores.bins import (
     MOST_BINS,
@@ -91,8 +93,8 @@ class CalibrationSlope(ClassScoreMetric):
     """
 
     higher_is_better = None
-
-    _younger = ()
+    family = Family.CALIBRATION_FIT
+    _nan_reason = "a threshold separates the classes, or the scores are all equal"
 
     _solve = staticmethod(slope_of)
 
@@ -127,8 +129,7 @@ class CalibrationIntercept(ClassScoreMetric):
     """
 
     higher_is_better = None
-
-    _younger = ()
+    family = Family.CALIBRATION_FIT
 
     _solve = staticmethod(intercept_of)
 
@@ -173,7 +174,10 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
         {'reliability': 0.0625, 'resolution': 0.0625, 'uncertainty': 0.1875}
     """
 
-    _younger = ()
+    family = Refusal(
+        "chance alone moves every bin off its score and off the mean, so that two of its parts are "
+        "too large by what is not known; BrierScore has limits"
+    )
 
     n_bins: Annotated[int, Between(1, MOST_BINS)] = 10
     strategy: Strategy = "uniform"

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.metrics.averages import mean_of_classes
-from streammetrics.metrics.scores.base import ClassScoreMetric, best_guess
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.scores.base import ClassScoreMetric, middle_of
 from streammetrics.metrics.scores.curves import (
     ROCCurve,
     roc_points,
@@ -21,6 +22,8 @@ from streammetrics.metrics.scores.curves import (
 from streammetrics.statistics.scores.versus import VersusHistogram
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.results.curves import Curves, Points
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats
@@ -72,11 +75,13 @@ class ROCAUC(ClassScoreMetric):
         0.75
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.ROC_AREA
+
     max_fpr: Annotated[float, Between(0, 1, without=(0,))] | None = None
     min_tpr: Annotated[float, Between(0, 1, without=(1,))] | None = None
     multi_class: Literal["ovr", "ovo"] = "ovr"
-
-    _younger = (*ClassScoreMetric._younger, ("min_tpr", None), ("multi_class", "ovr"))
 
     def check_parameters(self) -> None:
         """Check that there is at most one limit, and that values of pairs are averaged."""
@@ -102,15 +107,12 @@ class ROCAUC(ClassScoreMetric):
             raise TypeError("ROCAUC of pairs of classes has no picture: multi_class='ovr' has one")
         return super()._shape(scores)
 
-    read = best_guess
-
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the area with negatives first, with ties, and with positives first in cells."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
         side, rate = self._limited(stairs)
-        whole = 2 * _product(stairs)
-        areas = _roc_areas(side, rate)
+        areas, whole = roc_areas(side, rate)
         if rate < 1:  # else this changes nothing
             chance = Fraction(rate) * rate / 2
             shares = [Fraction(twice) / whole for twice in areas]
@@ -118,6 +120,8 @@ class ROCAUC(ClassScoreMetric):
             whole = 1
         low, value, high = [min(float(area / whole), 1.0) for area in areas]
         return low, value, high
+
+    read = middle_of(certain)
 
     def _limited(self, stairs: Staircase) -> tuple[Staircase, Fraction | int]:
         """Return the steps that the area is read from, and the largest false positive rate.
@@ -129,6 +133,11 @@ class ROCAUC(ClassScoreMetric):
             return stairs, 1 if self.max_fpr is None else Fraction(self.max_fpr)
         return stairs.mirrored(), 1 - Fraction(self.min_tpr)
 
+    def _names(self, classes: Sequence[Staircase]) -> Sequence[object]:
+        if self.multi_class == "ovr" or len(classes) == 1:
+            return super()._names(classes)
+        return list(permutations(self.labels or range(math.isqrt(len(classes)) + 1), 2))
+
     def _averaged(
         self, classes: tuple[Staircase, ...], values: list[float]
     ) -> tuple[float | Floats, str]:
@@ -136,8 +145,7 @@ class ROCAUC(ClassScoreMetric):
             return super()._averaged(classes, values)
         each = np.array([self._filled(value) for value in values])
         seen = np.array([bool(stairs.positives and stairs.negatives) for stairs in classes])
-        size = math.isqrt(len(classes)) + 1
-        labels = list(permutations(self.labels or range(size), 2))
+        labels = self._names(classes)
         rows = np.ones(len(classes))
         if self.average == "weighted":
             unit = max(stairs.unit for stairs in classes)
@@ -152,8 +160,13 @@ def _product(stairs: Staircase) -> Fraction | int:
     return Fraction(stairs.positives) * Fraction(stairs.negatives)
 
 
-def _roc_areas(stairs: Staircase, rate: Fraction | int) -> list[Fraction | int]:
-    """Return 2 P N times the area up to a false positive rate: the least, with ties, the most."""
+def roc_areas(
+    stairs: Staircase, rate: Fraction | int = 1
+) -> tuple[list[Fraction | int], Fraction | int]:
+    """Return the area up to a false positive rate, times 2 P N, and 2 P N.
+
+    The area is the least, with ties, and the most.
+    """
     end = rate * Fraction(stairs.negatives)
     last = int(end) if stairs.counted else float(end)
     area: Fraction | int = 0
@@ -176,7 +189,7 @@ def _roc_areas(stairs: Staircase, rate: Fraction | int) -> list[Fraction | int]:
         area += _dot(n, twice_tp)
         if not steps.single.all():
             slack += _dot(n, steps.p * ~steps.single)
-    return [area - slack, area, area + slack + beyond]
+    return [area - slack, area, area + slack + beyond], 2 * _product(stairs)
 
 
 def _dot(x: Array, y: Array) -> Fraction | int:

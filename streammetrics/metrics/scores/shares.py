@@ -6,7 +6,9 @@ import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from streammetrics.core.exact.rounding import nearest
+from streammetrics.core.arithmetic.rounding import nearest
+from streammetrics.core.confidence import Refusal
+from streammetrics.metrics.families import BASELINE
 from streammetrics.metrics.scores.base import ScoredMetric
 from streammetrics.statistics.scores.losses import EPSILON, ClassWeights, ProbabilityLossSum
 
@@ -25,8 +27,7 @@ class ShareOfLoss(ScoredMetric[float]):
     """
 
     higher_is_better: ClassVar[bool | None] = True
-
-    _younger = ()
+    _nan_reason = "all rows are of one class"
 
     @abstractmethod
     def _null(self, shares: list[Fraction]) -> Fraction | float:
@@ -73,6 +74,8 @@ class D2LogLoss(ShareOfLoss):
         0.464873
     """
 
+    family = Refusal(BASELINE.format("loss", "LogLoss"))
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses, and the weights of classes."""
         return _log_losses(self)
@@ -103,6 +106,8 @@ class D2Brier(ShareOfLoss):
         >>> sm.D2Brier().update([0, 1, 1, 0], [0.125, 0.75, 0.875, 0.25]).compute()
         0.84375
     """
+
+    family = Refusal(BASELINE.format("loss", "BrierScore"))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses, and the weights of classes."""
@@ -143,6 +148,7 @@ class NormalizedEntropy(ShareOfLoss):
     """
 
     higher_is_better = False
+    family = Refusal(BASELINE.format("loss", "LogLoss"))
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses, and the weights of classes."""

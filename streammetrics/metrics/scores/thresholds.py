@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streammetrics.core.constraints import Share
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import ClassScoreMetric
 from streammetrics.metrics.scores.best import (
     certainly_highest,
@@ -58,10 +60,21 @@ class KolmogorovSmirnov(ClassScoreMetric):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.DISTANCE
+
     _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
-    read, certain = highest, certainly_highest
+    def read(self, stairs: Staircase) -> float:
+        """Return the largest distance at an edge of cells."""
+        return math.nan if self._undefined(stairs) else stairs.largest_gap()
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the largest distance at edges of cells, twice, and at corners of cells."""
+        value = self.read(stairs)
+        return value, value, certainly_highest(self, stairs)[2]
 
     def _reached(
         self,
@@ -136,6 +149,10 @@ class RecallAtPrecision(ClassScoreMetric):
         0.5
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.BEST_RATE
+
     p: Share
 
     _curve = staticmethod(pr_points)
@@ -176,6 +193,10 @@ class PrecisionAtRecall(ClassScoreMetric):
         1.0
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.BEST_RATE
+
     r: Share
 
     _curve = staticmethod(pr_points)
@@ -215,6 +236,10 @@ class SensitivityAtSpecificity(ClassScoreMetric):
         1.0
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.BEST_RATE
+
     s: Share
 
     _curve = staticmethod(roc_points)
@@ -253,6 +278,10 @@ class SpecificityAtSensitivity(ClassScoreMetric):
         >>> metric.update([0, 0, 1, 1], [0.1, 0.4, 0.35, 0.8]).compute()
         1.0
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+    family = Family.BEST_RATE
 
     s: Share
 

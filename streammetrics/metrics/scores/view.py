@@ -12,18 +12,21 @@ import numpy as np
 from streammetrics.core.columns.logits import log_odds, sigmoid
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.readings import made_once
+from streammetrics.metrics.averages import lacking_classes
+from streammetrics.statistics.sums.precise import product_and_error
 from streammetrics.statistics.sums.values import cells_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from fractions import Fraction
 
-    from streammetrics.core.histograms.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.types import Array, Bools, Floats
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
 _COUNTABLE = 1 << 61  # twice a product of two sums of counts up to this fits int64
+_ROUNDED = 2.0**-48  # more than a difference of two rounded shares is off
 
 
 @dataclass(eq=False)  # never changed, but a frozen one takes three times as long to make
@@ -144,6 +147,35 @@ class Staircase:
             floats: Floats = np.ldexp(np.asarray(amount, np.float64), self._unit)
         return floats
 
+    def largest_gap(self) -> float:
+        """Return max |TP / P - FP / N| over the edges of cells, rounded once; both have rows."""
+        if self._weighed is None:
+            p, n = int(self.positives), int(self.negatives)
+            return max(int(np.abs(s.tp * n - s.fp * p).max()) for s in self.steps()) / (p * n)
+        steps = self._weighed
+        gaps = np.abs(steps.tp / self.positives - steps.fp / self.negatives)
+        # What may be the largest but for rounding is compared in integers.
+        near = np.flatnonzero(gaps >= gaps.max() - _ROUNDED)
+        (n, p), *sums = self._histogram.sums_above(near).tolist()
+        return float(max(abs(tp * n - fp * p) for fp, tp in sums) / (p * n))
+
+    def gaps(self) -> Floats:
+        """Return TP / P - FP / N at the lower edges of all cells (m,); both have rows.
+
+        They are within 1e-15 of their size, or 1e-30, of the exact ones.
+        """
+        if self._weighed is None:
+            every, others = int(self.positives), int(self.negatives)
+            gaps = [(s.tp * others - s.fp * every) / (every * others) for s in self.steps()]
+            return np.concatenate(gaps)
+        (fp, fp_tail, n, n_tail), (tp, tp_tail, p, p_tail) = self._histogram.shares_above()
+        (one, lost), (other, more) = product_and_error(tp, n), product_and_error(fp, p)
+        tails = (tp * n_tail + tp_tail * n) - (fp * p_tail + fp_tail * p)
+        whole, rest = product_and_error(np.asarray(p), n)
+        # All positives and no negatives give exactly 1.
+        scale = whole + (rest + (p * n_tail + p_tail * n))
+        return ((one - other) + ((lost - more) + tails)) / scale
+
     def cuts(self, thresholds: Floats) -> Floats:
         """Return thresholds as logits where scores are kept as logits."""
         if not self.logits:
@@ -260,3 +292,21 @@ def corners(stairs: Staircase) -> Corners:
     empty = np.zeros(0), np.zeros(0), np.zeros(0, np.bool_), np.zeros(0, int), np.zeros(0, int)
     low, high, single, tp, fp = map(np.concatenate, zip(*(parts or [empty]), strict=True))
     return Corners(low, high, single, np.append(tp, 0), np.append(fp, 0))
+
+
+def missing_sides(classes: Sequence[Staircase]) -> dict[str, Bools]:
+    """Return which classes have no positive rows, and which have no negative ones."""
+    return {
+        "positive rows of": np.array([not stairs.positives for stairs in classes]),
+        "negative rows of": np.array([not stairs.negatives for stairs in classes]),
+    }
+
+
+def why_undefined(classes: Sequence[Staircase], names: Sequence[object]) -> str:
+    """Return which rows are missing, empty where each class has positive and negative ones."""
+    (first, *more) = classes
+    if not more and bool(first.positives) != bool(first.negatives):
+        side = "positive" if first.positives else "negative"
+        return f"only one class was seen, as every row is {side}"
+    why = lacking_classes(names, missing_sides(classes))
+    return f"there are {why}" if why else ""

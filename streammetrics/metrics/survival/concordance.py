@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import exact_dot
+from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import MaxPairs, NanPolicy
-from streammetrics.core.exact.integers import exact_dot
+from streammetrics.core.counting import added_at
+from streammetrics.core.kernels import kernels
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import Interval
+from streammetrics.metrics.families import BY
 from streammetrics.statistics.pairs.histogram import MAX_PAIRS
-from streammetrics.statistics.pairs.inversions import ordered_inversions
 from streammetrics.statistics.pairs.survival import SurvivalPairs
 
 if TYPE_CHECKING:
-    from streammetrics.core.histograms.pairs import PairCells
+    from streammetrics.core.arithmetic.pairs import PairCells
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike, Ints, Places
 
@@ -50,15 +53,14 @@ class _ComparablePairs(NamedTuple):
         time = np.concatenate([2 * places[0], 2 * places[1] + ~several[places[1]]])
         score = np.concatenate(
             [columns[side][cell.columns] for side, cell in enumerate((events, censored))]
-        ).astype(np.int64)
+        ).astype(np.int32)
         counts = np.concatenate([events.counts, censored.counts])
         seen = np.concatenate([events.counts, np.zeros_like(censored.counts)])
         comparable = _comparable(time, seen, counts)
         orders = np.lexsort((score, time)), np.lexsort((-score, time))
-        highest = int(score.max(initial=0))
         right, wrong = (
-            ordered_inversions(ranks[order], seen[order], counts[order])
-            for ranks, order in zip((score, highest - score), orders, strict=True)
+            kernels.inversions(ranks[order], seen[order], counts[order])
+            for ranks, order in zip((score, -score), orders, strict=True)
         )
         tied = comparable - right - wrong
         open_ties = tied if np.isnan(y.values).any() else 0
@@ -81,18 +83,16 @@ class _ComparablePairs(NamedTuple):
 def _comparable(time: Ints, seen: Ints, counts: Ints) -> int:
     """Return the number of pairs of an event and a row of a later time."""
     size = int(time.max(initial=0)) + 1
-    at, events = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    np.add.at(at, time, counts)
-    np.add.at(events, time, seen)
+    at, events = added_at(time, counts, size), added_at(time, seen, size)
     return exact_dot(events, at.sum() - np.cumsum(at))
 
 
 def _within(several: Places, places: list[Ints], events: PairCells, censored: PairCells) -> int:
     """Return the number of pairs with an event within a cell of several times."""
-    rows = np.zeros((2, several.size), np.int64)
-    for side, cells in enumerate((events, censored)):
-        np.add.at(rows[side], places[side], cells.counts)
-    seen, others = rows[0][several], rows[1][several]
+    seen, others = (
+        added_at(at, cells.counts, several.size)[several]
+        for at, cells in zip(places, (events, censored), strict=True)
+    )
     return exact_dot(seen, seen - 1) // 2 + exact_dot(seen, others)
 
 
@@ -126,6 +126,12 @@ class ConcordanceIndex(Metric[float]):
     """
 
     higher_is_better = True
+    family = Refusal(
+        "pairs share their rows, and how many of its pairs each row has right is not kept; "
+        + BY.format("id")
+    )
+
+    _nan_reason = "no two rows are comparable, as no event comes before the time of another row"
 
     max_pairs: MaxPairs = MAX_PAIRS
     nan_policy: NanPolicy = "raise"

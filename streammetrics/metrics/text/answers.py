@@ -33,7 +33,7 @@ class ExactMatch(TextMean):
         0.5
     """
 
-    _ends = (0.0, 1.0)
+    value_range = (0.0, 1.0)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the number of answers that match."""

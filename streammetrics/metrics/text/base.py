@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.rowwise import RowMean
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ class TextMetric(Metric[float]):
     Args:
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing text are left out.
     """
+
+    _formula: ClassVar[tuple[str, ...]] = ("readout", "read")
+    family: ClassVar[str | None] = Family.CORPUS
 
     nan_policy: NanPolicy = "raise"
 
@@ -37,8 +41,7 @@ class TextMetric(Metric[float]):
         """Add a batch of rows: the references and the predictions, each (n,) strings.
 
         Raises:
-            InvalidBatchError: A column is not text, or a reference is empty for an error rate; the
-                state is unchanged.
+            InvalidBatchError: A column is not text; the state is unchanged.
         """
         return self.feed({"reference": reference, "prediction": prediction})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from streammetrics.core.constraints import Between
@@ -50,6 +51,7 @@ class TranslationEditRate(TextMetric):
     """
 
     higher_is_better = False
+    value_range = (0.0, math.inf)
 
     normalized: bool = False
     no_punct: bool = False

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from streammetrics.core.confidence import Refusal
+from streammetrics.metrics.families import GROWS
 from streammetrics.metrics.text.base import TextMetric
 from streammetrics.statistics.texts.edits import EditCounts
 
@@ -29,7 +32,7 @@ class Edits(NamedTuple):
 
     @property
     def referred(self) -> int:
-        """The length of all references, above 0."""
+        """The length of all references."""
         return self.hits + self.replaced + self.left_out
 
     @property
@@ -37,16 +40,22 @@ class Edits(NamedTuple):
         """The length of all predictions."""
         return self.hits + self.replaced + self.put_in
 
+    @property
+    def per_reference(self) -> float:
+        """Edits over the length of the references, which counts as 1 where all are empty."""
+        return self.number / (self.referred or 1)
+
 
 class ErrorRate(TextMetric):
     """Base of the ratios of hits H, substitutions S, deletions D and insertions I over all rows.
 
-    Edits are found by rapidfuzz, which is in the extra `text`.
+    An empty reference, as of silence, is a row whose predicted words are all insertions. Edits are
+    found by rapidfuzz, which is in the extra `text`.
 
     Memory and cost: 120 bytes; about 10 µs per row of 20 words.
     """
 
-    higher_is_better = False
+    _formula = ("readout", "read", "_rate")
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the edits of words."""
@@ -66,10 +75,9 @@ class WER(ErrorRate):
 
     Formula: (S + D + I) / (H + S + D), with S substituted, D deleted, I inserted and H right words.
 
-    Parameters are those of `TextMetric`.
+    Where all references are empty it is the number of insertions, as in jiwer 4.
 
-    Raises:
-        InvalidBatchError: From `update`, where a reference is empty.
+    Parameters are those of `TextMetric`.
 
     Reference: ``jiwer.wer``; ``torchmetrics.text.WordErrorRate``.
 
@@ -79,9 +87,12 @@ class WER(ErrorRate):
         0.2
     """
 
+    higher_is_better = False
+    value_range = (0.0, math.inf)
+
     def _rate(self, edits: Edits) -> float:
         """Return edits over the length of the references."""
-        return edits.number / edits.referred
+        return edits.per_reference
 
 
 class CER(ErrorRate):
@@ -90,10 +101,9 @@ class CER(ErrorRate):
     Formula: (S + D + I) / (H + S + D), with S substituted, D deleted, I inserted and H right
     characters.
 
-    Parameters are those of `TextMetric`.
+    Where all references are empty it is the number of insertions, as in jiwer 4.
 
-    Raises:
-        InvalidBatchError: From `update`, where a reference is empty.
+    Parameters are those of `TextMetric`.
 
     Reference: ``jiwer.cer``; ``torchmetrics.text.CharErrorRate``.
 
@@ -103,13 +113,16 @@ class CER(ErrorRate):
         0.5
     """
 
+    higher_is_better = False
+    value_range = (0.0, math.inf)
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the edits of characters."""
         return (EditCounts(of="characters", nan_policy=self.nan_policy),)
 
     def _rate(self, edits: Edits) -> float:
         """Return edits over the length of the references."""
-        return edits.number / edits.referred
+        return edits.per_reference
 
 
 class MER(ErrorRate):
@@ -118,10 +131,9 @@ class MER(ErrorRate):
     Formula: (S + D + I) / (H + S + D + I), with S substituted, D deleted, I inserted and H right
     words.
 
-    Parameters are those of `TextMetric`.
+    0 where all references and predictions are empty.
 
-    Raises:
-        InvalidBatchError: From `update`, where a reference is empty.
+    Parameters are those of `TextMetric`.
 
     Reference: Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech 2004;
     ``jiwer.mer``; ``torchmetrics.text.MatchErrorRate``.
@@ -132,9 +144,12 @@ class MER(ErrorRate):
         0.25
     """
 
+    higher_is_better = False
+    value_range = (0.0, 1.0)
+
     def _rate(self, edits: Edits) -> float:
         """Return edits over hits and edits."""
-        return edits.number / (edits.hits + edits.number)
+        return edits.number / ((edits.hits + edits.number) or 1)
 
 
 class WIL(ErrorRate):
@@ -143,10 +158,9 @@ class WIL(ErrorRate):
     Formula: 1 - (H / (H + S + D)) (H / (H + S + I)), with S substituted, D deleted, I inserted and
     H right words.
 
-    Parameters are those of `TextMetric`.
+    0 where all references and predictions are empty.
 
-    Raises:
-        InvalidBatchError: From `update`, where a reference is empty.
+    Parameters are those of `TextMetric`.
 
     Reference: Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech 2004;
     ``jiwer.wil``; ``torchmetrics.text.WordInfoLost``.
@@ -157,10 +171,14 @@ class WIL(ErrorRate):
         0.25
     """
 
+    higher_is_better = False
+    value_range = (0.0, 1.0)
+
     def _rate(self, edits: Edits) -> float:
         """Return the information lost."""
-        precision = edits.hits / edits.predicted if edits.predicted else 0.0
-        return 1 - edits.hits / edits.referred * precision
+        if not edits.predicted and not edits.referred:
+            return 0.0
+        return 1 - edits.hits / (edits.referred or 1) * (edits.hits / (edits.predicted or 1))
 
 
 class EditDistance(ErrorRate):
@@ -173,9 +191,6 @@ class EditDistance(ErrorRate):
     Args:
         of: What is edited, ``"characters"`` or ``"words"``.
 
-    Raises:
-        InvalidBatchError: From `update`, where a reference is empty.
-
     Reference: ``rapidfuzz.distance.Levenshtein.distance``;
     ``torchmetrics.text.EditDistance(reduction="sum")``.
 
@@ -184,6 +199,9 @@ class EditDistance(ErrorRate):
         >>> sm.EditDistance().update(["abcd"], ["abxde"]).compute()
         2.0
     """
+
+    higher_is_better = False
+    family = Refusal(GROWS.format("a rate, such as CER,"))
 
     of: Literal["words", "characters"] = "characters"
 

@@ -13,6 +13,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.metrics.averages import ZeroDivision, lone_doubt, mean_of_classes
+from streammetrics.metrics.families import CORPUS
 from streammetrics.statistics.texts.spans import SpanCounts
 from streammetrics.statistics.texts.tags import Scheme  # noqa: TC001 - of a parameter
 
@@ -45,7 +46,9 @@ class SpanMetric(Metric[float | Floats]):
     Memory and cost: about 50 bytes per type; about 1 µs per token.
     """
 
-    higher_is_better = True
+    _formula = ("readout", "_parts")
+    _facts = (*Metric._facts, "_judged")
+    family = CORPUS
 
     average: Literal["micro", "macro", "weighted"] | None = "micro"
     scheme: Scheme | None = None
@@ -69,14 +72,24 @@ class SpanMetric(Metric[float | Floats]):
 
     def readout(self, held: SpanCounts) -> float | Floats:
         """Return the ratio as configured."""
-        value: float | Floats = self._judged(held)[0]
+        value: float | Floats = self._of_counts(held)[0]
         return value
 
     def _judged(self, *statistics: Any) -> tuple[Any, str]:
-        labels, table = statistics[0].table()
+        value, doubt = self._of_counts(*statistics)
+        return value, doubt or self._why_nan(value, *statistics)
+
+    def _lacking(self, held: SpanCounts) -> str:
+        true, pred, _ = held.table()[1].sum(axis=0).tolist()
+        lacks = {"true": true, "predicted": pred}
+        none = " or ".join(side for side, count in lacks.items() if not count)
+        return f"there are no {none} spans (zero_division=0 makes it 0)"
+
+    def _of_counts(self, held: SpanCounts) -> tuple[Any, str]:
+        labels, table = held.table()
         if self.average == "micro" or not (labels or self.average is None):
             value = float(self._ratios(table.sum(axis=0, keepdims=True))[0])
-            return value, self._why_nan(value)
+            return value, ""
         values = self._ratios(table)
         if self.average is None:
             return LabelledArray.of(values, labels), lone_doubt(labels, values)
@@ -85,7 +98,7 @@ class SpanMetric(Metric[float | Floats]):
         )
         seen = np.ones(len(labels), np.bool_)
         mean = mean_of_classes(values, weight, lambda: seen, labels, self.zero_division)
-        return mean.value, mean.doubt or self._why_nan(mean.value)
+        return mean.value, mean.doubt
 
     def _ratios(self, table: Ints) -> Floats:
         """Return the ratio for each row of numbers of true, predicted and right spans."""
@@ -117,6 +130,8 @@ class SpanF1(SpanMetric):
         0.5
     """
 
+    higher_is_better = True
+
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
         """Return twice the right spans, and all true and predicted ones."""
         return 2 * both, true + pred
@@ -137,6 +152,8 @@ class SpanPrecision(SpanMetric):
         >>> sm.SpanPrecision(scheme="IOB2").update(true, [["B-PER", "I-PER", "O", "O"]]).compute()
         1.0
     """
+
+    higher_is_better = True
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
         """Return the right spans, and the predicted ones."""
@@ -159,6 +176,8 @@ class SpanRecall(SpanMetric):
         >>> sm.SpanRecall(scheme="IOB2").update(true, [["B-PER", "I-PER", "O", "O"]]).compute()
         0.5
     """
+
+    higher_is_better = True
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
         """Return the right spans, and the true ones."""

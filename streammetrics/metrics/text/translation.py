@@ -44,6 +44,7 @@ class BLEU(TextMetric):
     """
 
     higher_is_better = True
+    value_range = (0.0, 100.0)
 
     tokenize: Literal["13a", "none"] = "13a"
     lowercase: bool = False
@@ -96,6 +97,7 @@ class ChrF(TextMetric):
     """
 
     higher_is_better = True
+    value_range = (0.0, 100.0)
 
     beta: Annotated[float, Positive] = 2.0
     order: Annotated[int, Between(1, 64)] = 6

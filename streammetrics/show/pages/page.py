@@ -5,12 +5,13 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streammetrics.core.results.table import shown
 from streammetrics.show.formulas import set_formula, set_letters
-from streammetrics.show.grids import DETAIL, Grid, grids
+from streammetrics.show.grids import DETAIL, DUEL, Grid, grids
 from streammetrics.show.machines import as_json, plain
 from streammetrics.show.pages.figures import SLICED, figures, sliced_metrics
 from streammetrics.show.reference import formula
@@ -25,9 +26,8 @@ _ENDS = re.compile("_(low|high|rest|adjusted)$")  # of columns, which a page bre
 _POINTS = 500  # of a curve in JSON
 _SIDES = ("value", "low", "high", "confidence")
 MADE = "streammetrics report"  # by which a report is known again
-_DUEL = "Which is better"  # as the terminal calls it
 _SLICES = ("Slices", "Worst by")  # as it calls tables of slices
-_ORDER = ("How good, and how sure", "Over time", _DUEL, "For whom", "In detail")
+_ORDER = ("How good, and how sure", "Over time", DUEL, "For whom", "In detail")
 
 
 def as_page(found: Findings, title: str = "") -> str:
@@ -160,7 +160,8 @@ def _sections(found: Findings) -> dict[str, list[Grid]]:
         sections.setdefault("Over time", []).extend(course.grids(of))
     for grid in rest:
         of_slices = grid.title.startswith(_SLICES)
-        question = "For whom" if of_slices else grid.title if grid.title == _DUEL else "In detail"
+        question = "For whom" if of_slices else "In detail"
+        question = DUEL if grid.title.startswith(DUEL) else question
         sections.setdefault(question, []).append(grid)
     sections.get("For whom", []).sort(key=lambda grid: grid.title.startswith("Slices"))
     return {name: sections[name] for name in _ORDER if name in sections}
@@ -197,8 +198,9 @@ def _are_zero(grid: Grid, column: int) -> bool:
 
 
 def _cell(title: str, text: str) -> str:
-    if title in {"p", "p_adjusted"} and text:
-        return f"{float(text):.2g}"
+    if title in {"p", "p_adjusted"}:
+        with suppress(ValueError):  # "undefined", "< 1e-300"
+            return f"{float(text):.2g}"
     text = "see below" if text == "below" else text.replace("see --json", "see below")
     return text.partition(DETAIL)[0]
 

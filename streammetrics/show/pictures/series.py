@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array
 
 _WIDE = (7.6, 4.4)
-_SHARED = {"time", "n_rows", "coverage"}
+_SHARED = {"time", "n_rows", "coverage", "start"}
 
 
 @drawn.register(Series)

@@ -139,9 +139,12 @@ def _vector(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
     ((name, labels),) = array._known()
     values = np.asarray(array, float)
     known = np.flatnonzero(np.isfinite(values))
-    order = known[np.argsort(values[known], kind="stable")][:_LINES][::-1]
+    # Bins have an order of their own; of other values the lowest come first.
+    order = known if name == "bin" else known[np.argsort(values[known], kind="stable")]
+    order = order[:_LINES][::-1]
     ax = axes(ax, (6.0, 1.4 + 0.25 * max(len(order), 3)))
-    more = f"the lowest {len(order)} of {len(known)}" if len(order) < len(known) else ""
+    which = "first" if name == "bin" else "lowest"
+    more = f"the {which} {len(order)} of {len(known)}" if len(order) < len(known) else ""
     told = ", ".join(filter(None, (more, counted(drawing))))
     titled(ax, f"{drawing.name or 'Value'} by {name}", told)
     ax.set_xlabel(drawing.name or "value")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import Labels, label_codes
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Counts
 from streammetrics.core.statistic import Statistic

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.counting import group_order
 from streammetrics.statistics.clusters.tiles import TILES
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Cloud(NamedTuple):
     @classmethod
     def of(cls, points: Floats, codes: Codes, copies: Ints) -> Cloud:
         """Return the points by cluster; a power of two is exact and saves squares' overflow."""
-        order = np.argsort(codes, kind="stable")
+        order = group_order(codes, int(codes.max(initial=-1)) + 1)[0]
         exponent = int(np.frexp(np.abs(points).max(initial=0.0))[1])
         scaled = np.ldexp(points[order], -exponent)
         return cls(scaled, codes[order], copies[order].astype(np.float64), order)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.counting import added_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,8 +94,8 @@ def by_content(rows: PointRows, size: int) -> tuple[PointRows, Places]:
     has the same bits whatever the clusters are called.
     """
     hashes = _mixed(point_hashes(rows.points))
-    sums = np.zeros(size, np.uint64)
-    np.add.at(sums, rows.codes, hashes * rows.copies.astype(np.uint64))
+    terms = hashes * rows.copies.astype(np.uint64)
+    sums = added_at(rows.codes, terms.view(np.int64), size).view(np.uint64)
     places = np.empty(size, np.intp)
     places[np.argsort(sums)] = np.arange(size)
     order = np.argsort(hashes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
+from streammetrics.core.counting import added_at, group_order
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.amounts import Amount
@@ -109,8 +110,7 @@ class SampleField(StateField[Sample]):
             raise StateFormatError("a point lies outside the box of its cluster")
         if not countable(copies):
             raise StateFormatError("points occur more often than is counted")
-        held = np.zeros(len(labels), np.int64)
-        np.add.at(held, codes, copies)
+        held = added_at(codes, copies, len(labels))
         if bool((copies < 1).any() or (held > counts).any()):
             raise StateFormatError("points occur less than once, or more often than in all rows")
         if len(codes) < limit and bool((held < counts).any()):
@@ -152,9 +152,8 @@ class PointSample(Statistic):
         points = points + 0.0  # a negative zero is the same coordinate
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
-        order = np.argsort(codes, kind="stable")
-        counts = np.bincount(codes, minlength=len(used))
-        starts = np.cumsum(counts) - counts
+        order, starts = group_order(codes, len(used))
+        counts, starts = np.diff(starts), starts[:-1]
         by_cluster = points[order]
         low = np.minimum.reduceat(by_cluster, starts, axis=0)
         high = np.maximum.reduceat(by_cluster, starts, axis=0)

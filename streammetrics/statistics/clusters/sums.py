@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.clusters import cluster_sums
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Sums, Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
@@ -20,7 +20,6 @@ from streammetrics.statistics.clusters.schema import points_schema
 if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Schema
-    from streammetrics.core.exact.sums import ExactSum
     from streammetrics.core.types import Array, Floats, Ints
 
 
@@ -45,11 +44,11 @@ class ClusterSums(Statistic):
         """Add the points to the sums of their clusters."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
-        counts = Amount.of_counts(np.bincount(codes, minlength=len(used)), len(points))
-        sums, squares = cluster_sums(points, codes, len(used))
+        counts = Amount.at_places(codes, len(used), None)
+        sums, flat = ExactSum.clustered(points, codes, len(used)), points.reshape(-1)
         more = LabelledEntries(used, {"counts": counts, "sums": sums})
         self.clusters = type(self).clusters.plus(self.clusters, more)
-        self.squares += squares
+        self.squares += ExactSum.product(flat, flat)
         self.width = points.shape[1]
 
     def check_fields(self) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.tables import Pairs, PairTable
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.detection.matching import AREAS, Outcomes
 from streammetrics.statistics.detection.outcomes import OutcomeHistograms
 from streammetrics.statistics.detection.schema import Boxes, BoxFormat
+from streammetrics.statistics.tables.contingency import amounts_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -69,9 +69,9 @@ class BoxStatistic(Statistic):
         places, names = coded_labels(labels)
         rows, kinds = np.nonzero(marks)
         width = first + marks.shape[1]
-        counts = np.bincount(places[rows] * width + first + kinds)
-        found = np.flatnonzero(counts)
-        pairs = Pairs.of(names, np.arange(width), found, Amount.of_counts(counts[found]))
+        shape = len(names), width
+        found, amount = amounts_of(shape, places[rows], first + kinds, weight=None)
+        pairs = Pairs.of(names, np.arange(width), found, amount)
         self.counts = type(self).counts.plus(self.counts, pairs)
 
     def table(self, labels: Iterable[object] = ()) -> tuple[list[ClassLabel], Ints]:

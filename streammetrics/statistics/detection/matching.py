@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.column import Column, concatenate
 from streammetrics.core.columns.nested import Nested, within
+from streammetrics.core.counting import packed
 from streammetrics.core.fields.labels import coded_labels
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def matched(columns: Columns, ious: tuple[float, ...], *, classes: bool = True) 
     groups = np.concatenate([true_boxes.rows, pred_boxes.rows])
     if len(both):
         places, labels = coded_labels(both)
-        groups = groups * len(labels) + places
+        groups = packed((1, len(labels)), groups, places)
     true = _Side.of(true_boxes, groups[:size], true_areas.flat.values)
     boxes = pred_boxes.flat.values
     areas = boxes[:, 2] * boxes[:, 3]

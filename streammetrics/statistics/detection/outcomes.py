@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.arithmetic.histogram import DyadicHistogram
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
-from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.core.state.arrays import nested, part, same, take_array
 from streammetrics.statistics.detection.matching import AREAS
 from streammetrics.statistics.grouped.columns import stacked, unstacked

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.column import Column
 from streammetrics.core.columns.nested import Nested
 from streammetrics.core.columns.paired import PairedLists, reject_values
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Sums, Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
@@ -92,13 +92,14 @@ class SegmentCounts(Statistic):
     """Segments that were found, wrongly seen and missed, and how far found ones overlap, by class.
 
     With `whole` a true segment of stuff counts as found, whatever was predicted, and every overlap
-    of stuff counts.
+    of stuff counts. With `lenient` true pixels that are predicted as void do not count.
     """
 
     things: tuple[int, ...]
     stuffs: tuple[int, ...] = ()
     void: bool = False
     whole: bool = False
+    lenient: bool = False
     nan_policy: NanPolicy = "raise"
 
     held = LabelTable(segments=Weights(whole=True), counts=Sums(), overlaps=Sums(), inline=True)
@@ -114,7 +115,7 @@ class SegmentCounts(Statistic):
         if not len(columns[0].flat):
             return
         categories = np.array(sorted({*self.things, *self.stuffs}), np.int64)
-        seen = _Matched.of(columns[0], columns[1], categories)
+        seen = _Matched.of(columns[0], columns[1], categories, lenient=self.lenient)
         loose = np.isin(categories, self.stuffs) & self.whole
         found = (seen.iou > 0.5) & ~loose[seen.both]
         counted = found | loose[seen.both]
@@ -176,10 +177,10 @@ class _Matched(NamedTuple):
     both: Ints  # of pairs of one category
     pairs: Ints  # the segments of each pair, (2, n)
     iou: Floats
-    alien: tuple[Bools, Bools]  # whether most of a segment is void in the other map
+    alien: tuple[Bools, Bools]  # whether most of a segment is on pixels that do not count
 
     @classmethod
-    def of(cls, true: Nested, pred: Nested, categories: Ints) -> _Matched:
+    def of(cls, true: Nested, pred: Nested, categories: Ints, *, lenient: bool) -> _Matched:
         """Match maps of as many pixels."""
         runs, sizes = _runs(true, pred)
         sides = [_segments(runs[:, (0, k, k + 1)], categories) for k in (1, 3)]
@@ -187,7 +188,7 @@ class _Matched(NamedTuple):
         inside = (first >= 0) & (second >= 0)
         areas = [_added(c, c >= 0, sizes, k.size) for c, k in sides]
         lost = [
-            _added(first, (first >= 0) & (second < 0), sizes, of_true.size),
+            _added(first, (first >= 0) & (second < 0) & lenient, sizes, of_true.size),
             _added(second, (second >= 0) & (first < 0), sizes, of_pred.size),
         ]
         keys, places = np.unique(
@@ -203,7 +204,7 @@ class _Matched(NamedTuple):
         return cls(of_true, of_pred, of_true[pairs[0]], pairs, iou, alien)
 
     def wrong(self, found: Bools, side: int) -> Bools:
-        """Return which segments of a side are not found, and not mostly void in the other."""
+        """Return which segments of a side are not found, and not mostly on pixels left out."""
         left = ~self.alien[side]
         left[self.pairs[side, found]] = False
         return left

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.counting import added_at
 from streammetrics.core.fields.amounts import MANY, Amount
 from streammetrics.core.fields.sums import each_plus
 
@@ -179,8 +180,7 @@ def regrouped_amounts(value: Amount, places: Places, size: int) -> Amount:
     if float(value.counts.sum(dtype=np.float64)) >= MANY:
         value = Amount(value.counts, value.weights, MANY, value.squares)
     kept = np.flatnonzero(places >= 0)
-    counts = np.zeros((size, *value.counts.shape[1:]), np.int64)
-    np.add.at(counts, places[kept], value.counts[kept])
+    counts = added_at(places[kept], value.counts[kept], size)
     weights, squares = (
         None if sums is None else regrouped_sums(sums, places, size)
         for sums in (value.weights, value.squares)

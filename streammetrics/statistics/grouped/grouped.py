@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.counting import added_at, counts_of
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -118,7 +119,7 @@ class Grouped(Statistic):
         if self.most is None or self.overflow == "other":
             return False
         codes, labels = coded_labels(rows.columns[0])
-        found = labels[np.bincount(codes, minlength=len(labels)) > 0]
+        found = labels[counts_of((len(labels),), codes) > 0]
         return not bool(np.isin(found, self.keys).all())
 
     def update(self, key: Column, party: Column, *columns: object, weight: Floats | None) -> None:
@@ -153,8 +154,8 @@ class Grouped(Statistic):
     ) -> Places:
         """Return the place of each row's key, after making it one, party to its facts."""
         width = len(texts)
-        both = codes if width == 1 else codes.astype(np.intp) * width + which
-        there = np.bincount(both, minlength=len(labels) * width).reshape(-1, width) > 0
+        sides = (codes,) if width == 1 else (codes, which)
+        there = counts_of((len(labels), width)[: len(sides)], *sides).reshape(-1, width) > 0
         seen = np.flatnonzero(there.any(axis=1))
         places = self._places(labels, seen)
         for column, text in enumerate(texts):
@@ -208,9 +209,8 @@ class Grouped(Statistic):
                 self.keys = keys
                 return
             mine = np.arange(before)
-        moved = np.zeros(len(keys), np.int64)
         kept = np.flatnonzero(mine >= 0)
-        np.add.at(moved, mine[kept], self.rows[kept])
+        moved = added_at(mine[kept], self.rows[kept], len(keys))
         self.parties = self.parties.moved(kept, mine[kept], len(keys))
         self.keys, self.rows = keys, moved
         self.forms = tuple([form.regrouped(mine, len(keys)) for form in self.forms])

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.counting import counts_of
+
 if TYPE_CHECKING:
-    from streammetrics.core.types import Array, Places
+    from streammetrics.core.types import Array, Ints
 
 
 class Grouping:
     """The group of each row, 0 to ``size - 1``, given as integers of any width."""
 
-    __slots__ = ("_counts", "_places", "size")
+    def __init__(self, codes: Array, size: int) -> None:
+        self.codes, self.size = codes, size
 
-    def __init__(self, places: Array, size: int) -> None:
-        self._places, self.size = places, size
-        self._counts: Places | None = None
+    @cached_property
+    def index(self) -> Ints:
+        """The group of each row in 64 bits; not to be written to."""
+        return self.codes.astype(np.int64, copy=False)
 
-    @property
-    def codes(self) -> Places:
-        """The group of each row; not to be written to."""
-        if self._places.dtype != np.intp:
-            self._places = self._places.astype(np.intp)
-        return self._places
-
-    def cells(self, area: int) -> Places:
-        """Return the first cell of each row's group, of which each has so many: a new array."""
-        cells: Places = np.multiply(self._places, area, dtype=np.intp)
-        return cells
-
-    @property
-    def counts(self) -> Places:
+    @cached_property
+    def counts(self) -> Ints:
         """How many rows each group has; not to be written to."""
-        if self._counts is None:
-            self._counts = np.bincount(self._places, minlength=self.size)
-        return self._counts
-
-    def tell(self, cells: Places) -> None:
-        """Take the rows counted in the cells of each group, so that nobody counts them again."""
-        if self._counts is None:
-            self._counts = np.einsum("ij->i", cells.reshape(self.size, -1))  # of short rows
+        return counts_of((self.size,), self.codes)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.counting import added_at
 from streammetrics.core.feeding.states import Feed, State
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.keys import OTHER, lowest
@@ -78,9 +79,7 @@ class Groups:
         return rows
 
     def _counted(self, grouped: Grouped) -> Ints:
-        rows = np.zeros(len(self), np.int64)
-        np.add.at(rows, self._places(grouped), grouped.rows)
-        return rows
+        return added_at(self._places(grouped), grouped.rows, len(self))
 
     def _places(self, grouped: Grouped) -> Places:
         """Return where the keys of one statistic are among all; some are in `OTHER`."""

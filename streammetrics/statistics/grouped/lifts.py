@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core import tuning
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.exact.sums import ExactSum
+from streammetrics.core.counting import counts_above, packed
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.statistics.grouped.grouping import Grouping
 from streammetrics.statistics.grouped.pairs import GroupedCells
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.scores.spreads import ProbabilityLossSpread
+from streammetrics.statistics.sums.formulas import LOSSES
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.spreads import LossSpread, MomentSpread, Spreading, squares_of
@@ -42,29 +43,15 @@ def _amounts(by: Grouping, weight: Floats | None) -> Amount:
     """Return how much there is of each group."""
     if weight is None:
         return Amount.of_counts(by.counts, by.codes.size)
-    return Amount.at_places(by.codes, by.size, weight, squared=False)
+    return Amount.at_places(by.index, by.size, weight, squared=False)
 
 
 def _contingency(
     _: ContingencyTable, by: Grouping, columns: Sequence[ReadColumn], weight: Floats | None
 ) -> dict[str, object]:
     (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
-    cell = by.cells(len(row_labels))
-    cell += rows
-    cell *= len(column_labels)
-    cell += cols
-    size = by.size * len(row_labels) * len(column_labels)
-    if weight is None and size <= max(tuning.DENSE_CELLS, cell.size):
-        counts = np.bincount(cell, minlength=size)
-        by.tell(counts)
-        amount = Amount.of_counts(counts, cell.size)
-        # Where most cells occur, one that does not costs less than to tell which they are.
-        every = np.arange(size)
-        if 2 * np.count_nonzero(counts) < size:
-            every = np.flatnonzero(counts)
-            amount = amount.at(every)
-    else:
-        every, amount = amounts_of(cell, size, weight)
+    shape = by.size, len(row_labels), len(column_labels)
+    every, amount = amounts_of(shape, by.codes, rows, cols, weight=weight)
     return {"table": GroupedCells(row_labels, column_labels, every, amount)}
 
 
@@ -72,18 +59,17 @@ def _threshold(
     of: ThresholdTable, by: Grouping, columns: Sequence[ReadColumn], weight: Floats | None
 ) -> dict[str, object]:
     positive, score = columns
-    cell = by.cells(4)
-    cell += positive << 1
-    cell += score >= of.threshold
+    if weight is None and isinstance(score, np.ndarray):
+        counts = counts_above((by.size, 2), score, of.threshold, by.codes, positive)
+        return {"amount": Amount.of_counts(counts.reshape(by.size, 4), len(positive))}
+    cell = packed((by.size, 2, 2), by.codes, positive, score >= of.threshold)
     amount = Amount.at_places(cell, 4 * by.size, weight).shaped((by.size, 4))
-    if weight is None:
-        by.tell(amount.counts)
     return {"amount": amount}
 
 
 def _sums(by: Grouping, terms: Floats, weight: Floats | None) -> ExactSum:
     """Return the sums of terms (n,) or (n, d), by group: (size,) or (size, d)."""
-    codes, size = by.codes, by.size
+    codes, size = by.index, by.size
     if terms.ndim == 1:
         return ExactSum.grouped(codes, size, terms, weight)
     width = terms.shape[1]
@@ -126,7 +112,7 @@ def _loss(
     of: LossSum, by: Grouping, columns: Sequence[object], weight: Floats | None
 ) -> _Summed | None:
     single = _single(columns)
-    if single is None or of.names != ("loss",):
+    if single is None or of.names != ("loss",) or LOSSES[of.loss].long:
         return None
     width, columns = single
     try:

@@ -10,6 +10,7 @@ from streammetrics.core.chunks import piled
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.nested import Nested, joined, joined_weights, within
+from streammetrics.core.counting import group_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -41,11 +42,11 @@ class GroupedRows(NamedTuple):
 
     def _sorted(self, size: int) -> GroupedRows:
         """Return the rows by ascending group, with the same columns where they are so already."""
-        narrow: Array = self.codes.astype(np.uint16 if size <= 1 << 16 else np.intp)
+        narrow: Array = self.codes.astype(np.uint16 if size <= 1 << 16 else np.int64)
         rows = self._replace(codes=narrow)
         if bool(np.greater_equal(narrow[1:], narrow[:-1]).all()):
             return rows
-        return rows.at(np.argsort(narrow, kind="stable"))  # by radix, where codes are narrow
+        return rows.at(group_order(narrow, size)[0])
 
     def at(self, rows: Places | slice) -> GroupedRows:
         """Return some of the rows, or all in another order."""

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.columns.long import LongNumbers
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.long import LongNumbers, nearest
 from streammetrics.core.errors import StateFormatError, StreamMetricsError, an
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.sums import Sum
 from streammetrics.statistics.joint.base import JointStatistic
 from streammetrics.statistics.joint.schema import Bring
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
+from streammetrics.statistics.sums.formulas import squared_losses
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.tables.topk import TopKHits
@@ -103,9 +104,8 @@ def _(statistic: LossSum, y: Floats, p: Floats) -> Floats:
         try:
             found = statistic.terms(y, p)
         except FloatingPointError:  # of a square beyond the normal floats
-            found = y - p if statistic.loss == "squared" else np.log1p(y) - np.log1p(p)
-            found = found * found
-    return _one(found)
+            found = squared_losses(statistic.loss, y, p)
+    return _one(nearest(found))
 
 
 @row_terms.register(ProbabilityLossSum)

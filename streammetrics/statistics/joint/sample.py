@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.statistics.clusters.rows import (
     PointRows,

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core import tuning
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.distinct import distinct
+from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.types import Array, Arrays, Columns, Floats, Ints, Places
     from streammetrics.statistics.tables.contingency import ContingencyTable
-
-_PACKED = 1 << 20  # labels up to here: a triple of them fits 64 bits
 
 
 class Triples(NamedTuple):
@@ -120,47 +119,25 @@ class JointTable(JointStatistic):
         for _, theirs in coded[1:]:
             if not np.array_equal(labels, theirs):
                 labels = np.union1d(labels, theirs)
-        size = len(labels)
         places = [
-            codes if len(known) == size else np.searchsorted(labels, known)[codes]
+            codes if len(known) == len(labels) else np.searchsorted(labels, known)[codes]
             for codes, known in coded
         ]
-        if size > _PACKED:
-            cells, group = np.unique(np.stack(places, axis=1), axis=0, return_inverse=True)
-            amounts = _amounts(group.reshape(-1), len(cells), weight)
-        else:
-            codes = places[0] * size
-            codes += places[1]
-            codes *= size
-            codes += places[2]
-            packed, amounts = _packed(codes, size, weight)
-            cells = np.stack([packed // size**2, packed // size % size, packed % size], axis=1)
+        group, rows = distinct(np.stack(places, axis=1, dtype=np.int64))
+        cells = np.stack([codes[rows] for codes in places], axis=1)
+        order = np.lexsort(cells.T[::-1])
+        rank = np.empty(order.size, np.int64)
+        rank[order] = np.arange(order.size)
+        cells, amounts = cells[order], _amounts(rank[group], order.size, weight)
         used, inverse = np.unique(cells, return_inverse=True)
         cells = inverse.reshape(cells.shape).astype(np.int64)
         self.triples = self.triples.plus(Triples(labels[used], cells, *amounts))
 
 
-def _packed(
-    codes: Array, size: int, weight: Floats | None
-) -> tuple[Ints, tuple[ExactSum, ExactSum]]:
-    """Return the distinct codes below size**3, in order, and how much there is of each."""
-    if size**3 > max(tuning.DENSE_CELLS, 4 * codes.size):
-        distinct, group = np.unique(codes, return_inverse=True)
-        return distinct, _amounts(group, len(distinct), weight)
-    counts = np.bincount(codes, minlength=size**3)
-    distinct = np.flatnonzero(counts)
-    if weight is None:
-        whole = ExactSum.counts(counts[distinct])
-        return distinct, (whole, whole)
-    place = np.empty(size**3, np.intp)
-    place[distinct] = np.arange(distinct.size)
-    return distinct, _amounts(place[codes], len(distinct), weight)
-
-
 def _amounts(group: Places, size: int, weight: Floats | None) -> tuple[ExactSum, ExactSum]:
     """Return the weight, and the squared weights, of each group."""
     if weight is None:
-        whole = ExactSum.counts(np.bincount(group, minlength=size))
+        whole = ExactSum.counts(counts_of((size,), group))
         return whole, whole
     return ExactSum.grouped(group, size, weight), ExactSum.grouped(group, size, squares_of(weight))
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.arithmetic.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
+from streammetrics.core.arithmetic.pairs import Axis, PairCells
 from streammetrics.core.chunks import piled
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.histograms.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
-from streammetrics.core.histograms.pairs import Axis, PairCells
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 
@@ -154,7 +154,7 @@ class PairHistogram(Statistic):
 
     One cell for each distinct pair while there are at most `max_pairs`. Past that, both
     coordinates are cut into the cells ``key >> level`` of
-    :mod:`streammetrics.core.histograms.keys`, at the lowest level whose occupied pairs of cells
+    :mod:`streammetrics.core.arithmetic.keys`, at the lowest level whose occupied pairs of cells
     fit. A cell of one coordinate keeps its value while it holds only one. Occupied pairs only grow
     with data and only shrink with the level, so the level of a part never exceeds that of the
     whole: the state is a function of the multiset of rows.

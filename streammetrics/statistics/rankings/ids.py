@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.columns.distinct import group
+from streammetrics.core.columns.distinct import unique
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 
 if TYPE_CHECKING:
@@ -52,11 +52,11 @@ def coded_ids(column: Column) -> Coded:
 
 
 def coded_integers(values: Array) -> Coded:
-    """Code integers: by a table where they lie close together, else by sorting."""
+    """Code integers: by a table where they lie close together, else by hashing."""
     low, high = int(values.min()), int(values.max())
     if high - low > 4 * len(values):
-        places, rows = group(values)
-        return Coded(values[rows].astype(np.int64), places.astype(np.int32))
+        distinct, places = unique(values)
+        return Coded(distinct.astype(np.int64), places.astype(np.int32))
     offsets = values if low == 0 else values.astype(np.int64) - low
     seen = np.zeros(high - low + 1, np.bool_)
     seen[offsets] = True
@@ -80,8 +80,8 @@ def coded_relevances(relevance: Floats) -> Coded:
         if (whole == relevance).all():
             integers, codes = coded_integers(whole)
             return Coded(integers.astype(np.float64), codes)
-    places, rows = group(relevance + 0.0)  # -0.0 is 0.0
-    return Coded((relevance + 0.0)[rows], places.astype(np.int32))
+    distinct, places = unique(relevance + 0.0)  # -0.0 is 0.0
+    return Coded(distinct, places.astype(np.int32))
 
 
 def used(values: Values, *columns: Array) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class ScoredStatistic(Statistic):
     """A statistic that reads a label and a score, or a score for each of the classes."""
 
-    pos_label: ClassLabel = 1
+    pos_label: ClassLabel | None = None
     labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
     ignore_index: int | None = None

@@ -11,7 +11,8 @@ from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.statistics.scores.losses import EPSILON
+from streammetrics.statistics.scores.losses import EPSILON, negative_log
+from streammetrics.statistics.sums.deviances import deviance
 from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
@@ -55,9 +56,25 @@ class DistributionSum(RowSum):
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the divergence of each row."""
-        p, q = (np.stack([1 - c, c], axis=1) if c.ndim == 1 else c for c in columns)
-        terms = p * -np.log(np.clip(q, EPSILON, 1 - EPSILON))
+        p, q = columns
         if self.loss == "kl":
-            terms += p * np.log(np.where(p > 0, p, 1.0))
-        total: Floats = np.ascontiguousarray(terms).sum(axis=1)
-        return np.maximum(total, 0.0)
+            terms = _divergence(p, q, p - q)
+            if p.ndim == 1:
+                terms += _divergence(1 - p, 1 - q, q - p)
+        else:
+            q = np.clip(q, EPSILON, 1 - EPSILON)
+            if p.ndim == 1:
+                terms = p * negative_log(q.copy(), 1 - q) + (1 - p) * negative_log(1 - q, q)
+            else:
+                terms = p * -np.log(q)
+        total: Floats = terms if p.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
+        return total
+
+
+def _divergence(p: Floats, q: Floats, apart: Floats) -> Floats:
+    """Return p log(p / q) - p + q, which is never negative; the last two add up to 0 in a row.
+
+    A prediction below `EPSILON` counts as that, unless the truth is as small.
+    """
+    at_least = np.maximum(q, np.minimum(p, EPSILON))
+    return np.where(p > 0, deviance(p, np.where(p > 0, at_least, 1.0), apart), q)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.histogram import DyadicHistogram
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import Bins
@@ -13,7 +14,6 @@ from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.restoring import split_squares
 from streammetrics.core.fields.weighed import Weighed, WeighedHistograms
-from streammetrics.core.histograms.histogram import DyadicHistogram
 from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
@@ -131,6 +131,8 @@ class ScoreHistogram(ScoredStatistic):
     scores are kept as probabilities, and (n,) ones as the logits they are, in the same order.
     """
 
+    in_kernels = True
+
     max_bins: Bins = MAX_BINS
     from_logits: bool = False
 
@@ -209,6 +211,11 @@ class TopLabelHistogram(ScoreHistogram):
     """The largest score of each row (n, K), of the rows of which it is of the true class or not."""
 
     matrix = True
+
+    @property
+    def keeps_logits(self) -> bool:
+        """No: the scores are (n, K), which are kept as probabilities."""
+        return False
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count the rows at their largest score."""

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.indicators import Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.columns.scores import Scores
+from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.rounding import nearest
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
@@ -33,6 +34,8 @@ EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSIL
 class Probabilities(ScoredStatistic):
     """Keeps nothing: its schema checks that every score is in [0, 1], for other statistics."""
 
+    in_kernels = True
+
     @property
     def scores(self) -> Scores:
         """Probabilities."""
@@ -50,6 +53,8 @@ class ProbabilityLossSum(ScoredStatistic):
     classes, of which (n,) scores have two. ``"ranked"`` is of (n, K) scores only. ``"excess"``
     alone may be negative.
     """
+
+    in_kernels = True
 
     loss: LossName
     parameter: float = 0.0
@@ -104,18 +109,33 @@ class ProbabilityLossSum(ScoredStatistic):
 
 
 def _log_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
-    return _log(_of_truth(codes, scores))
+    scores = np.clip(scores, EPSILON, 1 - EPSILON)
+    return negative_log(*_of_truth(codes, scores))
 
 
 def _log_classes(codes: Places, scores: Floats, _: float) -> Floats:
     return _log(_of_class(codes, scores))
 
 
-def _of_truth(codes: NDArray[np.uint8], scores: Floats) -> Floats:
-    """Return the probability that each row gives its true class, of two."""
-    probability = (codes ^ 1).astype(np.float64)
-    np.subtract(scores, probability, out=probability)
-    return np.abs(probability, out=probability)
+def _of_truth(codes: NDArray[np.uint8], scores: Floats) -> tuple[Floats, Floats]:
+    """Return the probabilities that each row gives its true class, of two, and the other one."""
+    truth = (codes ^ 1).astype(np.float64)
+    np.subtract(scores, truth, out=truth)
+    other = codes.astype(np.float64)
+    np.subtract(scores, other, out=other)
+    return np.abs(truth, out=truth), np.abs(other, out=other)
+
+
+def negative_log(t: Floats, other: Floats) -> Floats:
+    """Return -log t in the place of t, where 1 - t is the other, and one of the two is rounded.
+
+    The error e = 1 - t - other matters where t is near 1: log(t + e) = log t + e / t.
+    """
+    rest = np.subtract(1.0, t)
+    rest -= other
+    rest /= t
+    rest += np.log(t, out=t)
+    return np.negative(rest, out=rest)
 
 
 def _of_class(codes: Places, scores: Floats) -> Floats:
@@ -132,15 +152,14 @@ def _log(probability: Floats) -> Floats:
 
 
 def _focal_binary(codes: NDArray[np.uint8], scores: Floats, gamma: float) -> Floats:
-    return _focal(_of_truth(codes, scores), gamma)
+    _, other = _of_truth(codes, scores)
+    factor = np.power(other, gamma)
+    factor *= _log_binary(codes, scores, gamma)
+    return factor
 
 
 def _focal_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
-    return _focal(_of_class(codes, scores), gamma)
-
-
-def _focal(probability: Floats, gamma: float) -> Floats:
-    """Return (1 - p)**gamma times the log loss; the probabilities are overwritten."""
+    probability = _of_class(codes, scores)
     factor = np.power(1.0 - probability, gamma)
     factor *= _log(probability)
     return factor
@@ -157,9 +176,12 @@ def _logit_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
 
 def _logit_classes(codes: Places, scores: Floats, _: float) -> Floats:
     """Return log(sum of exp(z)) less the logit of the true class, shifted by the largest."""
-    top = scores.max(axis=1)
-    loss: Floats = np.log(np.exp(scores - top[:, None]).sum(axis=1))
-    loss += top - scores[np.arange(codes.size), codes]
+    rows, best = np.arange(codes.size), scores.argmax(axis=1)
+    top = scores[rows, best]
+    others = np.exp(scores - top[:, None])
+    others[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
+    loss: Floats = np.log1p(others.sum(axis=1))
+    loss += top - scores[rows, codes]
     return loss
 
 
@@ -188,11 +210,15 @@ def _hinge_classes(codes: Places, scores: Floats, power: float) -> Floats:
     """Return the loss of the distance from the true class to the best other (Crammer, Singer)."""
     own, others = _of_class(codes, scores), scores.copy(order="C")
     others[np.arange(codes.size), codes] = -np.inf
-    return _hinge(own - others.max(axis=1), power)
+    best = others.max(axis=1)
+    margin = own - best
+    # What is rounded off the margin matters where it is near 1.
+    back = own - margin
+    return _hinge(margin, power, (own - (margin + back)) + (back - best))
 
 
-def _hinge(margin: Floats, power: float) -> Floats:
-    loss = np.maximum(1.0 - margin, 0.0)
+def _hinge(margin: Floats, power: float, rest: Floats | float = 0.0) -> Floats:
+    loss = np.maximum((1.0 - margin) - rest, 0.0)
     return loss * loss if power == 2 else loss
 
 
@@ -244,14 +270,14 @@ class ClassWeights(ScoredStatistic):
     @property
     def scores(self) -> Scores:
         """Any scores: another statistic of the metric says what they may be."""
-        return Scores(wide=True, use="rank")
+        return Scores(wide=True, use="shape")
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the weights of rows: codes (n,) and scores (n,) or (n, K)."""
         codes, scores = columns
         size = 2 if scores.ndim == 1 else scores.shape[1]
         if weight is None:
-            rows = ExactSum.counts(np.bincount(codes, minlength=size))
+            rows = ExactSum.counts(counts_of((size,), codes))
         else:
             rows = ExactSum.grouped(codes.astype(np.intp), size, weight)
         self.classes = each_plus(self.classes, {"rows": rows})

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     """The sum of a loss of probabilities, and of its squares."""
 
+    in_kernels = True
+
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the losses of the rows, and their squares, in one pass."""
         self.update_among((self,), {}, columns, weight)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.counting import group_order
 from streammetrics.core.errors import StateFormatError
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 
@@ -28,8 +29,8 @@ class VersusHistogram(ScoreHistogram):
             super().update(*columns, weight=weight)
             return
         k = scores.shape[1]
-        order = np.argsort(codes, kind="stable")
-        rows = np.split(order, np.cumsum(np.bincount(codes, minlength=k))[:-1])
+        order, starts = group_order(codes, k)
+        rows = np.split(order, starts[1:-1])
         every = []
         for own, other in permutations(range(k), 2):
             both = np.concatenate([rows[own], rows[other]])

@@ -93,16 +93,24 @@ class EnsembleSum(RowSum):
         return Schema((_bounded("y_true"), _bounded("y_ensemble", wide=True)), self.nan_policy)
 
     def numbers(self, *columns: ReadColumn) -> Floats:
-        """Return mean |x - y| less half the mean |x - x'|, of pairs that differ if it is fair."""
+        """Return the integral of the squared distance of both distribution functions.
+
+        It is mean |x - y| less half of mean |x - x'|, of pairs that differ if it is fair, as a sum
+        over the gaps between members, none of which is negative.
+        """
         y, members = columns
         members = np.sort(members.reshape(len(y), -1), axis=1)
         m = members.shape[1]
-        near = np.abs(members - y[:, None]).sum(axis=1) / m
-        # Σ |x - x'| over pairs is, of ascending members, a weighted sum.
-        gaps = np.diff(members, axis=1) * (np.arange(1, m) * np.arange(m - 1, 0, -1))
-        apart: Floats = gaps.sum(axis=1) / (m * max(m - 1, 1) if self.fair else m * m)
-        score: Floats = near - apart
-        return score if self.fair else np.maximum(score, 0.0)
+        y = y[:, None]
+        below, above = np.arange(1.0, m), np.arange(m - 1.0, 0.0, -1.0)  # members beside a gap
+        cut = np.clip(y, members[:, :-1], members[:, 1:])
+        less = 1.0 if self.fair else 0.0
+        inside = (cut - members[:, :-1]) * (below * (below - less))
+        inside += (members[:, 1:] - cut) * (above * (above - less))
+        score: Floats = inside.sum(axis=1) / (m * max(m - less, 1.0))
+        score += np.maximum(members[:, 0] - y[:, 0], 0.0)
+        score += np.maximum(y[:, 0] - members[:, -1], 0.0)
+        return score
 
 
 class GaussianSum(RowSum):

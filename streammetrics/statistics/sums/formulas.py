@@ -7,17 +7,20 @@ contiguous arrays: their bits do not depend on how rows arrive.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.columns.batch import extent
 from streammetrics.core.columns.long import nearest
+from streammetrics.core.counting import extent
+from streammetrics.statistics.sums.deviances import tweedie_deviance
+from streammetrics.statistics.sums.precise import log_terms, power_terms, y_log_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from streammetrics.core.columns.long import LongNumbers
     from streammetrics.core.types import Floats
 
 
@@ -47,10 +50,11 @@ quiet = np.errstate(all="ignore")  # what overflows has been refused, or is mend
 class Loss(NamedTuple):
     """One row's loss of target and prediction, given a parameter."""
 
-    terms: Callable[[Floats, Floats, float], Floats]
+    terms: Callable[[Floats, Floats, float], Any]
     bounded: bool = True  # finite wherever the difference of target and prediction is
     root: Callable[[Floats, Floats, float], Floats] | None = None  # what the terms are squares of
-    signed: bool = False  # can be negative, if only as it is rounded
+    signed: bool = False  # can be negative, if only as earlier versions rounded it
+    long: bool = False  # terms are `LongNumbers`, of whose sums a small difference is read
 
 
 def _absolute(y: Floats, p: Floats, _: float) -> Floats:
@@ -107,19 +111,16 @@ def _symmetric_percentage(y: Floats, p: Floats, _: float) -> Floats:
 
 
 def _squared_log(y: Floats, p: Floats, _: float) -> Floats:
-    return _square(_log_difference(y, p))
-
-
-def _absolute_log(y: Floats, p: Floats, _: float) -> Floats:
-    d = _log_difference(y, p)
-    return np.abs(d, out=d)
+    return _square(_absolute_log(y, p, 0.0))
 
 
 @quiet
-def _log_difference(y: Floats, p: Floats) -> Floats:
-    d = np.log1p(nearest(y))
-    d -= np.log1p(nearest(p))
-    return d
+def _absolute_log(y: Floats, p: Floats, _: float) -> Floats:
+    """Return |log((1 + y) / (1 + p))|, without a difference of nearly equal logarithms."""
+    d = _absolute(y, p, 0.0)
+    y, p = nearest(y), nearest(p)
+    d /= 1 + np.minimum(y, p)
+    return np.log1p(d, out=d)
 
 
 @quiet
@@ -151,33 +152,18 @@ def _log_cosh(y: Floats, p: Floats, _: float) -> Floats:
     return d
 
 
-@quiet
 def _tweedie(y: Floats, p: Floats, power: float) -> Floats:
-    y, p = nearest(y), nearest(p)
-    if power == 1:
-        ratio = y / p
-        logarithm = np.log(np.where(y > 0, ratio, 1.0))
-        return 2 * (y * logarithm - y + p)
-    if power == 2:
-        return 2 * (np.log(p / y) + y / p - 1)
-    positive = np.maximum(y, 0.0)
-    return 2 * (
-        np.power(positive, 2 - power) / ((1 - power) * (2 - power))
-        - y * np.power(p, 1 - power) / (1 - power)
-        + np.power(p, 2 - power) / (2 - power)
-    )
+    return tweedie_deviance(nearest(y), nearest(p), power)
 
 
-@quiet
-def _tweedie_target(y: Floats, _p: Floats, power: float) -> Floats:
+def _tweedie_target(y: Floats, _p: Floats, power: float) -> LongNumbers:
     """What of the deviance does not depend on the prediction, or is taken with its mean."""
     y = nearest(y)
     if power == 1:
-        return y * np.log(np.where(y > 0, y, 1.0))
+        return y_log_terms(y)
     if power == 2:
-        return np.log(y)
-    terms: Floats = np.power(np.maximum(y, 0.0), 2 - power) / ((1 - power) * (2 - power))
-    return terms
+        return log_terms(y)
+    return power_terms(y, 2 - power, (1 - power) * (2 - power))
 
 
 @quiet
@@ -198,7 +184,7 @@ LOSSES: dict[str, Loss] = {
     "huber": Loss(_huber, bounded=False),
     "log_cosh": Loss(_log_cosh),
     "tweedie": Loss(_tweedie, bounded=False, signed=True),
-    "tweedie_target": Loss(_tweedie_target, bounded=False, signed=True),
+    "tweedie_target": Loss(_tweedie_target, bounded=False, signed=True, long=True),
     "power": Loss(_power, bounded=False),
 }
 
@@ -211,4 +197,4 @@ def squared_losses(loss: str, y: Floats, p: Floats) -> Floats:
 
 def squared_of(loss: str, y: Floats, p: Floats) -> Floats:
     """Return what a loss that is a square is the square of."""
-    return _log_difference(y, p) if loss == "squared_log" else y - p
+    return _absolute_log(y, p, 0.0) if loss == "squared_log" else y - p

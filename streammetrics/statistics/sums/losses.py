@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.statistics.sums.formulas import (
     LOSSES,
     NORMAL,
@@ -57,7 +58,7 @@ class FiniteLoss(FiniteTerms):
 
     def terms(self, true: Floats, pred: Floats) -> Floats:
         """Return the losses."""
-        return LOSSES[self.loss].terms(true, pred, self.parameter)
+        return nearest(LOSSES[self.loss].terms(true, pred, self.parameter))
 
     def complaint(self) -> str:
         """Say that the loss overflows."""
@@ -71,6 +72,8 @@ def _corners(low: float, high: float) -> list[float]:
 
 class LossSum(ExactSums):
     """The sum of a loss of every row, exact once each row's loss is rounded."""
+
+    in_kernels = True
 
     loss: LossName
     parameter: float = 0.0
@@ -106,7 +109,7 @@ class LossSum(ExactSums):
         if self.width and not LOSSES[self.loss].signed and self.sums["loss"].any_negative:
             raise StateFormatError("the sum of losses is negative, which no rows have")
 
-    def terms(self, y: Floats, p: Floats) -> Floats:
+    def terms(self, y: Floats, p: Floats) -> Any:
         """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
@@ -123,7 +126,7 @@ class LossSum(ExactSums):
     ) -> None:
         """Add the losses of the rows, of which peers mostly read powers of the same terms."""
         loss, parameter = LOSSES[self.loss], self.parameter
-        if weight is None:
+        if weight is None and not LOSSES[self.loss].long:
             of = terms, _ = loss.root or loss.terms, parameter
             if of not in found:
                 powers = self.exponents if len(peers) == 1 else _powers_read(of, peers)
@@ -149,6 +152,8 @@ class LossSum(ExactSums):
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sum of the losses of rows."""
+        if LOSSES[self.loss].long:
+            return {"loss": ExactSum.of(self.terms(*columns), weight)}
         try:
             return {"loss": ExactSum.of_terms(self.terms, columns, weight)}
         except FloatingPointError:  # of a square

@@ -12,11 +12,11 @@ from functools import cache
 from itertools import starmap
 from typing import TYPE_CHECKING, Literal
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.rounding import are_finite
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.rounding import are_finite
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, each_plus
@@ -34,6 +34,8 @@ class ExactSums(Statistic):
     Rows weigh one where no weight is given, so the total weight is then their number. The width is
     0 until there are rows. Arrays: ``width`` (1,), and the digits of ``weight`` and of each sum.
     """
+
+    in_kernels = True
 
     width = Width("outputs")
     weight = Weight()

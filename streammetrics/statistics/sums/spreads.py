@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core import tuning
+from streammetrics.core.arithmetic.exact import LARGEST, ExactSum
 from streammetrics.core.columns.long import LongNumbers, nearest
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.reductions import LARGEST
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
 from streammetrics.core.fields.sums import each_plus
@@ -134,7 +132,8 @@ class LossSpread(Spreading, LossSum):
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
-        return self.terms(*columns)
+        losses: Floats = self.terms(*columns)
+        return losses
 
     def _clipped(self, y: Floats, p: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
@@ -143,6 +142,8 @@ class LossSpread(Spreading, LossSum):
 
 class MomentSpread(Spreading, Moments):
     """The sum of values, or of targets and predictions, and the squares of their differences."""
+
+    in_kernels = True
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the rows."""
@@ -189,11 +190,7 @@ def sums_of(terms: Callable[..., Floats], columns: Columns, weight: Floats | Non
 
 
 def weighted_sums(every: Sequence[Floats | LongNumbers], weight: Floats) -> list[SpreadSums]:
-    """Return what each of several numbers (n,) of the same rows adds, a few from one pass."""
-    if len(every) > tuning.WEIGHTED_SUMS:
-        step = tuning.WEIGHTED_SUMS
-        starts = range(0, len(every), step)
-        return [one for k in starts for one in weighted_sums(every[k : k + step], weight)]
+    """Return what each of several numbers (n,) of the same rows adds."""
     parts = [
         (numbers.head, numbers.tail) if isinstance(numbers, LongNumbers) else (numbers,)
         for numbers in every

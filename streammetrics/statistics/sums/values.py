@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.constraints import Bins
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.weighed import WeighedHistograms
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import values_schema
@@ -19,8 +19,8 @@ from streammetrics.statistics.sums.targets import values_schema
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.columns.schema import Schema
-    from streammetrics.core.histograms.histogram import DyadicHistogram
     from streammetrics.core.types import Array, Floats
 
 
@@ -35,6 +35,8 @@ class ValueHistogram(Statistic):
 
     Of values, which may be infinite, of targets, or of absolute errors ``|y_true - y_pred|``.
     """
+
+    in_kernels = True
 
     of: Literal["values", "targets", "errors"]
     max_bins: Bins = 1 << 20
@@ -68,6 +70,10 @@ class ValueHistogram(Statistic):
     def quantiles(self, q: float, method: QuantileMethod) -> list[EnclosedValue]:
         """Return the quantile of each output, none without rows."""
         return [quantile(histogram, q, method) for histogram in self.histograms]
+
+
+# Why a quantile is undefined.
+LIGHT = "the weights add up to less than 1 (method='averaged_inverted_cdf' takes them)"
 
 
 class EnclosedValue(NamedTuple):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core import tuning
-from streammetrics.core.columns.labels import Labels
-from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.distinct import unique
+from streammetrics.core.columns.labels import Labels, label_facts
+from streammetrics.core.columns.schema import Schema, joined_facts
+from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
@@ -18,9 +21,14 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
+    from streammetrics.core.arithmetic.exact import ExactSum
+    from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.exact.sums import ExactSum
+    from streammetrics.core.columns.schema import Facts
     from streammetrics.core.types import Array, Floats, Ints, Places
+
+
+_FIRST = 1 << 12  # rows from which the number of labels is guessed
 
 
 class LabelCells(NamedTuple):
@@ -34,26 +42,44 @@ class LabelCells(NamedTuple):
 
 
 def amounts_of(
-    codes: Places,
-    size: int,
-    weight: Floats | None,
-    *,
-    squared: bool = True,
+    shape: tuple[int, ...], *codes: Array, weight: Floats | None, squared: bool = True
 ) -> tuple[Places, Amount]:
-    """Return those codes below `size` that occur, ascending, and how much there is of each.
+    """Return which cells of a table have rows, ascending, and how much there is of each.
 
-    With `squared` the squares of weights are summed as well.
+    A row is in the cell that its codes name; cells are numbered row by row. With `squared` the
+    squares of weights are summed as well.
     """
-    if size > max(tuning.DENSE_CELLS, 4 * codes.size):
-        found, group = np.unique(codes, return_inverse=True)
-        return found, Amount.at_places(group, found.size, weight, squared=squared)
-    dense = np.bincount(codes, minlength=size)
-    found = np.flatnonzero(dense)
-    if weight is None:
-        return found, Amount.of_counts(dense[found], codes.size)
-    group = np.empty(size, np.intp)
-    group[found] = np.arange(found.size)
-    return found, Amount.at_places(group[codes], found.size, weight, squared=squared)
+    size, n = math.prod(shape), len(codes[0])
+    if is_dense(size, n):
+        counts = counts_of(shape, *codes).reshape(-1)
+        found = np.flatnonzero(counts)
+        if weight is None:
+            return found, Amount.of_counts(counts[found], n)
+        places = packed(shape, *codes)
+        return found, Amount.at_places(places, size, weight, squared=squared).at(found)
+    found, places = unique(packed(shape, *codes))
+    return found, Amount.at_places(places, found.size, weight, squared=squared)
+
+
+def _counted_few(*columns: Column) -> Pairs | None:
+    """Return the pairs of two columns of integers from 0 on; ``None`` where they are not such.
+
+    How many labels there are is guessed from the first rows, which saves a pass over the columns.
+    """
+    values, n = [column.values for column in columns], len(columns[0])
+    if any(column.vocabulary is not None for column in columns):
+        return None
+    low, high = zip(*[extent(each[:_FIRST]) for each in values], strict=True)
+    shape = tuple([int(last) + 1 for last in high])
+    if not 0 <= min(low) <= max(high) < n or not is_dense(math.prod(shape), n):
+        return None
+    try:
+        counts = counts_of(shape, *values).reshape(-1)
+    except IndexError:  # a label of a later row
+        return None
+    cells = np.flatnonzero(counts)
+    rows, cols = (np.arange(size) for size in shape)
+    return Pairs.of(rows, cols, cells, Amount.of_counts(counts[cells], n))
 
 
 class ContingencyTable(Statistic):
@@ -64,6 +90,8 @@ class ContingencyTable(Statistic):
     one kind, and the second may be an (n, K) matrix of scores. With `others` there may be labels
     besides those given.
     """
+
+    in_kernels = True
 
     row: str = "y_true"
     column: str = "y_pred"
@@ -98,11 +126,31 @@ class ContingencyTable(Statistic):
 
     def update(self, *columns: Column, weight: Floats | None) -> None:
         """Count the pairs of the rows."""
-        (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
-        pair, width = rows * len(column_labels), len(column_labels)
-        pair += cols
-        places, amount = amounts_of(pair, len(row_labels) * width, weight)
-        self.table = self.table.plus(Pairs.of(row_labels, column_labels, places, amount))
+        found = None if weight is not None else _counted_few(*columns)
+        if found is None:
+            (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
+            shape = len(row_labels), len(column_labels)
+            cells, amount = amounts_of(shape, rows, cols, weight=weight)
+            found = Pairs.of(row_labels, column_labels, cells, amount)
+        self.table = self.table.plus(found)
+
+    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
+        """Return the table with all rows of plain columns of integers."""
+        sides = [batch.plain(name, "biu") for name in (self.row, self.column)]
+        if any(side is None for side in sides) or batch.has(WEIGHT):
+            return None
+        if self.labels is not None or self.ignore_index is not None:
+            return None
+        columns = [batch.column(name) for name in (self.row, self.column)]
+        if any(column.values.dtype == np.uint64 for column in columns):
+            return None
+        facts: Facts = {}
+        twin = self.fork()
+        twin.update(*columns, weight=None)
+        fields = [field for field in self.schema.fields if isinstance(field, Labels)]
+        for field, column in zip(fields, columns, strict=True):
+            facts = joined_facts(facts, label_facts(column, field.fact))
+        return twin, facts
 
     def of_rows(self, n: int) -> None:
         """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""

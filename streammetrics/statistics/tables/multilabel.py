@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.indicators import Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
@@ -125,8 +125,9 @@ class RowTables(MultilabelStatistic):
         called = self._called(judged)
         width = truth.shape[1]
         true, said, both = map(_row_sums, (truth, called, truth & called))
-        kind = (both * (width + 1) + said - both) * (width + 1) + true - both
-        kinds, amount = amounts_of(kind, (width + 1) ** 3, weight, squared=False)
+        kinds, amount = amounts_of(
+            (width + 1,) * 3, both, said - both, true - both, weight=weight, squared=False
+        )
         high, fn = np.divmod(kinds, width + 1)
         tp, fp = np.divmod(high, width + 1)
         rows = LabelledEntries((((tp << _BITS) | fp) << _BITS) | fn, {"amount": amount})

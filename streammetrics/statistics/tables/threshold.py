@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.labels import KINDS
 from streammetrics.core.columns.scores import Scores
+from streammetrics.core.counting import counts_above, packed
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.weights import Weight
 from streammetrics.statistics.scores.base import ScoredStatistic
 from streammetrics.statistics.tables.contingency import LabelCells
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from streammetrics.core.exact.sums import ExactSum
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.arithmetic.exact import ExactSum
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Facts
+    from streammetrics.core.types import Array, Floats, Ints
 
 
 _SIDES, _ROWS, _COLUMNS = np.arange(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
+
+
+_FIRST = 1 << 12  # rows among which there mostly are both classes
 
 
 class ThresholdTable(ScoredStatistic):
@@ -28,6 +34,8 @@ class ThresholdTable(ScoredStatistic):
     The cells are in the order of a two-by-two confusion matrix: true negatives, false positives,
     false negatives, true positives. 32 bytes.
     """
+
+    in_kernels = True
 
     threshold: float = 0.5
 
@@ -40,21 +48,37 @@ class ThresholdTable(ScoredStatistic):
 
     def update(
         self,
-        positive: NDArray[np.uint8],
+        positive: Array,
         score: Floats,
         *,
         weight: Floats | None,
     ) -> None:
         """Count the rows in each cell."""
-        truth, called = positive.view(np.bool_), score >= self.threshold
-        if weight is not None:
-            cell = (positive << 1) | called
-            self.amount += Amount.at_places(cell.astype(np.intp), 4, weight)
+        if weight is None and isinstance(score, np.ndarray):
+            counts = counts_above((2,), score, self.threshold, positive)
+            self.amount += Amount.of_counts(counts.reshape(4), len(positive))
             return
-        both = np.count_nonzero(truth & called)
-        true, call = np.count_nonzero(truth), np.count_nonzero(called)
-        cells = (truth.size - true - call + both, call - both, true - both, both)
-        self.amount += Amount.of_counts(np.array(cells), truth.size)
+        cell = packed((2, 2), positive, score >= self.threshold)
+        self.amount += Amount.at_places(cell, 4, weight)
+
+    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
+        """Return the table with all rows of plain columns of 0 and 1 and of scores."""
+        truth, score = batch.plain("y_true", "biu"), batch.plain("y_score", "f")
+        if truth is None or score is None or score.dtype != np.float64 or batch.has(WEIGHT):
+            return None
+        if self.labels is not None or self.ignore_index is not None:
+            return None
+        if self.pos_label not in {None, 1}:
+            return None
+        twin = self.fork()
+        try:
+            twin.update(truth, score, weight=None)
+        except IndexError:  # another label, or no number
+            return None
+        facts = {"labels": KINDS[truth.dtype.kind], "columns of scores": 0}
+        if not truth[:_FIRST].all() or not truth.all():
+            facts["negative label"] = 0
+        return twin, facts
 
     def of_rows(self, n: int) -> None:
         """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.distinct import unique
 from streammetrics.core.columns.labels import Labels
-from streammetrics.core.columns.schema import Condition, Schema, reject_present
+from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.counting import counts_of, packed
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.exact.sums import ExactSum
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Counts
@@ -29,33 +31,25 @@ REFERENCE, PREDICTION = "reference", "prediction"
 
 @dataclass(frozen=True)
 class Texts(Condition):
-    """Refuses columns that are no text, and references without a word where there has to be one."""
+    """Refuses columns that are no text."""
 
-    filled: bool
-
-    def check(self, batch: Batch, missing: Bools | None) -> None:
+    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - missing ones are text too
         """Check both columns."""
         for name in (REFERENCE, PREDICTION):
             if batch.n_rows and batch.column(name).vocabulary is None:
                 raise InvalidBatchError(f"{batch.title(name)} holds no text: pass strings")
-        if not self.filled or not batch.n_rows:
-            return
-        column = batch.column(REFERENCE)
-        texts: Any = column.vocabulary
-        empty = np.array([not text.strip() for text in texts.tolist()], np.bool_)
-        reject_present(batch.title(REFERENCE), "is empty", empty[column.values], missing)
 
 
-def text_schema(condition: Texts, *, nan_policy: str, unweighted: str = "") -> Schema:
+def text_schema(*, nan_policy: str, unweighted: str = "") -> Schema:
     """Return the schema of a reference and a prediction."""
     fields = tuple(Labels(name, fact=f"labels of {name}") for name in (REFERENCE, PREDICTION))
-    return Schema(fields, nan_policy, unweighted, (condition,))
+    return Schema(fields, nan_policy, unweighted, (Texts(),))
 
 
 def distinct_pairs(columns: Columns) -> tuple[list[tuple[str, str]], Places]:
     """Return the pairs of texts that occur, and which of them each row has."""
     (first, references), (second, predictions) = map(coded_labels, columns)
-    codes, places = np.unique(first * len(predictions) + second, return_inverse=True)
+    codes, places = unique(packed((len(references), len(predictions)), first, second))
     pairs = [divmod(code, len(predictions)) for code in codes.tolist()]
     return [(str(references[row]), str(predictions[column])) for row, column in pairs], places
 
@@ -65,16 +59,13 @@ class TextCounts(Statistic):
 
     nan_policy: NanPolicy = "raise"
 
-    _filled = False
-
     counts = Counts(lambda of: (1 + of.size,))  # the rows, and what is counted in them
     products = Sum(lambda of: (of.size * (of.size + 1) // 2,))  # of pairs, as `numpy.triu_indices`
 
     @property
     def schema(self) -> Schema:
         """A reference and a prediction."""
-        condition = Texts(self._filled)
-        return text_schema(condition, nan_policy=self.nan_policy, unweighted="metrics of texts")
+        return text_schema(nan_policy=self.nan_policy, unweighted="metrics of texts")
 
     @property
     @abstractmethod
@@ -106,7 +97,7 @@ class TextCounts(Statistic):
     def update(self, *columns: object, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the integers of rows."""
         pairs, places = distinct_pairs(columns)
-        times = np.bincount(places, minlength=len(pairs)).astype(np.int64)
+        times = counts_of((len(pairs),), places)
         each = np.array([self.counted(*pair) for pair in pairs], np.int64)
         each = each.reshape(len(pairs), self.size)
         total = np.append(times.sum(), times @ each)
@@ -131,7 +122,7 @@ class TextScores(RowSum):
     @property
     def schema(self) -> Schema:
         """A reference and a prediction."""
-        return text_schema(Texts(filled=False), nan_policy=self.nan_policy)
+        return text_schema(nan_policy=self.nan_policy)
 
     @abstractmethod
     def score(self, reference: str, prediction: str) -> float:

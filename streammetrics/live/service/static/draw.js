@@ -22,14 +22,31 @@ const transparent = (hex, share) => {
   return `rgba(${r},${g},${b},${share})`;
 };
 
+// Where a column has values without a gap between them: pairs of the first place and the one after.
+export function runs(values) {
+  const found = [];
+  values.forEach((value, at) => {
+    if (value === null) return;
+    if (at && values[at - 1] !== null) found.at(-1)[1] = at + 1;
+    else found.push([at, at + 1]);
+  });
+  return found;
+}
+
+// A band is a polygon for each run: along its low ends, and back along its high ones. Where a point
+// is alone, it is a bar as wide as the line.
 function band(time, low, high, share) {
-  const line = { width: 0 };
-  const fill = transparent(colour("--band"), share);
-  const common = { x: time, mode: "lines", line, hoverinfo: "skip", showlegend: false };
-  return [
-    { ...common, y: low },
-    { ...common, y: high, fill: "tonexty", fillcolor: fill },
-  ];
+  const fillcolor = transparent(colour("--band"), share);
+  const ends = low.map((value, at) => (value === null || high[at] === null ? null : value));
+  return runs(ends).map(([first, end]) => {
+    const there = time.slice(first, end), back = time.slice(first, end).reverse();
+    const alone = end - first < 2;
+    return {
+      x: [...there, ...back], y: [...low.slice(first, end), ...high.slice(first, end).reverse()],
+      mode: "lines", line: { width: alone ? 3 : 0, color: fillcolor },
+      fill: alone ? "none" : "toself", fillcolor, hoverinfo: "skip", showlegend: false,
+    };
+  });
 }
 
 export function drawLine(box, time, points) {
@@ -40,10 +57,11 @@ export function drawLine(box, time, points) {
   }
   const wide = points.low.some((low, at) => low !== null && low !== points.high[at]);
   if (wide) traces.push(...band(time, points.low, points.high, 0.4));
-  const few = time.length < 2;
+  const alone = new Set(runs(points.value).filter(([first, end]) => end - first < 2).map(([first]) => first));
   traces.push({
-    x: time, y: points.value, mode: few ? "markers" : "lines", showlegend: false,
-    line: { color: colour("--accent"), width: 2 }, marker: { color: colour("--accent"), size: 7 },
+    x: time, y: points.value, mode: alone.size ? "lines+markers" : "lines", showlegend: false,
+    line: { color: colour("--accent"), width: 2 },
+    marker: { color: colour("--accent"), size: time.map((_, at) => (alone.has(at) ? 7 : 0)) },
     hovertemplate: "%{x|%d %b %H:%M}  <b>%{y:.4~g}</b><extra></extra>",
   });
   const axis = { color: quiet, gridcolor: colour("--line"), zeroline: false, fixedrange: true };

@@ -120,10 +120,10 @@ function showLine() {
     box.hidden = !drawn;
     if (drawn) drawLine(box, times, points);
     const rows = times.map((time, n) => [
-      moment(time), shown(points.value[n]), between(points.sure_low[n], points.sure_high[n]),
+      moment(line.start[n]), moment(time), shown(points.value[n]), between(points.sure_low[n], points.sure_high[n]),
       between(points.low[n], points.high[n]), shown(line.n_rows[n]),
     ]).reverse();
-    fillTable(card.querySelector("table"), ["Until (UTC)", "Value", "95 % confidence", "Certainly in", "Rows"], rows);
+    fillTable(card.querySelector("table"), ["From (UTC)", "Until", "Value", "95 % confidence", "Certainly in", "Rows"], rows);
   }
 }
 

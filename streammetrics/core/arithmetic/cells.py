@@ -1,0 +1,592 @@
+"""Cells of a sorted histogram: counted from rows, merged, written to and read from arrays.
+
+Every distinct score has a cell of its own, at level 0, while there are few enough. Past that the
+cell of a score is its key shifted by ``level`` (`streammetrics.core.arithmetic.keys`), the lowest
+level at which the occupied cells fit the budget. The kernels find it; this file allocates and
+passes the arrays. Rows with weights are placed in cells first, then summed exactly by cell.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streammetrics.core import tuning
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.keys import (
+    MAX_LEVEL,
+    cell_edges,
+    cell_id_range,
+    cell_ids,
+    order_of,
+    plain,
+)
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.kernels import kernels
+from streammetrics.core.state.arrays import take_array
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.types import Array, Arrays, Bools, Floats, Ints
+
+    Codes = NDArray[np.uint8]
+
+Mass: TypeAlias = "Array | ExactSum"
+
+INTEGER_LIMIT = 1 << 53  # weights that are integers stay so below this sum: all are doubles, too
+_NARROW = 1 << 31
+_NONE = np.empty(0, np.int64)
+
+
+class CellBlock(NamedTuple):
+    """Consecutive cells in ascending order, as read from a histogram.
+
+    Attributes:
+        low: The lowest double of each cell (m,), or its score if `single`.
+        high: The highest double of each cell (m,), or its score if `single`.
+        single: Whether the cell holds one score only (m,).
+        counts: What each class weighs (classes, m).
+
+    """
+
+    low: Floats
+    high: Floats
+    single: Bools
+    counts: Ints | Floats
+
+
+class ScoredRows(NamedTuple):
+    """ScoredRows to be counted.
+
+    Attributes:
+        scores: Scores (n,).
+        codes: The class of each row (n,); ``None`` if there is only one.
+        weight: Weights (n,), or (n, 2): a row weighs the product of its two; ``None`` for 1 each.
+        tails: What scores lack to be exact integers (n,), none of them 0; ``None`` for nothing.
+
+    """
+
+    scores: Floats
+    codes: Codes | None
+    weight: Floats | None
+    tails: Floats | None = None
+
+    def part(self, index: slice | Array) -> ScoredRows:
+        """Return the rows picked by a slice, by positions or by a mask."""
+        columns: Iterable[Any] = [None if column is None else column[index] for column in self]
+        return ScoredRows(*columns)
+
+    def copy(self) -> ScoredRows:
+        """Return the rows with arrays of their own."""
+        columns: Iterable[Any] = [None if column is None else column.copy() for column in self]
+        return ScoredRows(*columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns."""
+        return sum([column.nbytes for column in self if column is not None])
+
+    @property
+    def kind(self) -> tuple[bool, bool]:
+        """Whether the rows have weights, and tails: only rows of one kind are joined."""
+        return self.weight is not None, self.tails is not None
+
+
+def joined(every: Sequence[ScoredRows]) -> ScoredRows:
+    """Return all rows of one kind as one."""
+    if len(every) == 1:
+        return every[0]
+    columns: Iterable[Any] = [
+        None if parts[0] is None else np.concatenate(parts) for parts in zip(*every, strict=True)
+    ]
+    return ScoredRows(*columns)
+
+
+class Cells(NamedTuple):
+    """Occupied cells of one level. Immutable: arrays are shared, and never written to.
+
+    Attributes:
+        level: 0 if each score has a cell of its own, else how far the keys are shifted.
+        ids: Ids (n,), ascending; ``None`` at level 0, where the scores ascend.
+        scores: The score of each cell (n,), nan if it holds several.
+        mass: What each class weighs in each cell: integers (n, classes), or an `ExactSum` of that
+            shape, if some weights are no integers or add up to 2**53.
+        tails: What the scores lack to be exact integers (n,): equal scores ascend by them. Empty
+            past level 0, where a score with a tail is nan. ``None`` if no score ever had one.
+
+    """
+
+    level: int
+    ids: Ints | None
+    scores: Floats
+    mass: Mass
+    tails: Floats | None = None
+
+    @classmethod
+    def empty(cls, classes: int) -> Cells:
+        """Return the cells of no rows."""
+        return cls(0, None, np.empty(0), np.empty((0, classes), np.int32))
+
+    @property
+    def size(self) -> int:
+        """The number of cells."""
+        return self.scores.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        arrays = (self.ids, self.scores, self.mass, self.tails)
+        return sum([array.nbytes for array in arrays if array is not None])
+
+    @classmethod
+    def of(cls, rows: ScoredRows, classes: int, max_cells: int, level: int) -> Cells:
+        """Return the cells of rows at the lowest level that fits, from this one on.
+
+        Those of rows with tails are of level 0, however many: `merged` finds their level.
+        """
+        scores, codes, weight, tails = rows
+        size = scores.size
+        if tails is not None:
+            each = cls(0, None, scores, _summed(np.arange(size), rows, size, classes), tails)
+            return _with_tails(each, cls.empty(classes))
+        room = min(size, max_cells)
+        found = np.empty(room)
+        ids = np.empty(room, np.int64) if level or size > max_cells else None
+        index = counts = None
+        if weight is None:
+            counts = np.empty((room, classes), np.int32)
+        else:
+            index, codes = np.empty(size, np.int64), None
+        codes = None if codes is None else plain(codes, np.uint8)
+        level, size = kernels.cells_count(
+            plain(scores, np.float64), codes, index, max_cells, level, ids, found, counts
+        )
+        ids = _cut(ids, size) if level and ids is not None else None
+        if index is not None:
+            return cls(level, ids, _cut(found, size), _summed(index, rows, size, classes))
+        assert counts is not None
+        return cls(level, ids, _cut(found, size), _cut(counts, size))
+
+    def rows(self) -> ScoredRows | None:
+        """Return the rows if each has a cell of its own: sorting is faster than merging."""
+        if self.level or self.tails is not None or isinstance(self.mass, ExactSum):
+            return None
+        if not self.size or self.mass.sum() != self.size:
+            return None
+        codes = self.mass[:, 1].astype(np.uint8) if self.mass.shape[1] == 2 else None
+        return ScoredRows(self.scores, codes, None)
+
+    def raised(self, level: int) -> Cells:
+        """Return the cells at a level at least as high, at which neighbours may share an id.
+
+        There a score with a tail counts as nan, as one of several.
+        """
+        if level == self.level:
+            return self
+        if self.ids is not None:
+            return self._replace(level=level, ids=self.ids >> (level - self.level))
+        scores = self.scores
+        if self.tails is not None:
+            scores = np.where(self.tails == 0, scores, np.nan)
+        tails = None if self.tails is None else np.empty(0)
+        return Cells(level, cell_ids(self.scores, level), scores, self.mass, tails)
+
+    def totals(self) -> tuple[float, ...]:
+        """Return what each class weighs: Python integers if the mass is integers."""
+        if isinstance(self.mass, ExactSum):
+            return tuple(np.atleast_1d(self.mass.sum(0).to_float()).tolist())
+        return tuple(_totals(self.mass))
+
+    @property
+    def unit(self) -> int:
+        """The exponent of the unit of the counts in blocks: 0 unless float64 could overflow."""
+        if not isinstance(self.mass, ExactSum):
+            return 0
+        above: int = self.mass.exponent + 32 * self.mass.digits.shape[1] - 960
+        return max(0, above)
+
+    def blocks(self) -> Iterator[CellBlock]:
+        """Yield the cells in blocks."""
+        for start in range(0, self.size, tuning.CELLS_READ):
+            part = slice(start, start + tuning.CELLS_READ)
+            scores = low = high = self.scores[part]
+            single = ~np.isnan(scores)
+            if self.ids is not None:
+                low, high = cell_edges(self.ids[part], self.level)
+                low, high = np.where(single, scores, low), np.where(single, scores, high)
+            yield CellBlock(low, high, single, self._counts(part))
+
+    def _counts(self, rows: slice) -> Ints | Floats:
+        """Return what each class weighs in some cells (classes, m)."""
+        if isinstance(self.mass, ExactSum):
+            return np.asarray(self.mass[rows].to_float(-self.unit)).T.copy()
+        return self.mass[rows].T.astype(np.int64, order="C")
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the canonical state, as `DyadicHistogram.arrays` documents it."""
+        arrays: dict[str, Array] = {
+            "level": np.array([self.level], np.int64),
+            "cells": _NONE if self.ids is None else self.ids,
+            "scores": self.scores,
+        }
+        if self.tails is not None:
+            arrays["tails"] = self.tails
+        if isinstance(self.mass, ExactSum):
+            exact = {f"mass.{name}": array for name, array in self.mass.arrays().items()}
+            return arrays | exact
+        return arrays | {"counts": self.mass.astype(np.int64)}
+
+    def minus(self, other: Cells) -> Cells:
+        """Return the cells of level 0 without the rows of others, which must all be there."""
+        both = merged(self, other._replace(mass=-other.mass), self.size + other.size + 2)
+        mass = both.mass
+        if isinstance(mass, ExactSum):
+            digits = mass.digits.reshape(both.size, -1)
+            negative, kept = (mass.digits[:, -1:] < 0).any(), digits.any(axis=1)
+        else:
+            negative, kept = (mass < 0).any(), mass.any(axis=1)
+        if other.level or both.size != self.size or negative:
+            raise IncompatibleMetricsError(
+                "the rows to be taken out are not among those of this state: some scores, or some "
+                "of the rows with them, were never added"
+            )
+        left = mass[kept]
+        tails = None if both.tails is None else both.tails[kept]
+        return Cells(
+            *(0, None, both.scores[kept], normal_mass(left)),
+            tails if tails is not None and tails.any() else None,
+        )
+
+
+def _summed(index: Ints, rows: ScoredRows, size: int, classes: int) -> Mass:
+    """Return what each class of rows weighs in each of `size` cells, which `index` tells."""
+    weight = np.ones(index.size) if rows.weight is None else rows.weight
+    if rows.codes is not None:
+        index *= classes
+        index += rows.codes
+    sums = ExactSum.grouped(index, size * classes, *np.atleast_2d(weight.T))
+    return normal_mass(sums.reshaped((size, classes)))
+
+
+def exact_mass(mass: Mass) -> ExactSum:
+    """Return the mass as exact sums."""
+    return mass if isinstance(mass, ExactSum) else ExactSum.counts(mass.astype(np.int64))
+
+
+def normal_mass(mass: Mass) -> Mass:
+    """Return the canonical form: integers if every weight is one and they add up to below 2**53."""
+    if not isinstance(mass, ExactSum) or mass.exponent < 0:
+        return mass
+    near = np.asarray(mass.to_float())
+    with np.errstate(over="ignore"):
+        total = np.abs(near).sum()
+    if total >= INTEGER_LIMIT:
+        return mass
+    return near.astype(np.int32 if total < _NARROW else np.int64, order="C")
+
+
+def _cut(array: Array, size: int) -> Array:
+    """Return the first entries, in an array of their own."""
+    return array if len(array) == size else array[:size].copy()
+
+
+# ---- merging ----
+
+
+def merged(a: Cells, b: Cells, max_cells: int) -> Cells:
+    """Return the rows of both at the lowest level at which they need at most `max_cells` cells."""
+    tailed = a.tails is not None or b.tails is not None
+    if not tailed and (not b.size or not a.size) and max(a.size, b.size) <= max_cells:
+        return a if a.size else b
+    if tailed and not a.level and not b.level:
+        both = _with_tails(a, b)
+        if both.size <= max_cells:
+            return both
+        a, b = both, Cells.empty(both.mass.shape[1])
+    level = max(int(tailed), a.level, b.level)
+    cells = _united(a.raised(level), b.raised(level), max_cells)
+    return cells._replace(tails=np.empty(0)) if tailed else cells
+
+
+def _united(a: Cells, b: Cells, max_cells: int) -> Cells:
+    """Return the rows of both, of one level, where some cells may share an id."""
+    level = a.level
+    classes, room = a.mass.shape[1], min(a.size + b.size, max_cells)
+    dtype = _dtype_of(a.mass, b.mass)
+    parts, places = [], []
+    for cells in (a, b):
+        index = None if dtype else np.empty(cells.size, np.int64)
+        places.append(index)
+        parts += [cells.ids, cells.scores, cells.mass if dtype else None, index]
+    ids = np.empty(room, np.int64) if level or a.size + b.size > max_cells else None
+    scores, counts = np.empty(room), np.empty((room, classes), dtype) if dtype else None
+    level, size = kernels.cells_merge(level, *parts, max_cells, ids, scores, counts)
+    mass: Mass
+    if counts is not None:
+        mass = _cut(counts, size)
+    else:
+        masses = [exact_mass(cells.mass) for cells in (a, b)]
+        sums = [(at, m) for at, m in zip(places, masses, strict=True) if at is not None and at.size]
+        mass = normal_mass(ExactSum.gathered(sums, size))
+    ids = _cut(ids, size) if level and ids is not None else None
+    return Cells(level, ids, _cut(scores, size), mass)
+
+
+def merged_all(every: Sequence[Cells], max_cells: int) -> Cells:
+    """Return the rows of all, many small ones sorted together."""
+    cells, start = every[0], 1
+    while start < len(every):
+        size, stop = cells.size + every[start].size, start + 1
+        while stop < len(every) and size + every[stop].size <= tuning.SORTED_CELLS:
+            size += every[stop].size
+            stop += 1
+        some, start = every[start:stop], stop
+        if len(some) == 1 or any(one.tails is not None for one in (cells, *some)):
+            for one in some:
+                cells = merged(cells, one, max_cells)
+        else:
+            chain = _chained([cells, *some])
+            none = Cells.empty(cells.mass.shape[1])
+            cells = _united(chain, none.raised(chain.level), max_cells)
+    return cells
+
+
+def _chained(every: Sequence[Cells]) -> Cells:
+    """Return all cells at the highest of their levels, in order, some more than once."""
+    level = max(cells.level for cells in every)
+    every = [cells.raised(level) for cells in every if cells.size] or [every[0]]
+    scores = np.concatenate([cells.scores for cells in every])
+    ids = np.concatenate([cells.ids for cells in every if cells.ids is not None]) if level else None
+    mass = _stacked([cells.mass for cells in every])
+    order = order_of(scores if ids is None else ids)
+    return Cells(level, None if ids is None else ids[order], scores[order], mass[order])
+
+
+def _stacked(every: Sequence[Mass]) -> Mass:
+    """Return the masses one after the other."""
+    integers = [mass for mass in every if not isinstance(mass, ExactSum)]
+    if len(integers) == len(every):
+        return np.concatenate(integers)
+    tables, exponent = ExactSum.aligned(list(map(exact_mass, every)))
+    return ExactSum.of_digits(np.concatenate(tables), exponent)
+
+
+def _totals(counts: Array) -> list[int]:
+    """Return the sum of each class. Those of int32 counts fit int32, so two are added up as one."""
+    if counts.dtype != np.int32 or counts.shape[1] == 1:
+        sums: list[int] = counts.sum(axis=0, dtype=np.int64).tolist()
+        return sums
+    both = int(counts.view(np.int64).sum())
+    low = (both + _NARROW) % (2 * _NARROW) - _NARROW
+    sums = [low, (both - low) >> 32]
+    return sums if sys.byteorder == "little" else sums[::-1]
+
+
+def _dtype_of(*masses: Mass) -> type[np.signedinteger] | None:
+    """Return the integers that hold the sum of all counts; ``None`` if they need exact sums."""
+    total, narrow = 0, True
+    for mass in masses:
+        if isinstance(mass, ExactSum):
+            return None
+        total += sum(_totals(mass))
+        narrow &= mass.dtype == np.int32
+    if total < _NARROW and narrow:
+        return np.int32
+    return np.int64 if total < INTEGER_LIMIT else None
+
+
+def _with_tails(a: Cells, b: Cells) -> Cells:
+    """Return the cells of level 0 of both, told apart by their tails as well, in order."""
+    heads = np.concatenate([a.scores, b.scores]) + 0.0
+    tails = np.concatenate([np.zeros(c.size) if c.tails is None else c.tails for c in (a, b)])
+    order = np.lexsort((tails, heads))
+    head, tail, new = heads[order], tails[order], np.ones(order.size, np.bool_)
+    new[1:] = (head[1:] != head[:-1]) | (tail[1:] != tail[:-1])
+    place = np.empty(order.size, np.int64)
+    place[order] = np.cumsum(new) - 1
+    size = int(np.count_nonzero(new))
+    mass = exact_mass(_stacked([a.mass, b.mass])).regroup(place, size)
+    return Cells(0, None, head[new], normal_mass(mass), tail[new] + 0.0)
+
+
+# ---- states, which may come from anyone ----
+
+
+def read_cells(max_cells: int, classes: int, arrays: Arrays) -> Cells:
+    """Return the cells of the arrays of a state.
+
+    Raises `StateFormatError` unless the arrays are such as a histogram writes, in every point that
+    they can show.
+    """
+    mass_names = {name for name in arrays if name.startswith("mass.")} or {"counts"}
+    tailed = "tails" in arrays
+    if set(arrays) != {"level", "cells", "scores", *["tails"][:tailed]} | mass_names:
+        raise StateFormatError(f"these are not the arrays of a histogram: {sorted(arrays)}")
+    levels, scores = take_array(arrays, "level", "int64"), take_array(arrays, "scores", "float64")
+    if levels.size != 1 or not 0 <= levels[0] <= MAX_LEVEL:
+        raise StateFormatError(f"the level of a histogram cannot be {levels.tolist()}")
+    level = int(levels[0])
+    ids = take_array(arrays, "cells", "int64")
+    if ids.size != (scores.size if level else 0) or scores.size > max_cells:
+        raise StateFormatError(f"{ids.size} cells and {scores.size} scores, of {max_cells} cells")
+    order = ids if level else scores
+    tails = _read_tails(arrays, level, scores) if tailed else None
+    ascending = order[1:] > order[:-1]
+    if tails is not None and not level:
+        ascending |= (order[1:] == order[:-1]) & (tails[1:] > tails[:-1])
+    if not ascending.all():
+        raise StateFormatError("the cells of a histogram are not in ascending order")
+    mixed = np.isnan(scores)
+    single = scores + 0.0
+    np.copyto(single, np.nan, where=mixed)
+    if single.tobytes() != scores.tobytes():
+        raise StateFormatError("the scores of a histogram hold -0.0 or a nan that is not ours")
+    if level:
+        _check_ids(ids, scores, mixed, level)
+        if _below(ids[mixed], level, tailed=tailed) + np.count_nonzero(~mixed) <= max_cells:
+            raise StateFormatError(f"the cells fit a level below {level}")
+    elif mixed.any():
+        raise StateFormatError("a score of a histogram is nan at level 0")
+    mass = _read_mass(arrays, (scores.size, classes))
+    tails = None if tails is None else tails.copy()
+    return Cells(level, ids.copy() if level else None, single, mass, tails)
+
+
+def read_each(max_cells: int, classes: int, stacks: Mapping[str, Stack]) -> list[Cells] | None:
+    """Return the cells of each of many states, checked together, if all hold counts without tails.
+
+    ``None`` if one holds anything else, or may be no state of ours: `read_cells` looks at it by
+    itself then, and says what is wrong.
+    """
+    if set(stacks) != {"level", "cells", "scores", "counts"}:
+        return None
+    levels, ids, scores, counts = (stacks[k] for k in ("level", "cells", "scores", "counts"))
+    if [stack.data.dtype for stack in (levels, ids, scores, counts)] != [
+        *(np.int64, np.int64, np.float64, np.int64)
+    ] or [stack.shapes.shape[1] for stack in (levels, ids, scores, counts)] != [1, 1, 1, 2]:
+        return None
+    sizes, level = scores.shapes[:, 0], levels.data
+    if (levels.shapes != 1).any() or not (0 <= level.min() <= level.max() <= MAX_LEVEL):
+        return None
+    shapes = np.stack([np.where(level > 0, sizes, 0), sizes, np.full(len(sizes), classes)], axis=1)
+    if (np.concatenate([ids.shapes, counts.shapes], axis=1) != shapes).any():
+        return None
+    if not (sizes.all() and sizes.max() <= max_cells):
+        return None
+    state, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
+    at, every, mass = level[state], np.zeros(len(state), np.int64), counts.data.reshape(-1, classes)
+    every[at > 0] = ids.data
+    single, mixed = scores.data + 0.0, np.isnan(scores.data)
+    single[mixed] = np.nan
+    order = np.where(at > 0, 0.0, single)
+    ascend = (order[1:] > order[:-1]) | (every[1:] > every[:-1]) | (state[1:] != state[:-1])
+    several = np.bincount(state[mixed], minlength=len(level))
+    if (
+        (single.view(np.int64) != scores.data.view(np.int64)).any()
+        or not ascend.all()
+        or several[level == 0].any()
+        or ((several + sizes)[level > 0] <= max_cells).any()  # they would fit a level below
+        or not (0 <= mass.min() <= mass.max() < _NARROW and (mass[:, 0] | mass[:, -1]).all())
+        or np.add.reduceat(mass, starts).sum(axis=1).max() >= _NARROW
+    ):
+        return None
+    for one in np.unique(level[level > 0]).tolist():
+        mine = at == one
+        _check_ids(every[mine], single[mine], mixed[mine], one)
+    found, mass = [], mass.astype(np.int32)
+    for one, start, size in zip(level.tolist(), starts.tolist(), sizes.tolist(), strict=True):
+        part = slice(start, start + size)
+        own = every[part].copy() if one else None  # arrays of its own, so that each is freed alone
+        found.append(Cells(one, own, single[part].copy(), mass[part].copy()))
+    return found
+
+
+def _read_tails(arrays: Arrays, level: int, scores: Floats) -> Floats:
+    tails = take_array(arrays, "tails", "float64")
+    if level:
+        if tails.size:
+            raise StateFormatError("there are tails of scores past level 0")
+        return tails
+    if tails.size != scores.size or not tails.any():
+        raise StateFormatError(f"{tails.size} tails of {scores.size} scores of a histogram")
+    if not _are_tails(scores, tails).all() or (np.signbit(tails) & (tails == 0)).any():
+        raise StateFormatError("a tail of a score is not what float64 leaves of an integer")
+    return tails
+
+
+def _are_tails(heads: Floats, tails: Floats) -> Bools:
+    """Whether each tail is 0, or what the head lacks to be an integer of 64 bits."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        whole = (np.abs(tails) <= 1024) & (np.rint(tails) == tails)
+        nearest = (heads + tails == heads) & (np.abs(heads) <= 2.0**64)
+    low, high = -(2.0**63), 2.0**64
+    inside = (heads > low) | ((heads == low) & (tails >= 0))
+    inside &= (heads < high) | ((heads == high) & (tails < 0))
+    found: Bools = (tails == 0) | (whole & nearest & inside)
+    return found
+
+
+def _below(mixed: Ints, level: int, *, tailed: bool) -> float:
+    """Return how many cells the `mixed` ones, of several scores, can be at the level below.
+
+    They are two each. Below level 1 they are as many as they can hold scores: two doubles or,
+    with tails, all the integers that are nearest to either.
+    """
+    if not tailed:
+        return 2.0 * mixed.size
+    first, last = cell_edges(mixed, level)
+    above = (first <= 2.0**64) & (last >= 2.0**53)
+    if not (above | ((first <= -(2.0**53)) & (last >= -(2.0**63)))).any():
+        raise StateFormatError("no cell of a histogram can hold the scores that had tails")
+    if level > 1:
+        return 2.0 * mixed.size
+    size = np.abs(np.concatenate([first, last]))
+    long = (size >= 2.0**53) & (size <= 2.0**64)
+    return float(np.where(long, np.spacing(np.where(long, size, 1.0)) + 1, 1.0).sum())
+
+
+def _check_ids(ids: Ints, scores: Floats, mixed: Bools, level: int) -> None:
+    """Raise if ids are out of the range of a level, or not those of their scores."""
+    low, high = cell_id_range(level)
+    if ids.size and not (low <= ids.min() and ids.max() <= high):
+        raise StateFormatError("a cell of a histogram is beyond every score")
+    if (cell_ids(scores[~mixed], level) != ids[~mixed]).any():
+        raise StateFormatError("a score of a histogram is not in its cell")
+    first, last = cell_edges(ids[mixed], level)
+    if not (first < last).all():
+        raise StateFormatError("a cell of a single double is said to hold several scores")
+
+
+def _read_mass(arrays: Arrays, shape: tuple[int, int]) -> Mass:
+    """Return the weights (n, classes); raises unless they are canonical and none is negative."""
+    if "counts" not in arrays:
+        parts = {name[5:]: array for name, array in arrays.items() if name.startswith("mass.")}
+        mass = ExactSum.from_arrays(shape, parts)
+        # The highest digit has the sign.
+        if (mass.digits[:, -1:] < 0).any():
+            raise StateFormatError("a weight of a histogram is negative")
+        if not mass.digits.reshape(shape[0], shape[1] * mass.digits.shape[1]).any(axis=1).all():
+            raise StateFormatError("a cell of a histogram weighs nothing")
+        if not isinstance(normal_mass(mass), ExactSum):
+            raise StateFormatError("the weights of a histogram are not in our form")
+        return mass
+    counts = take_array(arrays, "counts", "int64", 2)
+    if counts.shape != shape:
+        raise StateFormatError(f"the counts of a histogram are {counts.shape}, not {shape}")
+    if counts.min(initial=0) < 0:
+        raise StateFormatError("a weight of a histogram is negative")
+    if not (counts[:, 0] | counts[:, -1]).all():  # of one class or two
+        raise StateFormatError("a cell of a histogram weighs nothing")
+    # A sum that overflows int64 is found in float64, which is exact enough to tell.
+    if (
+        not counts.sum(dtype=np.float64) < 2 * INTEGER_LIMIT
+        or not (total := counts.sum()) < INTEGER_LIMIT
+    ):
+        raise StateFormatError("the weights of a histogram are not in our form")
+    return counts.astype(np.int32 if total < _NARROW else np.int64, order="C")

@@ -1,0 +1,701 @@
+"""Sums of float64 kept as exact integers: what every sum in a state is made of.
+
+A float64 is an integer multiple of 2**-1074, a product of three of 2**-3222, so any sum of them is
+an integer in a small enough unit. `ExactSum` keeps that integer, for a whole array of sums at once:
+adding is exact, associative, commutative and invertible, and the array that holds it is a function
+of the value alone. The kernels turn rows into integers; `streammetrics.core.kernels.reference`
+defines what they compute.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+
+from streammetrics.core.arithmetic.rounding import nearest_scaled
+from streammetrics.core.columns.long import LongNumbers, halves, nearest
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.kernels import kernels
+from streammetrics.core.state.arrays import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Numeric, Places, ReadColumn
+
+    Digits: TypeAlias = Ints
+
+LARGEST = 2.0**1023  # what squares are cut to
+# The lowest and the highest bit of sums of weight * x * y of doubles, with room for 2**160 rows.
+# No state that we write goes beyond them.
+LOWEST, HIGHEST = -3232, 3232
+
+_TERMS = 1 << 14  # rows whose terms are computed at a time, so that they stay in the cache
+_SPARE = 96  # bits above the largest number: room for any number of rows, and for carries
+
+
+class ExactSum:
+    r"""An immutable array of exact sums of float64, of any shape, ``()`` for a single one.
+
+    .. math:: S = 2^{e} \sum_d \mathrm{digits}_{\cdot, d} \, 2^{32 d}
+
+    Rows come in through constructors such as `of`, `product`, `moments`, `grouped` and `counts`;
+    sums of equal shape can be added and subtracted. Values and weights must be finite, else
+    `InvalidBatchError`; a weight is one float64 a row.
+
+    A single sum is a Python integer and the exponent of its unit. Several are a table ``(m, D)`` of
+    base-2**32 digits, the lowest first, in units of ``2**exponent``. Equal sums have equal tables:
+
+    - digits ``0 .. D-2`` are in ``[0, 2**32)`` and the highest is in ``[-2**31, 2**31)``;
+    - ``D`` is as small as the largest sum allows, and 0 when all are zero;
+    - ``exponent`` is a multiple of 32, as large as it can be, and 0 when all are zero.
+
+    Memory: 8 bytes for each 32 bits between the highest and the lowest bit in use, mostly 16 to 40
+    bytes a sum. Cost: about twice ``np.sum`` for a long column, and for its squares four times.
+
+    Args:
+        shape: The shape of the array.
+        digits: The canonical digits ``(m, D)`` of its m sums; ``None`` for a single one.
+        exponent: The exponent of the unit.
+        value: The integer of a single sum.
+
+    References: see `streammetrics.core.kernels.reference`.
+
+    Examples:
+        >>> import numpy as np
+        >>> total = ExactSum.of(np.array([1e308, 1e308])) + ExactSum.of(np.array([-1e308]))
+        >>> total.to_float()
+        1e+308
+        >>> ExactSum.of(np.array([1e16, 1.0, -1e16])) == ExactSum.of(np.array([1.0]))
+        True
+        >>> ExactSum.grouped(np.array([0, 2, 2]), 3, np.array([0.5, 0.1, 0.2])).to_float()
+        array([0.5, 0. , 0.3])
+    """
+
+    __slots__ = ("_digits", "_exponent", "_value", "shape")
+
+    def __init__(
+        self, shape: tuple[int, ...], digits: Digits | None, exponent: int, value: int = 0
+    ) -> None:
+        self.shape = shape
+        self._digits, self._exponent, self._value = digits, exponent, value
+
+    # ---- from rows ----
+
+    @classmethod
+    def of(cls, values: Array | LongNumbers, weight: Array | None = None) -> Self:
+        """Return the sums over axis 0 of `values` ``(n, *shape)``, times `weight` ``(n,)``."""
+        if isinstance(values, LongNumbers):
+            return cls.of(values.head, weight) + cls.of(values.tail, weight)
+        return cls.product(values, None, weight)
+
+    @classmethod
+    def product(cls, x: Array, y: Array | None, weight: Array | None = None) -> Self:
+        """Return the sums over axis 0 of ``x * y``, each ``(n, *shape)``, times `weight` (n,)."""
+        _check_shapes(x, *() if y is None else (y,), weight=weight)
+        if x.ndim == 1:
+            return cls.single(*_sum(x, y, weight))
+        return cls._added(x, y, weight, None, 1, x.shape[1:])
+
+    @classmethod
+    def of_terms(
+        cls,
+        terms: Callable[..., Floats],
+        columns: Sequence[Any],
+        weight: Array | None = None,
+    ) -> Self:
+        """Return the sums of ``terms(*columns)``, which makes a new array.
+
+        The term of a row must not depend on other rows: terms are made of a block of rows at a
+        time, which stays in the cache.
+
+        >>> ExactSum.of_terms(np.subtract, [np.array([3.0, 5.0]), np.array([1.0, 2.0])]).to_float()
+        5.0
+        """
+        parts = []
+        for rows in _blocks(len(columns[0])):
+            values = terms(*[column[rows] for column in columns])
+            parts.append(cls.of(values, None if weight is None else weight[rows]))
+        total: Self = _all(parts)
+        return total
+
+    @classmethod
+    def of_powers(
+        cls, terms: Callable[..., Any], columns: Sequence[ReadColumn], powers: Collection[int]
+    ) -> tuple[dict[int, Self], float, float]:
+        """Return the sums of powers of ``terms(*columns)`` by exponent, and the terms' extremes.
+
+        The exponents are among 1, 2 and 4: each power but the first is the square of the one
+        before, as float64, cut to `LARGEST`. The extremes are the smallest magnitude but 0, and the
+        largest; 0 if all are 0.
+
+        >>> sums, least, most = ExactSum.of_powers(np.negative, [np.array([1.0, 3.0])], (1, 2, 4))
+        >>> {power: total.to_float() for power, total in sums.items()}, least, most
+        ({1: -4.0, 2: 10.0, 4: 82.0}, 1.0, 3.0)
+        """
+        totals: dict[int, Self] = {}
+        lowest, highest = math.inf, 0.0
+        for rows in _blocks(len(columns[0])):
+            values = terms(*[column[rows] for column in columns])
+            if values.shape[1:] == (1,):
+                values = values.reshape(-1)
+            found, least, most = cls._powers(values, powers)
+            lowest, highest = min(lowest, least or math.inf), max(highest, most)
+            totals = {p: totals[p] + found[p] for p in powers} if totals else found
+        return totals, lowest if highest else 0.0, highest
+
+    @classmethod
+    def _powers(
+        cls, values: Floats | LongNumbers, powers: Collection[int]
+    ) -> tuple[dict[int, Self], float, float]:
+        near = nearest(values)
+        if near.ndim > 1:
+            each = [cls._powers(values[:, k], powers) for k in range(near.shape[1])]
+            sums = {p: cls.row_of([found[p] for found, _, _ in each]) for p in powers}
+            leasts = [least for _, least, _ in each if least]
+            return sums, min(leasts, default=0.0), max([most for _, _, most in each])
+        mask = sum(powers)
+        try:
+            found = kernels.exact_powers(near, mask)
+        except BufferError:
+            found = kernels.exact_powers(_ready(near), mask)
+        if type(found) is int:
+            raise _infinite(found)
+        least, most, *every = found
+        totals = zip((1, 2, 4), every, strict=True)
+        sums = {power: cls.single(*total) for power, total in totals if power in powers}
+        if 1 in sums and near is not values:
+            sums[1] = cls.of(values)
+        return sums, least, most
+
+    @classmethod
+    def weighted(cls, columns: Sequence[Array], weight: Floats) -> tuple[list[Self], list[Self]]:
+        """Return the sums of each column ``(n,)`` times the weight, and times its square.
+
+        A column may be a mask. Last come those of the weight, and of its square, alone.
+
+        >>> once, twice = ExactSum.weighted([np.array([1.0, 3.0])], np.array([2.0, 0.5]))
+        >>> [total.to_float() for total in once + twice]
+        [3.5, 2.5, 4.75, 4.25]
+        """
+        once = [cls.product(column, weight) for column in columns]
+        twice = [cls.product(column, weight, weight) for column in columns]
+        return [*once, cls.of(weight)], [*twice, cls.product(weight, weight)]
+
+    @classmethod
+    def moments(
+        cls, columns: Sequence[ReadColumn], weight: Array | None = None
+    ) -> tuple[list[Self], dict[tuple[int, int], Self]]:
+        """Return the sums of each column, and of the products of each pair ``(i, j)``, ``i <= j``.
+
+        >>> first, second = ExactSum.moments([np.array([1.0, 2.0]), np.array([3.0, 5.0])])
+        >>> [s.to_float() for s in first], second[0, 1].to_float()
+        ([3.0, 8.0], 13.0)
+        """
+        parts = [
+            halves(column) if isinstance(column, LongNumbers) else (column,) for column in columns
+        ]
+        first = [_all(cls.of(x, weight) for x in part) for part in parts]
+        second = {
+            (i, j): _all(cls.product(x, y, weight) for x in parts[i] for y in parts[j])
+            for i in range(len(parts))
+            for j in range(i, len(parts))
+        }
+        return first, second
+
+    @classmethod
+    def grouped(cls, index: Places, size: int, values: Array, weight: Array | None = None) -> Self:
+        """Return the sums of values ``(n,)``, times a weight, by group ``0 <= index < size``."""
+        _check_shapes(values, index, weight=weight)
+        return cls._added(values, None, weight, index, size, ())
+
+    @classmethod
+    def clustered(cls, points: Floats, codes: Places, size: int) -> Self:
+        """Return the sums (size, d) of `points` (n, d) in each group."""
+        return cls._added(points, None, None, codes, size, points.shape[1:])
+
+    @classmethod
+    def _added(
+        cls,
+        x: Array,
+        y: Array | None,
+        weight: Array | None,
+        index: Places | None,
+        groups: int,
+        shape: tuple[int, ...],
+    ) -> Self:
+        """Return the sums of ``x * y * weight`` by group and entry of a row."""
+        low, high, rows = 0, 0, len(x)
+        factors = [None if factor is None else _ready(factor) for factor in (x, y, weight)]
+        for factor in factors:
+            if factor is not None:
+                least, most = _extent(factor)
+                low, high = low + least - 53, high + most + 2
+        columns = math.prod(shape)
+        shape = shape if index is None else (groups, *shape)
+        if not rows or not columns or not groups:
+            if rows and columns and index is not None and index.size:
+                raise IndexError(f"groups {index.min()} to {index.max()} of {groups}")
+            return cls.zero(shape)
+        low -= low % 32
+        width = (high + _SPARE - low) // 32 + 4
+        digits = np.zeros((groups * columns, width), np.int64)
+        if index is not None:
+            index = np.require(index, np.int64, ["C", "A"])
+        done = kernels.exact_add(digits, width, low, *factors, index, columns)
+        if done < rows:
+            raise IndexError(f"row {done} belongs to a group that is not among {groups}")
+        return cls(shape, *canonical(digits, low))
+
+    @classmethod
+    def grouped_weights(cls, index: Places, size: int, weight: Floats) -> tuple[Self, Self]:
+        """Return the sums of weights (n,), and of their squares, in each group below `size`."""
+        return cls.grouped(index, size, weight), cls.grouped(index, size, weight, weight)
+
+    @classmethod
+    def counts(cls, integers: Ints) -> Self:
+        """Return integers of any shape as sums."""
+        if integers.shape == ():
+            return cls.single(int(integers))
+        table = np.zeros((integers.size, 3), np.int64)
+        table[:, 0] = integers.ravel()
+        return cls(integers.shape, *canonical(table, 0))
+
+    # ---- from sums ----
+
+    @classmethod
+    def single(cls, value: int, unit: int = 0) -> Self:
+        """Return one sum, ``value * 2**unit``."""
+        return cls((), None, unit, value)
+
+    @classmethod
+    def zero(cls, shape: tuple[int, ...] = ()) -> Self:
+        """Return zeros."""
+        if shape == ():
+            return cls.single(0)
+        return cls(shape, frozen(np.zeros((math.prod(shape), 0), np.int64)), 0)
+
+    @classmethod
+    def row_of(cls, every: Sequence[Self]) -> Self:
+        """Return single sums as an array of them."""
+        integers = [total.integers() for total in every]
+        low = min([unit for _, unit in integers])
+        values = [value << unit - low for value, unit in integers]
+        return cls((len(every),), *_from_integers(values, low))
+
+    @classmethod
+    def gathered(cls, parts: Iterable[tuple[Places, Self]], size: int) -> Self:
+        """Return ``(size, ...)``: row ``i`` of each part is added to row ``index[i]``."""
+        every = list(parts)
+        shape = every[0][1].shape[1:]
+        entries = math.prod(shape)
+        tables, low = cls.aligned([sums for _, sums in every])
+        width = tables[0].shape[-1] + 2
+        totals = np.zeros((size * entries, width), np.int64)
+        for (index, _), table in zip(every, tables, strict=True):
+            places = np.asarray(index, np.int64)
+            if entries != 1:
+                places = (places[:, None] * entries + np.arange(entries)).reshape(-1)
+            if table.size:
+                _merge(totals, table.reshape(-1, width - 2), places)
+        return cls((size, *shape), *canonical(totals, low))
+
+    @classmethod
+    def of_digits(cls, digits: Digits, exponent: int) -> Self:
+        """Return the sums of int64 digits ``(*shape, W)``, none above ``2**62`` in magnitude."""
+        *shape, width = digits.shape
+        table = np.zeros((math.prod(shape), width + 2), np.int64)
+        table[:, :width] = digits.reshape(-1, width) if width else 0
+        return cls(tuple(shape), *canonical(table, exponent))
+
+    @staticmethod
+    def aligned(every: Sequence[ExactSum]) -> tuple[list[Digits], int]:
+        """Return the digits ``(*shape, W)`` of all, of one width and one exponent; and that."""
+        ranges = [(sums.exponent, sums.digits.shape[1]) for sums in every if sums.digits.size]
+        low = min((exponent for exponent, _ in ranges), default=0)
+        width = max(((e - low) // 32 + size for e, size in ranges), default=0)
+        tables = []
+        for sums in every:
+            digits, first = sums.digits, (sums.exponent - low) // 32 if sums.digits.size else 0
+            if digits.shape[1] != width:
+                digits = np.zeros((len(digits), width), np.int64)
+                digits[:, first : first + sums.digits.shape[1]] = sums.digits
+            tables.append(digits.reshape(*sums.shape, width))
+        return tables, low
+
+    # ---- arithmetic ----
+
+    def __add__(self, other: Self) -> Self:
+        return self._plus(other, operator.add) if isinstance(other, ExactSum) else NotImplemented
+
+    def __sub__(self, other: Self) -> Self:
+        return self._plus(other, operator.sub) if isinstance(other, ExactSum) else NotImplemented
+
+    def __neg__(self) -> Self:
+        return self.zero(self.shape) - self
+
+    def _plus(self, other: Self, operation: Callable[[Numeric, Numeric], Numeric]) -> Self:
+        if self.shape != other.shape:
+            raise ValueError(f"sums of shapes {self.shape} and {other.shape} cannot be added")
+        if self.shape == ():
+            low = min(self._exponent, other._exponent)
+            mine, theirs = (
+                self._value << self._exponent - low,
+                other._value << other._exponent - low,
+            )
+            return self.single(operation(mine, theirs), low)
+        if not other.digits.shape[1]:  # all zero, as sums are before the first rows
+            return self
+        if operation is operator.add and not self.digits.shape[1]:
+            return other
+        (ours, others), low = self.aligned([self, other])
+        return self.of_digits(operation(ours, others), low)
+
+    def plus_all(self, others: Sequence[Self]) -> Self:
+        """Return the sum of this and others of its shape."""
+        return functools.reduce(operator.add, others, self)
+
+    def times(self, factor: float) -> Self:
+        """Return each sum times a finite `factor`, exactly.
+
+        Raises `InvalidBatchError` if a product is too large, or too small, for a state to hold.
+
+        >>> import numpy as np
+        >>> ExactSum.of(np.array([[0.1, 3.0]])).times(0.1).to_float()
+        array([0.01, 0.3 ])
+        """
+        numerator, denominator = factor.as_integer_ratio()
+        unit = 1 - denominator.bit_length()
+        if self.shape == ():
+            product = self.single(self._value * numerator, self._exponent + unit)
+        else:
+            # Digits start at multiples of 32 bits: the rest of the exponent goes into the integer.
+            unused = max((numerator & -numerator).bit_length() - 1, 0)
+            position, shift = divmod(unit + unused, 32)
+            integer, sign = abs(numerator) >> unused << shift, 1 if numerator > 0 else -1
+            rows, width = self.digits.shape
+            pieces = range(-(-integer.bit_length() // 16))
+            table = np.zeros((rows, width + len(pieces) // 2 + 3), np.int64)
+            for place in pieces:  # a digit times 16 bits leaves room to add up
+                part = self.digits * (sign * (integer >> 16 * place & 0xFFFF))
+                at = place // 2
+                if place % 2:
+                    table[:, at + 1 : at + 1 + width] += part >> 16
+                    part = (part & 0xFFFF) << 16
+                table[:, at : at + width] += part
+            product = type(self)(self.shape, *canonical(table, self._exponent + 32 * position))
+        low, width = product.exponent, product.digits.shape[1]
+        if low < LOWEST or low + 32 * width > HIGHEST:
+            raise InvalidBatchError(f"sums times {factor!r} are beyond what a state holds")
+        return product
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ExactSum):
+            return NotImplemented
+        return (
+            self.shape == other.shape
+            and self.exponent == other.exponent
+            and np.array_equal(self.digits, other.digits)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # ---- parts ----
+
+    def reshaped(self, shape: tuple[int, ...]) -> Self:
+        """Return the same sums in another shape."""
+        return type(self)(shape, self.digits, self.exponent)
+
+    def __getitem__(self, index: object) -> Self:
+        """Return some of the sums, indexed as in NumPy: ``[2]``, ``[order]``, ``[i, j]``."""
+        entries = index if isinstance(index, tuple) else (index,)
+        table = self.digits.reshape(*self.shape, self.digits.shape[1])
+        digits = table[(*entries, slice(None))]
+        if digits.ndim == 1:
+            return self.single(to_integer(digits), self.exponent)
+        return self.of_digits(digits, self.exponent)
+
+    def regroup(self, index: Places, size: int) -> Self:
+        """Return ``(size, ...)``, to whose row ``index[i]`` each row ``i`` of these is added."""
+        return self.gathered([(index, self)], size)
+
+    def sum(self, axis: int | tuple[int, ...] | None = None) -> Self:
+        """Return the sum over one axis, several, or all of them."""
+        axes = range(len(self.shape)) if axis is None else np.atleast_1d(axis).tolist()
+        table = self.digits.reshape(*self.shape, self.digits.shape[1])
+        digits = table.sum(axis=tuple(a % len(self.shape) for a in axes))
+        sums = self.of_digits(digits, self.exponent)
+        if sums.shape == ():
+            return self.single(to_integer(sums.digits[0]), sums.exponent)
+        return sums
+
+    # ---- values ----
+
+    @property
+    def digits(self) -> Digits:
+        """The canonical digits ``(m, D)`` of the m sums."""
+        if self._digits is None:
+            return _from_integers([self._value], self._exponent)[0]
+        return self._digits
+
+    @property
+    def exponent(self) -> int:
+        """The exponent of the unit of the lowest digits."""
+        if self._digits is None:
+            return _from_integers([self._value], self._exponent)[1]
+        return self._exponent
+
+    def integers(self) -> tuple[Numeric, int]:
+        """Return the exact integers and the exponent of their unit: ``integer * 2**exponent``.
+
+        An ``int`` for a single sum, else an array of Python integers.
+        """
+        if self._digits is None:
+            return self._value, self._exponent
+        return np.array(_integers(self._digits), object).reshape(self.shape), self._exponent
+
+    def to_float(self, exponent: int = 0) -> float | Floats:
+        """Return the nearest float64 of each times ``2**exponent``, ties to even.
+
+        It is infinite only if the sum itself is too large. A ``float`` for a single sum, else an
+        array.
+        """
+        if self._digits is None:
+            return nearest_scaled(self._value, self._exponent + exponent)
+        values = np.empty(self.shape)
+        kernels.exact_round(values, self._digits, self._exponent + exponent)
+        return values
+
+    def fraction(self) -> Fraction:
+        """Return the exact value of a single sum."""
+        if self.shape != ():
+            raise ValueError(f"one fraction of sums of shape {self.shape}")
+        value, unit = self.integers()
+        return Fraction(value << unit) if unit >= 0 else Fraction(value, 1 << -unit)
+
+    @property
+    def any_negative(self) -> bool:
+        """Whether any of the sums is negative."""
+        if self._digits is None:
+            return self._value < 0
+        return bool((self._digits[:, -1:] < 0).any())  # the highest digit has the sign
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.to_float()!r})"
+
+    # ---- arrays of states ----
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the digits."""
+        return self.digits.nbytes
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the canonical arrays: equal sums, and only they, have equal ones."""
+        if self._digits is None:
+            digits, exponent = _from_integers([self._value], self._exponent)
+        else:
+            digits, exponent = self._digits, self._exponent
+        return {"digits": digits, "exponent": exponent_array(exponent)}
+
+    @staticmethod
+    def each_arrays(every: Sequence[ExactSum]) -> dict[str, Stack] | None:
+        """Return the arrays of many single sums; ``None`` unless all are single."""
+        if any(sums.shape != () for sums in every):
+            return None
+        forms = [_from_integers([sums._value], sums._exponent) for sums in every]
+        widths = [(1, digits.shape[1]) for digits, _ in forms]
+        return {
+            "digits": Stack(
+                np.concatenate([digits[0] for digits, _ in forms]), np.array(widths, np.int64)
+            ),
+            "exponent": Stack.equal(np.array([exponent for _, exponent in forms], np.int64), ()),
+        }
+
+    @classmethod
+    def from_arrays(cls, shape: tuple[int, ...], arrays: Arrays) -> Self:
+        """Return the sums of `arrays`; raises `StateFormatError` for anything else."""
+        stacks = {name: array[None] for name, array in arrays.items()}
+        return cls.each_of_arrays(shape, stacks, 1)[0]
+
+    @classmethod
+    def each_of_arrays(cls, shape: tuple[int, ...], stacks: Arrays, n: int) -> list[Self]:
+        """The sums of each of `n` states of the same widths, of which arrays are ``(n, ...)``.
+
+        As :meth:`from_arrays` of each, but all are checked at once.
+        """
+        digits, exponents = read_digits(shape, stacks, n)
+        if shape == ():
+            values = _integers(digits[:, 0])
+            return list(map(cls.single, values, exponents))
+        return [cls(shape, mine, unit) for mine, unit in zip(digits, exponents, strict=True)]
+
+
+# ---- digits ----
+
+
+def canonical(digits: Digits, exponent: int) -> tuple[Digits, int]:
+    """Return the canonical form of digits ``(m, W)``, which it carries in place.
+
+    The highest column must be free for carries.
+    """
+    width = digits.shape[1]
+    first, last = kernels.exact_carry(digits, width)
+    form = np.ascontiguousarray(digits[:, first:last])
+    if 0 < last < width:  # columns above only repeat the sign: it goes to this one
+        form[:, -1] -= form[:, -1] >> 31 << 32
+    return frozen(form), exponent + 32 * first if last else 0
+
+
+def frozen(digits: Digits) -> Digits:
+    """Return an array that nobody else holds, made read-only."""
+    digits.flags.writeable = False
+    return digits
+
+
+def to_integer(row: Digits) -> int:
+    """Return the Python integer of one row of canonical digits."""
+    low = row.astype("<u4").tobytes()  # two's complement: the cast keeps the low 32 bits
+    return int.from_bytes(low, "little", signed=True)
+
+
+def _integers(digits: Digits) -> list[int]:
+    """Return the Python integers of canonical digits ``(m, D)``."""
+    if digits.shape[1] == 1:
+        return digits[:, 0].tolist()  # type: ignore[no-any-return]  # of int64
+    return list(map(to_integer, digits))
+
+
+def _from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
+    """Return the canonical digits ``(m, D)`` and the exponent of each ``value * 2**exponent``."""
+    bits = functools.reduce(operator.or_, values, 0)  # the bits that any of them has
+    if not bits:
+        return frozen(np.zeros((len(values), 0), np.int64)), 0
+    shift = exponent % 32
+    unused = ((bits & -bits).bit_length() - 1 + shift) // 32 * 32
+    shift, exponent = shift - unused, exponent - shift + unused
+    moved = [value << shift if shift >= 0 else value >> -shift for value in values]
+    width = max([(value if value >= 0 else ~value).bit_length() for value in moved]) // 32 + 1
+    raw = b"".join([value.to_bytes(4 * width, "little", signed=True) for value in moved])
+    digits = np.frombuffer(raw, "<u4").astype(np.int64).reshape(len(values), width)
+    digits[:, -1] -= digits[:, -1] >> 31 << 32
+    return frozen(digits), exponent
+
+
+@functools.cache  # there are 203
+def exponent_array(exponent: int) -> Ints:
+    """Return the exponent of canonical digits as states have it."""
+    array = np.array(exponent, np.int64)
+    array.flags.writeable = False
+    return array
+
+
+def read_digits(shape: tuple[int, ...], stacks: Arrays, n: int) -> tuple[Digits, list[int]]:
+    """Return the digits ``(n, m, D)`` and the exponents of sums of a shape in each of `n` states.
+
+    They may come from anyone: raises `StateFormatError` unless all are canonical.
+    """
+    if stacks.keys() != {"digits", "exponent"}:
+        raise StateFormatError(f"exact sums need digits and exponent, not {sorted(stacks)}")
+    digits, exponents = stacks["digits"], stacks["exponent"]
+    if digits.dtype != np.int64 or exponents.dtype != np.int64:
+        raise StateFormatError("digits and exponent of exact sums must be int64")
+    size = math.prod(shape)
+    if digits.ndim != 3 or digits.shape[:2] != (n, size) or exponents.shape != (n,):
+        raise StateFormatError(
+            f"digits of exact sums of shape {shape} cannot have shape {digits.shape[1:]}"
+        )
+    width = digits.shape[2]
+    low, high = int(exponents.min()), int(exponents.max())
+    if (exponents % 32).any() or low < LOWEST or high + 32 * width > HIGHEST:
+        raise StateFormatError(f"exponent {low} of exact sums is not one that we write")
+    if not width or not size:
+        if low or high or width:
+            raise StateFormatError("digits of exact sums are not in canonical form")
+        return frozen(np.zeros(digits.shape, np.int64)), exponents.tolist()
+    lower, highest = digits[:, :, :-1], digits[:, :, -1]
+    if highest.min() < -(2**31) or highest.max() >= 2**31 or (lower >> 32).any():
+        raise StateFormatError("digits of exact sums are out of range")
+    short = digits[:, :, 0].any(axis=1)
+    if width > 1:  # the highest column must not only repeat the sign of the one below
+        short &= (highest != -(lower[:, :, -1] >> 31)).any(axis=1)
+    if not short.all():
+        raise StateFormatError("digits of exact sums are not in canonical form")
+    return frozen(digits.copy()), exponents.tolist()
+
+
+# ---- rows ----
+
+
+def exact_dot(a: Ints, b: Ints) -> int:
+    """Return the sum of ``a * b`` as a Python integer, past the range of int64."""
+    if not a.size:
+        return 0
+    largest_a, largest_b = (max(int(part.max()), -int(part.min())) for part in (a, b))
+    if a.size * largest_a * largest_b < 1 << 63:
+        return int(a @ b)
+    total = 0
+    for i, left in enumerate(_thirds(a)):
+        for j, right in enumerate(_thirds(b)):
+            total += int(ExactSum.product(left, right).fraction()) << 21 * (i + j)
+    return total
+
+
+def _thirds(values: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return three parts of 21 bits each, the lowest first; the highest has the sign."""
+    low = (1 << 21) - 1
+    parts = (values & low, (values >> 21) & low, values >> 42)
+    return tuple(part.astype(np.float64) for part in parts)  # type: ignore[return-value]  # three
+
+
+def _all(sums: Iterable[ExactSum]) -> Any:
+    """Return the sum of sums of one shape."""
+    return functools.reduce(operator.add, sums)
+
+
+def _sum(*columns: Array | None) -> tuple[int, int]:
+    try:
+        found = kernels.exact_sum(*columns)
+    except BufferError:
+        found = kernels.exact_sum(*[None if c is None else _ready(c) for c in columns])
+    if type(found) is int:
+        raise _infinite(found)
+    return found  # type: ignore[no-any-return]  # a pair
+
+
+def _extent(column: Floats) -> tuple[int, int]:
+    found = kernels.exact_extent(column)
+    if type(found) is int:
+        raise _infinite(found // max(1, column[0].size))
+    return found  # type: ignore[no-any-return]  # a pair
+
+
+def _merge(totals: Digits, digits: Digits, places: Ints) -> None:
+    digits = np.ascontiguousarray(digits)
+    done = kernels.exact_merge(totals, totals.shape[1], digits, digits.shape[1], places, 0)
+    if done < len(places):
+        raise IndexError(f"groups {places.min()} to {places.max()} of {len(totals)}")
+
+
+def _ready(column: Array) -> Floats:
+    return np.require(column, np.float64, ["C", "A"])
+
+
+def _infinite(row: int) -> InvalidBatchError:
+    return InvalidBatchError(f"values to be summed must be finite: row {row} is not")
+
+
+def _blocks(rows: int) -> Iterable[slice]:
+    return [slice(k, k + _TERMS) for k in range(0, max(rows, 1), _TERMS)]
+
+
+def _check_shapes(x: Array, *others: Array, weight: Array | None) -> None:
+    if any(column.shape != x.shape for column in others):
+        raise ValueError(f"columns differ in shape: {[column.shape for column in (x, *others)]}")
+    if weight is not None and weight.shape != x.shape[:1]:
+        raise ValueError(f"{len(x)} rows have a weight of shape {weight.shape}")

@@ -1,0 +1,383 @@
+"""DyadicHistogram: the canonical sorted histogram of scores, exact until its budget is used up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from streammetrics.core import tuning
+from streammetrics.core.arithmetic.cells import (
+    Cells,
+    ScoredRows,
+    exact_mass,
+    joined,
+    merged,
+    merged_all,
+    normal_mass,
+    read_cells,
+    read_each,
+)
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.state.arrays import Stack, by_shapes, same
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from streammetrics.core.arithmetic.cells import CellBlock, Codes
+    from streammetrics.core.types import Array, Arrays, Floats, Places
+
+_TOO_MANY_CELLS = 1 << 29
+_CALL_ROWS = 1 << 30  # of a call of a kernel, at most
+_NO_IDS = np.empty(0, np.int64)
+
+
+class _State(NamedTuple):
+    """All rows in one attribute, so that another thread sees a change whole or not at all."""
+
+    cells: Cells
+    pending: tuple[ScoredRows, ...] = ()  # rows that are not counted yet
+    size: int = 0  # of them
+
+
+class DyadicHistogram:
+    """Sorted histogram of scores with the exact weight of each class in each cell.
+
+    Every distinct score has a cell of its own while there are at most `max_cells` of them. Past
+    that, the cell of a score is ``key >> level``, for the order-preserving integer keys of
+    `streammetrics.core.arithmetic.keys`, at the lowest level whose occupied cells fit the budget.
+    A cell keeps its score as long as it holds only one.
+
+    The state is a function of the multiset of rows, whatever their order and however they were
+    merged: more rows only ever occupy more cells and a higher level only ever fewer, so that a
+    part of the rows never needs a higher level than all of them.
+
+    An integer beyond 2**53 comes as its nearest float64, the head, and what this lacks, the tail.
+    Tails distinguish scores at level 0, where every score has its own cell; from level 1 on, they
+    are dropped.
+
+    Rows are buffered and counted when the state is read, or when the buffer is full: at four times
+    the budget, at most 2**18 rows; at level 0 at eight times the cells, while the budget has room
+    for all. The count is one assignment: threads may read at the same time.
+
+    Memory: 16 bytes a cell with two classes (12 with one), 8 more past level 0, 40 to 80 with
+    fractional weights; 9 bytes a buffered row, 17 with weights. Counting takes about as much again
+    for a moment.
+
+    Cost: a radix sort of the rows if they are at most four times the budget, else a look-up of
+    each.
+
+    Args:
+        max_cells: Budget of occupied cells, from 2 to 2**29.
+        classes: 1 for plain values, 2 for scores with a label.
+
+    Examples:
+        >>> import numpy as np
+        >>> histogram = DyadicHistogram(max_cells=4, classes=2)
+        >>> histogram.add(np.array([0.1, 0.7, 0.7]), np.array([0, 0, 1], np.uint8))
+        >>> for block in histogram.cells():
+        ...     print(block.low, block.counts.tolist())
+        [0.1 0.7] [[1, 1], [0, 1]]
+    """
+
+    def __init__(self, max_cells: int, classes: int) -> None:
+        if not 2 <= max_cells <= _TOO_MANY_CELLS:
+            raise ValueError(f"max_cells must be from 2 to 2**29, not {max_cells}")
+        if classes not in {1, 2}:
+            raise ValueError(f"classes must be 1 or 2, not {classes}")
+        self.max_cells, self.classes = max_cells, classes
+        self._state = _State(Cells.empty(classes))
+
+    # ---- rows ----
+
+    def add(
+        self,
+        scores: Floats,
+        codes: Codes | None = None,
+        weight: Floats | None = None,
+        tails: Floats | None = None,
+    ) -> None:
+        """Add rows. The schema has validated them; nothing is checked again here.
+
+        Args:
+            scores: Float64 scores (n,), none of them nan.
+            codes: The class of each row (n,), below `classes`; needed if there are two.
+            weight: Positive finite weights (n,), or (n, 2): a row weighs the product of its two;
+                ``None`` for 1 each.
+            tails: What the scores lack to be the exact numbers, as in `LongNumbers`, of which the
+                scores are the heads; ``None`` if they lack nothing.
+
+        """
+        if weight is not None and (weight == 1.0).all():
+            weight = None
+        rows = ScoredRows(scores, codes if self.classes == 2 else None, weight)
+        state = self._state
+        if tails is not None and tails.any():
+            long = tails != 0
+            state = self._taking(state, rows._replace(tails=tails).part(long))
+            rows = rows.part(~long)
+        self._state = self._taking(state, rows)
+
+    def merge(self, *others: Self) -> None:
+        """Add the rows of other histograms of the same configuration, which are not changed."""
+        for other in others:
+            if (self.max_cells, self.classes) != (other.max_cells, other.classes):
+                raise IncompatibleMetricsError(
+                    f"cannot merge histograms with max_cells={other.max_cells}, "
+                    f"classes={other.classes} into max_cells={self.max_cells}, "
+                    f"classes={self.classes}"
+                )
+        states = [histogram._state for histogram in (self, *others)]
+        cells = merged_all([state.cells for state in states], self.max_cells)
+        pending = tuple(rows for state in states for rows in state.pending)
+        waiting = sum(state.size for state in states)
+        self._state = self._buffered(_State(cells, pending, waiting))
+
+    def _taking(self, state: _State, rows: ScoredRows) -> _State:
+        """Return a state with more rows, whose arrays are the caller's."""
+        cells, pending, waiting = state
+        size = rows.scores.size
+        if not size:
+            return state
+        if waiting + size > self._room(cells):
+            return _State(self._counted(cells, (*pending, rows)))
+        return self._buffered(_State(cells, (*pending, rows.copy()), waiting + size))
+
+    def _buffered(self, state: _State) -> _State:
+        """Return the state, with its buffered rows counted if there are too many."""
+        if state.size > self._room(state.cells) or len(state.pending) > tuning.BUFFERS:
+            return _State(self._counted(state.cells, state.pending))
+        return state
+
+    def _room(self, cells: Cells) -> int:
+        """Return how many rows may be buffered."""
+        few = min(tuning.BUFFERED_ROWS, 4 * self.max_cells)
+        return few if cells.level else max(few, min(8 * cells.size, self.max_cells - cells.size))
+
+    def _counted(self, cells: Cells, pending: Sequence[ScoredRows]) -> Cells:
+        """Return cells with rows counted in."""
+        size = sum([rows.scores.size for rows in pending])
+        if cells.size < size <= self.max_cells - cells.size and (single := cells.rows()):
+            cells, pending = Cells.empty(self.classes), (single, *pending)
+        for kind in {rows.kind for rows in pending}:
+            rows = joined([rows for rows in pending if rows.kind == kind])
+            for start in range(0, rows.scores.size, _CALL_ROWS):
+                part = slice(start, start + _CALL_ROWS)
+                more = Cells.of(rows.part(part), self.classes, self.max_cells, cells.level)
+                cells = merged(cells, more, self.max_cells)
+        return cells
+
+    def _read(self) -> Cells:
+        """Return the cells of all rows."""
+        cells, pending, _ = self._state
+        if pending:
+            cells = self._counted(cells, pending)
+            self._state = _State(cells)
+        return cells
+
+    def _of(self, cells: Cells) -> Self:
+        """Return a histogram of cells."""
+        twin = self.fork()
+        twin._state = _State(cells)
+        return twin
+
+    def fork(self) -> Self:
+        """Return a snapshot. It shares the arrays, which are never written to again."""
+        twin = object.__new__(type(self))
+        twin.max_cells, twin.classes, twin._state = self.max_cells, self.classes, self._state
+        return twin
+
+    # ---- what there is ----
+
+    @property
+    def plain(self) -> bool:
+        """Whether no score ever had a tail."""
+        cells, pending, _ = self._state
+        return cells.tails is None and all(rows.tails is None for rows in pending)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        cells, pending, _ = self._state
+        return cells.nbytes + sum([rows.nbytes for rows in pending])
+
+    @property
+    def level(self) -> int:
+        """0 while every distinct score has its own cell, else how far the keys are shifted."""
+        return self._read().level
+
+    @property
+    def exact(self) -> bool:
+        """Whether no cell holds several distinct scores."""
+        cells = self._read()
+        return cells.level == 0 or not bool(np.isnan(cells.scores).any())
+
+    def totals(self) -> tuple[float, ...]:
+        """Return what each class weighs: Python integers if what every cell weighs is one.
+
+        Other totals are floats, correctly rounded.
+        """
+        return self._read().totals()
+
+    @property
+    def unit(self) -> int:
+        """The exponent of the unit ``2**unit`` of counts: 0 unless float64 could not hold them."""
+        return self._read().unit
+
+    def cells(self) -> Iterator[CellBlock]:
+        """Return the occupied cells in ascending order, in blocks of some 2**16.
+
+        Counts are int64 if all weights are integers and add up to less than 2**53, as without
+        weights; otherwise they are float64, correctly rounded, in units of ``2**unit``.
+        """
+        return self._read().blocks()
+
+    def sums_above(self, places: Places) -> Array:
+        """Return exactly what each class weighs in all cells, and in each of `places` and above.
+
+        Args:
+            places: Cells, by ascending position (k,).
+
+        Returns:
+            Python integers (k + 1, classes) of one unit; the first row is that of all cells.
+        """
+        cells = self._read()
+        between = np.searchsorted(places, np.arange(cells.size), side="right")
+        sums, _ = exact_mass(cells.mass).regroup(between, places.size + 1).integers()
+        return np.cumsum(np.asarray(sums)[::-1], axis=0)[::-1]
+
+    def shares_above(self) -> list[tuple[Floats, Floats, float, float]]:
+        """Return what each class weighs in each cell and above, to twice the digits of a float64.
+
+        Returns:
+            For each class heads and tails of the cells (m,), and of all cells, in a unit of the
+            class in which all cells together weigh from 1/2 to 2**32.
+        """
+        cells = self._read()
+        mass = exact_mass(cells.mass)
+        digits = mass.digits.reshape(cells.size, self.classes, -1)
+        parts = []
+        for code in range(self.classes):
+            above = np.cumsum(digits[::-1, code], axis=0)[::-1]
+            whole, unit = ExactSum.of_digits(above[:1], 0)[0].integers()
+            bits = unit + int(whole).bit_length()
+            sums = ExactSum.of_digits(above, -32 * (bits // 32))
+            heads = np.asarray(sums.to_float())
+            tails = sums - ExactSum.grouped(np.arange(cells.size), cells.size, heads)
+            parts.append((heads, np.asarray(tails.to_float())))
+        return [(heads, tails, float(heads[0]), float(tails[0])) for heads, tails in parts]
+
+    # ---- other histograms of these rows ----
+
+    def scaled(self, weight: float) -> Self:
+        """Return the same rows, each of them `weight` times as heavy, exactly."""
+        cells = self._read()
+        return self._of(cells._replace(mass=normal_mass(exact_mass(cells.mass).times(weight))))
+
+    def minus(self, other: DyadicHistogram) -> Self:
+        """Return the rows that are left once those of `other` are taken out.
+
+        Raises `IncompatibleMetricsError` if some of them are not here, or if either histogram is
+        past level 0, where cells may hold several scores.
+        """
+        if self.level:
+            raise IncompatibleMetricsError(
+                f"a histogram of more than {self.max_cells} distinct scores does not tell them "
+                "apart, so that none can be taken out: merge the states that are to stay"
+            )
+        return self._of(self._read().minus(other._read()))
+
+    def narrowed(self, max_cells: int) -> Self:
+        """Return the rows without tails under a smaller budget of cells."""
+        if max_cells == self.max_cells:
+            return self.fork()
+        cells = merged(self._read(), Cells.empty(self.classes), max_cells)
+        return type(self)(max_cells, self.classes)._of(cells)
+
+    def pooled(self, max_cells: int, code: int) -> DyadicHistogram:
+        """Return the rows of all classes as class `code` of two, under another budget.
+
+        Raises `IncompatibleMetricsError` if there are integer scores that float64 does not hold.
+        """
+        cells = self._read()
+        if cells.tails is not None and cells.tails.any():
+            raise IncompatibleMetricsError("integers beyond 2**53 are not compared with others")
+        if not isinstance(cells.mass, ExactSum):
+            counts = np.zeros((cells.size, 2), cells.mass.dtype)
+            cells.mass.sum(axis=1, dtype=cells.mass.dtype, out=counts[:, code])
+            return DyadicHistogram(max_cells, 2)._of(cells._replace(mass=counts, tails=None))
+        digits = cells.mass.digits.reshape(*cells.mass.shape, -1).astype(np.int64)
+        both = np.zeros((len(digits), 2, digits.shape[2]), np.int64)
+        both[:, code] = digits.sum(axis=1)
+        mass = normal_mass(ExactSum.of_digits(both, cells.mass.exponent))
+        return DyadicHistogram(max_cells, 2)._of(cells._replace(mass=mass, tails=None))
+
+    def is_same(self, other: DyadicHistogram) -> bool:
+        """Whether both have the same cells, to the byte."""
+        mine, theirs = self.arrays(), other.arrays()
+        return mine.keys() == theirs.keys() and all(
+            np.array_equal(array, theirs[name], equal_nan=array.dtype.kind == "f")
+            for name, array in mine.items()
+        )
+
+    # ---- states ----
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the canonical state, equal for equal rows.
+
+        - ``level`` (1,);
+        - ``cells``: the ids of the cells, empty at level 0, where the scores are the ids;
+        - ``scores``: the score of each cell, nan if it holds several;
+        - ``counts`` or ``mass.*``: what each class weighs in each cell, integers or exact sums;
+        - ``tails``, if any score ever had one: those of the scores, empty past level 0.
+        """
+        return self._read().arrays()
+
+    @classmethod
+    def from_arrays(cls, max_cells: int, classes: int, arrays: Arrays) -> Self:
+        """Return the histogram of `arrays`; raises `StateFormatError` if they are of none."""
+        return cls(max_cells, classes)._of(read_cells(max_cells, classes, arrays))
+
+    @staticmethod
+    def each_arrays(every: Sequence[DyadicHistogram]) -> dict[str, Stack] | None:
+        """Return the arrays of many; ``None`` unless all hold counts of scores without tails."""
+        cells = [histogram._read() for histogram in every]
+        if any(one.tails is not None or isinstance(one.mass, ExactSum) for one in cells):
+            return None
+        ids = [_NO_IDS if one.ids is None else one.ids for one in cells]
+        return {
+            "level": Stack.equal(np.array([one.level for one in cells], np.int64), (1,)),
+            "cells": Stack.of(ids, np.int64),
+            "scores": Stack.of([one.scores for one in cells], np.float64),
+            "counts": Stack.of([np.asarray(one.mass) for one in cells], np.int64),
+        }
+
+    @classmethod
+    def each_of_arrays(
+        cls, max_cells: int, classes: int, stacks: Mapping[str, Stack], n: int
+    ) -> list[Self]:
+        """Return the histogram of each of `n` states, of all their arrays at once."""
+        found = read_each(max_cells, classes, stacks)
+        if found is not None:
+            empty = cls(max_cells, classes)
+            return [empty._of(cells) for cells in found]
+
+        def of_arrays(every: Arrays, m: int) -> list[Self]:
+            return [
+                cls._of_arrays(max_cells, classes, {key: a[k, ...] for key, a in every.items()})
+                for k in range(m)
+            ]
+
+        return by_shapes(stacks, n, of_arrays)
+
+    @classmethod
+    def _of_arrays(cls, max_cells: int, classes: int, arrays: Arrays) -> Self:
+        histogram = cls.from_arrays(max_cells, classes, arrays)
+        if not same(histogram.arrays(), arrays):
+            raise StateFormatError("the arrays of a histogram are not such as are written")
+        return histogram
+
+    def check(self) -> None:
+        """Verify every invariant of the state; `StateFormatError` names one that is broken."""
+        read_cells(self.max_cells, self.classes, self.arrays())

@@ -1,0 +1,96 @@
+"""Order-preserving integer keys of float64 scores: the cells of a histogram, and their edges.
+
+Read as integers, the bits of the doubles are in the doubles' own order, so a shift by ``level``
+gathers neighbours into cells whose width is relative: fine near 0. Probabilities crowd near 1 as
+well, so scores in (0.5, 1] are keyed by the bits of ``1 - s`` (exact there), mirrored::
+
+    W(s) = u(s)                                              s <= 0.5
+    W(s) = 2 * bits(0.5) - max(bits(1 - s), bits(2**-54))    0.5 < s <= 1
+    W(s) = u(s) + 52 * 2**52                                 s > 1
+
+with ``u`` the signed bits of the double. W is strictly increasing and has no jump. It needs a
+little more than 64 bits, so cells are cut from its half: ``cell = (W >> 1) >> (level - 1)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streammetrics.core.kernels import kernels
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from streammetrics.core.types import Array, Floats, Ints
+
+MAX_LEVEL = 64  # two cells: the negative scores and the others
+
+_HALF = 1022 << 52  # bits(0.5)
+_ONE = 1023 << 52
+_INFINITY = 2047 << 52
+_SIGN = np.int64(-(1 << 63))
+_STEP = 2.0**53  # 1 - s is a whole multiple of 1 / _STEP for s in (0.5, 1]
+_HALF_KEY_OF_ONE = 1075 << 51
+_SHIFT_ABOVE_ONE = 26 << 52
+_LOWEST, _HIGHEST = -(2047 << 51), 2099 << 51  # half keys of -inf and inf
+
+
+def plain(array: Array, dtype: DTypeLike) -> Array:
+    """Return an array as kernels take it: contiguous, aligned and of the type."""
+    flags = array.flags
+    if array.dtype == dtype and flags.c_contiguous and flags.aligned:
+        return array
+    return np.require(array, dtype, ["C", "A"])
+
+
+def cell_ids(scores: Floats, level: int) -> Ints:
+    """Return the cell ids at a level of scores (n,), in the same order; at level 0 ``u``."""
+    ids = np.empty(scores.size, np.int64)
+    kernels.cells_ids(ids, plain(scores, np.float64), level)
+    return ids
+
+
+def order_of(values: Array) -> Ints:
+    """Return the positions that sort float64 or int64 values, equal ones in the order they have."""
+    keys = cell_ids(values, 0) if values.dtype == np.float64 else plain(values, np.int64)
+    order = np.empty(keys.size, np.int64)
+    kernels.sort_order(order, keys)
+    return order
+
+
+def cell_id_range(level: int) -> tuple[int, int]:
+    """Return the lowest and the highest cell id at a level >= 1: the cells of -inf and inf."""
+    return _LOWEST >> (level - 1), _HIGHEST >> (level - 1)
+
+
+def cell_edges(ids: Ints, level: int) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest double in each cell at a level >= 1."""
+    low = ids << (level - 1)
+    high = low + ((1 << (level - 1)) - 1)
+    return _first_score(np.maximum(low, _LOWEST)), _last_score(np.minimum(high, _HIGHEST))
+
+
+def _first_score(half: Ints) -> Floats:
+    """Return the lowest double s with W(s) >= 2 * half."""
+    mirrored = _double(2 * _HALF - 2 * np.clip(half, _HALF >> 1, _HALF_KEY_OF_ONE))
+    near_one = 1.0 - np.floor(mirrored * _STEP) / _STEP
+    below = _double(2 * np.minimum(half, _HALF >> 1))
+    above = _double(2 * np.maximum(half - _SHIFT_ABOVE_ONE, _ONE >> 1))
+    return np.where(half <= _HALF >> 1, below, np.where(half <= _HALF_KEY_OF_ONE, near_one, above))
+
+
+def _last_score(half: Ints) -> Floats:
+    """Return the highest double s with W(s) <= 2 * half + 1."""
+    mirrored = _double(2 * _HALF - 1 - 2 * np.clip(half, _HALF >> 1, _HALF_KEY_OF_ONE - 1))
+    near_one = 1.0 - np.ceil(mirrored * _STEP) / _STEP
+    below = _double(2 * np.minimum(half, _HALF >> 1) + 1)
+    above = 2 * np.maximum(half - _SHIFT_ABOVE_ONE, _ONE >> 1) + 1
+    above = _double(np.minimum(above, _INFINITY))
+    return np.where(half < _HALF >> 1, below, np.where(half < _HALF_KEY_OF_ONE, near_one, above))
+
+
+def _double(signed: Ints) -> Floats:
+    """Return the doubles of signed bits: the inverse of ``u``."""
+    return np.where(signed < 0, _SIGN - signed, signed).view(np.float64)

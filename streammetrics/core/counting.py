@@ -1,0 +1,92 @@
+"""Rows counted and ordered by codes, and the extent of columns: what the kernels do, for arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streammetrics.core.kernels import kernels
+
+if TYPE_CHECKING:
+    from streammetrics.core.types import Array, Ints, Places
+
+_DENSE = 1 << 16  # cells of which a table is made whatever rows there are: 512 KB
+
+
+def extent(values: Array) -> tuple[float, float]:
+    """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
+    try:
+        found: tuple[float, float] = kernels.extent(values)
+    except (BufferError, ValueError):  # not contiguous, or of 16 bits
+        wide = np.float32 if values.dtype.char == "e" else values.dtype
+        found = kernels.extent(np.ascontiguousarray(values, wide))
+    return found
+
+
+def counts_of(shape: tuple[int, ...], *codes: Array) -> Ints:
+    """Return how many rows have each combination of codes, each a column of integers.
+
+    >>> counts_of((2, 3), np.array([0, 1, 1]), np.array([2, 0, 0]))
+    array([[0, 0, 1],
+           [2, 0, 0]])
+    """
+    counts = np.zeros(shape, np.int64)
+    arguments = [part for pair in zip(codes, shape, strict=True) for part in pair]
+    _check(kernels.count(counts, *arguments), len(codes[0]))
+    return counts
+
+
+def counts_above(shape: tuple[int, ...], score: Array, threshold: float, *codes: Array) -> Ints:
+    """Return the same, with a last axis of two: scores below the threshold, and the others."""
+    counts = np.zeros((*shape, 2), np.int64)
+    arguments = [part for pair in zip(codes, shape, strict=True) for part in pair]
+    _check(kernels.count_above(counts, score, threshold, *arguments), len(score))
+    return counts
+
+
+def added_at(codes: Array, rows: Ints, size: int) -> Ints:
+    """Return the sums of integers (n, ...) by their codes, (size, ...).
+
+    >>> added_at(np.array([1, 0, 1]), np.array([5, 6, 7]), 2)
+    array([ 6, 12])
+    """
+    totals = np.zeros((size, *rows.shape[1:]), np.int64)
+    if not totals.size:
+        return totals
+    rows = np.require(rows, np.int64, ["C", "A"])
+    _check(kernels.add_rows(totals, totals.size // size, rows, codes), len(codes))
+    return totals
+
+
+def group_order(codes: Array, size: int) -> tuple[Places, Places]:
+    """Return rows in the order of their groups, stable, and where each of `size` groups starts.
+
+    The starts end with the number of rows.
+
+    >>> order, starts = group_order(np.array([1, 0, 1]), 2)
+    >>> order.tolist(), starts.tolist()
+    ([1, 0, 2], [0, 1, 3])
+    """
+    order, starts = np.empty(len(codes), np.int64), np.empty(size + 1, np.int64)
+    _check(kernels.group_order(order, starts, codes), len(codes))
+    return order, starts
+
+
+def is_dense(size: int, rows: int) -> bool:
+    """Whether a table of all cells there could be is small, or small beside the rows."""
+    return size <= max(_DENSE, 4 * rows)
+
+
+def packed(shape: tuple[int, ...], *codes: Array) -> Ints:
+    """Return the place of each combination of codes in a table of this shape, flattened."""
+    places = codes[0].astype(np.int64)
+    for size, each in zip(shape[1:], codes[1:], strict=True):
+        places *= size
+        places += each
+    return places
+
+
+def _check(done: int, rows: int) -> None:
+    if done < rows:
+        raise IndexError(f"the code of row {done} is out of range")

@@ -1,1 +1,0 @@
-"""Sums kept as exact integers: digits, folds, products, reductions."""

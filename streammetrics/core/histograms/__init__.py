@@ -1,1 +1,0 @@
-"""The canonical sorted histogram and its cells."""

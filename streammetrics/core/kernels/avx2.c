@@ -1,0 +1,18 @@
+/* The kernels for x86-64 processors with AVX2 and FMA; empty for others and for other compilers. */
+#include "kernels.h"
+
+#ifdef HAVE_AVX2
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma,bmi2"))), apply_to = function)
+#else
+#pragma GCC target("avx2,fma,bmi2")
+#endif
+#define HAVE_FMA 1
+#define KERNELS kernels_avx2
+#include "bodies.h"
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+#else
+typedef int streammetrics_no_avx2; /* ISO C wants a declaration in every file */
+#endif

@@ -1,0 +1,31 @@
+/* All kernels, once for each variant. */
+#include "exact.h"
+#include "cells.h"
+
+#include "counts.h"
+#include "order.h"
+#include "tables.h"
+
+const Kernels KERNELS = {
+    exact_sum,
+    exact_powers,
+    exact_add,
+    exact_extent,
+    exact_carry,
+    exact_round,
+    exact_merge,
+    count,
+    add_rows,
+    extent,
+    bits,
+    group_order,
+    inversions,
+    factorize,
+    table_put,
+    table_move,
+
+    cells_ids,
+    sort_order,
+    cells_count,
+    cells_merge,
+};

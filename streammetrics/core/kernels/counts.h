@@ -1,0 +1,247 @@
+/* Counts of codes, the extent of a column, and columns of zeros and ones.
+ *
+ * Codes are integers of any width, taken as they are. A block of rows is first turned into the numbers
+ * of its cells, checked in memory of our own: what is counted cannot change meanwhile.
+ */
+
+#define COUNT_BLOCK 1024 /* rows */
+#define COUNT_LANES 4    /* tables used in turn: a count need not wait for the one before */
+#define COUNT_CELLS 1024 /* of a table that has lanes: 16 KB of them stay in the first cache */
+#define COUNT_FLUSH ((int64_t)1 << 20) /* blocks before lanes of 32 bits could wrap */
+
+/* cell = cell * size + code of each row. Negative if a code is negative or not below size, which is
+ * at most 2^31: in 32 bits a larger code is negative. */
+#define FILL(name, type, wide, unsigned_wide)                                                       \
+  static int64_t name(uint32_t *cells, const void *codes, int64_t start, int64_t n, int64_t size) { \
+    const type *code = (const type *)codes + start;                                                 \
+    wide bad = 0, most = (wide)(size - 1);                                                          \
+    for (int64_t i = 0; i < n; i++) {                                                               \
+      wide value = (wide)code[i];                                                                   \
+      bad |= value | (wide)((unsigned_wide)most - (unsigned_wide)value);                            \
+      cells[i] = cells[i] * (uint32_t)size + (uint32_t)value;                                       \
+    }                                                                                               \
+    return (int64_t)bad;                                                                            \
+  }
+FILL(fill_i8, int8_t, int32_t, uint32_t)
+FILL(fill_u8, uint8_t, int32_t, uint32_t)
+FILL(fill_i16, int16_t, int32_t, uint32_t)
+FILL(fill_u16, uint16_t, int32_t, uint32_t)
+FILL(fill_i32, int32_t, int32_t, uint32_t)
+FILL(fill_u32, uint32_t, int32_t, uint32_t)
+FILL(fill_i64, int64_t, int64_t, uint64_t)
+FILL(fill_u64, uint64_t, int64_t, uint64_t)
+#undef FILL
+
+static int64_t fill_cells(uint32_t *cells, const Column *column, int64_t start, int64_t n) {
+  switch (column->kind) {
+    case KIND_I8: return fill_i8(cells, column->data, start, n, column->size);
+    case KIND_U8: return fill_u8(cells, column->data, start, n, column->size);
+    case KIND_I16: return fill_i16(cells, column->data, start, n, column->size);
+    case KIND_U16: return fill_u16(cells, column->data, start, n, column->size);
+    case KIND_I32: return fill_i32(cells, column->data, start, n, column->size);
+    case KIND_U32: return fill_u32(cells, column->data, start, n, column->size);
+    case KIND_I64: return fill_i64(cells, column->data, start, n, column->size);
+    case KIND_U64: return fill_u64(cells, column->data, start, n, column->size);
+    default: return -1;
+  }
+}
+
+/* A number's place among all float64, nan at both ends. Compilers do not vectorize comparisons of floats,
+ * as these may trap. */
+static inline int64_t key_64(int64_t bits) {
+  return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
+}
+
+static inline int32_t key_32(int32_t bits) {
+  return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
+}
+
+/* The same of a score cut at a threshold, with 1 for a score at or above it; nan is refused. */
+static int64_t fill_above(uint32_t *cells, const double *score, int64_t n, double threshold) {
+  const int64_t infinity = INT64_C(0x7FF) << 52;
+  int64_t bad = 0, least = key_64((int64_t)bits_of(threshold == 0 ? -0.0 : threshold));
+  if (threshold != threshold) least = INT64_MAX;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t bits;
+    memcpy(&bits, &score[i], sizeof bits);
+    bad |= infinity - (bits & INT64_MAX);
+    cells[i] = cells[i] * 2 + (key_64(bits) >= least);
+  }
+  return bad;
+}
+
+/* Fill the cells of n rows; negative if a row is of no cell. */
+static int64_t cells_of(uint32_t *cells, const Column *columns, int64_t number, const double *score,
+                        double threshold, int64_t start, int64_t n) {
+  int64_t bad = 0;
+  memset(cells, 0, (size_t)n * sizeof *cells);
+  for (int64_t k = 0; k < number; k++) bad |= fill_cells(cells, &columns[k], start, n);
+  if (score) bad |= fill_above(cells, score + start, n, threshold);
+  return bad;
+}
+
+static void count_four(int64_t *counts, const uint32_t *cells, int64_t n) {
+  uint32_t low = 0, high = 0, both = 0;
+  for (int64_t i = 0; i < n; i++) {
+    low += cells[i] & 1;
+    high += cells[i] >> 1;
+    both += cells[i] == 3;
+  }
+  counts[0] += n - low - high + both;
+  counts[1] += low - both;
+  counts[2] += high - both;
+  counts[3] += both;
+}
+
+static int64_t count(int64_t *counts, int64_t size, const Column *columns, int64_t number,
+                     const double *score, double threshold, int64_t n) {
+  uint32_t cells[COUNT_BLOCK], lanes[COUNT_LANES * COUNT_CELLS];
+  int use_lanes = size != 4 && size <= COUNT_CELLS && n >= COUNT_LANES * size;
+  int64_t blocks = 0;
+  if (use_lanes) memset(lanes, 0, (size_t)(COUNT_LANES * size) * sizeof *lanes);
+  for (int64_t start = 0; start < n; start += COUNT_BLOCK) {
+    int64_t rows = n - start < COUNT_BLOCK ? n - start : COUNT_BLOCK, i = 0;
+    if (cells_of(cells, columns, number, score, threshold, start, rows) < 0) {
+      for (; i < rows - 1; i++)
+        if (cells_of(cells, columns, number, score, threshold, start + i, 1) < 0) break;
+      return start + i;
+    }
+    if (size == 4) {
+      count_four(counts, cells, rows);
+      continue;
+    }
+    if (use_lanes)
+      for (; i + COUNT_LANES <= rows; i += COUNT_LANES)
+        for (int j = 0; j < COUNT_LANES; j++) lanes[j * size + cells[i + j]]++;
+    for (; i < rows; i++) counts[cells[i]]++;
+    if (use_lanes && (++blocks == COUNT_FLUSH || start + rows == n)) {
+      for (int64_t k = 0; k < COUNT_LANES * size; k++) counts[k % size] += lanes[k];
+      memset(lanes, 0, (size_t)(COUNT_LANES * size) * sizeof *lanes);
+      blocks = 0;
+    }
+  }
+  return n;
+}
+
+/* Add rows of `width` integers to the rows of totals that codes name; sums wrap. */
+static int64_t add_rows(int64_t *totals, int64_t width, const int64_t *rows, const Column *codes,
+                        int64_t n) {
+  uint32_t places[COUNT_BLOCK];
+  for (int64_t start = 0; start < n; start += COUNT_BLOCK) {
+    int64_t block = n - start < COUNT_BLOCK ? n - start : COUNT_BLOCK, i = 0;
+    if (cells_of(places, codes, 1, NULL, 0.0, start, block) < 0) {
+      for (; i < block - 1; i++)
+        if (cells_of(places, codes, 1, NULL, 0.0, start + i, 1) < 0) break;
+      return start + i;
+    }
+    for (; i < block; i++) {
+      int64_t *total = totals + places[i] * width;
+      const int64_t *row = rows + (start + i) * width;
+      for (int64_t k = 0; k < width; k++) total[k] = (int64_t)((uint64_t)total[k] + (uint64_t)row[k]);
+    }
+  }
+  return n;
+}
+
+/* The least and the largest of a column of n > 0 rows, as its own type; nan is beyond all others. */
+#define SAME(value) (value)
+#define EXTENT(name, type, key)                                                         \
+  static void name(const char *values, int64_t n, void *least, void *largest) {         \
+    enum { WIDE_LANES = 64 / sizeof(type) };                                                 \
+    type low[WIDE_LANES], high[WIDE_LANES], value;                                                \
+    int64_t i = 0;                                                                      \
+    memcpy(&value, values, sizeof value);                                               \
+    for (int j = 0; j < WIDE_LANES; j++) low[j] = high[j] = key(value);                      \
+    for (; i + WIDE_LANES <= n; i += WIDE_LANES)                                                  \
+      for (int j = 0; j < WIDE_LANES; j++) {                                                 \
+        type each;                                                                      \
+        memcpy(&each, values + (i + j) * (int64_t)sizeof each, sizeof each);            \
+        each = key(each);                                                               \
+        low[j] = each < low[j] ? each : low[j];                                         \
+        high[j] = each > high[j] ? each : high[j];                                      \
+      }                                                                                 \
+    for (; i < n; i++) {                                                                \
+      memcpy(&value, values + i * (int64_t)sizeof value, sizeof value);                 \
+      value = key(value);                                                               \
+      low[0] = value < low[0] ? value : low[0];                                         \
+      high[0] = value > high[0] ? value : high[0];                                      \
+    }                                                                                   \
+    for (int j = 1; j < WIDE_LANES; j++) {                                                   \
+      low[0] = low[j] < low[0] ? low[j] : low[0];                                       \
+      high[0] = high[j] > high[0] ? high[j] : high[0];                                  \
+    }                                                                                   \
+    low[0] = key(low[0]); /* which is its own inverse */                                \
+    high[0] = key(high[0]);                                                             \
+    memcpy(least, low, sizeof(type));                                                   \
+    memcpy(largest, high, sizeof(type));                                                \
+  }
+EXTENT(extent_i8, int8_t, SAME)
+EXTENT(extent_u8, uint8_t, SAME)
+EXTENT(extent_i16, int16_t, SAME)
+EXTENT(extent_u16, uint16_t, SAME)
+EXTENT(extent_i32, int32_t, SAME)
+EXTENT(extent_u32, uint32_t, SAME)
+EXTENT(extent_i64, int64_t, SAME)
+EXTENT(extent_u64, uint64_t, SAME)
+EXTENT(extent_f32, int32_t, key_32)
+EXTENT(extent_f64, int64_t, key_64)
+#undef EXTENT
+#undef SAME
+
+static void extent(const void *values, int kind, int64_t n, void *least, void *largest) {
+  switch (kind) {
+    case KIND_I8: extent_i8(values, n, least, largest); break;
+    case KIND_U8: extent_u8(values, n, least, largest); break;
+    case KIND_I16: extent_i16(values, n, least, largest); break;
+    case KIND_U16: extent_u16(values, n, least, largest); break;
+    case KIND_I32: extent_i32(values, n, least, largest); break;
+    case KIND_U32: extent_u32(values, n, least, largest); break;
+    case KIND_I64: extent_i64(values, n, least, largest); break;
+    case KIND_U64: extent_u64(values, n, least, largest); break;
+    case KIND_F32: extent_f32(values, n, least, largest); break;
+    default: extent_f64(values, n, least, largest);
+  }
+}
+
+/* Write a column of zeros and ones as bytes: how many ones, or -1 where there is another number. */
+#define BITS(name, type)                                             \
+  static int64_t name(uint8_t *bits, const void *values, int64_t n) { \
+    const type *x = values;                                          \
+    int64_t ones = 0;                                                \
+    for (int64_t start = 0; start < n; start += COUNT_BLOCK) {       \
+      int64_t rows = n - start < COUNT_BLOCK ? n - start : COUNT_BLOCK; \
+      type every = 0;                                                \
+      uint32_t sum = 0;                                              \
+      for (int64_t i = start; i < start + rows; i++) {               \
+        type value = x[i];                                           \
+        every |= value;                                              \
+        bits[i] = (uint8_t)(value & 1);                              \
+      }                                                              \
+      if (every > 1) return -1;                                      \
+      for (int64_t i = start; i < start + rows; i++) sum += bits[i]; \
+      ones += sum;                                                   \
+    }                                                                \
+    return ones;                                                     \
+  }
+BITS(bits_8, uint8_t)
+BITS(bits_16, uint16_t)
+BITS(bits_32, uint32_t)
+BITS(bits_64, uint64_t)
+#undef BITS
+
+static int64_t bits(uint8_t *out, const void *values, int kind, int64_t n) {
+  switch (kind) {
+    case KIND_I8:
+    case KIND_U8: return bits_8(out, values, n);
+    case KIND_I16:
+    case KIND_U16: return bits_16(out, values, n);
+    case KIND_I32:
+    case KIND_U32: return bits_32(out, values, n);
+    default: return bits_64(out, values, n);
+  }
+}
+
+#undef COUNT_BLOCK
+#undef COUNT_LANES
+#undef COUNT_CELLS
+#undef COUNT_FLUSH

@@ -1,0 +1,478 @@
+/* Exact sums of float64, and of products of two or three of them.
+ *
+ * A total is an integer in base 2^32: int64 digits, the lowest first, which may be negative or above
+ * 2^32 until they are carried. A float64 is an integer of 53 bits times a power of two, so adding one
+ * touches three digits. Long columns go the fast way: with |x| <= 2^e and sigma = 1.5 * 2^(e + 1),
+ *
+ *     t = x + sigma;  lane += bits(t) - bits(sigma);  x = x - (t - sigma)
+ *
+ * adds the upper 51 bits of x as an integer, exactly, and leaves the rest for the next fold
+ * (Demmel, Nguyen, IEEE Trans. Comput. 64, 2015). Two folds finish nearly every block; others take more,
+ * and numbers near the ends of the range are added digit by digit. A product is hi + lo with lo = fma(x, y, -hi),
+ * or Dekker's product where there is no FMA (Numer. Math. 18, 1971).
+ */
+
+#define BLOCK 1024 /* rows: the sum of 1024 folds of 51 bits stays below 2^62 */
+#define FOLD 51
+#define LANES 16 /* independent sums, so that compilers vectorize */
+#define MASK32 UINT64_C(0xFFFFFFFF)
+#define ABSOLUTE UINT64_C(0x7FFFFFFFFFFFFFFF)
+#define INFINITE UINT64_C(0x7FF0000000000000)
+#define EXPONENT(b) ((int64_t)((b) >> 52 & 0x7FF))
+#define FOLD_LEAST (-900) /* exponents between which folds, and what they leave, are normal numbers */
+#define FOLD_MOST 1000
+/* Products of this size have an exact error term: no overflow, no subnormal. */
+#define PRODUCT_LEAST ((uint64_t)(1023 - 900) << 52)
+#define PRODUCT_MOST ((uint64_t)(1023 + 900) << 52)
+#define FACTOR_MOST 0x1p500
+#define AHEAD 16 /* rows whose totals are fetched before they are added to */
+#define CARRY_ROWS ((int64_t)1 << 26) /* elements between carries: 16 additions each stay below 2^63 */
+
+static inline uint64_t bits_of(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+static inline double from_bits(uint64_t bits) {
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+/* Add value * 2^at to digits; `at` counts bits from the lowest digit. */
+static inline void add_at(int64_t *digits, int64_t value, int64_t at) {
+  int64_t *digit = digits + (at >> 5);
+  unsigned shift = (unsigned)(at & 31);
+  uint64_t low = (uint64_t)value << shift;
+  digit[0] += (int64_t)(low & MASK32);
+  digit[1] += (int64_t)(low >> 32);
+  digit[2] += shift ? value >> (64 - shift) : value >> 63;
+}
+
+/* The integer and the unit of a finite float64: x == integer * 2^unit. */
+static inline int64_t integer_of(double x, int64_t *unit) {
+  uint64_t bits = bits_of(x);
+  int64_t exponent = EXPONENT(bits), integer = (int64_t)(bits & ((UINT64_C(1) << 52) - 1));
+  int64_t sign = -(int64_t)(bits >> 63);
+  integer |= (int64_t)(exponent != 0) << 52;
+  *unit = exponent - 1075 + (exponent == 0);
+  return (integer ^ sign) - sign;
+}
+
+static inline void add_one(int64_t *digits, double x, int64_t low) {
+  int64_t unit, integer = integer_of(x, &unit);
+  if (integer) add_at(digits, integer, unit - low);
+}
+
+/* Add the product of one to three factors digit by digit, whatever their exponents. */
+static void add_long(int64_t *digits, const double *factors, int count, int64_t low) {
+  uint64_t limbs[7] = {1};
+  int64_t total = 0;
+  int negative = 0;
+  for (int k = 0; k < count; k++) {
+    int64_t unit, integer = integer_of(factors[k], &unit);
+    uint64_t magnitude = integer < 0 ? -(uint64_t)integer : (uint64_t)integer, product[7] = {0};
+    uint64_t pieces[2] = {magnitude & MASK32, magnitude >> 32};
+    for (int i = 0; i < 2; i++) {
+      uint64_t carry = 0;
+      for (int j = 0; i + j < 7; j++) {
+        carry += product[i + j] + limbs[j] * pieces[i];
+        product[i + j] = carry & MASK32;
+        carry >>= 32;
+      }
+    }
+    memcpy(limbs, product, sizeof limbs);
+    negative ^= integer < 0;
+    total += unit;
+  }
+  for (int k = 0; k < 6; k++)
+    if (limbs[k])
+      add_at(digits, negative ? -(int64_t)limbs[k] : (int64_t)limbs[k], total - low + 32 * k);
+}
+
+static void carry_row(int64_t *digits, int64_t width) {
+  int64_t carry = 0;
+  for (int64_t k = 0; k < width - 1; k++) {
+    carry += digits[k];
+    digits[k] = carry & (int64_t)MASK32;
+    carry >>= 32;
+  }
+  digits[width - 1] += carry;
+}
+
+/* The row of the first element that is not finite, or n. */
+static int64_t first_infinite(const double *x, int64_t n) {
+  for (int64_t i = 0; i < n; i++)
+    if ((bits_of(x[i]) & INFINITE) == INFINITE) return i;
+  return n;
+}
+
+/* Add a block in two folds, which begin below 2^top, and write what they leave.
+ *
+ * Returns 0 where that was all, 1 where something is left, and -1 with nothing added where a value is
+ * too large, or is not finite. */
+static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, int64_t top) {
+  double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
+  uint64_t first_bits = bits_of(first), second_bits = bits_of(second);
+  uint64_t above[LANES] = {0}, below[LANES] = {0}, beyond[LANES] = {0}, left[LANES] = {0};
+  int64_t i = 0;
+  for (; i + LANES <= n; i += LANES)
+    for (int j = 0; j < LANES; j++) {
+      double high = x[i + j] + first, middle = x[i + j] - (high - first);
+      double low = middle + second;
+      above[j] += bits_of(high);
+      beyond[j] |= bits_of(high) ^ first_bits;
+      below[j] += bits_of(low);
+      low = middle - (low - second);
+      left[j] |= bits_of(low);
+      rest[i + j] = low;
+    }
+  for (; i < n; i++) {
+    double high = x[i] + first, middle = x[i] - (high - first);
+    double low = middle + second;
+    above[0] += bits_of(high);
+    beyond[0] |= bits_of(high) ^ first_bits;
+    below[0] += bits_of(low);
+    rest[i] = middle - (low - second);
+    left[0] |= bits_of(rest[i]);
+  }
+  for (int j = 1; j < LANES; j++) {
+    above[0] += above[j];
+    below[0] += below[j];
+    beyond[0] |= beyond[j];
+    left[0] |= left[j];
+  }
+  if (beyond[0] >> 52) return -1; /* the sign or the exponent differs */
+  add_at(digits, (int64_t)(above[0] - (uint64_t)n * first_bits), top + 1 - 52 - TOTAL_LOW);
+  add_at(digits, (int64_t)(below[0] - (uint64_t)n * second_bits), top - FOLD - 52 - TOTAL_LOW);
+  return (left[0] & ABSOLUTE) != 0;
+}
+
+/* The exponent above all of a block. */
+static int64_t exponent_above(const double *x, int64_t n) {
+  uint64_t most = 0;
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t bits = bits_of(x[i]) & ABSOLUTE;
+    most = bits > most ? bits : most;
+  }
+  return EXPONENT(most) - 1022;
+}
+
+/* Add a block; returns 0, with digits useless, where a number is not finite.
+ *
+ * `top` is a guess of the exponent above all numbers, kept from block to block. */
+static int add_block(int64_t *digits, const double *x, int64_t n, int64_t *top) {
+  double rest[BLOCK];
+  const double *from = x;
+  int64_t guess = *top;
+  if (n >= 8) {
+    int left = guess <= FOLD_MOST ? add_folds(digits, x, rest, n, guess) : -1;
+    if (left == 0) return 1;
+    *top = exponent_above(x, n);
+    if (*top < FOLD_LEAST) *top = FOLD_LEAST;
+    if (*top > 1024) return 0;
+    if (left < 0) guess = *top;
+    if (left < 0 && guess <= FOLD_MOST) left = add_folds(digits, x, rest, n, guess);
+    /* What is left is at most 2^(guess - 104); a fold takes numbers strictly below its top. */
+    while (left > 0 && guess - 103 >= FOLD_LEAST) {
+      guess -= 103;
+      from = rest;
+      left = add_folds(digits, rest, rest, n, guess);
+    }
+    if (left == 0) return 1;
+    if (left > 0) from = rest;
+  }
+  for (int64_t i = 0; i < n; i++) {
+    if ((bits_of(from[i]) & INFINITE) == INFINITE) return 0;
+    add_one(digits, from[i], TOTAL_LOW);
+  }
+  return 1;
+}
+
+static inline double product_error(double x, double y, double product) {
+#ifdef HAVE_FMA
+  return __builtin_fma(x, y, -product);
+#else
+  double cx = 134217729.0 * x, cy = 134217729.0 * y;
+  double xh = cx - (cx - x), yh = cy - (cy - y), xl = x - xh, yl = y - yh;
+  return ((xh * yh - product) + xh * yl + xl * yh) + xl * yl;
+#endif
+}
+
+/* 0 where hi + lo is the product exactly, not 0 where its exponent or a factor's forbids it. */
+static inline uint64_t product_inexact(double x, double y, double product) {
+  uint64_t size = bits_of(product) & ABSOLUTE;
+  uint64_t zero = (uint64_t)((x == 0.0) | (y == 0.0));
+  uint64_t inside = (uint64_t)((fabs(x) < FACTOR_MOST) & (fabs(y) < FACTOR_MOST));
+  return ((uint64_t)(size - PRODUCT_LEAST > PRODUCT_MOST - PRODUCT_LEAST) & (zero ^ 1)) | (inside ^ 1);
+}
+
+/* Write x * y as hi + lo; returns whether every row is exact. */
+static int multiply(double *restrict hi, double *restrict lo, const double *restrict x,
+                    const double *restrict y, int64_t n) {
+  uint64_t inexact = 0;
+  for (int64_t i = 0; i < n; i++) {
+    double product = x[i] * y[i];
+    hi[i] = product;
+    lo[i] = product_error(x[i], y[i], product);
+    inexact |= product_inexact(x[i], y[i], product);
+  }
+  return !inexact;
+}
+
+/* Split the product of two or three blocks into columns that add up to it; 0 if a row forbids it. */
+static int split(double terms[4][BLOCK], const double **factors, int count, int64_t rows) {
+  double hi[BLOCK], lo[BLOCK];
+  if (count == 2) return multiply(terms[0], terms[1], factors[0], factors[1], rows) ? 2 : 0;
+  return multiply(hi, lo, factors[0], factors[1], rows) &&
+                 multiply(terms[0], terms[1], hi, factors[2], rows) &&
+                 multiply(terms[2], terms[3], lo, factors[2], rows)
+             ? 4
+             : 0;
+}
+
+/* Add the sum of x * y * w to digits[TOTAL_DIGITS] and carry them; y and w may be NULL.
+ *
+ * Returns the first row that is not finite, with digits useless, or n. */
+static int64_t exact_sum(int64_t *digits, const double *x, const double *y, const double *w, int64_t n) {
+  const double *columns[3] = {x};
+  double terms[4][BLOCK];
+  int64_t tops[4] = {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}, uncarried = 0;
+  int factors = 1;
+  if (y) columns[factors++] = y;
+  if (w) columns[factors++] = w;
+  for (int64_t start = 0; start < n; start += BLOCK) {
+    int64_t rows = n - start < BLOCK ? n - start : BLOCK, bad = rows;
+    const double *block[3] = {columns[0] + start};
+    int finite = 1;
+    for (int k = 1; k < factors; k++) block[k] = columns[k] + start;
+    if (factors == 1) {
+      finite = add_block(digits, block[0], rows, &tops[0]);
+    } else {
+      int count = split(terms, block, factors, rows);
+      for (int k = 0; k < count && finite; k++) finite = add_block(digits, terms[k], rows, &tops[k]);
+      for (int64_t i = 0; i < rows && !count && finite; i++) {
+        double row[3] = {block[0][i], block[1][i], factors == 3 ? block[2][i] : 1.0};
+        for (int k = 0; k < factors; k++) finite &= (bits_of(row[k]) & INFINITE) != INFINITE;
+        if (finite) add_long(digits, row, factors, TOTAL_LOW);
+      }
+    }
+    if (!finite) {
+      for (int k = 0; k < factors; k++) {
+        int64_t first = first_infinite(block[k], rows);
+        bad = first < bad ? first : bad;
+      }
+      return start + (bad < rows ? bad : 0);
+    }
+    uncarried += rows;
+    if (uncarried >= CARRY_ROWS) carry_row(digits, TOTAL_DIGITS), uncarried = 0;
+  }
+  carry_row(digits, TOTAL_DIGITS);
+  return n;
+}
+
+/* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS] and carry them; powers has bits 1, 2
+ * and 4 for those that are wanted. Each power is the square of the one before, rounded to float64 and
+ * cut to 2^1023. extremes gets the smallest |x| but 0 and the largest; 0 and 0 if all are zero.
+ *
+ * Returns the first row that is not finite, with digits useless, or n. */
+static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers) {
+  double column[BLOCK];
+  int64_t tops[3] = {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}, uncarried = 0;
+  uint64_t most = 0, least = UINT64_MAX;
+  for (int64_t start = 0; start < n; start += BLOCK) {
+    int64_t rows = n - start < BLOCK ? n - start : BLOCK;
+    memcpy(column, x + start, sizeof(double) * (size_t)rows);
+    for (int64_t i = 0; i < rows; i++) {
+      uint64_t bits = bits_of(column[i]) & ABSOLUTE;
+      most = bits > most ? bits : most;
+      least = bits - 1 < least ? bits - 1 : least; /* zero wraps around */
+    }
+    if (most >= INFINITE) return start + first_infinite(column, rows);
+    for (int k = 0; k < 3; k++) {
+      if (powers >> k & 1) (void)add_block(digits + k * TOTAL_DIGITS, column, rows, &tops[k]);
+      if (powers >> (k + 1) == 0) break;
+      for (int64_t i = 0; i < rows; i++) {
+        double square = column[i] * column[i];
+        column[i] = square < 0x1p1023 ? square : 0x1p1023;
+      }
+    }
+    uncarried += rows;
+    if (uncarried >= CARRY_ROWS) {
+      for (int k = 0; k < 3; k++) carry_row(digits + k * TOTAL_DIGITS, TOTAL_DIGITS);
+      uncarried = 0;
+    }
+  }
+  for (int k = 0; k < 3; k++) carry_row(digits + k * TOTAL_DIGITS, TOTAL_DIGITS);
+  extremes[0] = most ? from_bits(least + 1) : 0.0;
+  extremes[1] = from_bits(most);
+  return n;
+}
+
+/* The lowest and the highest exponent of the bits of x, as x == integer * 2^lowest < 2^highest.
+ *
+ * Both are 0 if all are zero. Returns the first row that is not finite, or n. */
+static int64_t exact_extent(const double *x, int64_t n, int64_t *lowest, int64_t *highest) {
+  uint64_t most = 0, least = UINT64_MAX;
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t bits = bits_of(x[i]) & ABSOLUTE;
+    most = bits > most ? bits : most;
+    least = bits - 1 < least ? bits - 1 : least; /* zero wraps around */
+  }
+  *lowest = *highest = 0;
+  if (most >= INFINITE) return first_infinite(x, n);
+  if (most) {
+    int64_t exponent = EXPONENT(least + 1);
+    *lowest = exponent - 1075 + (exponent == 0);
+    *highest = EXPONENT(most) - 1022;
+  }
+  return n;
+}
+
+/* Add one product to a total of which the lowest digit has the weight 2^low; 0 if it does not fit. */
+static inline int add_product(int64_t *digits, const double *factors, int count, int64_t low,
+                              int64_t high) {
+  int64_t least = count > 1 ? -53 : 0, most = 0; /* an error term may end 53 bits further down */
+  double product = 1.0;
+  for (int k = 0; k < count; k++) {
+    int64_t unit, integer = integer_of(factors[k], &unit);
+    if (!integer) return 1;
+    product *= factors[k];
+    least += unit;
+    most += unit + 54;
+  }
+  if (least < low || most > high) return 0;
+  if (count == 1) {
+    add_one(digits, factors[0], low);
+  } else if (count == 2 && !product_inexact(factors[0], factors[1], product)) {
+    add_one(digits, product, low);
+    add_one(digits, product_error(factors[0], factors[1], product), low);
+  } else {
+    add_long(digits, factors, count, low);
+  }
+  return 1;
+}
+
+/* Add x * y * w (n, columns) to the totals digits[groups * columns][width]: row i to group[i], or to
+ * group 0 of one where group is NULL. y (n, columns) and w (n) may be NULL. The lowest digit has the
+ * weight 2^low.
+ *
+ * Returns n, or the first row that is not finite or whose bits or group lie outside; digits are then
+ * useless. */
+static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x,
+                         const double *y, const double *w, const int64_t *group, int64_t n,
+                         int64_t columns) {
+  int64_t uncarried = 0, high = low + 32 * (width - 3);
+  for (int64_t i = 0; i < n; i++) {
+    int64_t g = group ? group[i] : 0;
+    if ((uint64_t)g >= (uint64_t)groups) return i;
+    if (group && i + AHEAD < n) { /* a total may lie in two lines of the cache */
+      int64_t later = group[i + AHEAD];
+      later = (uint64_t)later < (uint64_t)groups ? later : g;
+      PREFETCH(digits + later * columns * width);
+      PREFETCH(digits + later * columns * width + width - 1);
+    }
+    for (int64_t j = 0; j < columns; j++) {
+      double factors[3] = {x[i * columns + j]};
+      int count = 1;
+      if (y) factors[count++] = y[i * columns + j];
+      if (w) factors[count++] = w[i];
+      for (int k = 0; k < count; k++)
+        if ((bits_of(factors[k]) & INFINITE) == INFINITE) return i;
+      if (!add_product(digits + (g * columns + j) * width, factors, count, low, high)) return i;
+    }
+    uncarried += columns;
+    if (uncarried >= CARRY_ROWS) {
+      for (int64_t r = 0; r < groups * columns; r++) carry_row(digits + r * width, width);
+      uncarried = 0;
+    }
+  }
+  return n;
+}
+
+/* Carry totals [rows][width] in place: digits below 2^32, the highest one signed.
+ *
+ * Writes which columns hold them all canonically: from `first` to before `last`; 0 and 0 for zeros. */
+static void exact_carry(int64_t *digits, int64_t rows, int64_t width, int64_t *first, int64_t *last) {
+  int64_t low = width, high = 0;
+  for (int64_t r = 0; r < rows; r++) {
+    int64_t *row = digits + r * width, top = width, signed_top;
+    carry_row(row, width);
+    signed_top = row[width - 1];
+    while (top > 1 && signed_top + (row[top - 2] >> 31) == 0) {
+      /* The digit only repeats the sign of the one below, which takes it over. */
+      top--;
+      signed_top = row[top - 1] - (row[top - 1] >> 31) * ((int64_t)1 << 32);
+    }
+    if (top == 1 && signed_top == 0) continue;
+    high = top > high ? top : high;
+    for (int64_t k = 0; k < low; k++)
+      if (row[k]) low = k;
+  }
+  *first = high ? low : 0;
+  *last = high;
+}
+
+/* The float64 nearest to digits[width] * 2^exponent, ties to even; digits are canonical. */
+static double round_row(const int64_t *digits, int64_t width, int64_t exponent) {
+  uint64_t word = 0, sticky = 0, carry = 1, size[TOTAL_DIGITS + 2];
+  int negative = width && digits[width - 1] < 0;
+  int64_t top = -1;
+  if (width > TOTAL_DIGITS) return NAN;
+  for (int64_t k = 0; k < width; k++) {
+    uint64_t digit = (uint64_t)digits[k] & MASK32;
+    if (negative) {
+      digit = (~digit & MASK32) + carry;
+      carry = digit >> 32;
+      digit &= MASK32;
+    }
+    size[k] = digit;
+    if (digit) top = k;
+  }
+  if (top < 0) return 0.0;
+  int used = 0;
+  while (used < 32 && size[top] >> used) used++;
+  /* The leading 64 bits, and whether any are set below them. */
+  word = size[top] << (64 - used);
+  if (top >= 1) word |= used <= 32 ? size[top - 1] << (32 - used) : 0;
+  if (top >= 2) {
+    word |= size[top - 2] >> used;
+    sticky = size[top - 2] & ((UINT64_C(1) << used) - 1);
+  }
+  for (int64_t k = 0; k < top - 2; k++) sticky |= size[k];
+  int64_t unit = exponent + 32 * top + used - 64; /* the value is word * 2^unit, and a rest */
+  int64_t drop = unit < -1074 - 11 ? -1074 - unit : 11;
+  if (drop > 64) return negative ? -0.0 : 0.0;
+  uint64_t half = UINT64_C(1) << (drop - 1);
+  uint64_t rest = word & (half | (half - 1)), kept = drop < 64 ? word >> drop : 0;
+  kept += rest > half || (rest == half && (sticky || (kept & 1)));
+  unit += drop;
+  if (unit > 1024) unit = 1024;
+  double value = ldexp((double)kept, (int)unit);
+  return negative ? -value : value;
+}
+
+static void exact_round(double *values, const int64_t *digits, int64_t rows, int64_t width,
+                        int64_t exponent) {
+  for (int64_t r = 0; r < rows; r++) values[r] = round_row(digits + r * width, width, exponent);
+}
+
+/* Add digits (n, other_width) to totals[groups][width], row i to index[i], from column `shift` on.
+ *
+ * Returns n, or the first row whose group is outside; totals are carried, and useless then. */
+static int64_t exact_merge(int64_t *totals, int64_t groups, int64_t width, const int64_t *digits,
+                           int64_t other_width, const int64_t *index, int64_t n, int64_t shift) {
+  int64_t uncarried = 0;
+  if (shift < 0 || shift + other_width > width) return 0;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t g = index ? index[i] : i;
+    if ((uint64_t)g >= (uint64_t)groups) return i;
+    for (int64_t k = 0; k < other_width; k++) totals[g * width + shift + k] += digits[i * other_width + k];
+    if (++uncarried >= CARRY_ROWS) {
+      for (int64_t r = 0; r < groups; r++) carry_row(totals + r * width, width);
+      uncarried = 0;
+    }
+  }
+  return n;
+}

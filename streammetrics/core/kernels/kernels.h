@@ -1,0 +1,116 @@
+/* The kernels: hot loops over contiguous arrays, without a Python object.
+ *
+ * Each variant (baseline, avx2) compiles the same bodies into one table of functions. A kernel checks
+ * every index that it reads from an array before it writes, and reads it once: another thread may change
+ * the array meanwhile. Every result is an exact integer, so all variants give the same bytes;
+ * reference.py defines them.
+ */
+#ifndef STREAMMETRICS_KERNELS_H
+#define STREAMMETRICS_KERNELS_H
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address, 1)
+#else
+#define PREFETCH(address) ((void)(address))
+#endif
+
+#define OK 0
+#define NO_MEMORY (-1)      /* an allocation failed; nothing was written */
+#define OUT_OF_RANGE (-2)   /* an index lies outside its table; outputs hold rubbish */
+
+/* Digits of a total: base 2^32, the lowest of weight 2^TOTAL_LOW. */
+#define TOTAL_LOW (-3328)
+#define TOTAL_DIGITS 208
+
+/* A column of any number type; of codes also how many there are, from 0 on. */
+enum {
+  KIND_I8, KIND_U8, KIND_I16, KIND_U16, KIND_I32, KIND_U32, KIND_I64, KIND_U64, KIND_F32, KIND_F64
+};
+
+typedef struct {
+  const void *data;
+  int64_t size;
+  int kind;
+} Column;
+
+/* A table of keys; see tables.h. */
+typedef struct {
+  uint32_t *slots;
+  int bits;
+  const uint8_t *keys;
+  int64_t width, used; /* bytes of a key, and how many keys there are */
+  uint64_t seed;       /* of hashes */
+} Table;
+#define MAX_LEVEL 64 /* of cells: two of them */
+#define MOST_CELLS ((int64_t)1 << 30)
+
+/* cells.h: where cells are written; ids, counts (room, classes) and scores have `room`. */
+typedef struct {
+  int64_t room, classes, level, size;
+  int64_t *ids; /* may be NULL where the level is 0 */
+  void *counts; /* of 32 bits or, where they are wide, of 64; not read where there are no classes */
+  double *scores;
+  int wide;
+} CellsOut;
+
+/* Cells to be merged, and where the place that each went to is written. */
+typedef struct {
+  int64_t size;
+  const int64_t *ids; /* not read at level 0 */
+  const void *counts;
+  const double *scores;
+  int64_t *index; /* may be NULL */
+  int wide;
+} CellsIn;
+
+typedef struct {
+  /* exact.h */
+  int64_t (*exact_sum)(int64_t *digits, const double *x, const double *y, const double *w, int64_t n);
+  int64_t (*exact_powers)(int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers);
+  int64_t (*exact_add)(int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x,
+                       const double *y, const double *w, const int64_t *group, int64_t n,
+                       int64_t columns);
+  int64_t (*exact_extent)(const double *x, int64_t n, int64_t *lowest, int64_t *highest);
+  void (*exact_carry)(int64_t *digits, int64_t rows, int64_t width, int64_t *first, int64_t *last);
+  void (*exact_round)(double *values, const int64_t *digits, int64_t rows, int64_t width,
+                      int64_t exponent);
+  int64_t (*exact_merge)(int64_t *totals, int64_t groups, int64_t width, const int64_t *digits,
+                         int64_t other_width, const int64_t *index, int64_t n, int64_t shift);
+  /* counts.h */
+  int64_t (*count)(int64_t *counts, int64_t size, const Column *columns, int64_t number,
+                   const double *score, double threshold, int64_t n);
+  int64_t (*add_rows)(int64_t *totals, int64_t width, const int64_t *rows, const Column *codes,
+                      int64_t n);
+  void (*extent)(const void *values, int kind, int64_t n, void *least, void *largest);
+  int64_t (*bits)(uint8_t *out, const void *values, int kind, int64_t n);
+  /* order.h */
+  int64_t (*group_order)(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
+                         int64_t n);
+  int64_t (*inversions)(uint64_t *result, const int32_t *ranks, const int64_t *first,
+                        const int64_t *second, int64_t n);
+  /* tables.h */
+  int64_t (*factorize)(int64_t *codes, const uint8_t *keys, int64_t n, Table *table, uint8_t *stored,
+                       int64_t capacity, int64_t *firsts);
+  int64_t (*table_put)(Table *table, int64_t start, int64_t stop);
+  int64_t (*table_move)(Table *table, const int64_t *numbers, const int64_t *others, int64_t n);
+
+  /* cells.h */
+  void (*cells_ids)(int64_t *ids, const double *scores, int64_t n, int64_t level);
+  int64_t (*sort_order)(int64_t *order, const int64_t *keys, int64_t n);
+  int64_t (*cells_count)(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n,
+                         int64_t most, int64_t *index);
+  int64_t (*cells_merge)(CellsOut *out, const CellsIn parts[2], int64_t most);
+} Kernels;
+
+extern const Kernels kernels_baseline;
+#if defined(__x86_64__) && defined(__GNUC__)
+#define HAVE_AVX2 1
+extern const Kernels kernels_avx2;
+#endif
+
+#endif

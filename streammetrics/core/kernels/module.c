@@ -1,0 +1,836 @@
+/* The extension module: arguments in, kernels called without the GIL, results out. */
+#ifndef Py_GIL_DISABLED
+#define Py_LIMITED_API 0x030B0000
+#endif
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdarg.h>
+
+#include "kernels.h"
+
+#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+static int has_avx2(void) {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+}
+#endif
+
+static const Kernels *kernels = &kernels_baseline;
+
+/* ---- arguments ---- */
+
+#define MOST_ARGUMENTS 16
+
+/* The buffers of one call, released together. */
+typedef struct {
+  Py_buffer views[MOST_ARGUMENTS];
+  int count;
+} Buffers;
+
+static void release(Buffers *buffers) {
+  while (buffers->count) PyBuffer_Release(&buffers->views[--buffers->count]);
+}
+
+/* Whether a buffer's format is of this kind ('f', 'i' or 'u'), in the machine's byte order. */
+static int is_kind(const char *format, char kind) {
+  if (!format) return kind == 'u';
+  if (*format == '@' || *format == '=') format++;
+  if (!*format || format[1]) return 0;
+  return strchr(kind == 'f' ? "df" : kind == 'i' ? "bhilqn" : "?cBHILQN", *format) != NULL;
+}
+
+/* Take a contiguous array of anything as the next of the views. */
+static int take_view(Buffers *buffers, PyObject *object, int flags) {
+  if (PyObject_GetBuffer(object, &buffers->views[buffers->count], PyBUF_C_CONTIGUOUS | flags) < 0) {
+    if (PyErr_ExceptionMatches(PyExc_ValueError)) { /* NumPy's for other layouts */
+      PyErr_Clear();
+      PyErr_SetString(PyExc_BufferError, "expected a contiguous array");
+    }
+    return 0;
+  }
+  buffers->count++;
+  return 1;
+}
+
+/* Take a contiguous, aligned array of one kind and size of item.
+ *
+ * BufferError for another array: callers convert it and call again. */
+static int take(Buffers *buffers, PyObject *object, char kind, Py_ssize_t size, int flags, void *data,
+                int64_t *length) {
+  Py_buffer *view = &buffers->views[buffers->count];
+  if (!take_view(buffers, object, PyBUF_FORMAT | flags)) return 0;
+  if (view->itemsize != size || !is_kind(view->format, kind) || (uintptr_t)view->buf % (size_t)size) {
+    PyErr_Format(PyExc_BufferError, "expected contiguous, aligned items of %zd bytes of kind '%c'", size,
+                 kind);
+    return 0;
+  }
+  *(void **)data = view->buf;
+  *length = (int64_t)(view->len / size);
+  return 1;
+}
+
+static int take_integer(PyObject *object, int64_t *value) {
+  *value = PyLong_AsLongLong(object);
+  return !(*value == -1 && PyErr_Occurred());
+}
+
+static int wrong(const char *what) {
+  PyErr_SetString(PyExc_ValueError, what);
+  return 0;
+}
+
+static PyObject *fail(Buffers *buffers) {
+  release(buffers);
+  return NULL;
+}
+
+static PyObject *refuse(Buffers *buffers, const char *what) {
+  wrong(what);
+  return fail(buffers);
+}
+
+/* Take a contiguous, aligned array of numbers of any type, if `floats` of floating point as well. */
+static int take_numbers(Buffers *buffers, PyObject *object, int floats, Column *column,
+                        int64_t *length) {
+  Py_buffer *view = &buffers->views[buffers->count];
+  if (!take_view(buffers, object, PyBUF_FORMAT)) return 0;
+  int is_signed = is_kind(view->format, 'i'), is_float = floats && is_kind(view->format, 'f');
+  int power = view->itemsize == 1 ? 0 : view->itemsize == 2 ? 1 : view->itemsize == 4 ? 2 : 3;
+  if (view->itemsize != 1 << power || (uintptr_t)view->buf % (size_t)view->itemsize ||
+      !(is_signed || is_float || is_kind(view->format, 'u'))) {
+    PyErr_SetString(PyExc_BufferError, "expected contiguous, aligned numbers");
+    return 0;
+  }
+  column->data = view->buf;
+  column->kind = is_float ? KIND_F32 + (power == 3) : 2 * power + !is_signed;
+  *length = (int64_t)(view->len / view->itemsize);
+  return 1;
+}
+
+/* Take arguments by a letter each, with where each goes, and for arrays where its length goes:
+ *
+ * l: an integer; c: a Column of integers; f, i, r, u: an array of float64, int64, int32 or uint8;
+ * w, o, b: one of float64, int64 or uint8 that is written to. A capital may be None: NULL, length -1. */
+static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, const char *format, ...) {
+  static const char letters[] = "firuwob", kinds[] = "fiiufiu", sizes[] = {8, 8, 4, 1, 8, 8, 1};
+  va_list to;
+  int ok = 1;
+  if (count != (Py_ssize_t)strlen(format))
+    return PyErr_Format(PyExc_ValueError, "expected %zd arguments", (Py_ssize_t)strlen(format)), 0;
+  va_start(to, format);
+  for (; *format && ok; format++, args++) {
+    if (*format == 'l') {
+      ok = take_integer(*args, va_arg(to, int64_t *));
+      continue;
+    }
+    void *data = va_arg(to, void *);
+    int64_t *length = va_arg(to, int64_t *);
+    if (*format == 'c') {
+      ok = take_numbers(buffers, *args, 0, data, length);
+    } else if (*format < 'a' && *args == Py_None) {
+      *(void **)data = NULL;
+      *length = -1;
+    } else {
+      int64_t k = strchr(letters, *format | ('a' - 'A')) - letters;
+      ok = take(buffers, *args, kinds[k], sizes[k], k < 4 ? 0 : PyBUF_WRITABLE, data, length);
+    }
+  }
+  va_end(to);
+  return ok;
+}
+
+#define SHORT 4096 /* rows up to which letting other threads run costs more than it gives */
+
+/* Run a call, and without the GIL where there are many rows. */
+#define RUN(rows, call)      \
+  if ((rows) > SHORT) {      \
+    Py_BEGIN_ALLOW_THREADS   \
+    call;                    \
+    Py_END_ALLOW_THREADS     \
+  } else {                   \
+    call;                    \
+  }
+
+/* ---- exact sums ---- */
+
+/* The Python integer of canonical digits[width], of 64 bits at a time. */
+static PyObject *integer_from(const int64_t *digits, int64_t width) {
+  PyObject *result = NULL, *shift = NULL;
+  int64_t k = width - 1;
+  if (width == 0) return PyLong_FromLong(0);
+  if (width % 2 == 0) {
+    k -= 1;
+    result = PyLong_FromLongLong((int64_t)((uint64_t)digits[k + 1] << 32 | (uint64_t)digits[k]));
+  } else {
+    result = PyLong_FromLongLong(digits[k]);
+  }
+  if (k > 0) shift = PyLong_FromLong(64);
+  for (k -= 2; k >= 0 && result && shift; k -= 2) {
+    PyObject *low = PyLong_FromUnsignedLongLong((uint64_t)digits[k + 1] << 32 | (uint64_t)digits[k]);
+    PyObject *high = low ? PyNumber_Lshift(result, shift) : NULL;
+    Py_DECREF(result);
+    result = high ? PyNumber_Or(high, low) : NULL;
+    Py_XDECREF(high);
+    Py_XDECREF(low);
+  }
+  Py_XDECREF(shift);
+  return result;
+}
+
+/* The (integer, unit) of carried digits[TOTAL_DIGITS]. */
+static PyObject *total_from(int64_t *digits) {
+  int64_t first, last;
+  kernels->exact_carry(digits, 1, TOTAL_DIGITS, &first, &last);
+  if (0 < last && last < TOTAL_DIGITS) digits[last - 1] -= (digits[last - 1] >> 31) * ((int64_t)1 << 32);
+  PyObject *integer = integer_from(digits + first, last - first);
+  if (!integer) return NULL;
+  return Py_BuildValue("(NL)", integer, (long long)(last ? TOTAL_LOW + 32 * first : 0));
+}
+
+PyDoc_STRVAR(exact_sum_doc,
+             "exact_sum(x, y=None, w=None, /) -> (int, int) | int\n\n"
+             "The sum of x * y * w as (integer, unit): integer * 2**unit. The first row that is not finite\n"
+             "as a single integer.");
+
+static PyObject *exact_sum_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  const double *columns[3] = {NULL, NULL, NULL};
+  int64_t digits[TOTAL_DIGITS] = {0}, lengths[3] = {0, -1, -1}, done;
+  (void)self;
+  if (count < 1 || count > 3) return refuse(&buffers, "expected one to three columns");
+  if (!take_all(&buffers, args, count, count == 1 ? "f" : count == 2 ? "fF" : "fFF", (void *)&columns[0],
+                &lengths[0], (void *)&columns[1], &lengths[1], (void *)&columns[2], &lengths[2]))
+    return fail(&buffers);
+  for (int k = 1; k < 3; k++)
+    if (lengths[k] >= 0 && lengths[k] != lengths[0])
+      return refuse(&buffers, "columns differ in length");
+  RUN(lengths[0], done = kernels->exact_sum(digits, columns[0], columns[1], columns[2], lengths[0]))
+  release(&buffers);
+  if (done < lengths[0]) return PyLong_FromLongLong(done);
+  return total_from(digits);
+}
+
+PyDoc_STRVAR(exact_powers_doc,
+             "exact_powers(x, powers, /) -> (least, most, sum, sum of squares, sum of fourth powers) | int\n\n"
+             "The extremes of |x| and the sums of its powers among 1, 2 and 4 that are in the mask, each as\n"
+             "(integer, unit). The first row that is not finite as a single integer.");
+
+static PyObject *exact_powers_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  const double *x;
+  double extremes[2];
+  int64_t digits[3 * TOTAL_DIGITS] = {0}, n, done, powers;
+  PyObject *sums[3] = {NULL, NULL, NULL};
+  (void)self;
+  if (!take_all(&buffers, args, count, "fl", (void *)&x, &n, &powers))
+    return fail(&buffers);
+  if (powers < 1 || powers > 7) return refuse(&buffers, "expected powers among 1, 2 and 4");
+  RUN(n, done = kernels->exact_powers(digits, extremes, x, n, powers))
+  release(&buffers);
+  if (done < n) return PyLong_FromLongLong(done);
+  for (int k = 0; k < 3; k++) sums[k] = total_from(digits + k * TOTAL_DIGITS);
+  if (!sums[0] || !sums[1] || !sums[2]) {
+    for (int k = 0; k < 3; k++) Py_XDECREF(sums[k]);
+    return NULL;
+  }
+  return Py_BuildValue("(ddNNN)", extremes[0], extremes[1], sums[0], sums[1], sums[2]);
+}
+
+PyDoc_STRVAR(exact_extent_doc,
+             "exact_extent(x, /) -> (lowest, highest) | int\n\n"
+             "The exponents of the lowest and above the highest bit of all x, or the first row that is not "
+             "finite.");
+
+static PyObject *exact_extent_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  const double *x;
+  int64_t n, done, lowest, highest;
+  (void)self;
+  if (!take_all(&buffers, args, count, "f", (void *)&x, &n)) return fail(&buffers);
+  RUN(n, done = kernels->exact_extent(x, n, &lowest, &highest))
+  release(&buffers);
+  if (done < n) return PyLong_FromLongLong(done);
+  return Py_BuildValue("(LL)", (long long)lowest, (long long)highest);
+}
+
+PyDoc_STRVAR(exact_add_doc,
+             "exact_add(digits, low, x, y, w, group, columns, /) -> int\n\n"
+             "Add x * y * w (n, columns) to digits (groups * columns, width), row i to group[i]. Returns n, "
+             "or the first row\nthat is not finite or does not fit: digits are then useless.");
+
+static PyObject *exact_add_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  int64_t *digits, low, size, n, other = -1, rows, weights = -1, indices = -1, columns, done, width;
+  const double *x, *y, *w;
+  const int64_t *group;
+  (void)self;
+  if (!take_all(&buffers, args, count, "ollfFFIl", (void *)&digits, &size, &width, &low, (void *)&x,
+                &n, (void *)&y, &other, (void *)&w, &weights, (void *)&group, &indices, &columns))
+    return fail(&buffers);
+  if (columns < 1 || n % columns || width < 4 || size % width || (size / width) % columns)
+    return refuse(&buffers, "shapes do not fit");
+  rows = n / columns;
+  if ((other >= 0 && other != n) || (weights >= 0 && weights != rows) || (indices >= 0 && indices != rows))
+    return refuse(&buffers, "columns differ in length");
+  RUN(rows, done = kernels->exact_add(digits, size / width / columns, width, low, x, y, w, group, rows, columns))
+  release(&buffers);
+  return PyLong_FromLongLong(done);
+}
+
+PyDoc_STRVAR(exact_carry_doc,
+             "exact_carry(digits, width, /) -> (first, last)\n\n"
+             "Carry totals of so many digits in place; returns the columns that hold them all canonically.");
+
+static PyObject *exact_carry_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  int64_t *digits, size, width, first = 0, last = 0;
+  (void)self;
+  if (!take_all(&buffers, args, count, "ol", (void *)&digits, &size, &width))
+    return fail(&buffers);
+  if (width < 0 || (width == 0 && size) || (width && size % width))
+    return refuse(&buffers, "shapes do not fit");
+  if (width) kernels->exact_carry(digits, size / width, width, &first, &last);
+  release(&buffers);
+  return Py_BuildValue("(LL)", (long long)first, (long long)last);
+}
+
+PyDoc_STRVAR(exact_round_doc,
+             "exact_round(values, digits, exponent, /)\n\n"
+             "Write the float64 nearest to each row of canonical digits times 2**exponent, ties to even.");
+
+static PyObject *exact_round_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  int64_t *digits, rows, size, exponent;
+  double *values;
+  (void)self;
+  if (!take_all(&buffers, args, count, "wil", (void *)&values, &rows, (void *)&digits, &size,
+                &exponent))
+    return fail(&buffers);
+  if ((rows ? size % rows : size) || (rows && size / rows > TOTAL_DIGITS) || exponent < -100000 ||
+      exponent > 100000)
+    return refuse(&buffers, "shapes do not fit");
+  if (rows) kernels->exact_round(values, digits, rows, size / rows, exponent);
+  release(&buffers);
+  Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(exact_merge_doc,
+             "exact_merge(totals, width, digits, other_width, index, shift, /) -> int\n\n"
+             "Add row i of digits to row index[i] of totals, from column shift on. Returns the number of rows, "
+             "or the first\nthat does not fit: totals are then useless.");
+
+static PyObject *exact_merge_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  int64_t *totals, *digits, *index, size, width, other, other_width, indices = -1, shift, rows, done;
+  (void)self;
+  if (!take_all(&buffers, args, count, "olilIl", (void *)&totals, &size, &width, (void *)&digits,
+                &other, &other_width, (void *)&index, &indices, &shift))
+    return fail(&buffers);
+  if (width < 1 || size % width || other_width < 1 || other % other_width || shift < 0 ||
+      other_width > width || shift > width - other_width)
+    return refuse(&buffers, "shapes do not fit");
+  rows = other / other_width;
+  if (indices >= 0 && indices != rows) return refuse(&buffers, "columns differ in length");
+  RUN(rows, done = kernels->exact_merge(totals, size / width, width, digits, other_width, index, rows, shift))
+  release(&buffers);
+  return PyLong_FromLongLong(done);
+}
+
+/* ---- counts ---- */
+
+#define MOST_CODES 4
+#define MOST_GROUPS ((int64_t)1 << 31)
+/* counts, (codes, size)..., the same for both kernels; `score` may be NULL. */
+static PyObject *counted(Buffers *buffers, PyObject *const *args, Py_ssize_t count, int64_t *counts,
+                         int64_t size, const double *score, double threshold, int64_t n) {
+  Column columns[MOST_CODES];
+  int64_t cells = score ? 2 : 1, done;
+  if (count < 0 || count % 2 || count > 2 * MOST_CODES || (!count && !score))
+    return refuse(buffers, "expected one to four columns, each with the number of its codes");
+  for (Py_ssize_t k = 0; k < count / 2; k++) {
+    int64_t rows;
+    if (!take_numbers(buffers, args[2 * k], 0, &columns[k], &rows) ||
+        !take_integer(args[2 * k + 1], &columns[k].size))
+      return fail(buffers);
+    if (n < 0) n = rows;
+    if (rows != n) return refuse(buffers, "columns differ in length");
+    if (columns[k].size < 0 || columns[k].size > MOST_GROUPS || cells > MOST_GROUPS)
+      return refuse(buffers, "shapes do not fit");
+    cells *= columns[k].size;
+  }
+  if (cells != size || cells > MOST_GROUPS) return refuse(buffers, "shapes do not fit");
+  RUN(n, done = kernels->count(counts, size, columns, count / 2, score, threshold, n))
+  release(buffers);
+  return PyLong_FromLongLong(done);
+}
+
+PyDoc_STRVAR(count_doc,
+             "count(counts, codes, size, ..., /) -> int\n\n"
+             "Count rows by one to four columns of integers, each with the number of its codes, into int64 "
+             "counts of that shape.\nReturns n, or the first row with a code out of range: counts are then "
+             "useless.");
+
+static PyObject *count_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  int64_t *counts, size;
+  (void)self;
+  if (count < 1) return refuse(&buffers, "expected counts");
+  if (!take_all(&buffers, args, 1, "o", (void *)&counts, &size)) return fail(&buffers);
+  return counted(&buffers, args + 1, count - 1, counts, size, NULL, 0.0, -1);
+}
+
+PyDoc_STRVAR(count_above_doc,
+             "count_above(counts, score, threshold, codes, size, ..., /) -> int\n\n"
+             "As count, with a last code that is 1 where score >= threshold, else 0. A row whose score is "
+             "nan is out of range.");
+
+static PyObject *count_above_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  int64_t *counts, size, n;
+  const double *score;
+  double threshold;
+  (void)self;
+  if (count < 3) return refuse(&buffers, "expected counts, scores and a threshold");
+  if (!take_all(&buffers, args, 2, "of", (void *)&counts, &size, (void *)&score, &n))
+    return fail(&buffers);
+  threshold = PyFloat_AsDouble(args[2]);
+  if (threshold == -1.0 && PyErr_Occurred()) return fail(&buffers);
+  return counted(&buffers, args + 3, count - 3, counts, size, score, threshold, n);
+}
+
+PyDoc_STRVAR(add_rows_doc,
+             "add_rows(totals, width, rows, codes, /) -> int\n\n"
+             "Add rows of `width` int64 to the rows of totals that codes name, wrapping around. Returns n, or "
+             "the first row with\na code out of range: totals are then useless.");
+
+static PyObject *add_rows_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  Column codes;
+  int64_t *totals, *rows, width, size, all, n, done;
+  (void)self;
+  if (!take_all(&buffers, args, count, "olic", (void *)&totals, &size, &width, (void *)&rows, &all,
+                (void *)&codes, &n))
+    return fail(&buffers);
+  if (width < 1 || size % width || all % width || all / width != n ||
+      size / width > MOST_GROUPS)
+    return refuse(&buffers, "shapes do not fit");
+  codes.size = size / width;
+  RUN(n, done = kernels->add_rows(totals, width, rows, &codes, n))
+  release(&buffers);
+  return PyLong_FromLongLong(done);
+}
+
+PyDoc_STRVAR(extent_doc,
+             "extent(values, /) -> (low, high)\n\n"
+             "The least and the largest number, both nan where one is; (inf, -inf) of none.");
+
+static PyObject *number_from(const void *value, int kind) {
+  union {
+    int64_t i;
+    uint64_t u;
+    double f;
+  } wide = {0};
+  switch (kind) {
+    case KIND_I8: wide.i = *(const int8_t *)value; break;
+    case KIND_I16: wide.i = *(const int16_t *)value; break;
+    case KIND_I32: wide.i = *(const int32_t *)value; break;
+    case KIND_I64: wide.i = *(const int64_t *)value; break;
+    case KIND_U8: wide.u = *(const uint8_t *)value; break;
+    case KIND_U16: wide.u = *(const uint16_t *)value; break;
+    case KIND_U32: wide.u = *(const uint32_t *)value; break;
+    case KIND_U64: wide.u = *(const uint64_t *)value; break;
+    case KIND_F32: return PyFloat_FromDouble(*(const float *)value);
+    default: return PyFloat_FromDouble(*(const double *)value);
+  }
+  return kind % 2 ? PyLong_FromUnsignedLongLong(wide.u) : PyLong_FromLongLong(wide.i);
+}
+
+static PyObject *extent_(PyObject *self, PyObject *values) {
+  Buffers buffers = {.count = 0};
+  Column column;
+  int64_t n, least = 0, largest = 0;
+  (void)self;
+  if (!take_numbers(&buffers, values, 1, &column, &n)) return fail(&buffers);
+  if (!n) return release(&buffers), Py_BuildValue("(dd)", HUGE_VAL, -HUGE_VAL);
+  RUN(n, kernels->extent(column.data, column.kind, n, &least, &largest))
+  release(&buffers);
+  PyObject *low = number_from(&least, column.kind), *high = number_from(&largest, column.kind);
+  if (low && high && column.kind >= KIND_F32) {
+    double first = PyFloat_AsDouble(low), last = PyFloat_AsDouble(high);
+    if (first != first || last != last) {
+      Py_DECREF(low);
+      Py_DECREF(high);
+      return Py_BuildValue("(dd)", Py_NAN, Py_NAN);
+    }
+  }
+  if (low && high) return Py_BuildValue("(NN)", low, high);
+  Py_XDECREF(low);
+  Py_XDECREF(high);
+  return NULL;
+}
+
+PyDoc_STRVAR(bits_doc,
+             "bits(out, values, /) -> int\n\n"
+             "Write integers that are all 0 or 1 as bytes. Returns how many are 1; -1 where there is "
+             "another, and bytes are useless.");
+
+static PyObject *bits_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  Column column;
+  uint8_t *out;
+  int64_t size, n, ones;
+  (void)self;
+  if (!take_all(&buffers, args, count, "bc", (void *)&out, &size, (void *)&column, &n))
+    return fail(&buffers);
+  if (size != n) return refuse(&buffers, "columns differ in length");
+  RUN(n, ones = kernels->bits(out, column.data, column.kind, n))
+  release(&buffers);
+  return PyLong_FromLongLong(ones);
+}
+
+/* ---- orders ---- */
+
+PyDoc_STRVAR(group_order_doc,
+             "group_order(order, starts, codes, /) -> int\n\n"
+             "Write the rows in the order of their codes, equal ones as they come, and where each of "
+             "len(starts) - 1 groups\nstarts. Returns n, or the first row with a code out of range.");
+
+static PyObject *group_order_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  Column codes;
+  int64_t *order, *starts, size, groups, n, done;
+  (void)self;
+  if (!take_all(&buffers, args, count, "ooc", (void *)&order, &size, (void *)&starts, &groups,
+                (void *)&codes, &n))
+    return fail(&buffers);
+  if (size != n || groups < 1 || groups > MOST_GROUPS)
+    return refuse(&buffers, "shapes do not fit");
+  RUN(n, done = kernels->group_order(order, starts, groups - 1, &codes, n))
+  release(&buffers);
+  if (done == NO_MEMORY) return PyErr_NoMemory();
+  return PyLong_FromLongLong(done);
+}
+
+PyDoc_STRVAR(inversions_doc,
+             "inversions(ranks, first=None, second=None, /) -> int\n\n"
+             "The sum of first[i] * second[j] over i < j with ranks[i] > ranks[j]; ranks are int32, counts "
+             "not negative, 1 where None.");
+
+static PyObject *inversions_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  const int32_t *ranks;
+  const int64_t *first = NULL, *second = NULL;
+  int64_t n, sizes[2] = {-1, -1}, done;
+  uint64_t result[2] = {0, 0};
+  (void)self;
+  if (count != 1 && count != 3) return refuse(&buffers, "expected ranks, or ranks and two counts");
+  if (!take_all(&buffers, args, count, count == 1 ? "r" : "rII", (void *)&ranks, &n, (void *)&first, &sizes[0],
+                (void *)&second, &sizes[1]))
+    return fail(&buffers);
+  if (!first != !second || (first && (sizes[0] != n || sizes[1] != n)) ||
+      n > MOST_GROUPS)
+    return refuse(&buffers, "columns differ in length");
+  RUN(n, done = kernels->inversions(result, ranks, first, second, n))
+  release(&buffers);
+  if (done == NO_MEMORY) return PyErr_NoMemory();
+  if (done == OUT_OF_RANGE) return refuse(&buffers, "counts are negative, or 2**62 together");
+  int64_t digits[5] = {0};
+  for (int k = 0; k < 4; k++) digits[k] = (int64_t)(result[k / 2] >> 32 * (k % 2) & 0xFFFFFFFF);
+  return integer_from(digits, 5);
+}
+
+/* ---- tables of keys ---- */
+
+static uint64_t hash_seed = 0; /* so that nobody can know which keys meet in a slot */
+
+/* Take slots and keys: `used` of them are there. */
+static int take_table(Buffers *buffers, PyObject *const *args, PyObject *used, int writable, Table *table,
+                      int64_t *capacity) {
+  Py_buffer *view = &buffers->views[1];
+  int64_t size;
+  if (!take(buffers, args[0], 'u', 4, PyBUF_WRITABLE, (void *)&table->slots, &size) ||
+      !take_view(buffers, args[1], writable ? PyBUF_WRITABLE : 0) || !take_integer(args[2], &table->width) ||
+      !take_integer(used, &table->used))
+    return 0;
+  table->keys = view->buf;
+  table->seed = hash_seed;
+  for (table->bits = 3; table->bits < 31 && (int64_t)1 << table->bits < size; table->bits++) {}
+  if ((int64_t)1 << table->bits != size || table->width < 1 || view->len % table->width)
+    return wrong("shapes do not fit");
+  *capacity = (int64_t)(view->len / table->width);
+  if (table->used < 0 || table->used > *capacity)
+    return wrong("shapes do not fit");
+  return 1;
+}
+
+PyDoc_STRVAR(factorize_doc,
+             "factorize(slots, stored, width, used, keys, codes, add, firsts, /) -> (done, used)\n\n"
+             "Write the number of each key, of `width` bytes, in a table of `used` stored ones; -1 where it "
+             "is not there,\nor if `add` the next number: the key is then stored, and its row written to "
+             "firsts, if not None. Stops where a new\nkey has no room in the store or in three quarters of "
+             "the slots.");
+
+static PyObject *factorize_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  Table table;
+  int64_t capacity, n, size, firsts_size = -1, add, done, *codes, *firsts = NULL;
+  Py_buffer *view;
+  (void)self;
+  if (count != 8) return refuse(&buffers, "expected 8 arguments");
+  if (!take_integer(args[6], &add) ||
+      !take_table(&buffers, args, args[3], add != 0, &table, &capacity) || !take_view(&buffers, args[4], 0) ||
+      !take_all(&buffers, args + 5, 1, "o", (void *)&codes, &size) ||
+      !take_all(&buffers, args + 7, 1, "O", (void *)&firsts, &firsts_size))
+    return fail(&buffers);
+  view = &buffers.views[2];
+  n = (int64_t)view->len / table.width;
+  if (view->len % table.width || n != size || (firsts && firsts_size < capacity))
+    return refuse(&buffers, "shapes do not fit");
+  RUN(n, done = kernels->factorize(codes, view->buf, n, &table, add ? (uint8_t *)table.keys : NULL,
+                                   capacity, firsts))
+  release(&buffers);
+  return Py_BuildValue("(LL)", (long long)done, (long long)table.used);
+}
+
+PyDoc_STRVAR(table_put_doc,
+             "table_put(slots, stored, width, start, stop, /)\n\n"
+             "Put stored keys, none of them there, into slots of which three quarters are enough.");
+
+static PyObject *table_put_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  Table table;
+  int64_t capacity, start, done;
+  (void)self;
+  if (count != 5) return refuse(&buffers, "expected 5 arguments");
+  if (!take_table(&buffers, args, args[4], 0, &table, &capacity) ||
+      !take_integer(args[3], &start))
+    return fail(&buffers);
+  if (start < 0 || start > table.used || table.used >= (int64_t)1 << table.bits)
+    return refuse(&buffers, "shapes do not fit");
+  RUN(table.used - start, done = kernels->table_put(&table, start, table.used))
+  release(&buffers);
+  if (done < table.used) return refuse(&buffers, "the slots are full");
+  Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(table_move_doc,
+             "table_move(slots, stored, width, used, numbers, others, /)\n\n"
+             "Give keys that are there other numbers, or where others is None forget them; keys lie where "
+             "they did.");
+
+static PyObject *table_move_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  Table table;
+  int64_t capacity, n, size = -1, done;
+  const int64_t *numbers, *others = NULL;
+  (void)self;
+  if (count != 6) return refuse(&buffers, "expected 6 arguments");
+  if (!take_table(&buffers, args, args[3], 0, &table, &capacity) ||
+      !take_all(&buffers, args + 4, 2, "iI", (void *)&numbers, &n, (void *)&others, &size))
+    return fail(&buffers);
+  if (others && size != n) return refuse(&buffers, "columns differ in length");
+  RUN(n, done = kernels->table_move(&table, numbers, others, n))
+  release(&buffers);
+  if (done < n) return refuse(&buffers, "a key is not in the table");
+  Py_RETURN_NONE;
+}
+
+/* ---- cells ---- */
+
+PyDoc_STRVAR(cells_ids_doc,
+             "cells_ids(ids, scores, level, /)\n\n"
+             "Write the ids of the cells of scores at a level; at level 0 their bits as integers in order.");
+
+static PyObject *cells_ids_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  int64_t *ids, size, n, level;
+  const double *scores;
+  (void)self;
+  if (!take_all(&buffers, args, count, "ofl", (void *)&ids, &size, (void *)&scores, &n, &level))
+    return fail(&buffers);
+  if (size != n || level < 0 || level > MAX_LEVEL)
+    return refuse(&buffers, "shapes do not fit");
+  RUN(n, kernels->cells_ids(ids, scores, n, level))
+  release(&buffers);
+  Py_RETURN_NONE;
+}
+
+PyDoc_STRVAR(sort_order_doc,
+             "sort_order(order, keys, /)\n\n"
+             "Write the positions that sort int64 keys, equal ones in the order they have.");
+
+static PyObject *sort_order_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  int64_t *order, size, n, done;
+  const int64_t *keys;
+  (void)self;
+  if (!take_all(&buffers, args, count, "oi", (void *)&order, &size, (void *)&keys, &n))
+    return fail(&buffers);
+  if (size != n) return refuse(&buffers, "shapes do not fit");
+  RUN(n, done = kernels->sort_order(order, keys, n))
+  release(&buffers);
+  if (done == NO_MEMORY) return PyErr_NoMemory();
+  Py_RETURN_NONE;
+}
+
+/* Take counts of 32 or, if wide, of 64 bits; None for none. */
+static int take_counts(Buffers *buffers, PyObject *object, int flags, void *data, int64_t *length, int *wide) {
+  *(void **)data = NULL;
+  *length = *wide = 0;
+  if (object == Py_None) return 1;
+  if (take(buffers, object, 'i', 4, flags, data, length)) return 1;
+  if (!PyErr_ExceptionMatches(PyExc_BufferError)) return 0;
+  PyErr_Clear();
+  *wide = 1;
+  return take(buffers, object, 'i', 8, flags, data, length);
+}
+
+/* Take the arrays that cells are written to: ids, scores and counts. */
+static int take_cells(Buffers *buffers, PyObject *const *args, CellsOut *out) {
+  int64_t ids, counts;
+  if (!take_all(buffers, args, 2, "Ow", (void *)&out->ids, &ids, (void *)&out->scores, &out->room) ||
+      !take_counts(buffers, args[2], PyBUF_WRITABLE, (void *)&out->counts, &counts, &out->wide))
+    return 0;
+  out->classes = !out->counts ? 0 : out->room ? counts / out->room : counts == 0;
+  if (out->counts && ((out->classes != 1 && out->classes != 2) || counts != out->classes * out->room))
+    return wrong("counts do not fit");
+  return ids < 0 || ids == out->room || wrong("columns differ in length");
+}
+
+static PyObject *cells_found(Buffers *buffers, int64_t done, const CellsOut *out) {
+  release(buffers);
+  if (done == NO_MEMORY) return PyErr_NoMemory();
+  if (done != OK || out->level > MAX_LEVEL) return wrong("the cells do not fit"), NULL;
+  return Py_BuildValue("(LL)", (long long)out->level, (long long)out->size);
+}
+
+PyDoc_STRVAR(cells_count_doc,
+             "cells_count(scores, codes, index, most, level, ids, cell_scores, counts, /) -> (level, size)\n\n"
+             "Count rows in cells at the lowest level, from this one on, at which they are at most `most`.");
+
+static PyObject *cells_count_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  CellsOut out;
+  int64_t n, coded, placed = -1, most, done, *index = NULL;
+  const double *scores;
+  const uint8_t *codes;
+  (void)self;
+  if (count != 8) return refuse(&buffers, "expected 8 arguments");
+  if (!take_all(&buffers, args, 5, "fUOll", (void *)&scores, &n, (void *)&codes, &coded, (void *)&index, &placed,
+                &most, &out.level) ||
+      !take_cells(&buffers, args + 5, &out))
+    return fail(&buffers);
+  if (!scores || (coded >= 0 && coded != n) || (placed >= 0 && placed != n))
+    return refuse(&buffers, "columns differ in length");
+  if (most < 2 || most > MOST_CELLS || out.level < 0 || out.level > MAX_LEVEL || n > INT32_MAX ||
+      (!out.ids && (out.level || n > most)) || out.wide || !out.counts == !index ||
+      (out.counts && out.room && (coded >= 0) != (out.classes == 2)))
+    return refuse(&buffers, "expected counts or an index, and codes for two classes");
+  RUN(n, done = kernels->cells_count(&out, scores, codes, n, most, index))
+  return cells_found(&buffers, done, &out);
+}
+
+PyDoc_STRVAR(cells_merge_doc,
+             "cells_merge(level, ids, scores, counts, index, ids, scores, counts, index, most,\n"
+             "            merged_ids, merged_scores, merged_counts, /) -> (level, size)\n\n"
+             "Merge cells at the lowest level, from this one on, at which they are at most `most`; an index\n"
+             "gets where each went.");
+
+static PyObject *cells_merge_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  CellsOut out;
+  CellsIn parts[2] = {{.size = 0}, {.size = 0}};
+  int64_t most, done;
+  (void)self;
+  if (count != 13) return refuse(&buffers, "expected 13 arguments");
+  if (!take_integer(args[0], &out.level) || !take_integer(args[9], &most) ||
+      !take_cells(&buffers, args + 10, &out))
+    return fail(&buffers);
+  for (int p = 0; p < 2; p++, args += 4) {
+    CellsIn *part = &parts[p];
+    int64_t ids, counts, placed;
+    if (!take_all(&buffers, args + 1, 2, "If", (void *)&part->ids, &ids, (void *)&part->scores, &part->size) ||
+        !take_counts(&buffers, args[3], 0, (void *)&part->counts, &counts, &part->wide) ||
+        !take_all(&buffers, args + 4, 1, "O", (void *)&part->index, &placed))
+      return fail(&buffers);
+    if (!part->scores || (out.level && ids != part->size) || (part->index && placed != part->size) ||
+        counts != out.classes * part->size)
+      return refuse(&buffers, "shapes do not fit");
+  }
+  if (most < 2 || most > MOST_CELLS || out.level < 0 || out.level > MAX_LEVEL ||
+      (!out.ids && (out.level || parts[0].size + parts[1].size > most)))
+    return refuse(&buffers, "shapes do not fit");
+  RUN(parts[0].size + parts[1].size, done = kernels->cells_merge(&out, parts, most))
+  return cells_found(&buffers, done, &out);
+}
+
+/* ---- the module ---- */
+
+PyDoc_STRVAR(variants_doc, "variants() -> tuple of the variants that this processor can run, the best last.");
+
+static PyObject *variants_(PyObject *self, PyObject *ignored) {
+  (void)self;
+  (void)ignored;
+#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+  if (has_avx2()) return Py_BuildValue("(ss)", "baseline", "avx2");
+#endif
+  return Py_BuildValue("(s)", "baseline");
+}
+
+PyDoc_STRVAR(use_doc, "use(variant, /): run this variant from now on, in the whole process.");
+
+static PyObject *use_(PyObject *self, PyObject *name) {
+  (void)self;
+  PyObject *bytes = PyUnicode_AsUTF8String(name);
+  char *text = bytes ? PyBytes_AsString(bytes) : NULL;
+  const Kernels *found = NULL;
+  if (!text) return Py_XDECREF(bytes), NULL;
+  if (!strcmp(text, "baseline")) found = &kernels_baseline;
+#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+  if (!strcmp(text, "avx2") && has_avx2()) found = &kernels_avx2;
+#endif
+  Py_DECREF(bytes);
+  if (!found) return PyErr_SetString(PyExc_ValueError, "no such variant on this processor"), NULL;
+  kernels = found;
+  Py_RETURN_NONE;
+}
+
+#define FAST(name) {#name, (PyCFunction)(void (*)(void))name##_, METH_FASTCALL, name##_doc}
+
+static PyMethodDef methods[] = {
+    FAST(exact_sum),   FAST(exact_powers), FAST(exact_extent), FAST(exact_add),
+    FAST(exact_carry), FAST(exact_round),  FAST(exact_merge),
+    FAST(count),       FAST(count_above),  FAST(bits),
+    FAST(add_rows),
+    FAST(group_order), FAST(inversions),   FAST(factorize),
+    FAST(table_put),   FAST(table_move),   {"extent", extent_, METH_O, extent_doc},
+    FAST(cells_ids),   FAST(sort_order),   FAST(cells_count),
+    FAST(cells_merge),
+    {"variants", variants_, METH_NOARGS, variants_doc},
+    {"use", use_, METH_O, use_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot slots[] = {
+#ifdef Py_GIL_DISABLED
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+static PyModuleDef definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = "_kernels",
+    .m_doc = "The compiled kernels; reference.py defines what they compute.",
+    .m_size = 0,
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__kernels(void) {
+  PyObject *text = PyUnicode_FromString("streammetrics"); /* its hash is as random as Python's */
+  if (!text) return NULL;
+  hash_seed = (uint64_t)PyObject_Hash(text);
+  Py_DECREF(text);
+  return PyModuleDef_Init(&definition);
+}

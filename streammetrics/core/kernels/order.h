@@ -1,0 +1,210 @@
+/* Rows in the order of their groups, and pairs of entries that are in the wrong order. */
+
+#define DIGIT_BITS 11 /* of a code that are ordered in one pass: the places of 2048 groups are in cache */
+#define DIGITS ((int64_t)1 << DIGIT_BITS)
+
+/* Write the rows in the order of their groups, stable, and where each group starts in it.
+ *
+ * Codes are copied as they are checked. Many groups take two or three passes, by the lowest digits
+ * first, as the writes of one pass would go to too many places. */
+static int64_t group_order(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
+                           int64_t n) {
+  uint32_t *mine = malloc((size_t)(n ? n : 1) * 2 * sizeof *mine), *keys = mine, *other = mine + n;
+  int64_t *spare = groups > DIGITS ? malloc((size_t)(n ? n : 1) * sizeof *spare) : NULL;
+  int64_t places[DIGITS], *from = NULL, *to = order, most = groups ? groups - 1 : 0;
+  int passes = 1;
+  if (!mine || (groups > DIGITS && !spare)) {
+    free(mine);
+    free(spare);
+    return NO_MEMORY;
+  }
+  Column column = *codes;
+  column.size = groups;
+  memset(mine, 0, (size_t)n * sizeof *mine);
+  for (int64_t start = 0; start < n; start += DIGITS) {
+    int64_t rows = n - start < DIGITS ? n - start : DIGITS, i = 0;
+    if (fill_cells(mine + start, &column, start, rows) >= 0) continue;
+    for (; i < rows - 1; i++)
+      if (mine[start + i] = 0, fill_cells(mine + start + i, &column, start + i, 1) < 0) break;
+    free(mine);
+    free(spare);
+    return start + i;
+  }
+  memset(starts, 0, (size_t)(groups + 1) * sizeof *starts);
+  for (int64_t i = 0; i < n; i++) starts[mine[i] + 1]++;
+  for (int64_t k = 0; k < groups; k++) starts[k + 1] += starts[k];
+  while (most >>= DIGIT_BITS) passes++;
+  if (passes % 2 == 0) to = spare; /* the last pass writes to the order */
+  for (int pass = 0; pass < passes; pass++) {
+    int shift = pass * DIGIT_BITS;
+    int64_t sum = 0;
+    memset(places, 0, sizeof places);
+    for (int64_t i = 0; i < n; i++) places[keys[i] >> shift & (DIGITS - 1)]++;
+    for (int64_t k = 0; k < DIGITS; k++) {
+      int64_t here = places[k];
+      places[k] = sum;
+      sum += here;
+    }
+    for (int64_t i = 0; i < n; i++) {
+      int64_t place = places[keys[i] >> shift & (DIGITS - 1)]++;
+      to[place] = from ? from[i] : i;
+      other[place] = keys[i];
+    }
+    uint32_t *read = keys;
+    keys = other;
+    other = read;
+    from = to;
+    to = to == order ? spare : order;
+  }
+  free(mine);
+  free(spare);
+  return n;
+}
+#undef DIGITS
+#undef DIGIT_BITS
+
+/* 128-bit unsigned integers as two words. */
+typedef struct {
+  uint64_t low, high;
+} Wide;
+
+static inline void add_wide(Wide *sum, uint64_t a, uint64_t b) {
+  uint64_t a0 = a & 0xFFFFFFFF, a1 = a >> 32, b0 = b & 0xFFFFFFFF, b1 = b >> 32;
+  uint64_t p0 = a0 * b0, p1 = a0 * b1, p2 = a1 * b0, p3 = a1 * b1;
+  uint64_t middle = (p0 >> 32) + (p1 & 0xFFFFFFFF) + (p2 & 0xFFFFFFFF);
+  uint64_t low = (middle << 32) | (p0 & 0xFFFFFFFF);
+  sum->low += low;
+  sum->high += p3 + (p1 >> 32) + (p2 >> 32) + (middle >> 32) + (sum->low < low);
+}
+
+typedef struct {
+  int64_t rank;
+  uint64_t before, behind; /* how often it counts before a lower rank, and behind a higher one */
+} Entry;
+
+/* Merge two sorted runs, left first where ranks are equal. Taking one of the right run counts those left
+ * of the left one. Which run comes next is a coin toss, so nothing branches on it. */
+static uint64_t merge_plain(int32_t *to, const int32_t *left, int64_t n, const int32_t *right,
+                            int64_t m) {
+  uint64_t inversions = 0;
+  int64_t i = 0, j = 0;
+  while (i < n && j < m) {
+    int32_t a = left[i], b = right[j];
+    int64_t lower = b < a;
+    *to++ = lower ? b : a;
+    inversions += (uint64_t)(n - i) & (uint64_t)-lower;
+    j += lower;
+    i += 1 - lower;
+  }
+  memcpy(to, left + i, (size_t)(n - i) * sizeof *to);
+  memcpy(to + (n - i), right + j, (size_t)(m - j) * sizeof *to);
+  return inversions;
+}
+
+/* The same of two runs of one length, from both ends at once: neither end reaches beyond a run. */
+static uint64_t merge_equal(int32_t *to, const int32_t *left, const int32_t *right, int64_t run) {
+  uint64_t inversions = 0;
+  for (int64_t k = 0, i = 0, j = 0, p = run - 1, q = run - 1; k < run; k++) {
+    int32_t a = left[i], b = right[j], c = left[p], d = right[q];
+    int64_t lower = b < a, above = d < c;
+    to[k] = lower ? b : a;
+    to[2 * run - 1 - k] = above ? c : d;
+    inversions += (uint64_t)(run - i) & (uint64_t)-lower;
+    inversions += (uint64_t)(run - 1 - p) & (uint64_t)(above - 1);
+    j += lower;
+    i += 1 - lower;
+    p -= above;
+    q -= 1 - above;
+  }
+  return inversions;
+}
+
+static void merge_counted(Entry *to, const Entry *left, int64_t n, const Entry *right, int64_t m,
+                          Wide *sum) {
+  uint64_t waiting = 0; /* of the left run */
+  int64_t i = 0, j = 0;
+  for (int64_t k = 0; k < n; k++) waiting += left[k].before;
+  while (i < n && j < m) {
+    if (right[j].rank < left[i].rank) {
+      add_wide(sum, waiting, right[j].behind);
+      *to++ = right[j++];
+    } else {
+      waiting -= left[i].before;
+      *to++ = left[i++];
+    }
+  }
+  memcpy(to, left + i, (size_t)(n - i) * sizeof *to);
+  memcpy(to + (n - i), right + j, (size_t)(m - j) * sizeof *to);
+}
+
+/* Insertion sort of a few ranks; returns its moves, which are the inversions. */
+static uint64_t insert_plain(int32_t *ranks, int64_t n) {
+  uint64_t inversions = 0;
+  for (int64_t i = 1; i < n; i++) {
+    int32_t rank = ranks[i];
+    int64_t j = i;
+    for (; j && ranks[j - 1] > rank; j--) ranks[j] = ranks[j - 1];
+    ranks[j] = rank;
+    inversions += (uint64_t)(i - j);
+  }
+  return inversions;
+}
+
+#define INSERTED 8 /* ranks sorted by insertion before runs are merged */
+
+static int64_t plain_inversions(uint64_t *result, const int32_t *ranks, int64_t n) {
+  int32_t *from = malloc((size_t)(n ? n : 1) * 2 * sizeof *from), *to = from + n, *mine = from;
+  if (!mine) return NO_MEMORY;
+  memcpy(from, ranks, (size_t)n * sizeof *from);
+  uint64_t sum = 0; /* below 2^63: there are fewer than 2^32 ranks, or they would not fit */
+  for (int64_t i = 0; i < n; i += INSERTED)
+    sum += insert_plain(from + i, n - i < INSERTED ? n - i : INSERTED);
+  for (int64_t run = INSERTED; run < n; run *= 2) {
+    for (int64_t i = 0; i < n; i += 2 * run) {
+      int64_t left = n - i < run ? n - i : run, right = n - i - left < run ? n - i - left : run;
+      sum += left == right ? merge_equal(to + i, from + i, from + i + left, left)
+                           : merge_plain(to + i, from + i, left, from + i + left, right);
+    }
+    int32_t *read = from;
+    from = to;
+    to = read;
+  }
+  free(mine);
+  result[0] = sum;
+  result[1] = 0;
+  return OK;
+}
+#undef INSERTED
+
+/* Sum first[i] * second[j] over i < j with ranks[i] > ranks[j]; both counts are 1 where they are NULL.
+ *
+ * Counts must not be negative, and their sums below 2^62. */
+static int64_t inversions(uint64_t *result, const int32_t *ranks, const int64_t *first,
+                          const int64_t *second, int64_t n) {
+  if (!first) return plain_inversions(result, ranks, n);
+  Entry *mine = malloc((size_t)(n ? n : 1) * 2 * sizeof *mine), *from = mine, *to = mine + n;
+  Wide sum = {0, 0};
+  uint64_t firsts = 0, seconds = 0;
+  if (!mine) return NO_MEMORY;
+  for (int64_t i = 0; i < n; i++) {
+    from[i] = (Entry){ranks[i], (uint64_t)first[i], (uint64_t)second[i]};
+    if ((from[i].before | from[i].behind | (firsts += from[i].before) | (seconds += from[i].behind)) >>
+        62) {
+      free(mine);
+      return OUT_OF_RANGE;
+    }
+  }
+  for (int64_t run = 1; run < n; run *= 2) {
+    for (int64_t i = 0; i < n; i += 2 * run) {
+      int64_t left = n - i < run ? n - i : run, right = n - i - left < run ? n - i - left : run;
+      merge_counted(to + i, from + i, left, from + i + left, right, &sum);
+    }
+    Entry *read = from;
+    from = to;
+    to = read;
+  }
+  free(mine);
+  result[0] = sum.low;
+  result[1] = sum.high;
+  return OK;
+}

@@ -1,0 +1,612 @@
+"""What the kernels compute, in NumPy and Python integers.
+
+This is the definition: tests compare every compiled kernel with it, byte for byte. It is also what
+runs where nothing is compiled. Signatures and results are those of the extension module.
+
+A total is an integer in base 2**32: int64 digits, the lowest first, which may be negative or above
+2**32 until they are carried. A float64 is an integer of 53 bits times a power of two, so it touches
+three digits, and sums of digits are exact in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.types import Array, Floats, Ints
+
+_MASK = 0xFFFFFFFF
+_LOW, _DIGITS = (
+    -3328,
+    208,
+)  # the lowest bit of a product of three float64, and digits up to the highest
+_ROWS = 1 << 14  # whose folds of 48 bits add up in int64
+_SAFE = 2.0**300  # products of three numbers from its inverse to this neither over- nor underflow
+
+
+def exact_sum(
+    x: Floats, y: Floats | None = None, w: Floats | None = None, /
+) -> tuple[int, int] | int:
+    """Return the sum of ``x * y * w`` as ``(integer, unit)``: ``integer * 2**unit``.
+
+    Returns the first row that is not finite as a single integer.
+    """
+    columns = [np.ravel(np.asarray(c, np.float64)) for c in (x, y, w) if c is not None]
+    if any(column.size != columns[0].size for column in columns):
+        raise ValueError("columns differ in length")
+    bad = _first_infinite(columns)
+    if bad is not None:
+        return bad
+    total, unit = 0, _LOW
+    for start in range(0, columns[0].size, _ROWS):
+        block = [column[start : start + _ROWS] for column in columns]
+        if all(((np.abs(c) < _SAFE) & (np.abs(c) > 1 / _SAFE) | (c == 0)).all() for c in block):
+            for term in _terms(block):
+                total += _folded(term)
+        else:
+            digits = np.zeros((1, _DIGITS), np.int64)
+            y, w = (*block[1:], None, None)[:2]
+            exact_add(digits, _DIGITS, _LOW, block[0], y, w, None, 1)
+            total += sum(digit << 32 * k for k, digit in enumerate(digits[0].tolist()))
+    if not total:
+        return 0, 0
+    unused = ((total & -total).bit_length() - 1) // 32 * 32
+    return total >> unused, unit + unused
+
+
+def exact_powers(x: Floats, powers: int, /) -> tuple[object, ...] | int:
+    """Return the extremes of ``|x|`` but 0, and the sums of its powers 1, 2 and 4 as `exact_sum`.
+
+    Powers that are not in the mask are ``(0, 0)``. Each power is the square of the one before,
+    rounded to float64 and cut to ``2**1023``. Returns the first row that is not finite.
+    """
+    column = np.ravel(np.asarray(x, np.float64))
+    bad = _first_infinite([column])
+    if bad is not None:
+        return bad
+    sizes = np.abs(column[column != 0])
+    sums: list[object] = []
+    with np.errstate(over="ignore", under="ignore"):
+        for power in (1, 2, 4):
+            sums.append(exact_sum(column) if powers & power else (0, 0))
+            column = np.minimum(column * column, 2.0**1023)
+    least = float(sizes.min()) if sizes.size else 0.0
+    return least, float(sizes.max(initial=0.0)), *sums
+
+
+def exact_extent(x: Floats, /) -> tuple[int, int] | int:
+    """Return the exponents of the lowest and above the highest bit of all `x`; 0, 0 for zeros.
+
+    Returns the first row that is not finite as a single integer.
+    """
+    bad = _first_infinite([np.ravel(x)])
+    if bad is not None:
+        return bad
+    sizes = np.abs(x[x != 0])
+    if not sizes.size:
+        return 0, 0
+    return max(math.frexp(sizes.min())[1] - 53, -1074), max(math.frexp(sizes.max())[1], -1022)
+
+
+def exact_add(
+    digits: Ints,
+    width: int,
+    low: int,
+    x: Floats,
+    y: Floats | None,
+    w: Floats | None,
+    group: Ints | None,
+    columns: int,
+    /,
+) -> int:
+    """Add ``x * y * w`` (n, columns) to digits (groups * columns, width), row i to ``group[i]``.
+
+    `y` is of the shape of `x`, `w` (n,), and the lowest digit has the weight ``2**low``. Returns n,
+    or the first row that is not finite or does not fit: digits are then useless.
+    """
+    rows = np.size(x) // columns
+    groups = digits.size // width // columns
+    factors = [np.reshape(x, -1)]
+    if y is not None:
+        factors.append(np.reshape(y, -1))
+    if w is not None:
+        factors.append(np.repeat(w, columns))
+    bad = _first_infinite(factors)
+    index = np.zeros(rows, np.int64) if group is None else group
+    outside = np.flatnonzero((index < 0) | (index >= groups))
+    if bad is not None or outside.size:
+        rows_outside: list[int] = outside[:1].tolist()
+        return min(rows_outside if bad is None else [bad // columns, *rows_outside])
+    # Of mantissas from 1/2 to 1 no product over- or underflows; exponents are added as integers.
+    split = [np.frexp(factor) for factor in factors]
+    exponents = np.sum([exponent for _, exponent in split], axis=0, dtype=np.int64)
+    first = (index[:, None] * columns + np.arange(columns)).reshape(-1) * width
+    flat, most = digits.reshape(-1), low + 32 * (width - 3)
+    for term in _terms([mantissa for mantissa, _ in split]):
+        fraction, exponent = np.frexp(term)
+        unit = exponent + exponents - 53 - low
+        used = np.flatnonzero(term)
+        outside = used[(unit[used] < 0) | (unit[used] + low + 54 > most)]
+        if outside.size:
+            return int(outside[0]) // columns
+        integers = np.ldexp(fraction[used], 53).astype(np.int64)
+        place, shift = unit[used] >> 5, unit[used] & 31
+        below, above = (integers & _MASK) << shift, (integers >> 32) << shift
+        for k, digit in enumerate((below & _MASK, (below >> 32) + (above & _MASK), above >> 32)):
+            np.add.at(flat, first[used] + place + k, digit)
+    return rows
+
+
+def exact_carry(digits: Ints, width: int, /) -> tuple[int, int]:
+    """Carry totals of so many digits in place: digits below 2**32, the highest one signed.
+
+    Returns the columns, from the first to before the last, that hold them all canonically: the
+    digits above only repeat the sign, and those below are 0. Both are 0 if all totals are.
+    """
+    table = digits.reshape(-1, width) if width else digits.reshape(0, 0)
+    for k in range(width - 1):
+        table[:, k + 1] += table[:, k] >> 32
+        table[:, k] &= _MASK
+    if not table.any():
+        return 0, 0
+    last, signed = width, table[:, -1]
+    while last > 1 and not (signed + (table[:, last - 2] >> 31)).any():
+        last -= 1  # the digits only repeat the sign of those below
+        signed = table[:, last - 1] - (table[:, last - 1] >> 31 << 32)
+    return int(np.argmax(table.any(axis=0))), last
+
+
+def exact_round(values: Floats, digits: Ints, exponent: int, /) -> None:
+    """Write the float64 nearest to each row of canonical digits times ``2**exponent``."""
+    values = values.reshape(-1)
+    rows = np.reshape(digits, (values.size, digits.size // max(values.size, 1))).tolist()
+    above, below = 1 << max(exponent, 0), 1 << max(-exponent, 0)
+    for k, row in enumerate(rows):
+        value = sum([digit << 32 * place for place, digit in enumerate(row)]) * above
+        try:
+            values[k] = value / below  # dividing integers rounds once
+        except OverflowError:
+            values[k] = math.inf if value > 0 else -math.inf
+
+
+def exact_merge(
+    totals: Ints, width: int, digits: Ints, other_width: int, index: Ints | None, shift: int, /
+) -> int:
+    """Add row i of digits to row ``index[i]`` of totals, from column `shift` on.
+
+    Returns the number of rows, or the first whose index is outside: totals are then useless.
+    """
+    rows = digits.size // other_width
+    groups = totals.size // width
+    places = np.arange(rows) if index is None else index
+    outside = np.flatnonzero((places < 0) | (places >= groups))
+    if outside.size:
+        return int(outside[0])
+    flat = places[:, None] * width + np.arange(shift, shift + other_width)
+    np.add.at(totals.reshape(-1), flat, digits.reshape(rows, other_width))
+    return rows
+
+
+def _first_infinite(columns: Sequence[Floats]) -> int | None:
+    """Return the first row with a value that is not finite."""
+    rows = [np.flatnonzero(~np.isfinite(column))[:1] for column in columns]
+    return min([int(row[0]) for row in rows if row.size], default=None)
+
+
+def _terms(factors: Sequence[Floats]) -> list[Floats]:
+    """Return columns that add up to the product of columns, exactly (Dekker 1971)."""
+    terms = [factors[0]]
+    for y in factors[1:]:
+        parts = []
+        for x in terms:
+            product = x * y
+            (xh, xl), (yh, yl) = _halves(x), _halves(y)
+            parts += [product, ((xh * yh - product) + xh * yl + xl * yh) + xl * yl]
+        terms = parts
+    return terms
+
+
+def _halves(x: Floats) -> tuple[Floats, Floats]:
+    """Return two numbers of at most 26 bits that add up to each (Veltkamp)."""
+    scaled = 134217729.0 * x
+    high = scaled - (scaled - x)
+    return high, x - high
+
+
+def _folded(x: Floats) -> int:
+    """Return the sum of at most `_ROWS` rows, times ``2**-_LOW``.
+
+    Adding and subtracting sigma leaves the upper 48 bits of every row, which are added up as
+    integers; the rest is split in turn (Demmel, Nguyen, IEEE Trans. Comput. 64, 2015).
+    """
+    total, rest = 0, x
+    while (size := float(np.abs(rest).max(initial=0.0))) > 0.0:
+        unit = math.frexp(size)[1] - 48
+        sigma = math.ldexp(1.5, unit + 52)
+        above = (rest + sigma) - sigma
+        total += int(np.ldexp(above, -unit).astype(np.int64).sum()) << unit - _LOW
+        rest = rest - above
+    return total
+
+
+# ---- counts ----
+
+
+def count(counts: Ints, /, *columns: Any) -> int:
+    """Count rows by one to four columns of integers, each with the number of its codes.
+
+    `counts` are int64, one for each combination of codes. Returns n, or the first row with a code
+    out of range: counts are then useless.
+    """
+    codes, sizes = columns[::2], columns[1::2]
+    if not 1 <= len(codes) <= 4 or len(codes) != len(sizes) or math.prod(sizes) != counts.size:
+        raise ValueError("shapes do not fit")
+    if any(np.size(each) != np.size(codes[0]) for each in codes):
+        raise ValueError("columns differ in length")
+    bad = [_first((each < 0) | (each >= size)) for each, size in zip(codes, sizes, strict=True)]
+    if any(row is not None for row in bad):
+        return min(row for row in bad if row is not None)
+    if codes[0].size:
+        cells = np.ravel_multi_index(tuple(each.astype(np.int64) for each in codes), sizes)
+        counts.reshape(-1)[:] += np.bincount(cells, minlength=counts.size)
+    return int(codes[0].size)
+
+
+def count_above(counts: Ints, score: Floats, threshold: float, /, *columns: Any) -> int:
+    """Count as `count`, with a last code that is 1 where ``score >= threshold``, else 0.
+
+    A row whose score is nan is out of range.
+    """
+    above = (score >= threshold).astype(np.int8)
+    above[np.isnan(score)] = 2
+    return count(counts, *columns, above, 2)
+
+
+def add_rows(totals: Ints, width: int, rows: Ints, codes: Array, /) -> int:
+    """Add rows of `width` int64 to the rows of totals that codes name, wrapping around.
+
+    Returns n, or the first row with a code out of range: totals are then useless.
+    """
+    if totals.size % width or rows.size != codes.size * width:
+        raise ValueError("shapes do not fit")
+    bad = _first((codes < 0) | (codes >= totals.size // width))
+    if bad is not None:
+        return bad
+    np.add.at(totals.reshape(-1, width), codes.astype(np.intp), rows.reshape(-1, width))
+    return int(codes.size)
+
+
+def extent(values: Array, /) -> tuple[float, float]:
+    """Return the least and the largest number, both nan where one is; ``(inf, -inf)`` of none."""
+    if not values.size:
+        return math.inf, -math.inf
+    return values.min().item(), values.max().item()
+
+
+def bits(out: Array, values: Array, /) -> int:
+    """Write integers that are all 0 or 1 as bytes; return how many are 1, or -1 for others."""
+    if out.size != values.size:
+        raise ValueError("columns differ in length")
+    if values.size and not 0 <= values.min() <= values.max() <= 1:
+        return -1
+    out[...] = values
+    return int(np.count_nonzero(values))
+
+
+def _first(rows: Array) -> int | None:
+    return int(np.argmax(rows)) if rows.any() else None
+
+
+# ---- orders ----
+
+
+def group_order(order: Ints, starts: Ints, codes: Array, /) -> int:
+    """Write the rows in the order of their codes, equal ones as they come, and each group's start.
+
+    There are ``len(starts) - 1`` groups. Returns n, or the first row with a code out of range.
+    """
+    groups = starts.size - 1
+    if order.size != codes.size or groups < 0:
+        raise ValueError("shapes do not fit")
+    bad = _first((codes < 0) | (codes >= groups))
+    if bad is not None:
+        return bad
+    narrow = codes.astype(np.min_scalar_type(max(groups, 1)))  # 16 bits are sorted by radix
+    order[:] = np.argsort(narrow, kind="stable")
+    starts[0] = 0
+    np.cumsum(np.bincount(codes.astype(np.int64), minlength=groups), out=starts[1:])
+    return int(codes.size)
+
+
+def inversions(
+    ranks: NDArray[np.int32], first: Ints | None = None, second: Ints | None = None, /
+) -> int:
+    """Return the sum of ``first[i] * second[j]`` over i < j with ``ranks[i] > ranks[j]``.
+
+    Counts are not negative, and 1 each where ``None``.
+
+    Reference: W. R. Knight, A computer method for calculating Kendall's tau with ungrouped data,
+    JASA 61 (1966), 436-439; each merge of many pairs of runs is one sort.
+    """
+    n = ranks.size
+    before, behind = (np.ones(n, np.int64) if each is None else each for each in (first, second))
+    if before.size != n or behind.size != n:
+        raise ValueError("columns differ in length")
+    for each in (before, behind):
+        if n and (each.min() < 0 or sum(each.tolist()) >= 1 << 62):
+            raise ValueError("counts are negative, or 2**62 together")
+    total, width = 0, 1
+    order = np.arange(n)  # each run of `width` places is sorted by rank
+    while width < n:
+        run = np.arange(n) // (2 * width)
+        right = order // width % 2 == 1
+        # By rank, ties from the left run first: they count as no inversion.
+        turn = np.lexsort((right, ranks[order], run))
+        order, right = order[turn], right[turn]
+        left = np.where(right, 0, before[order])
+        waiting = np.cumsum(left[::-1])[::-1]  # of this pair of runs and those behind it
+        last = np.append(waiting, 0)[np.minimum((run + 1) * 2 * width, n)]
+        some = np.flatnonzero(right)
+        factors = (waiting - last)[some], behind[order[some]]
+        for shift, part in ((0, factors[0] & 0x7FFFFFFF), (31, factors[0] >> 31)):
+            low, high = factors[1] & 0x7FFFFFFF, factors[1] >> 31
+            total += _dot(part, low) << shift
+            total += _dot(part, high) << shift + 31
+        width *= 2
+    return total
+
+
+def _dot(one: Ints, other: Ints) -> int:
+    """Return the sum of products, all below 2**62."""
+    products = one * other
+    return int((products & _MASK).sum()) + (int((products >> 32).sum()) << 32)
+
+
+# ---- tables of keys ----
+
+
+def factorize(
+    slots: NDArray[np.uint32],
+    stored: Array,
+    width: int,
+    used: int,
+    keys: Array,
+    codes: Ints,
+    add: bool,
+    firsts: Ints | None,
+    /,
+) -> tuple[int, int]:
+    """Write the number of each key, of `width` bytes, in a table of `used` stored ones.
+
+    It is -1 where a key is not there, or if `add` the next number: the key is then stored, and its
+    row written to `firsts`, if not ``None``. Stops where a new key has no room in the store or in
+    three quarters of the slots. Returns how many rows were done, and how many keys there are.
+
+    Slots are a hash table with linear probing: 0, or 1 + the number of a key.
+    """
+    table, wanted = _bytes(stored, width), _bytes(keys, width)
+    if codes.size != len(wanted) or slots.size & slots.size - 1 or not 0 <= used <= len(table):
+        raise ValueError("shapes do not fit")
+    codes[:] = _found(slots, table, wanted)
+    done = len(wanted)
+    new = np.flatnonzero(codes < 0)
+    if add and new.size:
+        void = np.dtype((np.void, width))
+        _, first, group = np.unique(wanted[new].view(void), return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        room = max(min(len(table), slots.size // 4 * 3) - used, 0)
+        if first.size > room:
+            done = int(new[first[order[room]]])
+        rows = new[first[order[:room]]]
+        number = np.empty(first.size, np.int64)
+        number[order] = used + np.arange(first.size)
+        codes[new] = number[group.reshape(-1)]
+        table[used : used + rows.size] = wanted[rows]
+        if firsts is not None:
+            firsts[used : used + rows.size] = rows
+        used += rows.size
+        table_put(slots, stored, width, used - rows.size, used)
+    return done, used
+
+
+def table_put(
+    slots: NDArray[np.uint32], stored: Array, width: int, start: int, stop: int, /
+) -> None:
+    """Put stored keys, none of them there, into slots of which three quarters are enough."""
+    table = _bytes(stored, width)
+    numbers, last = np.arange(start, stop), slots.size - 1
+    places = _hashes(table[start:stop]) & last
+    while numbers.size:
+        free = slots[places] == 0
+        slots[places[free]] = numbers[free] + 1  # of those that meet, one stays
+        lost = slots[places] != numbers + 1
+        numbers, places = numbers[lost], (places[lost] + 1) & last
+
+
+def table_move(
+    slots: NDArray[np.uint32],
+    stored: Array,
+    width: int,
+    used: int,
+    numbers: Ints,
+    others: Ints | None,
+    /,
+) -> None:
+    """Give keys that are there other numbers, or where `others` is ``None`` forget them."""
+    held = np.flatnonzero(slots)
+    number = slots[held].astype(np.int64) - 1
+    place = np.full(max(used, 1), -1)
+    place[number[number < used]] = held[number < used]
+    at = place[numbers]
+    if (at < 0).any():
+        raise ValueError("a key is not in the table")
+    if others is not None:
+        slots[at] = others + 1
+        return
+    kept = np.setdiff1d(number, numbers)
+    slots[:] = 0
+    table, last = _bytes(stored, width), slots.size - 1
+    places = _hashes(table[kept]) & last
+    while kept.size:
+        free = slots[places] == 0
+        slots[places[free]] = kept[free] + 1
+        lost = slots[places] != kept + 1
+        kept, places = kept[lost], (places[lost] + 1) & last
+
+
+def _found(slots: NDArray[np.uint32], table: Array, keys: Array) -> Ints:
+    """Return the number of each key, -1 where it is not in the table."""
+    found, last = np.full(len(keys), -1), slots.size - 1
+    rows, places = np.arange(len(keys)), _hashes(keys) & last
+    while rows.size:
+        number = slots[places].astype(np.int64) - 1
+        same = (table[number] == keys[rows]).all(axis=1) & (number >= 0)
+        found[rows[same]] = number[same]
+        on = (number >= 0) & ~same
+        rows, places = rows[on], (places[on] + 1) & last
+    return found
+
+
+def _bytes(keys: Array, width: int) -> Array:
+    """Return keys as rows of bytes."""
+    return np.reshape(keys, -1).view(np.uint8).reshape(-1, width)
+
+
+def _hashes(keys: Array) -> Ints:
+    """Return a hash of each key, below 2**63."""
+    words = np.zeros((len(keys), -(-keys.shape[1] // 8) * 8), np.uint8)
+    words[:, : keys.shape[1]] = keys
+    hashes = np.zeros(len(keys), np.uint64)
+    for word in words.view(np.uint64).T:
+        hashes = (hashes ^ word) * np.uint64(0x9E3779B97F4A7C15)
+        hashes ^= hashes >> np.uint64(32)
+    return (hashes >> np.uint64(1)).astype(np.int64)
+
+
+# --- cells ---------------------------------------------------------------------------------------
+
+_HALF, _ONE, _CLOSEST = 1022 << 52, 1023 << 52, 969 << 52  # the bits of 0.5, 1 and 2**-54
+_MOST_LEVEL = 64
+
+
+def cells_ids(ids: Ints, scores: Floats, level: int, /) -> None:
+    """Write the ids of the cells of scores at a level; at level 0 their bits, as integers."""
+    ids[:] = (scores + 0.0).view(np.int64)  # 0.0 for -0.0
+    np.subtract(-(1 << 63), ids, out=ids, where=ids < 0)
+    if level:
+        near = np.clip((1.0 - scores).view(np.int64), _CLOSEST, _HALF)
+        above = (np.maximum(ids, _ONE) - _ONE) >> 1
+        ids[:] = (((np.minimum(ids, _HALF) - near + _HALF) >> 1) + above) >> (level - 1)
+
+
+def sort_order(order: Ints, keys: Ints, /) -> None:
+    """Write the positions that sort int64 keys, equal ones in the order they have."""
+    order[:] = np.argsort(keys, kind="stable")
+
+
+def cells_count(
+    scores: Floats,
+    codes: Array | None,
+    index: Ints | None,
+    most: int,
+    level: int,
+    ids: Ints | None,
+    cell_scores: Floats,
+    counts: Array | None,
+    /,
+) -> tuple[int, int]:
+    """Count rows in cells at the lowest level, from this one on, at which they are at most `most`.
+
+    Writes the ids of the cells (which are not needed at level 0), ascending, their scores, nan for
+    several, and ``counts`` (room, classes) or else the cell of each row to ``index``. Returns the
+    level and the number of cells.
+    """
+    weights = None
+    if counts is not None:
+        weights = np.ones((scores.size, counts.shape[1]), np.int64)
+        if codes is not None:
+            weights[:] = codes[:, None] == [0, 1]
+    level, size, places = _cells(level, None, scores, weights, most, (ids, cell_scores, counts))
+    if index is not None:
+        index[:] = places
+    return level, size
+
+
+def cells_merge(
+    level: int,
+    ids: Ints | None,
+    scores: Floats,
+    counts: Array | None,
+    index: Ints | None,
+    other_ids: Ints | None,
+    other_scores: Floats,
+    other_counts: Array | None,
+    other_index: Ints | None,
+    most: int,
+    merged_ids: Ints | None,
+    merged_scores: Floats,
+    merged_counts: Array | None,
+    /,
+) -> tuple[int, int]:
+    """Merge cells at the lowest level, from this one on, at which they are at most `most`.
+
+    Ids, or scores at level 0, ascend and may repeat. An index gets where each of the cells went.
+    """
+    both = np.concatenate([scores, other_scores])
+    every = weights = None
+    if level and ids is not None and other_ids is not None:
+        every = np.concatenate([ids, other_ids])
+    if counts is not None and other_counts is not None:
+        weights = np.concatenate([counts, other_counts], dtype=np.int64)
+    out = (merged_ids, merged_scores, merged_counts)
+    found, size, places = _cells(level, every, both, weights, most, out)
+    for one, mine in ((index, places[: scores.size]), (other_index, places[scores.size :])):
+        if one is not None:
+            one[:] = mine
+    return found, size
+
+
+def _cells(
+    level: int,
+    ids: Ints | None,
+    scores: Floats,
+    weights: Ints | None,
+    most: int,
+    out: tuple[Ints | None, Floats, Array | None],
+) -> tuple[int, int, Ints]:
+    """Write cells at the lowest level that fits; return it, their number, and that of each row.
+
+    Rows are of level 0, or have ids at the level.
+    """
+
+    def ids_at(wider: int) -> Ints:
+        if ids is not None:
+            return ids >> (wider - level)
+        found = np.empty(scores.size, np.int64)
+        cells_ids(found, scores, wider)
+        return found
+
+    # Fewer cells at each higher level, two at the highest.
+    fits = bisect_left(
+        range(_MOST_LEVEL), 1, level, key=lambda level: np.unique(ids_at(level)).size <= most
+    )
+    distinct, places = np.unique(ids_at(fits), return_inverse=True)
+    size, (out_ids, cell_scores, counts) = distinct.size, out
+    if size > cell_scores.size:
+        raise ValueError("the cells do not fit")
+    if out_ids is not None:
+        out_ids[:size] = distinct
+    cell_scores[places] = scores + 0.0  # that of any row
+    cell_scores[places[cell_scores[places] != scores]] = np.nan
+    if counts is not None and weights is not None:
+        counts[:size] = 0
+        np.add.at(counts, places, weights.astype(counts.dtype))
+    return fits, size, places

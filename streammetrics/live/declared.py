@@ -1,0 +1,348 @@
+"""What events hold, as the owner of a live state declares it: no event decides it for others."""
+
+from __future__ import annotations
+
+import datetime
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.nested import Nested
+from streammetrics.core.columns.schema import reject, reject_present
+from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.live.checking import Checks
+from streammetrics.live.keys import SliceKeys
+from streammetrics.live.possible.targets import check_range
+from streammetrics.live.truth import kinds_of, truth_of
+from streammetrics.statistics.grouped.schema import KeyColumn
+from streammetrics.statistics.texts.tags import Tags
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from typing import Self
+
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.columns.schema import Facts
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import ClassLabel, Document, Json
+
+    Type = str | int  # a name among those below, or how many numbers a row has
+
+_SAMPLES: dict[str, object] = {
+    "text": "a", "integers": 1, "booleans": True, "dates": datetime.date(2000, 1, 1),
+}  # fmt: skip
+_NUMBERS = (0.5, 1.0, 2.0, 0.0)  # of which one lies in the domain of most columns
+_KEY_TYPES = {"true or false": "booleans"}  # as facts of slices call them
+_BOTH = {"booleans", "integers"}  # labels and ids may be either: True is 1
+_CLASSES = frozenset(
+    {"y_true", "y_pred", "sample", "labels", "labels_true", "labels_pred", "true_labels",
+     "pred_labels"}
+)  # fmt: skip
+
+
+class Declared:
+    """The classes of the label, the types of columns, and the range of targets.
+
+    Args:
+        suite: The metrics.
+        labels: The classes of the label. By default those that the metrics name; else 0 and 1
+            where a metric judges two classes by one score; else any of the label's type.
+        types: What columns hold: ``"text"``, ``"integers"``, ``"booleans"`` or ``"dates"``, or how
+            many numbers a row has. By default slices and ids are text, classes integers, and all
+            else is one number a row. ``"number"`` is one, and declares weights of predictions.
+        target_range: The least and the largest target of a regression.
+
+    Raises:
+        ValueError: A parameter does not fit the metrics; the message says what to pass.
+
+    Attributes:
+        weights: What weights are called.
+        facts: What all rows agree on, for each schema; empty where no example of a row can be made,
+            as of boxes: then the first rows decide.
+    """
+
+    def __init__(
+        self,
+        suite: Mergeable,
+        labels: Sequence[ClassLabel] | None = None,
+        types: Mapping[str, Type] | None = None,
+        target_range: tuple[float, float] | None = None,
+    ) -> None:
+        self._suite, self._keys = suite, SliceKeys(suite)
+        self._kinds = kinds_of(suite)
+        self._truth = truth_of(suite) or self._title("sample")  # the column of classes, if any
+        self.weights = _weights(suite)
+        self._given = _types(types, {*self._kinds, self.weights})
+        if target_range is not None and self._kinds.get(self._truth) != "number":
+            raise ValueError("target_range is for regressions: these metrics read no such target")
+        check_range(target_range)
+        self.target_range = target_range and (float(target_range[0]), float(target_range[1]))
+        self.labels, self._ignored = self._classes(labels)
+        self.facts = self._facts()
+
+    def described(self) -> Document:
+        """Return what a file says is declared, defaults included."""
+        types = {name: self._type(name) for name in self._kinds}
+        if self._has_weights:
+            types[self.weights] = 1
+        return {
+            "labels": None if self.labels is None else sorted(self.labels),
+            "types": dict(sorted(types.items())),
+            "target_range": self.target_range and [*map(repr, self.target_range)],
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Declared) and self.described() == other.described()
+
+    def __hash__(self) -> int:
+        return hash(str(self.described()))
+
+    @classmethod
+    def read(cls, suite: Mergeable, told: Mapping[str, Json]) -> Self:
+        """Return what was described.
+
+        Raises:
+            StateFormatError: It does not fit the metrics.
+        """
+        limits = told["target_range"]
+        try:
+            target_range = limits and tuple(map(float, limits))
+            return cls(suite, told["labels"], dict(told["types"]), target_range)
+        except (TypeError, ValueError) as error:
+            raise StateFormatError(f"the state has no such declaration: {error}") from error
+
+    @property
+    def _has_weights(self) -> bool:
+        """Whether predictions come with weights: all of them do, or none."""
+        return self.weights in self._given or self.weights != WEIGHT
+
+    # --- what is declared ----------------------------------------------------------------------
+
+    def _title(self, name: str) -> str:
+        """Return what the user calls an input of the metrics."""
+        renamed: Mapping[str, str] = getattr(self._suite, "columns", {})
+        return renamed.get(name, name)
+
+    def _classes(
+        self, given: Sequence[ClassLabel] | None
+    ) -> tuple[tuple[ClassLabel, ...] | None, tuple[ClassLabel, ...]]:
+        """Return the classes of the label, ``None`` where there may be any, and those left out."""
+        schemas = self._keys.inner._layout.schemas
+        fields: list[Any] = [
+            field for schema in schemas for field in schema.fields if _reads_classes(field)
+        ]
+        ignored: set[Any] = {getattr(field, "ignore_index", None) for field in fields} - {None}
+        judged = [field for field in fields if isinstance(field, ScoredLabels)]
+        known = next((labels for field in fields if (labels := _labels_of(field))), None)
+        if given is not None:
+            if not fields:
+                raise ValueError("labels= are classes, and these metrics read no class")
+            known = one_kind(tuple(given))
+        if known is not None:
+            for field in judged:
+                _check_judged(field, known)
+        width = self._given.get(self._title("y_score"), 1)
+        if known is None and judged:
+            if isinstance(width, int) and width > 1:
+                known = tuple(range(width))
+            elif not all(field.matrix for field in judged):
+                known = _two_classes(judged[0])
+        return known, tuple(ignored)
+
+    def _type(self, name: str) -> Type:
+        """Return what a column holds that is no number, or how many numbers a row has."""
+        if name in self._given:
+            return self._given[name]
+        if self._kinds[name] == "number":
+            several = self.labels is not None and len(self.labels) > 2
+            return len(self.labels or ()) if several and name == self._title("y_score") else 1
+        if not self._is_class(name):
+            return "text"
+        return "text" if self.labels is not None and isinstance(self.labels[0], str) else "integers"
+
+    def _is_class(self, name: str) -> bool:
+        """Whether a column holds classes, and not ids, texts or what rows are sliced by."""
+        inner = self._keys.inner
+        tags = {
+            self._title(title)
+            for schema in inner._layout.schemas
+            for field in schema.fields
+            if isinstance(field, Tags)
+            for title in field.names
+        }
+        return name in {*map(self._title, _CLASSES)} - tags and name in kinds_of(inner)
+
+    def _facts(self) -> tuple[Facts, ...]:
+        """Return what rows agree on that hold what is declared."""
+        none: tuple[Facts, ...] = tuple({} for _ in self._suite._layout.schemas)
+        for number in _NUMBERS:
+            checks = Checks(self._suite, self._kinds, lambda: none)
+            with suppress(InvalidBatchError):
+                checks.observed(self._example(number))
+                return checks.facts
+        return none
+
+    def _example(self, number: float) -> dict[str, Any]:
+        """Return rows that hold what is declared, one of each class."""
+        n = len(self.labels or (0,))
+        found: dict[str, Any] = {}
+        for name, kind in self._kinds.items():
+            what = self._type(name)
+            if isinstance(what, int) and what > 1:
+                one = np.full(what, 1 / what) if kind == "number" else np.eye(1, what, dtype=int)[0]
+                found[name] = np.tile(one, (n, 1))
+            elif isinstance(what, int):
+                found[name] = [number if kind == "number" else 1] * n
+            else:
+                classes = self.labels if self._is_class(name) else None
+                found[name] = [*(classes or [_SAMPLES[what]] * n)]
+        return found
+
+    # --- what comes ----------------------------------------------------------------------------
+
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Raise where columns hold what is not declared.
+
+        Raises:
+            InvalidBatchError: The message names the row, its value and what is declared.
+        """
+        for name, column in columns.items():
+            if not len(column):
+                continue
+            if isinstance(column, KeyColumn):
+                for fact, kind in (column.facts or {}).items():
+                    found: Any = _KEY_TYPES.get(kind, kind)
+                    self._check_type(fact.removeprefix("by "), found)
+            elif name in self._kinds:
+                self._check_column(name, column)
+
+    def check_weights(self, columns: Collection[str]) -> None:
+        """Raise where predictions have weights that are not declared, or lack those that are."""
+        name, declared = self.weights, self._has_weights
+        if name in columns and not declared:
+            raise InvalidBatchError(
+                f"predictions come without {name!r} here: types={{{name!r}: 'number'}} would "
+                "declare that all have it",
+                name,
+            )
+        if declared and name not in columns:
+            raise InvalidBatchError(f"a prediction has no {name!r}, and all are declared to", name)
+
+    def _check_type(self, name: str, found: Type) -> None:
+        declared = self._type(name)
+        if found != declared and {found, declared} != _BOTH:
+            advice = f"types={{{name!r}: {found!r}}} would declare this"
+            if self.labels is not None and self._is_class(name) and isinstance(found, str):
+                advice = f"declared are labels={[*self.labels]!r}"
+            raise InvalidBatchError(
+                f"{name} has {_said(found)}, first in row 0, and is declared to have "
+                f"{_said(declared)}: {advice}",
+                name,
+                0,
+            )
+
+    def _check_column(self, name: str, column: Column) -> None:
+        values, missing = column.values, column.nulls
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            reject(name, "is infinite", np.isinf(values), values)
+        if self._kinds[name] == "number" or isinstance(self._type(name), int) or values.ndim > 1:
+            self._check_type(name, 1 if values.ndim == 1 else values.shape[1])
+        elif name not in self._keys.kinds:
+            flat = column.flat if isinstance(column, Nested) else column
+            if len(flat):
+                self._check_type(name, "integers" if flat.vocabulary is None else "text")
+        if name != self._truth or values.ndim > 1 or isinstance(column, Nested):
+            return
+        if values.dtype.kind == "f":
+            absent = np.isnan(values)
+            missing = absent if missing is None else missing | absent
+        if self.target_range is not None:
+            low, high = self.target_range
+            wrong = (values < low) | (values > high)
+            what = f"is outside [{low:g}, {high:g}], the declared target_range,"
+            reject_present(name, what, wrong, missing, values)
+        if self.labels is not None:
+            texts = column.vocabulary
+            shown = values if texts is None else texts[np.maximum(values, 0)]
+            wrong = ~np.isin(shown, np.array([*self.labels, *self._ignored]))
+            advice = f"declared are labels={[*self.labels]!r}"
+            reject_present(name, "is none of the classes", wrong, missing, shown, advice=advice)
+
+
+def _reads_classes(field: Any) -> bool:
+    return any(field.kinds.get(name) == "label" for name in ("y_true", "sample"))
+
+
+def _labels_of(field: Any) -> tuple[ClassLabel, ...] | None:
+    """Return the classes that a metric's own parameters name, where there may be no others."""
+    allowed = None if getattr(field, "others", False) else getattr(field, "allowed", None)
+    return getattr(field, "labels", None) or allowed
+
+
+def _check_judged(field: ScoredLabels, classes: tuple[ClassLabel, ...]) -> None:
+    """Raise where a metric of scores cannot judge some classes."""
+    if field.matrix or field.labels is not None:
+        return
+    if len(classes) != 2 and not field.scores.wide:
+        raise ValueError(
+            f"labels={[*classes]!r}: one score a row judges two classes, not {len(classes)}"
+        )
+    if len(classes) == 2 and not _names_positive(field.pos_label, classes):
+        which = f"pos_label={field.pos_label!r} is not among them"
+        if field.pos_label is None:
+            which = f"say which is positive, pos_label={classes[-1]!r} or another"
+        raise ValueError(f"labels={[*classes]!r}: {which}")
+
+
+def _names_positive(positive: ClassLabel | None, classes: tuple[ClassLabel, ...]) -> bool:
+    """Whether it is known which of two classes is positive: of 0, 1 and -1, 1 is by default."""
+    if positive is None:
+        return set(classes) in ({0, 1}, {-1, 1})
+    return positive in classes
+
+
+def _two_classes(field: ScoredLabels) -> tuple[ClassLabel, ...]:
+    """Return the two classes of which one is positive."""
+    positive = field.pos_label
+    if positive is None or positive in {0, 1}:
+        return (0, 1)
+    if positive == -1:
+        return (-1, 1)
+    other = "other" if isinstance(positive, str) else 0
+    raise ValueError(
+        f"{field.pair.parameter}={positive!r} is one of two classes: name both, "
+        f"labels=[{other!r}, {positive!r}]"
+    )
+
+
+def _weights(suite: Mergeable) -> str:
+    """Return what weights are called."""
+    renamed: Mapping[str, str] = getattr(suite, "columns", {})
+    return renamed.get(WEIGHT, WEIGHT)
+
+
+def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]:
+    """Return the types that are declared, checked."""
+    found: dict[str, Type] = {}
+    for name, what in (given or {}).items():
+        if name not in known:
+            raise ValueError(f"types: no metric or slice reads {name!r}{near(name, sorted(known))}")
+        is_width = type(what) is int and what > 0
+        if what not in {*_SAMPLES, "number"} and not is_width:
+            names = ", ".join(map(repr, (*_SAMPLES, "number")))
+            raise ValueError(
+                f"types: {name} is {what!r}; expected {names}, or how many numbers a row has"
+            )
+        found[name] = 1 if what == "number" else what
+    return found
+
+
+def _said(what: Type) -> str:
+    if isinstance(what, str):
+        return what
+    return "one value a row" if what == 1 else f"{what} values a row"

@@ -1,0 +1,105 @@
+"""A long batch, which tables take at once, is what its parts are; what is wrong in it is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+from streammetrics.core import tuning
+from streammetrics.core.columns.batch import Batch
+from streammetrics.statistics.tables.contingency import ContingencyTable
+from streammetrics.statistics.tables.threshold import ThresholdTable
+
+ROWS = tuning.BATCH_ROWS + 5000
+
+
+def in_parts(metric, *columns):
+    """Return the metric after the rows of columns, a few thousand at a time."""
+    for start in range(0, ROWS, 9000):
+        metric.update(*[column[start : start + 9000] for column in columns])
+    return metric
+
+
+def labels_of(case):
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 3, ROWS)
+    if case == "a late one":
+        labels[-1] = 9
+    elif case == "a negative one":
+        labels[-7] = -4
+    elif case == "far apart":
+        labels[40_000] = 1 << 40
+    elif case == "one alone":
+        labels[:] = 2
+    return labels
+
+
+@pytest.mark.parametrize("kind", ["i8", "i4", "i1", "u1", "?"])
+@pytest.mark.parametrize("classes", ["both", "positive", "negative", "one late"])
+def test_scores_cut_at_a_threshold(kind, classes):
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, ROWS) if classes == "both" else np.full(ROWS, classes != "negative")
+    if classes == "one late":
+        truth[-1] = 0
+    truth, score = truth.astype(kind), rng.random(ROWS)
+    score[:3] = 0.5, -np.inf, np.inf
+    whole = sm.F1(threshold=0.5).update(truth, score)
+    parts = in_parts(sm.F1(threshold=0.5), truth, score)
+    assert whole.to_bytes() == parts.to_bytes()
+    assert whole.compute() == pytest.approx(parts.compute(), nan_ok=True)
+
+
+@pytest.mark.parametrize("kind", ["i8", "i4", "i1", "u1"])
+@pytest.mark.parametrize(
+    "case", ["plain", "a late one", "a negative one", "far apart", "one alone"]
+)
+@pytest.mark.parametrize("metric", [sm.Accuracy, sm.ConfusionMatrix, sm.AdjustedRandIndex])
+def test_pairs_of_labels(case, metric, kind):
+    true, pred = labels_of(case), labels_of("plain")[::-1].copy()
+    if case == "far apart" and kind != "i8":
+        pytest.skip("beyond the type")
+    if case == "a negative one" and kind == "u1":
+        pytest.skip("beyond the type")
+    true, pred = true.astype(kind), pred.astype(kind)
+    whole = metric().update(true, pred)
+    assert whole.to_bytes() == in_parts(metric(), true, pred).to_bytes()
+
+
+def test_rows_that_are_wrong_are_named():
+    truth, score = np.zeros(ROWS, np.int64), np.zeros(ROWS)
+    truth[5] = 1
+    nan, third = score.copy(), truth.copy()
+    nan[70_000], third[70_001] = np.nan, 2
+    metric = sm.F1(threshold=0.5)
+    with pytest.raises(sm.InvalidBatchError, match=r"y_score is missing.* row 70000"):
+        metric.update(truth, nan)
+    with pytest.raises(sm.InvalidBatchError, match=r"y_true is neither.* row 70001"):
+        metric.update(third, score)
+    assert metric.to_bytes() == sm.F1(threshold=0.5).to_bytes()
+    omitting = sm.F1(threshold=0.5, nan_policy="omit").update(truth, nan)
+    assert omitting.n_omitted == 1
+
+
+def test_kinds_of_labels_still_have_to_agree():
+    labels, texts = np.zeros(ROWS, np.int64), np.full(ROWS, "a")
+    metric = sm.Accuracy().update(labels, labels)
+    with pytest.raises(sm.InvalidBatchError, match="labels"):
+        metric.update(texts, texts)
+    cut = sm.F1(threshold=0.5).update(labels, np.zeros(ROWS))
+    with pytest.raises(sm.InvalidBatchError, match="negative label"):
+        cut.update(labels - 1, np.zeros(ROWS))
+
+
+def test_plain_columns_are_taken_at_once_and_others_are_not():
+    labels, score = np.arange(ROWS) % 2, np.linspace(0, 1, ROWS)
+    cut, pairs = ThresholdTable(), ContingencyTable()
+    assert cut.take_whole(Batch({"y_true": labels, "y_score": score})) is not None
+    assert pairs.take_whole(Batch({"y_true": labels, "y_pred": labels})) is not None
+    for truth, scores in ((labels, score + np.nan), (labels + 1, score), (labels * 1.0, score)):
+        assert cut.take_whole(Batch({"y_true": truth, "y_score": scores})) is None
+    weighed = {"y_true": labels, "y_pred": labels, "y_score": score, "sample_weight": score}
+    assert cut.take_whole(Batch(weighed)) is None
+    assert pairs.take_whole(Batch(weighed)) is None
+    texts = labels.astype(str)
+    assert pairs.take_whole(Batch({"y_true": texts, "y_pred": texts})) is None

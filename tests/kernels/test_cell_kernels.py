@@ -1,0 +1,233 @@
+"""Cells counted and merged by every compiled kernel, against the reference, to the byte."""
+
+import math
+
+import numpy as np
+import pytest
+
+from streammetrics.core.kernels import kernels, reference
+
+VARIANTS = getattr(kernels, "variants", tuple)()
+
+HOSTILE = [
+    *(0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1e-300, -1e-300, 2.0**53, 2.0**53 + 2),
+    *(0.5, math.nextafter(0.5, 0), math.nextafter(0.5, 1), 0.75, 0.1, 0.9, 1e308, -1e308),
+    *(1.0, 1 - 2**-53, 1 - 2**-52, math.nextafter(1, 2), 1.5, 2.0, math.inf, -math.inf),
+]
+
+SCORES = {
+    "uniform": lambda rng, n: rng.random(n),
+    "hostile": lambda rng, n: rng.choice(HOSTILE, n),
+    "few": lambda rng, n: rng.integers(0, 7, n) / 7,
+    "one": lambda rng, n: np.full(n, 0.3),
+    "signs": lambda rng, n: rng.normal(size=n),
+    "every exponent": lambda rng, n: np.ldexp(rng.normal(size=n), rng.integers(-1080, 1023, n)),
+    "near one": lambda rng, n: 1 - rng.random(n) ** 9,
+    "ties of long runs": lambda rng, n: np.repeat(rng.random(n // 50 + 1), 50)[:n],
+    "close": lambda rng, n: 1 + np.finfo(float).eps * rng.integers(0, n, n) * 2.0**20,
+    "ascending": lambda rng, n: np.sort(rng.random(n)),
+    "widening": lambda rng, n: np.ldexp(rng.random(n), np.arange(n) // 50 % 300),
+    "bits": lambda rng, n: np.nan_to_num(rng.integers(0, 2**64, n, np.uint64).view(float)),
+}
+
+
+@pytest.fixture(params=VARIANTS or [pytest.param("", marks=pytest.mark.skip("none compiled"))])
+def compiled(request):
+    before = VARIANTS[-1]
+    kernels.use(request.param)
+    yield kernels
+    kernels.use(before)
+
+
+def counted(module, scores, codes, most, level=0, *, index=False):
+    room, classes = min(scores.size, most), 1 if codes is None else 2
+    needed = level or scores.size > most
+    ids, found = np.full(room, -7) if needed else None, np.full(room, -7.0)
+    counts = None if index else np.full((room, classes), -7, np.int32)
+    places = np.full(scores.size, -7) if index else None
+    codes = None if index else codes
+    at, size = module.cells_count(scores, codes, places, most, level, ids, found, counts)
+    return (
+        at,
+        size,
+        ids[:size].tobytes() if at else None,
+        found[:size].tobytes(),
+        None if counts is None else counts[:size].tolist(),
+        None if places is None else places.tolist(),
+    )
+
+
+@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("n", [0, 1, 2, 25, 300, 5000])
+def test_rows_are_counted_as_by_the_reference(compiled, name, n):
+    rng = np.random.default_rng(n)
+    scores = SCORES[name](rng, n)
+    codes = rng.integers(0, 2, n).astype(np.uint8)
+    for most in (2, 61, 700, 6000):
+        for level in (0, 40) if n > 99 else (0, 1, 40, 64):
+            for mine in (codes, None):
+                expected = counted(reference, scores, mine, most, level)
+                assert counted(compiled, scores, mine, most, level) == expected
+            expected = counted(reference, scores, codes, most, level, index=True)
+            assert counted(compiled, scores, codes, most, level, index=True) == expected
+
+
+@pytest.mark.parametrize("name", ["uniform", "signs", "every exponent", "bits"])
+def test_sorts_of_many_rows_are_those_of_the_reference(compiled, name):
+    """So many that digits of the sort are as wide as they get, and tables grow."""
+    rng = np.random.default_rng(5)
+    scores, codes = SCORES[name](rng, 150_000), rng.integers(0, 2, 150_000).astype(np.uint8)
+    for most in (1 << 18, 20_000):
+        assert counted(compiled, scores, codes, most) == counted(reference, scores, codes, most)
+        expected = counted(reference, scores, codes, most, index=True)
+        assert counted(compiled, scores, codes, most, index=True) == expected
+
+
+def cells_of(scores, codes, most, classes, dtype):
+    room = min(scores.size, most)
+    ids, found, counts = (
+        np.empty(room, np.int64),
+        np.empty(room),
+        np.empty((room, classes), np.int32),
+    )
+    level, size = reference.cells_count(
+        scores, codes if classes == 2 else None, None, most, 0, ids, found, counts
+    )
+    return level, ids[:size] if level else None, found[:size], counts[:size].astype(dtype)
+
+
+def raised(cells, level):
+    before, ids, scores, counts = cells
+    if level and not before:
+        ids = np.empty(scores.size, np.int64)
+        reference.cells_ids(ids, scores, level)
+    elif level:
+        ids = ids >> (level - before)
+    return ids, scores, counts
+
+
+@pytest.mark.parametrize("classes", [1, 2])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("name", SCORES)
+def test_cells_are_merged_as_by_the_reference(compiled, name, dtype, classes):
+    rng = np.random.default_rng(1)
+    for n, m in ((0, 0), (0, 40), (40, 0), (1, 1), (500, 30), (900, 2000)):
+        for most in (2, 61, 5000):
+            a, b = (
+                cells_of(SCORES[name](rng, k), rng.integers(0, 2, k), most, classes, dtype)
+                for k in (n, m)
+            )
+            level = max(a[0], b[0])
+            a, b = raised(a, level), raised(b, level)
+            room = min(a[1].size + b[1].size, most)
+            found = []
+            for module in (reference, compiled):
+                for exact in (False, True):
+                    places = [np.full(part[1].size, -7) if exact else None for part in (a, b)]
+                    parts = [
+                        (*part[:2], None if exact else part[2], place)
+                        for part, place in zip((a, b), places, strict=True)
+                    ]
+                    ids, scores = np.zeros(room, np.int64), np.zeros(room)
+                    counts = None if exact else np.zeros((room, classes), dtype)
+                    told = module.cells_merge(
+                        level, *parts[0], *parts[1], most, ids, scores, counts
+                    )
+                    size = told[1]
+                    arrays = [ids if told[0] else ids[:0], scores, *places]
+                    arrays += [] if exact else [counts]
+                    kept = [
+                        None if array is None else array[: size if k < 2 or k == 4 else None]
+                        for k, array in enumerate(arrays)
+                    ]
+                    found.append((told, [None if x is None else x.tobytes() for x in kept]))
+            assert found[:2] == found[2:]
+
+
+def test_cells_that_share_an_id_are_united(compiled):
+    for module in (reference, compiled):
+        ids, scores, counts = np.zeros(9, int), np.zeros(9), np.zeros((9, 1), np.int32)
+        a = (np.array([4, 4, 9]), np.array([np.nan, 0.5, 0.7]), np.ones((3, 1), np.int32), None)
+        b = (np.array([4, 8, 8]), np.array([0.5, 0.6, 0.6]), np.ones((3, 1), np.int32), None)
+        assert module.cells_merge(3, *a, *b, 9, ids, scores, counts) == (3, 3)
+        assert ids[:3].tolist() == [4, 8, 9]
+        assert np.array_equal(scores[:3], [np.nan, 0.6, 0.7], equal_nan=True)
+        assert counts[:3].tolist() == [[3], [2], [1]]
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_ids_and_orders_are_those_of_the_reference(compiled, name):
+    scores = SCORES[name](np.random.default_rng(2), 3000)
+    for level in range(65):
+        mine, theirs = np.empty((2, 3000), np.int64)
+        compiled.cells_ids(mine, scores, level)
+        reference.cells_ids(theirs, scores, level)
+        assert mine.tobytes() == theirs.tobytes()
+        if level in (0, 1, 30, 60):
+            compiled.sort_order(mine, theirs)
+            assert np.array_equal(mine, np.argsort(theirs, kind="stable"))
+
+
+def test_arrays_of_other_kinds_are_refused(compiled):
+    scores, codes = np.linspace(0, 1, 8), np.zeros(8, np.uint8)
+    ids, found, counts = np.empty(4, int), np.empty(4), np.empty((4, 2), np.int32)
+    good = (scores, codes, None, 4, 0, ids, found, counts)
+    compiled.cells_count(*good)
+    misaligned = np.frombuffer(b"\0" * 65, np.uint8)[1:].view(float)
+    frozen = counts.copy()
+    frozen.flags.writeable = False
+    for place, wrong in (
+        *((0, scores[::2]), (0, scores.astype(">f8")), (0, scores.astype("f4")), (0, misaligned)),
+        *((1, codes[::2]), (1, codes.astype(np.int8)), (6, found.astype("f4")), (7, frozen)),
+        *((7, counts.astype(np.int16)), (5, ids.astype(np.int32)), (7, counts.astype(float))),
+    ):
+        with pytest.raises((BufferError, ValueError), match="contiguous|expected|read-only"):
+            compiled.cells_count(*(wrong if k == place else each for k, each in enumerate(good)))
+
+
+def test_lengths_and_levels_that_do_not_fit_are_refused(compiled):
+    scores, codes = np.linspace(0, 1, 8), np.zeros(8, np.uint8)
+    ids, found, counts = np.empty(4, int), np.empty(4), np.empty((4, 2), np.int32)
+    good = (scores, codes, None, 4, 0, ids, found, counts)
+    for place, wrong in (
+        *((0, scores[:7]), (0, None), (1, codes[:7]), (1, None), (2, np.empty(8, int))),
+        *((3, 1), (3, 0), (3, -5), (3, 1 << 40), (3, 7), (4, -1), (4, 65), (5, ids[:3]), (5, None)),
+        *((6, found[:3]), (7, counts[:3]), (7, counts[:, 0].copy()), (7, None)),
+        (7, counts.astype(np.int64)),
+    ):
+        arguments = [wrong if k == place else each for k, each in enumerate(good)]
+        with pytest.raises((TypeError, ValueError), match="length|expected|fit|counts|bytes-like"):
+            compiled.cells_count(*arguments)
+    one = (ids, found, counts, None)
+    with pytest.raises(ValueError, match="fit"):
+        compiled.cells_ids(ids, scores, 3)
+    for part in (
+        (None, *one[1:]), (ids[:3], *one[1:]), (*one[:2], counts[:2], None), (*one[:2], None, None),
+        (*one[:3], ids[:3]), (ids, None, counts, None),
+    ):  # fmt: skip
+        for parts in ((part, one), (one, part)):
+            with pytest.raises((TypeError, ValueError), match="fit|length|bytes-like"):
+                compiled.cells_merge(1, *parts[0], *parts[1], 4, ids, found, counts)
+    for level, most in ((65, 4), (-1, 4), (1, 1)):
+        with pytest.raises(ValueError, match="fit"):
+            compiled.cells_merge(level, *one, *one, most, ids, found, counts)
+
+
+def test_ids_in_no_order_never_write_out_of_bounds(compiled):
+    rng = np.random.default_rng(3)
+    for _ in range(200):
+        n, most = int(rng.integers(0, 60)), int(rng.integers(2, 30))
+        level = int(rng.integers(0, 65))
+        ids = rng.integers(-(2**63), 2**63 - 1, n)
+        scores = np.where(rng.random(n) < 0.5, np.nan, rng.normal(size=n))
+        counts = rng.integers(-5, 5, (n, 2)).astype(np.int32)
+        index = np.empty(n, np.int64)
+        room = int(rng.integers(0, most + 1))
+        out = np.empty(room, np.int64), np.empty(room), np.empty((room, 2), np.int32)
+        part = (ids, scores, counts, index)
+        try:
+            at, size = compiled.cells_merge(level, *part, *part, most, *out)
+        except ValueError:
+            continue
+        assert 0 <= size <= room
+        assert level <= at <= 64

@@ -1,0 +1,183 @@
+"""Exact sums of every compiled variant against their definition, byte for byte."""
+
+from __future__ import annotations
+
+import threading
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from streammetrics.core.kernels import reference
+
+compiled = pytest.importorskip(
+    "streammetrics.core.kernels._kernels", reason="no compiled kernels in this checkout"
+)
+LOW, WIDTH = -3328, 210  # holds products of any three float64
+ENDS = [0.0, -0.0, 5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 2.0**53 + 2]
+
+
+@pytest.fixture(params=compiled.variants(), autouse=True)
+def variant(request):
+    compiled.use(request.param)
+    yield request.param
+    compiled.use(compiled.variants()[-1])
+
+
+def hostile(rng, n, reach):
+    """Numbers whose exponents differ by up to 2 * reach, or of any bits, some at the ends."""
+    if reach is None:
+        column = rng.integers(0, 2**64, n, dtype=np.uint64).view(np.float64)
+        column[~np.isfinite(column)] = 1.0
+    else:
+        column = rng.normal(size=n) * np.exp2(rng.uniform(-reach, reach, n))
+    return np.where(rng.random(n) < 0.05, rng.choice(ENDS, n), column)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 64, 1023, 1025, 3000])
+@pytest.mark.parametrize("reach", [0, 1, 30, 300, None])
+def test_sums(n, reach):
+    rng = np.random.default_rng(n)
+    x, y, w = (hostile(rng, n, reach) for _ in range(3))
+    for columns in ((x,), (x, y), (x, y, w), (x, None, w), (x, x)):
+        assert compiled.exact_sum(*columns) == reference.exact_sum(*columns)
+    for powers in range(1, 8):
+        assert compiled.exact_powers(x, powers) == reference.exact_powers(x, powers)
+    assert compiled.exact_extent(x) == reference.exact_extent(x)
+
+
+def test_the_definition_is_the_sum_of_fractions():
+    rng = np.random.default_rng(1)
+    for reach in (0, 30, None):
+        x, y, w = (hostile(rng, 40, reach) for _ in range(3))
+        integer, unit = reference.exact_sum(x, y, w)
+        rows = zip(x.tolist(), y.tolist(), w.tolist(), strict=True)
+        exact = sum((Fraction(a) * Fraction(b) * Fraction(c) for a, b, c in rows), Fraction(0))
+        assert Fraction(integer) * Fraction(2) ** unit == exact
+
+
+@pytest.mark.parametrize(
+    ("n", "columns", "groups"), [*product([0, 1, 64, 1500], [1, 3], [1, 5, 400])]
+)
+@pytest.mark.parametrize("reach", [3, 300, None])
+def test_sums_by_group(n, columns, groups, reach):
+    rng = np.random.default_rng(n)
+    x, y = (hostile(rng, n * columns, reach) for _ in range(2))
+    w, group = hostile(rng, n, reach), rng.integers(0, groups, n)
+    for others in product((None, y), (None, w), (group, None)):
+        size = 1 if others[2] is None else groups
+        tables = [np.zeros((size * columns, WIDTH), np.int64) for _ in range(2)]
+        for table, kernels in zip(tables, (compiled, reference), strict=True):
+            assert kernels.exact_add(table, WIDTH, LOW, x, *others, columns) == n
+        ranges = {compiled.exact_carry(tables[0], WIDTH), reference.exact_carry(tables[1], WIDTH)}
+        assert len(ranges) == 1
+        assert tables[0].tobytes() == tables[1].tobytes()
+        ((first, last),) = ranges
+        digits = np.ascontiguousarray(tables[0][:, first:last])
+        if 0 < last < WIDTH:
+            digits[:, -1] -= digits[:, -1] >> 31 << 32
+        for exponent in (LOW + 32 * first, -1074, -1500, 0, 900):
+            values = [np.full(len(digits), np.nan) for _ in range(2)]
+            for out, kernels in zip(values, (compiled, reference), strict=True):
+                kernels.exact_round(out, digits, exponent)
+            assert values[0].tobytes() == values[1].tobytes()
+
+
+@pytest.mark.parametrize("kernels", [compiled, reference])
+def test_rows_that_do_not_fit_are_named(kernels):
+    table = np.zeros((2, 8), np.int64)
+    x = np.array([1.0, 2.0, 4.0])
+
+    def added(x, low=-64, w=None, group=None):
+        return kernels.exact_add(table.copy(), 8, low, x, None, w, group, 1)
+
+    assert added(x) == 3
+    assert added(x, group=np.array([0, 1, 2])) == 2
+    assert added(x, group=np.array([0, -1, 0])) == 1
+    assert added(np.array([1.0, 1e300, 1.0])) == 1
+    assert added(np.array([1.0, 1.0, 1e-300])) == 2
+    assert added(x, low=-32) == 0  # has bits down to 2**-52
+    wide, w = np.zeros((1, 16), np.int64), np.array([1.0, np.inf, 1.0])
+    assert kernels.exact_add(wide, 16, -160, x, None, w, None, 1) == 1
+    for bad in (np.nan, np.inf, -np.inf):
+        column = np.ones(3000)
+        column[2047] = bad
+        assert kernels.exact_sum(column) == 2047
+        assert kernels.exact_sum(np.ones(3000), column) == 2047
+        assert kernels.exact_powers(column, 3) == 2047
+        assert kernels.exact_extent(column) == 2047
+    assert (
+        kernels.exact_merge(table.copy(), 8, np.ones((3, 2), np.int64), 2, np.array([0, 1, 2]), 0)
+        == 2
+    )
+
+
+def test_arguments_are_checked_before_anything_is_written():
+    x, table = np.ones(6), np.zeros((2, 8), np.int64)
+    for call in (
+        lambda: compiled.exact_sum(x, x[:3]),
+        compiled.exact_sum,
+        lambda: compiled.exact_add(table, 8, 0, x, x[:3], None, None, 1),
+        lambda: compiled.exact_add(table, 8, 0, x, None, None, None, 4),
+        lambda: compiled.exact_add(table, 3, 0, x, None, None, None, 1),
+        lambda: compiled.exact_add(table, 9, 0, x, None, None, None, 1),
+        lambda: compiled.exact_add(table, 8, 0, x, None, None, None, 0),
+        lambda: compiled.exact_carry(table, 5),
+        lambda: compiled.exact_carry(table, -8),
+        lambda: compiled.exact_round(np.ones(3), table, 0),
+        lambda: compiled.exact_round(np.ones(1), np.zeros(500, np.int64), 0),
+        lambda: compiled.exact_merge(table, 8, table, 8, None, 1),
+        lambda: compiled.exact_merge(table, 8, table, 8, np.zeros(3, np.int64), 0),
+        lambda: compiled.exact_powers(x, 8),
+    ):
+        with pytest.raises(ValueError, match="shapes do not fit|differ in length|expected"):
+            call()
+    assert not table.any()
+    unaligned = np.zeros(49, np.uint8)[1:].view(np.float64)
+    readonly = table.copy()
+    readonly.flags.writeable = False
+    for call in (
+        lambda: compiled.exact_sum(x.astype(np.float32)),
+        lambda: compiled.exact_sum(x.astype(">f8")),
+        lambda: compiled.exact_sum(x[::2]),
+        lambda: compiled.exact_sum(unaligned),
+        lambda: compiled.exact_sum(x.astype(np.int64)),
+        lambda: compiled.exact_carry(readonly, 8),
+        lambda: compiled.exact_add(table, 8, 0, x, None, None, np.zeros(6, np.int32), 1),
+    ):
+        with pytest.raises(BufferError, match=r"expected|read-only|contiguous"):
+            call()
+    for nothing in (None, [1.0], "x"):
+        with pytest.raises(TypeError, match="buffer|bytes-like"):
+            compiled.exact_sum(nothing)
+
+
+def test_a_column_that_changes_while_it_is_read_harms_nobody():
+    """Sums of such rows are of no use, but nothing is read or written out of bounds."""
+    x, group, stop = np.ones(200_000), np.zeros(200_000, np.int64), threading.Event()
+
+    def change():
+        while not stop.is_set():
+            group[:] = 10**12
+            x[:] = np.inf
+            group[:] = 0
+            x[:] = 1.0
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for _ in range(50):
+            table = np.zeros((1, 8), np.int64)
+            assert 0 <= compiled.exact_add(table, 8, -64, x, None, None, group, 1) <= x.size
+            found = compiled.exact_sum(x)
+            assert isinstance(found, int) or found == (x.size, 0)
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_variants():
+    assert compiled.variants()[0] == "baseline"
+    with pytest.raises(ValueError, match="no such variant"):
+        compiled.use("avx9")

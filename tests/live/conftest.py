@@ -1,0 +1,17 @@
+"""States without the check of what is declared, to test what stands behind it."""
+
+from __future__ import annotations
+
+import pytest
+
+from streammetrics.live.declared import Declared
+
+
+@pytest.fixture
+def undeclared(monkeypatch):
+    def facts(self):
+        return tuple({} for _ in self._suite._layout.schemas)
+
+    monkeypatch.setattr(Declared, "_facts", facts)
+    for name in ("check", "check_weights"):
+        monkeypatch.setattr(Declared, name, lambda *_: None)

@@ -1,0 +1,216 @@
+"""Terms of rows that subtract nearly equal numbers keep their digits: against 80-digit arithmetic.
+
+`docs/laws.md` lists them.
+"""
+
+from __future__ import annotations
+
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import streammetrics as sm
+
+DIGITS = Context(prec=80, Emax=MAX_EMAX, Emin=MIN_EMIN)
+POWERS = [1, 2, 1.5, 3, -1, -3.7, 4, 20, -20, 1.0000001, 1.25, 1.49, 1.51, 1.75, 1.9999999,
+          2.0000001, 2.2, 2.6, -0.01]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _many_digits():
+    with localcontext(DIGITS):
+        yield
+
+
+def numbers(values):
+    return [Decimal(float(value)) for value in values]
+
+
+def pairs(*columns):
+    return zip(*map(numbers, columns), strict=True)
+
+
+def agree(found, exact, error=1e-12):
+    for one, other in zip(found, exact, strict=True):
+        assert abs(Decimal(float(one)) - other) <= Decimal(error) * abs(other) + Decimal("1e-307")
+
+
+def each_row(metric, *columns):
+    """Return the value of each row alone."""
+    return [
+        type(metric)(**metric.config).update(*(column[i : i + 1] for column in columns)).compute()
+        for i in range(len(columns[0]))
+    ]
+
+
+def rows(seed, n=60):
+    """Return positive predictions, and targets from 1e-16 to 1 times them away, and far ones."""
+    rng = np.random.default_rng(seed)
+    p = 10.0 ** rng.uniform(-3, 3, n)
+    y = p * (1 + 10.0 ** rng.uniform(-17, 0, n) * rng.choice([-1, 1], n))
+    y[: n // 4] = 10.0 ** rng.uniform(-3, 3, n // 4)
+    return y, p
+
+
+def exact_deviance(y, p, q):
+    if y == p:
+        return Decimal(0)
+    if q == 1:
+        return 2 * ((y * (y / p).ln() if y else 0) - y + p)
+    if q == 2:
+        return 2 * ((p / y).ln() + y / p - 1)
+    own = y ** (2 - q) if y > 0 else 0
+    return 2 * (own / ((1 - q) * (2 - q)) - y * p ** (1 - q) / (1 - q) + p ** (2 - q) / (2 - q))
+
+
+@pytest.mark.parametrize("power", POWERS)
+def test_deviances(power):
+    y, p = rows(1, 200)
+    p = np.append(p, [1e-30, 1e30, 2.0, 3.0])
+    y = np.append(y, [1e-30, 1e30, 0.0 if power < 2 else 1.0, -2.0 if power <= 0 else 3.0])
+    found = each_row(sm.TweedieDeviance(power=power), y, p)
+    agree(found, [exact_deviance(a, b, Decimal(power)) for a, b in pairs(y, p)])
+    assert min(found) >= 0
+
+
+@pytest.mark.parametrize("power", [1, 1.5, 2, 3, -1])
+def test_deviances_whose_powers_overflow_or_underflow(power):
+    rng = np.random.default_rng(2)
+    p = 10.0 ** rng.uniform(-150, 150, 100)
+    y = p * np.where(np.arange(100) % 2, 1 + rng.normal(0, 1e-6, 100), 10.0 ** rng.uniform(-9, 9))
+    exact = [exact_deviance(a, b, Decimal(power)) for a, b in pairs(y, p)]
+    holds = np.array([value < Decimal("1e308") for value in exact])
+    found = each_row(sm.TweedieDeviance(power=power), y[holds], p[holds])
+    agree(found, [value for value, fits in zip(exact, holds, strict=True) if fits])
+
+
+@pytest.mark.parametrize("power", [1, 1.5, 2, 3, -1])
+@pytest.mark.parametrize(("spread", "error"), [
+    (0.3, 1e-12), (1e-3, 1e-12), (1e-6, 1e-12), (1e-8, 1e-11), (1e-10, 1e-8), (1e-12, 1e-9),
+])  # fmt: skip
+def test_share_of_the_deviance_where_targets_hardly_vary(power, spread, error):
+    rng = np.random.default_rng(3)
+    y = 37 * (1 + spread * rng.gamma(1.0, 1.0, 40))
+    p = y * (1 + 0.3 * spread * rng.normal(size=40))
+    of, at = numbers(y), numbers(p)
+    mean = sum(of) / len(of)
+    q = Decimal(power)
+    left = sum(exact_deviance(a, b, q) for a, b in zip(of, at, strict=True))
+    left /= sum(exact_deviance(a, mean, q) for a in of)
+    value = sm.D2Tweedie(power=power).update(y, p).compute()
+    assert value <= 1
+    agree([value], [1 - left], error)
+    assert sm.D2Tweedie(power=power).update(y, y).compute() == 1.0
+
+
+def test_logarithmic_errors():
+    y, p = rows(4)
+    y[0], p[0], y[1], p[1] = -1 + 1e-12, -1 + 1.0001e-12, 1e300, 1e300 * (1 + 1e-12)
+    exact = [((1 + a).ln() - (1 + b).ln()) ** 2 for a, b in pairs(y, p)]
+    agree(each_row(sm.MSLE(), y, p), exact)
+
+
+def test_log_cosh():
+    p = np.zeros(40)
+    y = 10.0 ** np.linspace(-25, 2.5, 40)
+    agree(
+        each_row(sm.LogCoshError(), y, p), [((d.exp() + (-d).exp()) / 2).ln() for d in numbers(y)]
+    )
+
+
+def probabilities(seed, n=60):
+    """Return probabilities near 0, near 1 and between."""
+    rng = np.random.default_rng(seed)
+    near = 10.0 ** rng.uniform(-15, -1, n)
+    return np.choose(np.arange(n) % 3, [near, 1 - near, rng.random(n)])
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_losses_of_confident_rows(label):
+    s = probabilities(5)
+    truth = [a if label else 1 - a for a in numbers(s)]
+    labels = np.full(len(s), label)
+    classes = {"labels": [0, 1]}
+    agree(each_row(sm.LogLoss(**classes), labels, s), [-t.ln() for t in truth])
+    focal = [-((1 - t) ** 2) * t.ln() for t in truth]
+    agree(each_row(sm.FocalLoss(gamma=2.0, **classes), labels, s), focal)
+    agree(each_row(sm.BrierScore(**classes), labels, s), [(1 - t) ** 2 for t in truth])
+
+
+def test_losses_of_confident_logits():
+    z = np.linspace(-40, 40, 41)
+    two, three = np.stack([np.zeros(41), z], axis=1), np.stack([np.zeros(41), z, z - 50], axis=1)
+    for logits in (two, three):
+        sums = [sum(a.exp() for a in numbers(row)) for row in logits]
+        exact = [total.ln() - Decimal(row[1]) for total, row in zip(sums, logits, strict=True)]
+        labels = list(range(logits.shape[1]))
+        metric = sm.LogLoss(from_logits=True, labels=labels)
+        agree(each_row(metric, np.ones(41, int), logits), exact)
+
+
+def test_hinge_of_a_margin_near_1():
+    rng = np.random.default_rng(6)
+    own, best = rng.normal(size=50), np.zeros(50)
+    best = own - 1 + 10.0 ** rng.uniform(-15, -1, 50)
+    scores = np.stack([own, best, best - 3], axis=1)
+    metric = sm.HingeLoss(labels=[0, 1, 2])
+    agree(
+        each_row(metric, np.zeros(50, int), scores),
+        [max(1 - (a - b), Decimal(0)) for a, b, _ in map(numbers, scores)],
+    )
+
+
+def test_divergences_of_nearly_equal_distributions():
+    rng = np.random.default_rng(7)
+    p = rng.dirichlet([1.0, 2.0, 3.0], 40)
+    step = 10.0 ** rng.uniform(-14, -2, (40, 1)) * (p[:, :1] * [1, -0.5, -0.5])
+    q = np.where(p[:, 1:2] + step[:, 1:2] > 0, p + step, p)
+    q = np.clip(q, 1e-12, 1.0)
+    exact = [
+        sum(a * (a / b).ln() - a + b for a, b in pairs(*pair)) for pair in zip(p, q, strict=True)
+    ]
+    found = each_row(sm.KLDivergence(), p, q)
+    agree(found, exact)
+    assert min(found) >= 0
+    assert each_row(sm.KLDivergence(), p, p) == [0.0] * 40
+    assert sm.KLDivergence().update([[1.0, 0.0]], [[1.0, 0.0]]).compute() == 0.0
+
+
+def test_divergences_and_cross_entropies_of_two_classes():
+    p = probabilities(8)
+    q = np.clip(p * (1 + 1e-7 * np.random.default_rng(9).normal(size=p.size)), 1e-15, 1 - 1e-15)
+    both = list(pairs(p, q))
+    divergence = [a * (a / b).ln() + (1 - a) * ((1 - a) / (1 - b)).ln() for a, b in both]
+    agree(each_row(sm.KLDivergence(), p, q), divergence)
+    entropy = [-a * b.ln() - (1 - a) * (1 - b).ln() for a, b in both]
+    agree(each_row(sm.CrossEntropy(), p, q), entropy)
+
+
+@pytest.mark.parametrize("fair", [False, True])
+def test_probability_scores_of_ensembles(fair):
+    rng = np.random.default_rng(10)
+    members = rng.normal(size=(30, 20))
+    members[:10, 0] = 1e12  # an outlier, beside which the rest of the score would be lost
+    members[10:15] = 3.0 + 1e-9 * rng.normal(size=(5, 20))
+    y = np.where(np.arange(30) < 15, 3.0, rng.normal(size=30))
+    exact = []
+    for target, row in zip(y, members, strict=True):
+        of, at = [Fraction(float(x)) for x in row], Fraction(float(target))
+        m = len(of)
+        apart = Fraction(sum(abs(a - b) for a in of for b in of))
+        score = sum(abs(a - at) for a in of) / m - apart / (2 * m * (m - 1 if fair else m))
+        exact.append(Decimal(score.numerator) / Decimal(score.denominator))
+    found = each_row(sm.CRPSEnsemble(fair=fair), y, members)
+    agree(found, exact)
+    assert min(found) >= 0
+
+
+def test_exponential_gains_of_small_relevance():
+    relevance = np.array([1e-9, 3e-9, 0.0, 2e-9])
+    score = np.array([4.0, 3.0, 2.0, 1.0])
+    metric = sm.DCG(gain="exponential").update(np.zeros(4), relevance, score)
+    gains = [Decimal(2) ** a - 1 for a in numbers(relevance)]
+    exact = sum(g * Decimal(2).ln() / Decimal(i + 2).ln() for i, g in enumerate(gains))
+    agree([metric.compute()], [exact])

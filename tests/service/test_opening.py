@@ -1,0 +1,80 @@
+"""A service that starts: it answers while its history is read, and says when that is over."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+
+import pytest
+
+import streammetrics as sm
+from streammetrics.live.service.app import application
+from streammetrics.live.service.opening import Opening
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of what the client asks its own dependencies
+    from starlette.testclient import TestClient
+
+
+def until(is_so):
+    end = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_it_answers_before_its_history_is_read_and_says_when_it_is():
+    go_on = threading.Event()
+
+    def make():
+        assert go_on.wait(60)
+        return application(sm.Live(sm.Mean()))
+
+    with TestClient(Opening(make), base_url="http://localhost") as asked:
+        assert asked.get("/health").json() == {"status": "starting"}
+        for path in ("/ready", "/metrics", "/api/now", "/"):
+            answer = asked.get(path)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        assert asked.post("/events", content=b"").status_code == 503
+        go_on.set()
+        until(lambda: asked.get("/ready").status_code == 200)
+        assert asked.get("/health").json()["status"] == "ok"
+        assert asked.get("/api/now").status_code == 200
+
+
+def test_one_that_ends_before_waits_for_nothing():
+    go_on = threading.Event()
+
+    def make():
+        go_on.wait(60)
+        return application(sm.Live(sm.Mean()))
+
+    with TestClient(Opening(make), base_url="http://localhost") as asked:
+        assert asked.get("/ready").status_code == 503
+    go_on.set()
+
+
+def test_one_whose_history_cannot_be_read_ends(monkeypatch):
+    ended = []
+    monkeypatch.setattr(os, "kill", lambda *said: ended.append(said))
+
+    def make():
+        raise ValueError("no such store")
+
+    opening = Opening(make)
+    with TestClient(opening, base_url="http://localhost"):
+        until(lambda: ended)
+    assert ended == [(os.getpid(), signal.SIGTERM)]
+    with pytest.raises(ValueError, match="no such store"):
+        raise opening.error
+
+
+def test_what_it_made_is_ended_with_it(tmp_path):
+    live = sm.Live(sm.Mean(), store=tmp_path / "live.db")
+    opening = Opening(lambda: application(live, owned=True))
+    with TestClient(opening, base_url="http://localhost") as asked:
+        until(lambda: asked.get("/ready").status_code == 200)
+    assert live._closed
