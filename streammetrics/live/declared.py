@@ -37,6 +37,7 @@ _SAMPLES: dict[str, object] = {
     "text": "a", "integers": 1, "booleans": True, "dates": datetime.date(2000, 1, 1),
 }  # fmt: skip
 _NUMBERS = (0.5, 1.0, 2.0, 0.0)  # of which one lies in the domain of most columns
+_MOST = 2**20  # numbers that a row may be declared to have, and cells of the example rows
 _KEY_TYPES = {"true or false": "booleans"}  # as facts of slices call them
 _BOTH = {"booleans", "integers"}  # labels and ids may be either: True is 1
 _CLASSES = frozenset(
@@ -188,11 +189,13 @@ class Declared:
         return none
 
     def _example(self, number: float) -> dict[str, Any]:
-        """Return rows that hold what is declared, one of each class."""
-        n = len(self.labels or (0,))
+        """Return rows that hold what is declared, one of each class as far as they fit."""
+        types = {name: self._type(name) for name in self._kinds}
+        widest = max([what for what in types.values() if isinstance(what, int)], default=1)
+        n = min(len(self.labels or (0,)), max(1, _MOST // widest))
         found: dict[str, Any] = {}
         for name, kind in self._kinds.items():
-            what = self._type(name)
+            what = types[name]
             if isinstance(what, int) and what > 1:
                 one = np.full(what, 1 / what) if kind == "number" else np.eye(1, what, dtype=int)[0]
                 found[name] = np.tile(one, (n, 1))
@@ -200,7 +203,7 @@ class Declared:
                 found[name] = [number if kind == "number" else 1] * n
             else:
                 classes = self.labels if self._is_class(name) else None
-                found[name] = [*(classes or [_SAMPLES[what]] * n)]
+                found[name] = [*(classes or [_SAMPLES[what]] * n)][:n]
         return found
 
     # --- what comes ----------------------------------------------------------------------------
@@ -333,6 +336,8 @@ def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]
         if name not in known:
             raise ValueError(f"types: no metric or slice reads {name!r}{near(name, sorted(known))}")
         is_width = type(what) is int and what > 0
+        if is_width and what > _MOST:
+            raise ValueError(f"types: {name} has {what} numbers a row, and may have {_MOST:,}")
         if what not in {*_SAMPLES, "number"} and not is_width:
             names = ", ".join(map(repr, (*_SAMPLES, "number")))
             raise ValueError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import signal
 import time
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -464,9 +465,19 @@ def test_scores_of_any_width_in_memory_wait_together():
         (sm.ROCAUC(), {"target_range": (0, 1)}, "for regressions"),
         (sm.ROCAUC(), {"types": {"y_scor": 2}}, "'y_scor'; did you mean 'y_score'"),
         (sm.ROCAUC(), {"types": {"y_score": "words"}}, "y_score is 'words'; expected 'text'"),
+        (sm.LogLoss(), {"types": {"y_score": 10**9}}, "1000000000 numbers a row, and may have"),
         (sm.ROCAUC(), {"default_label": 2}, "no label here"),
     ],
 )
 def test_what_cannot_be_declared_is_told_before_any_event(metric, parameters, message):
     with pytest.raises(ValueError, match=message):
         sm.Live(metric, **parameters)
+
+
+def test_many_classes_are_declared_in_little_memory():
+    tracemalloc.start()
+    state = sm.Live(sm.LogLoss(), types={"y_score": 20_000})  # a square of them is 3 GB
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+    assert sm.from_bytes(state.to_bytes()).to_bytes() == state.to_bytes()
