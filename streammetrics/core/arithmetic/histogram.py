@@ -58,8 +58,8 @@ class DyadicHistogram:
     are dropped.
 
     Rows are buffered and counted when the state is read, or when the buffer is full: at four times
-    the budget, at most 2**18 rows; at level 0 at eight times the cells, while the budget has room
-    for all. The count is one assignment: threads may read at the same time.
+    the budget, at most 2**18 rows, or with weights twice the budget if that is more; at level 0 at
+    eight times the cells, while the budget has room for all. The count is one assignment: threads may read at the same time.
 
     Memory: 16 bytes a cell with two classes (12 with one), 8 more past level 0, 40 to 80 with
     fractional weights; 9 bytes a buffered row, 17 with weights. Counting takes about as much again
@@ -140,19 +140,21 @@ class DyadicHistogram:
         size = rows.scores.size
         if not size:
             return state
-        if waiting + size > self._room(cells):
+        if waiting + size > self._room(cells, rows.weight is not None):
             return _State(self._counted(cells, (*pending, rows)))
         return self._buffered(_State(cells, (*pending, rows.copy()), waiting + size))
 
     def _buffered(self, state: _State) -> _State:
         """Return the state, with its buffered rows counted if there are too many."""
-        if state.size > self._room(state.cells) or len(state.pending) > tuning.BUFFERS:
+        weighted = any(rows.weight is not None for rows in state.pending)
+        if state.size > self._room(state.cells, weighted) or len(state.pending) > tuning.BUFFERS:
             return _State(self._counted(state.cells, state.pending))
         return state
 
-    def _room(self, cells: Cells) -> int:
-        """Return how many rows may be buffered."""
-        few = min(tuning.BUFFERED_ROWS, 4 * self.max_cells)
+    def _room(self, cells: Cells, weighted: bool) -> int:
+        """Return how many rows may be buffered: with weights, sums of cells are costly to merge."""
+        most = max(tuning.BUFFERED_ROWS, 2 * self.max_cells * weighted)
+        few = min(most, 4 * self.max_cells)
         return few if cells.level else max(few, min(8 * cells.size, self.max_cells - cells.size))
 
     def _counted(self, cells: Cells, pending: Sequence[ScoredRows]) -> Cells:
