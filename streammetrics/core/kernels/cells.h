@@ -9,9 +9,10 @@
  *
  * with u(s) the bits of s as a signed integer. W needs more than 64 bits, so ids are made of its half.
  *
- * Rows up to four times the cells are sorted: by radix, the leading bits first, and what these leave
- * together after that. More rows are looked up in a hash table, whose pages are sorted in the end; it
- * starts at the level that some of the rows need, and goes up a level where its cells are too many.
+ * Rows up to four times the cells are sorted, unless many have the same score: by radix, the leading
+ * bits first, and what these leave together after that. Other rows are looked up in a hash table, whose
+ * pages are sorted in the end; it starts at the level that some of the rows need, and goes up a level
+ * where its cells are too many.
  */
 
 #define LEVELS 64
@@ -19,6 +20,7 @@
 #define SHORT_RUN 24      /* sorted by insertion */
 #define DIGIT_BITS 11     /* of a pass, at most */
 #define PAGE_BITS 3       /* of the entries of a page, past level 0 */
+#define SAMPLE_ROWS 2048  /* that tell whether scores repeat */
 #define MIXED UINT64_C(0x7FF8000000000000) /* the nan of a cell of several scores */
 #define EMPTY UINT64_MAX
 
@@ -532,6 +534,18 @@ static int64_t sampled_level(const double *scores, int64_t n, int64_t most) {
   return level;
 }
 
+/* Whether rows have each score some eight times or more, by how many of a sample are alike. */
+static int repeat_often(const double *scores, int64_t n) {
+  uint64_t keys[2 * SAMPLE_ROWS], *sorted;
+  int64_t step = n / SAMPLE_ROWS, alike = 0;
+  if (step < 16) return 0;
+  for (int64_t k = 0; k < SAMPLE_ROWS; k++) keys[k] = SIGNED(ordinal(scores[k * step]));
+  sorted = sort_keys(keys, keys + SAMPLE_ROWS, SAMPLE_ROWS);
+  for (int64_t k = 1; k < SAMPLE_ROWS; k++) alike += sorted[k] == sorted[k - 1];
+  /* Of k rows with d scores some k * k / 2 d are alike. */
+  return alike >= 4 * SAMPLE_ROWS / step;
+}
+
 /* Write the cells of rows at the lowest level, from out->level on, at which they are at most `most`.
  *
  * `codes` (n) are the classes, below 2, NULL for one class. Instead of counts, or besides, `index` gets
@@ -539,9 +553,10 @@ static int64_t sampled_level(const double *scores, int64_t n, int64_t most) {
 static int64_t cells_count(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n,
                            int64_t most, int64_t *index) {
   int64_t done, level = out->level;
-  if (n / 4 <= most)
+  const int few = n / 4 <= most;
+  if (few && !repeat_often(scores, n))
     return index ? place_sorted(out, scores, n, most, index) : count_sorted(out, scores, codes, n, most);
-  if (!level) level = sampled_level(scores, n, most);
+  if (!level && !few) level = sampled_level(scores, n, most);
   if (level < 0) return level;
   CellTable table = {.level = level, .page_bits = level ? PAGE_BITS : 0};
   done = table_add(&table, scores, codes, n, most, index);
@@ -633,6 +648,7 @@ static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) 
 #undef SHORT_RUN
 #undef DIGIT_BITS
 #undef PAGE_BITS
+#undef SAMPLE_ROWS
 #undef MIXED
 #undef EMPTY
 #undef DEFINE_SORT
