@@ -72,6 +72,25 @@ def test_rows_are_counted_as_by_the_reference(compiled, name, n):
             assert counted(compiled, scores, codes, most, level, index=True) == expected
 
 
+def _often(rng, n):
+    """Half of the scores are 0.5, and few of the others are alike."""
+    return np.where(rng.random(n) < 0.5, 0.5, rng.random(n))
+
+
+REPEATED = {"a hundred": lambda rng, n: rng.integers(-50, 50, n) / 8, "half of them": _often}
+
+
+@pytest.mark.parametrize("name", REPEATED)
+def test_rows_that_repeat_scores_are_counted_as_by_the_reference(compiled, name):
+    """They are looked up; the budget is too small for half of them, so that a table is raised."""
+    rng = np.random.default_rng(6)
+    scores, codes = REPEATED[name](rng, 150_000), rng.integers(0, 2, 150_000).astype(np.uint8)
+    for most in (1 << 18, 40_000):
+        assert counted(compiled, scores, codes, most) == counted(reference, scores, codes, most)
+        expected = counted(reference, scores, codes, most, index=True)
+        assert counted(compiled, scores, codes, most, index=True) == expected
+
+
 @pytest.mark.parametrize("name", ["uniform", "signs", "every exponent", "bits"])
 def test_sorts_of_many_rows_are_those_of_the_reference(compiled, name):
     """So many that digits of the sort are as wide as they get, and tables grow."""
