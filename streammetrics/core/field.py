@@ -17,9 +17,10 @@ if TYPE_CHECKING:
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.types import Array, Arrays, Places
 
 V = TypeVar("V")
+G = TypeVar("G")
 A = TypeVar("A")
 
 
@@ -146,6 +147,37 @@ class StateField(ABC, Generic[V]):
         raise IncompatibleMetricsError(
             f"{self.name} cannot be told without some of its rows: merge those that are to stay"
         )
+
+
+class GroupedField(StateField[V], Generic[V, G]):
+    """A field of which the values of groups 0 to ``size - 1`` are held as one, an array mostly.
+
+    Such a value is immutable, as that of one group is.
+    """
+
+    @abstractmethod
+    def no_groups(self, of: Configured, size: int) -> G:
+        """Return the value of `size` groups without rows."""
+
+    @abstractmethod
+    def regrouped(self, value: G, places: Places, size: int) -> G:
+        """Return what the groups that go to each of `size` places hold together; -1 is nowhere."""
+
+    @abstractmethod
+    def groups_plus(self, mine: G, other: G) -> G:
+        """Return what both hold together, group by group."""
+
+    @abstractmethod
+    def at(self, value: G, group: int) -> V:
+        """Return the value of one group, which has rows."""
+
+    @abstractmethod
+    def of_groups(self, values: Sequence[V], of: Configured) -> G:
+        """Return the groups of which these are the values."""
+
+    @abstractmethod
+    def groups_nbytes(self, value: G) -> int:
+        """Bytes held now."""
 
 
 def not_among(what: str) -> IncompatibleMetricsError:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, ReadColumn
 
@@ -67,6 +68,8 @@ class Statistic(Configured, ABC):
         cls._spelled = cls.merge is not Statistic.merge
         if "update" in vars(cls) and "in_kernels" not in vars(cls):
             cls.in_kernels = False
+        if {"update", "update_among"} & vars(cls).keys() and "by_group" not in vars(cls):
+            cls.by_group = Statistic.by_group  # type: ignore[method-assign]  # not a base's
         if "update" in vars(cls) and "update_among" not in vars(cls):
             cls.update_among = Statistic.update_among  # type: ignore[method-assign]  # not a base's
 
@@ -121,6 +124,18 @@ class Statistic(Configured, ABC):
         What it has computed from the rows, and peers need too, it may leave for them in `found`.
         """
         self.update(*columns, weight=weight)
+
+    def by_group(
+        self,
+        group: Grouping,  # noqa: ARG002 - for those that can
+        columns: tuple[Any, ...],  # noqa: ARG002
+        weight: Array | None,  # noqa: ARG002
+    ) -> dict[str, object] | None:
+        """Return what rows add to each field, as a `GroupedField` holds it, to all groups at once.
+
+        ``None`` where `update` is to be called for the rows of each group.
+        """
+        return None
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:  # noqa: ARG002 - for those that count
         """Return this statistic after all rows of a long batch, and the facts of them.

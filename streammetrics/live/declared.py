@@ -335,8 +335,8 @@ def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]
     for name, what in (given or {}).items():
         if name not in known:
             raise ValueError(f"types: no metric or slice reads {name!r}{near(name, sorted(known))}")
-        is_width = type(what) is int and what > 0
-        if is_width and what > _MOST:
+        is_width = isinstance(what, int) and what is not True and what > 0
+        if isinstance(what, int) and what > _MOST:
             raise ValueError(f"types: {name} has {what} numbers a row, and may have {_MOST:,}")
         if what not in {*_SAMPLES, "number"} and not is_width:
             names = ", ".join(map(repr, (*_SAMPLES, "number")))

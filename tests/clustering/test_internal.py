@@ -72,7 +72,7 @@ def test_calinski_harabasz_is_correctly_rounded(rows):
 @given(st.lists(st.tuples(hostile, hostile, st.integers(0, 3)), min_size=1, max_size=40))
 def test_cluster_sums_are_exact(rows):
     points, codes = np.array([row[:2] for row in rows]), np.array([row[2] for row in rows])
-    sums = ExactSum.clustered(points, codes, 4)
+    sums = ExactSum.grouped(codes, 4, points)
     for k in range(4):
         for j in range(2):
             exact = sum((Fraction(row[j]) for row in rows if row[2] == k), Fraction(0))
@@ -86,7 +86,7 @@ def test_cluster_sums_of_many_blocks_are_exact(width, clusters):
     points = rng.integers(-(2**53), 2**53, (n, width)).astype(float)
     points *= 2.0 ** rng.integers(-3, 3, (n, 1))
     codes = rng.integers(0, clusters, n)
-    sums = ExactSum.clustered(points, codes, clusters)
+    sums = ExactSum.grouped(codes, clusters, points)
     totals = np.zeros((clusters, width), object)
     np.add.at(totals, codes, (points * 8).astype(object).astype(int).astype(object))
     found, exponent = sums.integers()

@@ -13,12 +13,15 @@ from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.feeding.described import described, filled
+from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.fields.weights import Weight
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.state.container import packed
 from streammetrics.statistics.grouped.columns import stacked, unstacked
 from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.grouped.layouts import grouped_layout
 from streammetrics.statistics.grouped.schema import KEY
+from streammetrics.statistics.tables.threshold import ThresholdTable
 from streammetrics.testing import split_rows
 
 
@@ -139,6 +142,14 @@ def hostile(rng, n):
             },
         ),
         (
+            [sm.IntervalCoverage(), sm.WinklerScore(alpha=0.2)],
+            lambda rng, n: {
+                "y_true": rng.normal(size=n),
+                "y_low": rng.normal(size=n) - 3,
+                "y_high": rng.normal(size=n) + 3,
+            },
+        ),
+        (
             [sm.F1(average=None)],
             lambda rng, n: {"y_true": rng.integers(0, 9, n), "y_pred": rng.integers(0, 9, n)},
         ),
@@ -248,3 +259,31 @@ def test_numbers_of_another_type_are_not_taken_for_narrow_ones():
     (back,) = unstacked({**written, "0/values": np.array([1.0, 2.0])}, 1)
     with pytest.raises(StateFormatError, match="n"):
         take_array(back, "n", "int64")
+
+
+class Doubled(ThresholdTable):
+    """Counts every row twice, with an update rule of its own and none for groups."""
+
+    def update(self, *columns, weight):
+        super().update(*columns, weight=weight)
+        super().update(*columns, weight=weight)
+
+
+class Counted(ThresholdTable):
+    """Has a field more than its base, whose rule for groups does not know it."""
+
+    batches = Weight()
+
+
+@pytest.mark.parametrize("of", [Doubled(), Counted()])
+def test_a_subclass_is_not_held_by_the_rule_of_its_base(of):
+    rng = np.random.default_rng(3)
+    table = keyed({"y_true": rng.integers(0, 2, 90), "y_score": rng.random(90)}, rng, np.arange(4))
+    layout = Layout([of])
+    accumulator = Accumulator(grouped_layout(layout))
+    accumulator.update(Batch(table))
+    groups = Groups.of(layout, accumulator.flush())
+    for place, key in enumerate(groups.keys):
+        mine = taken(table, table[KEY] == key)
+        own = {name: column for name, column in mine.items() if name != KEY}
+        assert bytes_of(groups.state(np.array([place]))) == bytes_of(state_of(layout, own))

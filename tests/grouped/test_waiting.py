@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
+from streammetrics.core.grouping import Grouping
 from streammetrics.statistics.grouped import split, waiting
-from streammetrics.statistics.grouped.grouping import Grouping
 from streammetrics.statistics.grouped.split import Split
 from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of
 from streammetrics.statistics.scores.histogram import ScoreHistogram

@@ -209,15 +209,28 @@ class ExactSum:
         return first, second
 
     @classmethod
-    def grouped(cls, index: Places, size: int, values: Array, weight: Array | None = None) -> Self:
-        """Return the sums of values ``(n,)``, times a weight, by group ``0 <= index < size``."""
-        _check_shapes(values, index, weight=weight)
-        return cls._added(values, None, weight, index, size, ())
+    def grouped(
+        cls,
+        index: Places,
+        size: int,
+        values: Array,
+        weight: Array | None = None,
+        *,
+        times: Array | None = None,
+    ) -> Self:
+        """Return the sums ``(size, ...)`` of values ``(n, ...)`` by group ``0 <= index < size``.
 
-    @classmethod
-    def clustered(cls, points: Floats, codes: Places, size: int) -> Self:
-        """Return the sums (size, d) of `points` (n, d) in each group."""
-        return cls._added(points, None, None, codes, size, points.shape[1:])
+        They are multiplied by `times`, of their shape, and by the weight ``(n,)`` of each row.
+
+        >>> index, points = np.array([0, 1, 1]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        >>> ExactSum.grouped(index, 2, points, np.array([1.0, 1.0, 0.5])).to_float()
+        array([[1. , 2. ],
+               [5.5, 7. ]])
+        """
+        _check_shapes(values, *() if times is None else (times,), weight=weight)
+        if index.shape != values.shape[:1]:
+            raise ValueError(f"{len(values)} rows have groups of shape {index.shape}")
+        return cls._added(values, times, weight, index, size, values.shape[1:])
 
     @classmethod
     def _added(
@@ -287,6 +300,14 @@ class ExactSum:
         low = min([unit for _, unit in integers])
         values = [value << unit - low for value, unit in integers]
         return cls((len(every),), *_from_integers(values, low))
+
+    @classmethod
+    def stacked(cls, every: Sequence[Self], shape: tuple[int, ...]) -> Self:
+        """Return sums of one shape as rows of an array of them."""
+        if not every:
+            return cls.zero((0, *shape))
+        tables, exponent = cls.aligned(every)
+        return cls.of_digits(np.stack(tables), exponent)
 
     @classmethod
     def gathered(cls, parts: Iterable[tuple[Places, Self]], size: int) -> Self:
@@ -421,7 +442,15 @@ class ExactSum:
         return self.of_digits(digits, self.exponent)
 
     def regroup(self, index: Places, size: int) -> Self:
-        """Return ``(size, ...)``, to whose row ``index[i]`` each row ``i`` of these is added."""
+        """Return ``(size, ...)``, to whose row ``index[i]`` row ``i`` of these is added; -1: none.
+
+        >>> sums = ExactSum.of(np.array([[1.0, 2.0, 4.0]]))
+        >>> sums.regroup(np.array([1, -1, 1]), 2).to_float()
+        array([0., 5.])
+        """
+        kept = np.flatnonzero(index >= 0)
+        if kept.size < index.size:
+            return self.gathered([(index[kept], self[kept])], size)
         return self.gathered([(index, self)], size)
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Self:

@@ -59,7 +59,8 @@ class DyadicHistogram:
 
     Rows are buffered and counted when the state is read, or when the buffer is full: at four times
     the budget, at most 2**18 rows, or with weights twice the budget if that is more; at level 0 at
-    eight times the cells, while the budget has room for all. The count is one assignment: threads may read at the same time.
+    eight times the cells, while the budget has room for all. The count is one assignment: threads
+    may read at the same time.
 
     Memory: 16 bytes a cell with two classes (12 with one), 8 more past level 0, 40 to 80 with
     fractional weights; 9 bytes a buffered row, 17 with weights. Counting takes about as much again

@@ -19,6 +19,7 @@ from streammetrics.core.state.arrays import Stack, nested
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.types import Array, Floats, Ints, Numeric, Places
 
 MANY = 1 << 62  # counts below can be added
@@ -75,6 +76,13 @@ class Amount:
         if squared:
             return cls.of_weights(*ExactSum.grouped_weights(places, size, weight))
         return cls.of_weights(ExactSum.grouped(places, size, weight))
+
+    @classmethod
+    def by_group(cls, group: Grouping, weight: Floats | None) -> Self:
+        """Return how much there is of each group, without squares."""
+        if weight is None:
+            return cls.of_counts(group.counts, group.codes.size)
+        return cls.at_places(group.index, group.size, weight, squared=False)
 
     @classmethod
     def of_counts(cls, counts: Ints, most: int | None = None) -> Self:

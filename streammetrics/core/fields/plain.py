@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import StateField
+from streammetrics.core.field import GroupedField, StateField
 from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Array, Arrays, Floats
+    from streammetrics.core.types import Array, Arrays, Floats, Places
 
 
-class Width(StateField[int]):
-    """How many numbers a row has: 0 without rows, and then the same for all.
+class Width(GroupedField[int, int]):
+    """How many numbers a row has: 0 without rows, and then the same for all, in all groups.
 
     `of` says in messages what they are.
     """
@@ -75,6 +76,24 @@ class Width(StateField[int]):
         """Return the same number, while there are rows."""
         self.plus(value, other)
         return value
+
+    def no_groups(self, of: Configured, size: int) -> int:  # noqa: ARG002 - as of no rows
+        """Return 0."""
+        return 0
+
+    def regrouped(self, value: int, places: Places, size: int) -> int:
+        """Return the same, while there is a group."""
+        return value if size and places.size else 0
+
+    groups_plus, groups_nbytes = plus, nbytes
+
+    def at(self, value: int, group: int) -> int:  # noqa: ARG002 - all have as many
+        """Return the same."""
+        return value
+
+    def of_groups(self, values: Sequence[int], of: Configured) -> int:  # noqa: ARG002 - the values say it
+        """Return the one there is."""
+        return reduce(self.plus, values, 0)
 
 
 class Extreme(StateField["Floats"]):

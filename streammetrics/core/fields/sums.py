@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import StateField
+from streammetrics.core.field import GroupedField
 from streammetrics.core.fields.weights import shape_of
 from streammetrics.core.state.arrays import nested
 from streammetrics.core.state.arrays import parted as parts_of
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weights import Shape
     from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Array, Arrays
+    from streammetrics.core.types import Array, Arrays, Places
 
 
-class Sum(StateField[ExactSum]):
-    """An exact sum, or an array of them of a shape, which may be a function of the statistic."""
+class Sum(GroupedField[ExactSum, ExactSum]):
+    """An exact sum, or an array of them of a shape, which may be a function of the statistic.
+
+    Those of groups are one array, with the groups along its first axis.
+    """
 
     def __init__(self, shape: Shape = (), *, inline: bool = False) -> None:
         super().__init__(inline=inline)
@@ -67,11 +70,30 @@ class Sum(StateField[ExactSum]):
         """Return the differences, exactly."""
         return value - other
 
+    def no_groups(self, of: Configured, size: int) -> ExactSum:
+        """Return sums of nothing."""
+        return ExactSum.zero((size, *shape_of(self._shape, of)))
 
-class NamedSums(StateField[dict[str, ExactSum]]):
+    def regrouped(self, value: ExactSum, places: Places, size: int) -> ExactSum:
+        """Return the sums of groups that go to one place."""
+        return value.regroup(places, size)
+
+    groups_plus, groups_nbytes = plus, nbytes
+
+    def at(self, value: ExactSum, group: int) -> ExactSum:
+        """Return the sums of one group."""
+        return value[group]
+
+    def of_groups(self, values: Sequence[ExactSum], of: Configured) -> ExactSum:
+        """Return the sums of all groups."""
+        return ExactSum.stacked(values, shape_of(self._shape, of))
+
+
+class NamedSums(GroupedField[dict[str, ExactSum], dict[str, ExactSum]]):
     """Exact sums by name, each one or ``(d,)`` for as many outputs as rows turn out to have.
 
-    There are none without rows. `names` says how they are called, by the parameters.
+    There are none without rows. `names` says how they are called, by the parameters. Those of
+    groups have the groups along their first axis.
     """
 
     def __init__(self, names: Callable[[Any], tuple[str, ...]], *, inline: bool = False) -> None:
@@ -164,6 +186,35 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         if not other:
             return value
         return {name: total - _fitting(total, other[name]) for name, total in value.items()}
+
+    def no_groups(self, of: Configured, size: int) -> dict[str, ExactSum]:  # noqa: ARG002 - as of no rows
+        """Return no sums."""
+        return {}
+
+    def regrouped(
+        self, value: dict[str, ExactSum], places: Places, size: int
+    ) -> dict[str, ExactSum]:
+        """Return the sums of groups that go to one place."""
+        return {name: total.regroup(places, size) for name, total in value.items()}
+
+    groups_plus, groups_nbytes = plus, nbytes
+
+    def at(self, value: dict[str, ExactSum], group: int) -> dict[str, ExactSum]:
+        """Return the sums of one group."""
+        return {name: total[group] for name, total in value.items()}
+
+    def of_groups(
+        self,
+        values: Sequence[dict[str, ExactSum]],
+        of: Configured,  # noqa: ARG002 - the values say it
+    ) -> dict[str, ExactSum]:
+        """Return the sums of all groups, of which those without rows have none."""
+        known = next(filter(None, values), {})
+        zeros = {name: ExactSum.zero(total.shape) for name, total in known.items()}
+        return {
+            name: ExactSum.stacked([(value or zeros)[name] for value in values], total.shape)
+            for name, total in known.items()
+        }
 
 
 def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:

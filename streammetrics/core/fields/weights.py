@@ -6,29 +6,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.counting import added_at
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import StateField, not_among
+from streammetrics.core.field import GroupedField, StateField, not_among
 from streammetrics.core.fields.amounts import MANY, Amount
 from streammetrics.core.fields.restoring import each_amount, read_amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.configured import Configured
     from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Array, Arrays, Ints
+    from streammetrics.core.types import Array, Arrays, Ints, Places
 
     Shape = tuple[int, ...] | Callable[[Any], tuple[int, ...]]
 
 MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
 
 
-class Weight(StateField[Amount]):
+class Weight(GroupedField[Amount, Amount]):
     """How much there is of each thing, not negative: of one, or of as many as the shape says.
 
     The shape may be a function of the statistic, which knows its parameters. With `squared` its
-    amounts have squares.
+    amounts have squares. Those of groups have the groups along their first axis.
     """
 
     def __init__(self, shape: Shape = (), *, squared: bool = False, inline: bool = False) -> None:
@@ -86,6 +87,55 @@ class Weight(StateField[Amount]):
     def minus(self, value: Amount, other: Amount) -> Amount:
         """Return the differences, where none is negative."""
         return value - other
+
+    def no_groups(self, of: Configured, size: int) -> Amount:
+        """Return nothing of anything."""
+        return Amount.of_counts(np.zeros((size, *shape_of(self._shape, of)), np.int64))
+
+    def regrouped(self, value: Amount, places: Places, size: int) -> Amount:
+        """Return the amounts of groups that go to one place."""
+        return regrouped_amounts(value, places, size)
+
+    groups_plus, groups_nbytes = plus, nbytes
+
+    def at(self, value: Amount, group: int) -> Amount:
+        """Return the amounts of one group."""
+        return value.at(group)
+
+    def of_groups(self, values: Sequence[Amount], of: Configured) -> Amount:
+        """Return the amounts of all groups."""
+        shape = shape_of(self._shape, of)
+        if all(value.weights is None and _is_small(value.counts) for value in values):
+            counts = np.array([value.counts for value in values], np.int64)
+            return Amount.of_counts(counts.reshape(len(values), *shape))
+        return joined_amounts(values, shape)
+
+
+def _is_small(counts: object) -> bool:
+    return not isinstance(counts, int) or counts < MANY
+
+
+def regrouped_amounts(value: Amount, places: Places, size: int) -> Amount:
+    """Return the amounts of rows that go to one place, of which -1 is none."""
+    if float(value.counts.sum(dtype=np.float64)) >= MANY:
+        value = Amount(value.counts, value.weights, MANY, value.squares)
+    kept = np.flatnonzero(places >= 0)
+    counts = added_at(places[kept], value.counts[kept], size)
+    weights, squares = (
+        None if sums is None else sums.regroup(places, size)
+        for sums in (value.weights, value.squares)
+    )
+    return Amount(counts, weights, int(counts.max(initial=0)), squares)
+
+
+def joined_amounts(values: Sequence[Amount], shape: tuple[int, ...]) -> Amount:
+    """Return amounts of one shape as rows of an array of them."""
+    told = [value.squared() for value in values]
+    known = [squares for squares in told if squares is not None]
+    return Amount.of_weights(
+        ExactSum.stacked([value.exact() for value in values], shape),
+        ExactSum.stacked(known, shape) if len(known) == len(told) else None,
+    )
 
 
 def _total(sums: Sequence[ExactSum | None]) -> ExactSum | None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.fields.amounts import Amount
+    from streammetrics.core.fields.tables import GroupedCells
     from streammetrics.core.types import Bools, ClassLabel, Floats, Ints, Numeric
-    from streammetrics.statistics.grouped.pairs import GroupedCells
 
 
 def elementwise(read: Callable[..., Any]) -> Callable[..., Any]:

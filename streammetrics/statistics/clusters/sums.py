@@ -45,7 +45,7 @@ class ClusterSums(Statistic):
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
         counts = Amount.at_places(codes, len(used), None)
-        sums, flat = ExactSum.clustered(points, codes, len(used)), points.reshape(-1)
+        sums, flat = ExactSum.grouped(codes, len(used), points), points.reshape(-1)
         more = LabelledEntries(used, {"counts": counts, "sums": sums})
         self.clusters = type(self).clusters.plus(self.clusters, more)
         self.squares += ExactSum.product(flat, flat)

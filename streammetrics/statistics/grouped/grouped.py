@@ -14,16 +14,17 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.feeding.states import Feed
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
+from streammetrics.core.grouping import Grouping
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.unions import Union
 from streammetrics.statistics.grouped.columns import stacked, unstacked
 from streammetrics.statistics.grouped.facts import facts_of, facts_text
-from streammetrics.statistics.grouped.grouping import Grouping
 from streammetrics.statistics.grouped.keys import OTHER, checked, lowest, too_many
 from streammetrics.statistics.grouped.parties import Parties
-from streammetrics.statistics.grouped.registry import form_of
 from streammetrics.statistics.grouped.schema import KEY, keyed
+from streammetrics.statistics.grouped.split import Split
+from streammetrics.statistics.grouped.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +92,7 @@ class Grouped(Statistic):
         self.parties = Parties.none()
         kept = () if self.left_out else self.of
         self.forms: tuple[Form, ...] = tuple(
-            form_of(statistic).empty(statistic) for statistic in kept
+            (Tables if Tables.fits(statistic) else Split).empty(statistic) for statistic in kept
         )
         # The last vocabulary of text and the places of its keys; batches come with the same one.
         self._known = _NO_PLACES

@@ -15,8 +15,8 @@ from streammetrics.statistics.sums.values import ValueHistogram
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.types import Array, Arrays, Floats, Places, ReadColumn
-    from streammetrics.statistics.grouped.grouping import Grouping
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
 _EACH = 1024  # rows of a group that are

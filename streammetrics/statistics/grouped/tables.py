@@ -4,48 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
-from streammetrics.core.fields.sums import NamedSums, Sum
-from streammetrics.core.fields.tables import PairTable
-from streammetrics.core.fields.weights import Weight
-from streammetrics.statistics.grouped.fields import (
-    GroupedNamedSums,
-    GroupedSum,
-    GroupedWeight,
-    GroupedWidth,
-)
+from streammetrics.core.field import GroupedField
+from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.forms import Form
-from streammetrics.statistics.grouped.lifts import LIFTS
-from streammetrics.statistics.grouped.pairs import GroupedPairs
 from streammetrics.statistics.grouped.split import split
 from streammetrics.statistics.grouped.waiting import GroupedRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.field import StateField
-    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.types import Array, Arrays, Floats, Places
-    from streammetrics.statistics.grouped.fields import GroupedField
-    from streammetrics.statistics.grouped.grouping import Grouping
-
-
-_FIELDS: dict[type[StateField[Any]], type[GroupedField[Any]]] = {
-    Sum: GroupedSum,
-    NamedSums: GroupedNamedSums,
-    Weight: GroupedWeight,
-    Width: GroupedWidth,
-    PairTable: GroupedPairs,
-    SquareWeighted: GroupedNamedSums,
-    SquaredWeight: GroupedWeight,
-}
 
 
 class Tables(Form):
     """The fields of a statistic, each a table with a row for every group.
 
-    What is rare (numbers that no float64 holds, losses that overflow) is lifted group by group.
+    What is rare (numbers that no float64 holds, losses that overflow) is added group by group.
     """
 
     def __init__(self, of: Statistic, size: int, values: Mapping[str, object]) -> None:
@@ -54,16 +29,14 @@ class Tables(Form):
 
     @classmethod
     def fits(cls, of: Statistic) -> bool:
-        """Whether a statistic has such a form: all its fields have one, and are lifted together."""
-        if type(of) not in LIFTS:
-            return False
-        _, lifted = LIFTS[type(of)]
-        return {*lifted} == {*of.fields} and all(type(f) in _FIELDS for f in of.fields.values())
+        """Whether a statistic has such a form: all its fields do, and it adds rows by group."""
+        adds = type(of).by_group is not Statistic.by_group
+        return adds and all(isinstance(field, GroupedField) for field in of.fields.values())
 
     @classmethod
     def empty(cls, of: Statistic, size: int = 0) -> Self:
         """Return the states of no rows."""
-        return cls(of, size, {name: f.empty(of, size) for name, f in _fields(of).items()})
+        return cls(of, size, {name: f.no_groups(of, size) for name, f in _fields(of).items()})
 
     @classmethod
     def restored(cls, of: Statistic, every: Sequence[Arrays]) -> Self:
@@ -76,16 +49,15 @@ class Tables(Form):
             of,
             len(states),
             {
-                name: field.joined([state.__dict__[name] for state in states], of)
+                name: field.of_groups([state.__dict__[name] for state in states], of)
                 for name, field in _fields(of).items()
             },
         )
 
     def updated(self, by: Grouping, columns: Sequence[object], weight: Floats | None) -> Self:
         """Return the states after rows."""
-        lift, _ = LIFTS[type(self.of)]
-        values = lift(self.of, by, columns, weight)
-        if values is None:
+        values = self.of.by_group(by, tuple(columns), weight)
+        if values is None or values.keys() != self._fields.keys():  # of a base's fields alone
             rows = GroupedRows.of(by.codes, columns, weight, self.size)
             states = split([self.of] * self.size, [rows])
             return self.plus(self._of_states(self.of, states))
@@ -102,7 +74,7 @@ class Tables(Form):
     def plus(self, other: Self) -> Self:
         """Return what both hold together, group by group."""
         values = {
-            name: field.plus(self._values[name], other._values[name])
+            name: field.groups_plus(self._values[name], other._values[name])
             for name, field in self._fields.items()
         }
         return type(self)(self.of, self.size, values)
@@ -125,8 +97,8 @@ class Tables(Form):
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        return sum(field.nbytes(self._values[name]) for name, field in self._fields.items())
+        return sum(field.groups_nbytes(self._values[name]) for name, field in self._fields.items())
 
 
-def _fields(of: Statistic) -> dict[str, GroupedField[Any]]:
-    return {name: _FIELDS[type(field)](field) for name, field in of.fields.items()}
+def _fields(of: Statistic) -> dict[str, GroupedField[Any, Any]]:
+    return {name: field for name, field in of.fields.items() if isinstance(field, GroupedField)}

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.types import Array, Columns, Floats, Places, ReadColumn
 
 
@@ -84,6 +85,21 @@ class ProbabilityLossSum(ScoredStatistic):
         self.total += loss
         self.rows += rows
         self.columns = 1 if scores.ndim == 1 else scores.shape[1]
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the losses of each group."""
+        return self._losses_by_group(group, columns, self.losses(*columns), weight)
+
+    def _losses_by_group(
+        self, group: Grouping, columns: tuple[Any, ...], losses: Floats, weight: Array | None
+    ) -> dict[str, object]:
+        return {
+            "total": ExactSum.grouped(group.index, group.size, losses, weight),
+            "rows": Amount.by_group(group, weight),
+            "columns": 1 if columns[1].ndim == 1 else columns[1].shape[1],
+        }
 
     def lift(self, columns: tuple[object, ...], weight: Floats | None) -> ExactSum:
         """Return the sum of the losses of rows."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.sums.spreads import Spreading, sums_of
+from streammetrics.statistics.sums.spreads import Spreading, spread_by_group, sums_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Columns, Floats, ReadColumn
+    from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
 
 class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
@@ -37,6 +38,14 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
             spread = self.sums_among(peers, found, columns, weight)
         self.add(columns, spread.total, spread.rows)
         self.spread_by(spread.powers, spread.squared)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the losses of each group, and their squares."""
+        losses = self.losses(*columns)
+        sums = self._losses_by_group(group, columns, losses, weight)
+        return sums | spread_by_group(group, losses, weight)
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""

@@ -24,15 +24,16 @@ from streammetrics.statistics.sums.formulas import (
     quiet,
     squared_of,
 )
-from streammetrics.statistics.sums.moments import ExactSums, weight_of
+from streammetrics.statistics.sums.moments import ExactSums, as_outputs, has_long, weight_of
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Schema
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Columns, Floats, ReadColumn
+    from streammetrics.core.types import Array, Columns, Floats, ReadColumn
     from streammetrics.statistics.sums.targets import Extent
 
 
@@ -136,6 +137,30 @@ class LossSum(ExactSums):
                 self.add_powers(columns, sums)
                 return
         self.add_whole(columns, weight)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object] | None:
+        """Return the losses of each group."""
+        terms = self._terms_alone(columns)
+        return None if terms is None else self._sums_by_group(group, terms, weight)
+
+    def _terms_alone(self, columns: tuple[Any, ...]) -> Floats | None:
+        """Return the losses of rows; ``None`` where one of them takes more than a float64."""
+        if LOSSES[self.loss].long or has_long(columns):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                terms: Floats = self.terms(*as_outputs(columns))
+        except FloatingPointError:  # of a square
+            return None
+        return terms
+
+    def _sums_by_group(
+        self, group: Grouping, terms: Floats, weight: Array | None
+    ) -> dict[str, object]:
+        total = ExactSum.grouped(group.index, group.size, terms, weight)
+        return self.fields_by_group(group, (terms,), {"loss": total}, weight)
 
     @cached_property
     def exponents(self) -> tuple[int, ...]:

@@ -10,10 +10,11 @@ from abc import abstractmethod
 from fractions import Fraction
 from functools import cache
 from itertools import starmap
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.rounding import are_finite
+from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import StateFormatError
@@ -25,7 +26,8 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats
+    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.types import Array, Floats
 
 
 class ExactSums(Statistic):
@@ -63,6 +65,17 @@ class ExactSums(Statistic):
         self.sums = each_plus(self.sums, sums)
         self.width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
 
+    def fields_by_group(
+        self,
+        group: Grouping,
+        columns: tuple[Floats, ...],
+        sums: dict[str, ExactSum],
+        weight: Array | None,
+    ) -> dict[str, object]:
+        """Return the fields of rows, of which these are the sums of each group."""
+        width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
+        return {"width": width, "weight": Amount.by_group(group, weight), "sums": sums}
+
     def check_fields(self) -> None:
         """Check that there are sums of as many outputs, and rows, or neither."""
         shape = () if self.width == 1 else (self.width,)
@@ -98,6 +111,16 @@ class ExactSums(Statistic):
         weight, parts = self.weight.ratio()
         above, below = parts << max(exponent, 0), weight << max(-exponent, 0)
         return [Fraction(integer * above, below) for integer in integers]
+
+
+def has_long(columns: tuple[object, ...]) -> bool:
+    """Whether a column holds integers that no float64 does."""
+    return any(isinstance(column, LongNumbers) for column in columns)
+
+
+def as_outputs(columns: tuple[Floats, ...]) -> list[Floats]:
+    """Return columns as (n,) where there is one output."""
+    return [column.reshape(-1) if column.shape[1:] == (1,) else column for column in columns]
 
 
 def weight_of(columns: tuple[Floats, ...], weight: Floats | None) -> int | Amount:
@@ -148,6 +171,20 @@ class Moments(ExactSums):
         first, second = ExactSum.moments(kept, weight)
         sums = dict(zip(letters, first, strict=True))
         return sums | {letters[i] + letters[j]: total for (i, j), total in second.items()}
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object] | None:
+        """Return the sums of each group."""
+        if has_long(columns):
+            return None
+        by_letter = dict(zip(self.letters, as_outputs(columns), strict=False))
+        sums = {}
+        for name in self.names:
+            first, *second = (by_letter[letter] for letter in name)
+            times = second[0] if second else None
+            sums[name] = ExactSum.grouped(group.index, group.size, first, weight, times=times)
+        return self.fields_by_group(group, columns, sums, weight)
 
     def check_fields(self) -> None:
         """Check as well that means are finite, no variance negative, no |correlation| above 1."""

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.sums.spreads import Spreading, sums_of
+from streammetrics.statistics.sums.spreads import Spreading, spread_by_group, sums_of
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from streammetrics.core.types import Floats, ReadColumn
+    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.types import Array, Floats, ReadColumn
 
 
 class RowSum(Spreading, Statistic):
@@ -37,6 +40,17 @@ class RowSum(Spreading, Statistic):
         self.total += found.total
         self.rows += found.rows
         self.spread_by(found.powers, found.squared)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the sums of each group."""
+        numbers = self.numbers(*columns)
+        return {
+            "total": ExactSum.grouped(group.index, group.size, numbers, weight),
+            "rows": Amount.by_group(group, weight),
+            **spread_by_group(group, numbers, weight),
+        }
 
     def check_fields(self) -> None:
         """Check that there is no sum without rows."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,13 +16,14 @@ from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
 from streammetrics.core.fields.sums import each_plus
 from streammetrics.statistics.sums.formulas import squared_losses
 from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.moments import Moments, as_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Columns, Floats, ReadColumn
+    from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
 Powers = dict[str, ExactSum]
 
@@ -130,6 +131,15 @@ class LossSpread(Spreading, LossSum):
         self.add(columns, sums.rows, {"loss": sums.total})
         self.spread_by(sums.powers, sums.squared)
 
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object] | None:
+        """Return the losses of each group, and their squares."""
+        terms = self._terms_alone(columns)
+        if terms is None:
+            return None
+        return self._sums_by_group(group, terms, weight) | spread_by_group(group, terms, weight)
+
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
         losses: Floats = self.terms(*columns)
@@ -155,9 +165,38 @@ class MomentSpread(Spreading, Moments):
         super().update(*columns, weight=weight)
         self.spread_by(*powers_of(self.numbers, columns, weight))
 
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object] | None:
+        """Return the sums of each group, and how far their numbers spread."""
+        sums = super().by_group(group, columns, weight)
+        if sums is None:
+            return None
+        numbers = self.numbers(*as_outputs(columns))
+        return sums | spread_by_group(group, numbers, weight)
+
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the values, or predictions less targets."""
         return columns[1] - columns[0] if self.of == "pair" else nearest(columns[0])
+
+
+def spread_by_group(group: Grouping, numbers: Floats, weight: Array | None) -> dict[str, object]:
+    """Return the fields of `Spreading` of the numbers (n,) or (n, d) of each group."""
+    twice = None  # the weight again, beside each number
+    if weight is not None:
+        twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)
+
+    def summed(terms: Floats) -> ExactSum:
+        return ExactSum.grouped(group.index, group.size, terms, weight, times=twice)
+
+    squared = Amount.by_group(group, None)
+    if weight is not None:
+        squares = ExactSum.grouped(group.index, group.size, weight, weight)
+        squared = Amount.of_weights(squares)
+    return {
+        "powers": {"values": summed(numbers), "squares": summed(squares_of(numbers))},
+        "squared_weight": squared,
+    }
 
 
 def powers_of(

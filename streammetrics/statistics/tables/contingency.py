@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
-from streammetrics.core.fields.tables import Pairs, PairTable
+from streammetrics.core.fields.tables import GroupedCells, Pairs, PairTable
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Facts
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.types import Array, Floats, Ints, Places
 
 
@@ -133,6 +134,15 @@ class ContingencyTable(Statistic):
             cells, amount = amounts_of(shape, rows, cols, weight=weight)
             found = Pairs.of(row_labels, column_labels, cells, amount)
         self.table = self.table.plus(found)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the pairs of the rows of each group."""
+        (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
+        shape = group.size, len(row_labels), len(column_labels)
+        cells, amount = amounts_of(shape, group.codes, rows, cols, weight=weight)
+        return {"table": GroupedCells(row_labels, column_labels, cells, amount)}
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
         """Return the table with all rows of plain columns of integers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.types import Array, Floats, Ints
 
 
@@ -60,6 +61,18 @@ class ThresholdTable(ScoredStatistic):
             return
         cell = packed((2, 2), positive, score >= self.threshold)
         self.amount += Amount.at_places(cell, 4, weight)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the cells of each group."""
+        positive, score = columns
+        if weight is None and isinstance(score, np.ndarray):
+            counts = counts_above((group.size, 2), score, self.threshold, group.codes, positive)
+            return {"amount": Amount.of_counts(counts.reshape(group.size, 4), len(positive))}
+        cell = packed((group.size, 2, 2), group.codes, positive, score >= self.threshold)
+        amount = Amount.at_places(cell, 4 * group.size, weight).shaped((group.size, 4))
+        return {"amount": amount}
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
         """Return the table with all rows of plain columns of 0 and 1 and of scores."""
