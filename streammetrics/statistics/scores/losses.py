@@ -90,9 +90,9 @@ class ProbabilityLossSum(ScoredStatistic):
         self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the losses of each group."""
-        return self._losses_by_group(group, columns, self.losses(*columns), weight)
+        return self._sums_by_group(group, columns, self.losses(*columns), weight)
 
-    def _losses_by_group(
+    def _sums_by_group(
         self, group: Grouping, columns: tuple[Any, ...], losses: Floats, weight: Array | None
     ) -> dict[str, object]:
         return {

@@ -44,8 +44,8 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     ) -> dict[str, object]:
         """Return the losses of each group, and their squares."""
         losses = self.losses(*columns)
-        sums = self._losses_by_group(group, columns, losses, weight)
-        return sums | spread_by_group(group, losses, weight)
+        sums: dict[str, Any] = self._sums_by_group(group, columns, losses, weight)
+        return sums | spread_by_group(group, losses, weight, sums["total"])
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""

@@ -143,7 +143,10 @@ class LossSum(ExactSums):
     ) -> dict[str, object] | None:
         """Return the losses of each group."""
         terms = self._terms_alone(columns)
-        return None if terms is None else self._sums_by_group(group, terms, weight)
+        if terms is None:
+            return None
+        total = ExactSum.grouped(group.index, group.size, terms, weight)
+        return self.fields_by_group(group, (terms,), {"loss": total}, weight)
 
     def _terms_alone(self, columns: tuple[Any, ...]) -> Floats | None:
         """Return the losses of rows; ``None`` where one of them takes more than a float64."""
@@ -155,12 +158,6 @@ class LossSum(ExactSums):
         except FloatingPointError:  # of a square
             return None
         return terms
-
-    def _sums_by_group(
-        self, group: Grouping, terms: Floats, weight: Array | None
-    ) -> dict[str, object]:
-        total = ExactSum.grouped(group.index, group.size, terms, weight)
-        return self.fields_by_group(group, (terms,), {"loss": total}, weight)
 
     @cached_property
     def exponents(self) -> tuple[int, ...]:

@@ -46,11 +46,9 @@ class RowSum(Spreading, Statistic):
     ) -> dict[str, object]:
         """Return the sums of each group."""
         numbers = self.numbers(*columns)
-        return {
-            "total": ExactSum.grouped(group.index, group.size, numbers, weight),
-            "rows": Amount.by_group(group, weight),
-            **spread_by_group(group, numbers, weight),
-        }
+        total = ExactSum.grouped(group.index, group.size, numbers, weight)
+        spread = spread_by_group(group, numbers, weight, total)
+        return {"total": total, "rows": Amount.by_group(group, weight), **spread}
 
     def check_fields(self) -> None:
         """Check that there is no sum without rows."""

@@ -138,7 +138,9 @@ class LossSpread(Spreading, LossSum):
         terms = self._terms_alone(columns)
         if terms is None:
             return None
-        return self._sums_by_group(group, terms, weight) | spread_by_group(group, terms, weight)
+        total = ExactSum.grouped(group.index, group.size, terms, weight)
+        sums = self.fields_by_group(group, (terms,), {"loss": total}, weight)
+        return sums | spread_by_group(group, terms, weight, total)
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
@@ -169,34 +171,37 @@ class MomentSpread(Spreading, Moments):
         self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object] | None:
         """Return the sums of each group, and how far their numbers spread."""
-        sums = super().by_group(group, columns, weight)
-        if sums is None:
+        fields: dict[str, Any] | None = super().by_group(group, columns, weight)
+        if fields is None:
             return None
         numbers = self.numbers(*as_outputs(columns))
-        return sums | spread_by_group(group, numbers, weight)
+        total = None if self.of == "pair" else fields["sums"].get(self.letters)
+        return fields | spread_by_group(group, numbers, weight, total)
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the values, or predictions less targets."""
         return columns[1] - columns[0] if self.of == "pair" else nearest(columns[0])
 
 
-def spread_by_group(group: Grouping, numbers: Floats, weight: Array | None) -> dict[str, object]:
-    """Return the fields of `Spreading` of the numbers (n,) or (n, d) of each group."""
-    twice = None  # the weight again, beside each number
+def spread_by_group(
+    group: Grouping, numbers: Floats, weight: Array | None, total: ExactSum | None = None
+) -> dict[str, object]:
+    """Return the fields of `Spreading` of the numbers (n,) or (n, d) of each group.
+
+    The total of the numbers is that of their powers where there is no weight.
+    """
+    twice, squared = None, Amount.by_group(group, None)  # the weight again, beside each number
     if weight is not None:
         twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)
+        squares = ExactSum.grouped(group.index, group.size, weight, weight)
+        squared, total = Amount.of_weights(squares), None
 
     def summed(terms: Floats) -> ExactSum:
         return ExactSum.grouped(group.index, group.size, terms, weight, times=twice)
 
-    squared = Amount.by_group(group, None)
-    if weight is not None:
-        squares = ExactSum.grouped(group.index, group.size, weight, weight)
-        squared = Amount.of_weights(squares)
-    return {
-        "powers": {"values": summed(numbers), "squares": summed(squares_of(numbers))},
-        "squared_weight": squared,
-    }
+    values = summed(numbers) if total is None else total
+    powers = {"values": values, "squares": summed(squares_of(numbers))}
+    return {"powers": powers, "squared_weight": squared}
 
 
 def powers_of(
