@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Numeric
     from streammetrics.metrics.classification.averaged import Parts
+    from streammetrics.metrics.classification.together import Confusions
     from streammetrics.metrics.classification.view import Confusion
 
 
@@ -48,7 +49,9 @@ def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Numeric, Nume
     return getattr(table, success)[: table.kept], np.asarray(failed)[: table.kept]
 
 
-def micro_rows(parts: Parts, amounts: Confusion, squares: Confusion) -> Numeric:
+def micro_rows(
+    parts: Parts, amounts: Confusion | Confusions, squares: Confusion | Confusions
+) -> Numeric:
     """Return successes and failures of all classes: each row is a hit, or wrong in two of them."""
     success, failures, _ = parts
     if "tn" in failures or success == "tn" or amounts.size > amounts.kept:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
 from streammetrics.inference.limits import clopper_pearson, limits
 from streammetrics.inference.shares import micro_rows, parts_of, share, shares_of
+from streammetrics.metrics.classification.together import Confusions
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ def tables_of(
 
     Where squares could be too large or too small, in a unit of which there are some in all.
     """
+    if isinstance(table, Confusions):  # of many groups, whose rows all weigh one
+        return cast("Confusion", table), cast("Confusion", table)
     amounts: Confusion = metric._confusion(table)
     squares = table.squares()
     if not isinstance(squares, ExactSum):
@@ -165,7 +168,7 @@ def _like(value: object, side: object) -> Numeric:
 def of_classes(metric: AveragedMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Quotients of counts by class: a share where one class or none is averaged, else as any."""
     amounts, squares = tables_of(metric, asked, table)
-    value = metric.read(amounts) if amounts.total else metric._nothing(amounts)
+    value = metric.read(amounts) if np.all(amounts.total) else metric._nothing(amounts)
     parts = parts_of(metric)
     if parts is None or metric.average in {"macro", "weighted"}:
         return general(metric, asked, value, amounts, squares)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.slices.disparity import Method
+    from streammetrics.slices.groups import KeptSlices
     from streammetrics.slices.table import SliceTable
     from streammetrics.slices.units import Rests
 
@@ -43,6 +44,10 @@ class Audit:
     @abstractmethod
     def _of_spec(self, spec: SliceKind, state: State) -> list[Slice]:
         """Return the slices of one kind, sorted by their values."""
+
+    @abstractmethod
+    def _of_kept(self, spec: SliceKind, kept: KeptSlices) -> list[Slice]:
+        """Return the same of what is kept of them."""
 
     @abstractmethod
     def _without_groups(self, spec: SliceKind, state: State) -> list[tuple[Slice, Rests]]:
@@ -112,8 +117,9 @@ class Audit:
         for spec in self._chosen_specs(by):
             asked = metric, read, max(min_rows, 1)
             if of is None or confidence is None:
-                every = self._of_spec(spec, state)
-                rows += beside_rest(self._suite._layout, every, *asked, confidence)
+                kept = spec.kept(state)
+                every = self._of_kept(spec, kept)
+                rows += beside_rest(self._suite._layout, every, kept, *asked, confidence)
             else:
                 pairs = self._without_groups(spec, state)
                 rows += beside_units(self._suite._layout, pairs, *asked, confidence)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
+    from streammetrics.inference.groups import Readings
 
 
 @dataclass(frozen=True)
@@ -93,23 +94,18 @@ def measured(
     return Measured(title, n_rows, state, value, certain, limits)
 
 
-def p_value(one: Measured, rest: Measured, level: float) -> float:
-    """Return the probability of so large a difference between two samples if there is none.
+def p_values(one: Readings, rest: Readings, level: float) -> list[float]:
+    """Return the probabilities of so large differences of pairs of samples if there are none.
 
     From the limits of both: the variance of either is that of the side that looks to the other.
     """
-    if one.confidence is None or rest.confidence is None:
-        return math.nan
-    difference = one.value - rest.value
-    above, below = (rest, one) if difference < 0 else (one, rest)
-    low, high = plain_limits(above.confidence)[0], plain_limits(below.confidence)[1]
-    spread = float(margin(above.value, low, below.value, high))
-    if math.isnan(difference) or math.isnan(spread):
-        return math.nan
-    if not spread:
-        return 0.0 if difference else 1.0
-    z = abs(difference) / spread * normal_quantile((1 + level) / 2)
-    return 2 * normal_tail(z)
+    difference = np.subtract(one.value, rest.value)
+    spread = np.array(margin(one.value, one.low, rest.value, rest.high))
+    np.copyto(spread, margin(rest.value, rest.low, one.value, one.high), where=difference < 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = np.abs(difference) / spread * normal_quantile((1 + level) / 2)
+    z[(difference == 0.0) & (spread == 0.0)] = 0.0  # both are what they are for certain
+    return [2 * normal_tail(each) for each in z.tolist()]
 
 
 def p_by_unit(difference: float, without: Sequence[float]) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.floating import own_arithmetic
+from streammetrics.inference.groups import Readings, beside_rest
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
 from streammetrics.slices.table import OTHERS, named
@@ -116,6 +117,16 @@ class KeptSlices(NamedTuple):
     def state(self, place: int) -> State:
         """Return the state of the rows of a slice."""
         return self.groups.state(self.turns[place : place + 1])
+
+    def beside_rest(self, metric: Metric, level: float) -> tuple[Readings, Readings] | None:
+        """Return a metric of each slice, and of all other rows, at once; ``None``: in turn."""
+        with own_arithmetic():
+            forms = self.groups.forms(metric)
+            found = None if forms is None else beside_rest(metric, level, *forms)
+        if found is None:
+            return None
+        mine, rest = (Readings(*(each[self.turns] for each in side)) for side in found)
+        return mine, rest
 
     def judged(self, metric: Metric) -> list[tuple[object, str]]:
         """Return a metric of each slice, and what there is to warn of: all at once, or in turn."""

@@ -12,11 +12,12 @@ import numpy as np
 from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.inference.corrections import benjamini_hochberg
+from streammetrics.inference.groups import Readings
 from streammetrics.slices.fairness import (
     Measured,
     measured,
     p_by_unit,
-    p_value,
+    p_values,
     plain_limits,
     value_of,
     without_each,
@@ -25,11 +26,13 @@ from streammetrics.slices.table import SliceTable, key_columns, named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Self
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
+    from streammetrics.slices.groups import KeptSlices
     from streammetrics.slices.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 
@@ -80,19 +83,25 @@ class RankedSlice(NamedTuple):
     """A slice beside all other rows: its value, theirs, and how probable the difference is."""
 
     slice: Slice
-    one: Measured
+    value: float
+    low: float
+    high: float
     rest: float = math.nan
     p: float = math.nan
 
     @classmethod
-    def beside(cls, one: Slice, mine: Measured, other: Measured, level: float) -> RankedSlice:
-        """Return a slice with what all other rows are."""
-        return cls(one, mine, other.value, p_value(mine, other, level))
+    def of(cls, one: Slice, mine: Measured, rest: float = math.nan, p: float = math.nan) -> Self:
+        """Return a slice that was read; without limits its value stands in their place."""
+        limits = (mine.value, mine.value)
+        if mine.confidence is not None:
+            limits = plain_limits(mine.confidence)
+        return cls(one, mine.value, *limits, rest, p)
 
 
 def beside_rest(
     layout: Layout,
     every: Sequence[Slice],
+    kept: KeptSlices,
     name: str,
     metric: Metric,
     least: int,
@@ -102,18 +111,30 @@ def beside_rest(
     wanted = [each.n_rows >= least for each in every]
     if level is None:
         chosen = compress(every, wanted)
-        return [RankedSlice(each, each.measured(name, metric, None)) for each in chosen]
-    rests = without_each(layout, [each.state for each in every], wanted)
-    return [
-        RankedSlice.beside(
-            each,
-            each.measured(name, metric, level),
-            each.beside(name, metric, rest, level),
-            level,
-        )
-        for each, rest in zip(every, rests, strict=True)
-        if rest is not None
-    ]
+        return [RankedSlice.of(each, each.measured(name, metric, None)) for each in chosen]
+    found = kept.beside_rest(metric, level)
+    if found is None:
+        rests = without_each(layout, [each.state for each in every], wanted)
+        pairs = [
+            (each.measured(name, metric, level), each.beside(name, metric, rest, level))
+            for each, rest in zip(every, rests, strict=True)
+            if rest is not None
+        ]
+        mine, rest = map(_readings, zip(*pairs, strict=True)) if pairs else (_NONE, _NONE)
+    else:
+        mine, rest = (Readings(*(each[wanted] for each in side)) for side in found)
+    p = p_values(mine, rest, level)
+    columns = [*(each.tolist() for each in (*mine, rest.value)), p]
+    return list(map(RankedSlice, compress(every, wanted), *columns))
+
+
+_NONE = Readings(*[np.empty(0)] * 3)
+
+
+def _readings(every: Sequence[Measured]) -> Readings:
+    """Return what was read of slices in turn."""
+    table = np.array([(each.value, *plain_limits(each.confidence)) for each in every])
+    return Readings(*table.T)
 
 
 def beside_units(
@@ -142,7 +163,7 @@ def beside_units(
         [apart([own.get(group, each.state) for each, own in pairs]) for group in groups]
     )
     return [
-        RankedSlice(
+        RankedSlice.of(
             each,
             each.measured(name, metric, level, list(own.values())),
             rest,
@@ -166,9 +187,8 @@ def ranked(
     adjusted_p = benjamini_hochberg(p)
 
     def badness(place: int) -> tuple[bool, float, float]:
-        one = rows[place].one
-        low, high = (one.value, one.value) if level is None else plain_limits(one.confidence)
-        limit = high if low_is_bad else -low
+        one = rows[place]
+        limit = one.high if low_is_bad else -one.low
         value = one.value if low_is_bad else -one.value
         return math.isnan(limit), 0.0 if math.isnan(limit) else limit, value
 
@@ -177,11 +197,10 @@ def ranked(
     chosen = [rows[place] for place in order]
     table = SliceTable(key_columns([(row.slice.columns, row.slice.parts) for row in chosen]))
     table["n_rows"] = np.array([row.slice.n_rows for row in chosen], np.int64)
-    table[name] = np.array([row.one.value for row in chosen], float)
+    table[name] = np.array([row.value for row in chosen], float)
     if level is not None:
-        limits = [plain_limits(row.one.confidence) for row in chosen]
-        table[f"{name}_low"] = np.array([low for low, _ in limits], float)
-        table[f"{name}_high"] = np.array([high for _, high in limits], float)
+        table[f"{name}_low"] = np.array([row.low for row in chosen], float)
+        table[f"{name}_high"] = np.array([row.high for row in chosen], float)
         table[f"{name}_rest"] = np.array([row.rest for row in chosen], float)
         table["p"] = np.array([p[place] for place in order], float)
         table["p_adjusted"] = np.array([adjusted_p[place] for place in order], float)
@@ -190,7 +209,7 @@ def ranked(
 
 def _is_worse(row: RankedSlice, *, low_is_bad: bool) -> bool:
     """Whether a slice has a value, and none that is as good as that of all other rows."""
-    value, rest = row.one.value, row.rest
+    value, rest = row.value, row.rest
     if math.isnan(value) or math.isnan(rest):
         return not math.isnan(value)
     return value < rest if low_is_bad else value > rest

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import streammetrics as sm
+from streammetrics.slices.groups import KeptSlices
 
 
 def table(n=4000, seed=0, effect=0.0):
@@ -93,6 +94,35 @@ def test_p_is_that_of_two_samples():
         counts = [[right[m].sum(), (~right[m]).sum()] for m in (mask, ~mask)]
         expected = stats.chi2_contingency(counts, correction=False).pvalue
         assert p == pytest.approx(expected, rel=0.25, abs=0.02)
+
+
+AT_ONCE = {
+    "f1": sm.F1(),
+    "f2": sm.FBeta(beta=2.0),
+    "precision": sm.Precision(zero_division=0.0),
+    "specificity": sm.Specificity(),
+    "negative": sm.Recall(pos_label=0, labels=(1, 0)),
+    "micro": sm.F1(average="micro"),
+    "acc": sm.Accuracy(),
+    "error": sm.ZeroOneLoss(),
+}
+
+
+@pytest.mark.parametrize("name", AT_ONCE)
+@pytest.mark.parametrize("keys", [1, 2, 60])
+def test_slices_read_at_once_are_as_those_read_in_turn(name, keys, monkeypatch):
+    rng = np.random.default_rng(4)
+    n = 500
+    y = rng.integers(0, 2, n)
+    key = rng.integers(0, keys, n)
+    y[key == 1] = 0  # of one class alone
+    rows = {"y_true": y, "y_pred": np.where(rng.random(n) < 0.7, y, 1 - y), "key": key}
+    slices = sm.Slices(sm.MetricSet({name: AT_ONCE[name]}), by="key").update(**rows)
+    given = {"k": keys, "min_rows": 6}
+    found = [slices.worst(name, lowest=low, **given).to_dict() for low in (True, False)]
+    monkeypatch.setattr(KeptSlices, "beside_rest", lambda *_: None)
+    turns = [slices.worst(name, lowest=low, **given).to_dict() for low in (True, False)]
+    assert str(found) == str(turns)
 
 
 def test_p_values_of_no_difference_are_uniform():

@@ -143,7 +143,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             return self._ratios(*sums)
         if not tables.are_two(self._positive_label):
             return math.nan
-        place = tables.labels.index(self._positive_label)
+        place = self._positive(tables)
         return self._ratios(numerator[place], denominator[place])
 
     def _with_positive(self, table: Confusion) -> Confusion:
@@ -157,9 +157,11 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         alike = not labels or isinstance(labels[0], str) == isinstance(positive, str)
         return table.with_class(positive) if alike else table
 
-    def _positive(self, table: Confusion) -> int:
+    def _positive(self, table: Confusion | Confusions) -> int:
         """Return the position of the positive class."""
         positive = self._positive_label
+        if isinstance(table, Confusions):  # of which none has more than one other
+            return table.labels.index(positive)
         if len(table.labels) > 2 or positive not in table.labels:
             advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
             if len(table.labels) <= 2:

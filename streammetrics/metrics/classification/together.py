@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.fields.amounts import Amount
     from streammetrics.core.fields.tables import GroupedCells
-    from streammetrics.core.types import Bools, ClassLabel, Floats, Ints, Numeric
+    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Numeric
 
 
 def elementwise(read: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,9 +34,10 @@ class Confusions(Margins):
     Rows are not weighted, and each group has fewer than 2**53, so that floats hold all sums.
     """
 
-    def __init__(self, labels: list[ClassLabel], counts: Ints, *, known: bool) -> None:
+    def __init__(self, labels: list[ClassLabel], counts: Array, *, known: bool) -> None:
         """Take counts (groups, true, predicted); `known`: every group has all of the labels."""
         self.labels, self._counts, self._known = labels, counts.astype(np.float64), known
+        self.kept = self.size = len(labels)
 
     @classmethod
     def of_amounts(cls, labels: list[ClassLabel], amount: Amount, *, flip: bool) -> Self | None:
@@ -97,6 +98,11 @@ class Confusions(Margins):
     def misses(self) -> Floats:
         """Rows predicted wrong, (groups,)."""
         return self.total - self.hits
+
+    def rest(self) -> Self:
+        """Return of each group the table of all other groups together."""
+        counts = self._counts.sum(axis=0) - self._counts
+        return type(self)(self.labels, counts, known=self._known)
 
     def unscaled(self, amount: Numeric) -> Numeric:
         """Return the amount, as nothing is scaled here."""
