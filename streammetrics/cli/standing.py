@@ -6,6 +6,7 @@ import json
 import os
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from contextlib import contextmanager
 from functools import partial
@@ -82,8 +83,21 @@ def _answers(target: str, token_env: str | None, *names: str) -> list[Json]:
     token = os.environ.get(token_env, "") if token_env else ""
     if token_env and not token:
         raise CommandError(f"the environment has no {token_env}, or an empty one: export it")
+    _check_address(target)
     base = target.rstrip("/")
     return [_asked(f"{base}/api/{name}", token) for name in names]
+
+
+def _check_address(target: str) -> None:
+    """Raise unless an address names a host, and a port or none."""
+    try:
+        parts = urllib.parse.urlsplit(target)
+        host, _ = parts.hostname or "", parts.port
+        host.encode("idna")
+    except ValueError:
+        host = ""
+    if not host or any(c.isspace() for c in target):
+        raise CommandError(f"{target} is no address of a service, as http://127.0.0.1:8080 is one")
 
 
 @contextmanager

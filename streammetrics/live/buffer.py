@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ma  # loaded here: a handler of a signal may come while it loads
 
 from streammetrics.core.columns.column import EXACT
 from streammetrics.live.entries import known_names, source_of_entry, source_of_knows
@@ -212,7 +213,7 @@ class Buffer:
 
 def plain(value: Any) -> Any:
     """Return one value as Python's own, or as an array of our own where a row has several."""
-    if value is np.ma.masked:  # which NumPy has as 0.0
+    if value is ma.masked:  # which NumPy has as 0.0
         return math.nan
     if isinstance(value, np.generic) or getattr(value, "ndim", 1) == 0:
         return value.item()

@@ -102,7 +102,9 @@ def _array(values: Foreign, name: str) -> Array:
         values = values.to_numpy(dtype=_DTYPE)  # in UTC
     elif kind == "polars" and getattr(values.dtype, "time_zone", None) is not None:
         values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
-    elif isinstance(values, list) and any(isinstance(value, datetime | str) for value in values):
+    elif isinstance(values, list | tuple) and any(
+        isinstance(value, datetime | str | bool) for value in values
+    ):
         column = np.empty(len(values), object)
         column[:] = values
         return column

@@ -99,6 +99,17 @@ def test_permissions_are_the_usual_ones_and_stay(tmp_path):
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files")
+def test_owner_and_group_stay(tmp_path):
+    path = tmp_path / "a.state"
+    sm.Mean().save(path)
+    os.chown(path, 1234, 1235)
+    path.chmod(0o640)
+    sm.Mean().update([1.0]).save(path)
+    told = path.stat()
+    assert (told.st_uid, told.st_gid, stat.S_IMODE(told.st_mode)) == (1234, 1235, 0o640)
+
+
 def test_a_link_stays_a_link(tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()

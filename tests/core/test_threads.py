@@ -7,6 +7,7 @@ import copy
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 from functools import partial
@@ -273,6 +274,33 @@ def test_a_signal_in_the_middle_may_update_and_read():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert metric.n_rows == n + calls[0]
+
+
+FIRST = """
+import signal, sys
+import streammetrics as sm
+
+def handler(*_):
+    m.update([1.0])
+
+def hook(event, arguments):
+    if event == "import" and arguments[0].startswith("numpy."):
+        signal.raise_signal(signal.SIGALRM)
+
+m = sm.Mean()
+signal.signal(signal.SIGALRM, handler)
+sys.addaudithook(hook)
+m.update([2.0])
+signal.raise_signal(signal.SIGALRM)
+print(m.n_rows >= 2)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_signal_may_come_while_the_first_update_loads_modules():
+    command = [sys.executable, "-c", FIRST]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("True\n", "")
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no timers")

@@ -92,6 +92,8 @@ def test_what_is_no_time_is_refused_and_changes_nothing(value, message):
         live.observe(time=value, values=1.0)
     with pytest.raises(sm.InvalidBatchError, match=message.replace("row 0", "row 1")):
         live.observe(time=[WHEN, value], values=[1.0, 2.0])
+    with pytest.raises(sm.InvalidBatchError, match=message.replace("row 0", "row 1")):
+        live.observe(time=[float(AT), value], values=[1.0, 2.0])
     assert live.to_bytes() == before
 
 

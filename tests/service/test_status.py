@@ -22,3 +22,19 @@ def test_a_service_and_its_store_tell_the_same(config, capsys, monkeypatch):
         service.end()
     assert main(["live", "status", str(path)]) == 0
     assert capsys.readouterr().out == asked
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "http://",
+        "http://[::1",
+        "http://a:notaport",
+        "http://a:99999",
+        "http://exa mple",
+        "http://a..b",
+    ],
+)
+def test_what_is_no_address_is_said_to_be_none(target, capsys):
+    assert main(["live", "status", target]) == 2
+    assert f"{target} is no address of a service" in capsys.readouterr().err

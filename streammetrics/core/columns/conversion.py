@@ -16,6 +16,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ma  # loaded here: a handler of a signal may come while it loads
 
 from streammetrics.core.columns.column import (
     REFUSED,
@@ -119,11 +120,11 @@ def _read(value: object, name: str) -> Column:
 
 
 def _from_numpy(value: Array, name: str) -> Column:
-    if isinstance(value, np.ma.MaskedArray) and value.dtype.names is None:
+    if isinstance(value, ma.MaskedArray) and value.dtype.names is None:
         # Numbers beneath the mask may be out of range: they are never looked at.
         data = value.filled(0) if value.dtype.kind in "biuf" else value.data
         column = _from_numpy(data, name)
-        return with_nulls(column, np.ma.getmaskarray(value).reshape(column.values.shape), name)
+        return with_nulls(column, ma.getmaskarray(value).reshape(column.values.shape), name)
     array = np.asarray(value)
     if (
         array.dtype.char in _READY

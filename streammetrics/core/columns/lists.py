@@ -9,6 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy import ma  # loaded here: a handler of a signal may come while it loads
 
 from streammetrics.core.columns.column import (
     APART,
@@ -46,7 +47,7 @@ def _kind(cls: type) -> str:
     root = cls.__module__.partition(".")[0]
     if cls is np.timedelta64:  # to NumPy a kind of integer
         return "?"
-    if cls is type(None) or cls is type(np.ma.masked):
+    if cls is type(None) or cls is type(ma.masked):
         return "0"
     if root == "pandas" and cls.__name__ in {"NAType", "NaTType"}:
         return "0"

@@ -29,7 +29,8 @@ _NAMES = 1000  # of temporary files of one file, each a writer that lives
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     """Replace a file in one step, through links; its permissions stay, new ones are as usual.
 
-    What is no file, as a pipe or a terminal, is just written to.
+    So do its owner and group where the process may set them. What is no file, as a pipe or a
+    terminal, is just written to.
 
     Raises:
         OSError: It cannot be written; the old file is as it was.
@@ -51,6 +52,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
         with open(handle, "wb", closefd=False) as file:
             file.write(data)
         if mode is not None:
+            _give(temporary, target)
             os.chmod(temporary, stat.S_IMODE(mode))
         os.fsync(handle)
         os.replace(temporary, target)
@@ -162,6 +164,16 @@ def _beside(target: str, kind: str) -> str:
     folder, name = os.path.split(target)
     hashed = hashlib.sha256(os.fsencode(name)).hexdigest()[:8]
     return os.path.join(folder, f".{name[:40]}.{hashed}.streammetrics.{kind}")
+
+
+def _give(path: str, like: str) -> None:
+    """Give a file the owner and the group of another, as far as the process may."""
+    if sys.platform == "win32":
+        return
+    told = os.stat(like)
+    for owner, group in ((-1, told.st_gid), (told.st_uid, -1)):
+        with suppress(PermissionError):
+            os.chown(path, owner, group)
 
 
 def _mode(path: str) -> int | None:

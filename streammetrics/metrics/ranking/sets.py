@@ -140,7 +140,8 @@ class HitsAtK(AtK):
 class JudgedAtK(AtK):
     """Judged at k: the share of the first k results that have a judgment.
 
-    Formula: mean_q (j / min(k, n)), with j judged among the first k of n results.
+    Formula: mean_q (j / min(k, n)), with j judged among the first k of n results. A missing
+    relevance is no judgment, and -1 is one.
 
     The other parameters are those of `RankingMetric`.
 
@@ -169,7 +170,8 @@ class JudgedAtK(AtK):
 class FallOutAtK(AtK):
     """Fall-out at k: the share of documents judged not relevant that are among the first k.
 
-    Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k.
+    Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k; a
+    query without such documents counts 0. A relevance of -1 is one of them.
 
     The other parameters are those of `RankingMetric`.
 

@@ -77,6 +77,8 @@ class WER(ErrorRate):
 
     Where all references are empty it is the number of insertions, as in jiwer 4.
 
+    Words are parted by white space of any kind, as a no-break space; jiwer parts them by spaces.
+
     Parameters are those of `TextMetric`.
 
     Reference: ``jiwer.wer``; ``torchmetrics.text.WordErrorRate``.
@@ -133,6 +135,8 @@ class MER(ErrorRate):
 
     0 where all references and predictions are empty.
 
+    Words are parted by white space of any kind, as a no-break space; jiwer parts them by spaces.
+
     Parameters are those of `TextMetric`.
 
     Reference: Morris, Maier and Green, "From WER and RIL to MER and WIL", Interspeech 2004;
@@ -159,6 +163,8 @@ class WIL(ErrorRate):
     H right words.
 
     0 where all references and predictions are empty.
+
+    Words are parted by white space of any kind, as a no-break space; jiwer parts them by spaces.
 
     Parameters are those of `TextMetric`.
 
