@@ -183,6 +183,7 @@ def specs_of(by: object, *, some: bool = True) -> tuple[tuple[KeySpec, ...], ...
         if ways.setdefault(title_of(column), column) != column:
             raise ValueError(
                 f"by has {title_of(column)!r} in two ways: "
-                f"{ways[title_of(column)]!r} and {column!r}"
+                f"{ways[title_of(column)]!r} and {column!r}; a copy of the column under another "
+                "name may be sliced the other way"
             )
     return tuple(specs)

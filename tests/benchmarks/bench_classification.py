@@ -93,7 +93,7 @@ def small(scale):
             "torchmetrics": lambda: theirs.update(ts, ty),
             "torcheval": lambda: evals.update(ts, ty),
         },
-        {"torchmetrics": 6, "torcheval": 1.5},
+        {"torchmetrics": 6, "torcheval": 3},
         repeats=20,
         calls=max(int(1000 * scale), 200),
     )

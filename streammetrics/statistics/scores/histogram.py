@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from streammetrics.core.arithmetic.histogram import DyadicHistogram
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import Bins
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.restoring import split_squares
@@ -18,7 +20,10 @@ from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Self
 
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Facts
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weighed import Added
     from streammetrics.core.state.arrays import Stack
@@ -158,6 +163,20 @@ class ScoreHistogram(ScoredStatistic):
                 for k in range(scores.shape[1])
             ]
         self.add(rows, weight)
+
+    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
+        """Return the histogram with all rows of plain columns of 0 and 1 and of scores."""
+        if type(self).update is not ScoreHistogram.update:
+            return None
+        truth, score = self.plain_binary(batch) or (None, None)
+        if truth is None or score is None or math.isnan(extent(score)[0]):
+            return None
+        low, high = extent(truth)
+        if not 0 <= low <= high <= 1:
+            return None
+        twin = self.fork()
+        twin.update(truth.astype(np.uint8), score, weight=None)
+        return twin, self.facts_of(truth)
 
     def add(self, rows: Sequence[Added], weight: Floats | None) -> None:
         """Count rows in each histogram, of a batch of these weights."""

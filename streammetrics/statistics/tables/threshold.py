@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.labels import KINDS
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.counting import counts_above, packed
 from streammetrics.core.fields.amounts import Amount
@@ -24,9 +22,6 @@ if TYPE_CHECKING:
 
 
 _SIDES, _ROWS, _COLUMNS = np.arange(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-
-
-_FIRST = 1 << 12  # rows among which there mostly are both classes
 
 
 class ThresholdTable(ScoredStatistic):
@@ -76,22 +71,16 @@ class ThresholdTable(ScoredStatistic):
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
         """Return the table with all rows of plain columns of 0 and 1 and of scores."""
-        truth, score = batch.plain("y_true", "biu"), batch.plain("y_score", "f")
-        if truth is None or score is None or score.dtype != np.float64 or batch.has(WEIGHT):
+        columns = self.plain_binary(batch)
+        if columns is None:
             return None
-        if self.labels is not None or self.ignore_index is not None:
-            return None
-        if self.pos_label not in {None, 1}:
-            return None
+        truth, score = columns
         twin = self.fork()
         try:
             twin.update(truth, score, weight=None)
         except IndexError:  # another label, or no number
             return None
-        facts = {"labels": KINDS[truth.dtype.kind], "columns of scores": 0}
-        if not truth[:_FIRST].all() or not truth.all():
-            facts["negative label"] = 0
-        return twin, facts
+        return twin, self.facts_of(truth)
 
     def of_rows(self, n: int) -> None:
         """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
