@@ -8,6 +8,7 @@ import pytest
 import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import Batch
+from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
@@ -35,17 +36,22 @@ def labels_of(case):
     return labels
 
 
+SCORED = {"cut": sm.F1(threshold=0.5), "cells": sm.ROCAUC(max_bins=64), "exact": sm.ROCAUC()}
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("metric", SCORED)
 @pytest.mark.parametrize("kind", ["i8", "i4", "i1", "u1", "?"])
 @pytest.mark.parametrize("classes", ["both", "positive", "negative", "one late"])
-def test_scores_cut_at_a_threshold(kind, classes):
+def test_scores_of_two_classes(kind, classes, metric):
     rng = np.random.default_rng(0)
     truth = rng.integers(0, 2, ROWS) if classes == "both" else np.full(ROWS, classes != "negative")
     if classes == "one late":
         truth[-1] = 0
     truth, score = truth.astype(kind), rng.random(ROWS)
     score[:3] = 0.5, -np.inf, np.inf
-    whole = sm.F1(threshold=0.5).update(truth, score)
-    parts = in_parts(sm.F1(threshold=0.5), truth, score)
+    whole = SCORED[metric].copy().update(truth, score)
+    parts = in_parts(SCORED[metric].copy(), truth, score)
     assert whole.to_bytes() == parts.to_bytes()
     assert whole.compute() == pytest.approx(parts.compute(), nan_ok=True)
 
@@ -66,18 +72,19 @@ def test_pairs_of_labels(case, metric, kind):
     assert whole.to_bytes() == in_parts(metric(), true, pred).to_bytes()
 
 
-def test_rows_that_are_wrong_are_named():
+@pytest.mark.parametrize("name", SCORED)
+def test_rows_that_are_wrong_are_named(name):
     truth, score = np.zeros(ROWS, np.int64), np.zeros(ROWS)
     truth[5] = 1
     nan, third = score.copy(), truth.copy()
     nan[70_000], third[70_001] = np.nan, 2
-    metric = sm.F1(threshold=0.5)
+    metric = SCORED[name].copy()
     with pytest.raises(sm.InvalidBatchError, match=r"y_score is missing.* row 70000"):
         metric.update(truth, nan)
     with pytest.raises(sm.InvalidBatchError, match=r"y_true is neither.* row 70001"):
         metric.update(third, score)
-    assert metric.to_bytes() == sm.F1(threshold=0.5).to_bytes()
-    omitting = sm.F1(threshold=0.5, nan_policy="omit").update(truth, nan)
+    assert metric.to_bytes() == SCORED[name].to_bytes()
+    omitting = type(metric)(**{**metric.config, "nan_policy": "omit"}).update(truth, nan)
     assert omitting.n_omitted == 1
 
 
@@ -93,11 +100,13 @@ def test_kinds_of_labels_still_have_to_agree():
 
 def test_plain_columns_are_taken_at_once_and_others_are_not():
     labels, score = np.arange(ROWS) % 2, np.linspace(0, 1, ROWS)
-    cut, pairs = ThresholdTable(), ContingencyTable()
+    cut, cells, pairs = ThresholdTable(), ScoreHistogram(), ContingencyTable()
     assert cut.take_whole(Batch({"y_true": labels, "y_score": score})) is not None
+    assert cells.take_whole(Batch({"y_true": labels, "y_score": score})) is not None
     assert pairs.take_whole(Batch({"y_true": labels, "y_pred": labels})) is not None
     for truth, scores in ((labels, score + np.nan), (labels + 1, score), (labels * 1.0, score)):
         assert cut.take_whole(Batch({"y_true": truth, "y_score": scores})) is None
+        assert cells.take_whole(Batch({"y_true": truth, "y_score": scores})) is None
     weighed = {"y_true": labels, "y_pred": labels, "y_score": score, "sample_weight": score}
     assert cut.take_whole(Batch(weighed)) is None
     assert pairs.take_whole(Batch(weighed)) is None
