@@ -23,7 +23,8 @@ from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Floats, Numeric, ReadColumn
+    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.types import Array, Bools, Floats, Numeric, Places, ReadColumn
 
 _MOST = 2.0**250  # of numbers, whose inverse is the least scale
 _TERMS = 64  # of the series of a normal distribution's score
@@ -231,6 +232,18 @@ class BinnedShares(Statistic):
 
     def update(self, pit: Floats, *, weight: Floats | None) -> None:
         """Count the values."""
+        self.bins += Amount.at_places(self._bin(pit), self.n_bins, weight, squared=False)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the bins of each group."""
+        size = group.size * self.n_bins
+        at = group.index * self.n_bins + self._bin(*columns)
+        bins = Amount.at_places(at, size, weight, squared=False)
+        return {"bins": bins.shaped((group.size, self.n_bins))}
+
+    def _bin(self, pit: Floats) -> Places:
+        """Return the bin of each value."""
         edges = np.linspace(0.0, 1.0, self.n_bins + 1)[1:-1]
-        at = edges.searchsorted(pit, side="right")
-        self.bins += Amount.at_places(at, self.n_bins, weight, squared=False)
+        return edges.searchsorted(pit, side="right")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from streammetrics.core.fields.weights import Weight
 from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
+    from streammetrics.core.grouping import Grouping
     from streammetrics.core.types import Array, Bools, Floats
 
 
@@ -45,6 +46,17 @@ class TopKHits(ScoredStatistic):
         right = None if weight is None else weight[hit]
         self.hits += Amount.of_rows(int(np.count_nonzero(hit)), right, squared=True)
         self.total += Amount.of_rows(len(hit), weight, squared=True)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the hits and the rows of each group."""
+        hit = self.hit(*columns)
+        right = None if weight is None else weight[hit]
+        return {
+            "hits": Amount.at_places(group.index[hit], group.size, right),
+            "total": Amount.at_places(group.index, group.size, weight),
+        }
 
     def of_rows(self, n: int) -> None:
         """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +24,8 @@ from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.types import Bools, Columns, Floats, Places, ReadColumn
+    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.types import Array, Bools, Columns, Floats, Places, ReadColumn
 
 REFERENCE, PREDICTION = "reference", "prediction"
 
@@ -130,9 +131,18 @@ class TextScores(RowSum):
 
     def update(self, *columns: object, weight: Floats | None) -> None:
         """Add the rows; each distinct pair of texts is compared once."""
+        super().update(self._scores(columns), weight=weight)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the sums of each group."""
+        return super().by_group(group, (self._scores(columns),), weight)
+
+    def _scores(self, columns: Columns) -> Floats:
         pairs, places = distinct_pairs(columns)
-        values = [self.score(*pair) for pair in pairs]
-        super().update(np.array(values)[places], weight=weight)
+        values = np.array([self.score(*pair) for pair in pairs], np.float64)
+        return values[places]
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return what `update` has found of the rows."""
