@@ -36,7 +36,6 @@ LARGEST = 2.0**1023  # what squares are cut to
 LOWEST, HIGHEST = -3232, 3232
 
 _TERMS = 1 << 14  # rows whose terms are computed at a time, so that they stay in the cache
-_SPARE = 96  # bits above the largest number: room for any number of rows, and for carries
 
 
 class ExactSum:
@@ -256,7 +255,7 @@ class ExactSum:
                 raise IndexError(f"groups {index.min()} to {index.max()} of {groups}")
             return cls.zero(shape)
         low -= low % 32
-        width = (high + _SPARE - low) // 32 + 4
+        width = (high - low) // 32 + 4  # 96 bits above the largest number: for any number of rows
         digits = np.zeros((groups * columns, width), np.int64)
         if index is not None:
             index = np.require(index, np.int64, ["C", "A"])
