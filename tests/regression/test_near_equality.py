@@ -150,6 +150,25 @@ def test_losses_of_confident_logits():
         agree(each_row(metric, np.ones(41, int), logits), exact)
 
 
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 2.0])
+@pytest.mark.parametrize("classes", [1, 2, 3])
+def test_focal_losses_of_confident_logits(gamma, classes):
+    z = np.array([-700.0, -100, -40, -36.5, -35, -30, -20, -3, -1e-9, 0, 2, 20, 30, 35, 40, 100])
+    others = [-z] if classes == 1 else [-z, np.full(z.size, -50.0)][: classes - 1]
+    logits = z if classes == 1 else np.stack([0 * z, z, z - 50][:classes], axis=1)
+    options = {"from_logits": True, "labels": list(range(max(classes, 2)))}
+    ones = np.ones(z.size, int)
+    found = each_row(sm.FocalLoss(gamma=gamma, **options), ones, logits)
+    odds = [sum(a.exp() for a in row) for row in pairs(*others)]
+    focus = [(a / (1 + a)) ** Decimal(gamma) if gamma else 1 for a in odds]
+    exact = [one * (1 + a).ln() for one, a in zip(focus, odds, strict=True)]
+    agree(found, exact)
+    if classes == 1:
+        assert each_row(sm.FocalLoss(gamma=gamma, **options), 0 * ones, -z) == found
+    if gamma == 0:
+        assert found == each_row(sm.LogLoss(**options), ones, logits)
+
+
 def test_hinge_of_a_margin_near_1():
     rng = np.random.default_rng(6)
     own, best = rng.normal(size=50), np.zeros(50)

@@ -139,13 +139,15 @@ class FocalLoss(ProbabilityLoss):
     Formula: -Σ w (1 - p)^gamma log p / Σ w, with p the probability of the true class.
 
     The larger `gamma`, the less rows count that are predicted well; with 0 it is `LogLoss`.
-    Probabilities are clipped as there. The class weights of the paper (alpha) are given as
-    `sample_weight`, and the mean is then over the sum of weights. ``nan`` without rows.
+    Probabilities are clipped as there, and logits are not. The class weights of the paper (alpha)
+    are given as `sample_weight`, and the mean is then over the sum of weights. ``nan`` without
+    rows.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
         gamma: The exponent, 0 or more.
+        from_logits: Whether scores are logits, as in `LogLoss`.
         spread: As in `LogLoss`.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 30 ns per score.
@@ -163,8 +165,8 @@ class FocalLoss(ProbabilityLoss):
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of losses."""
-        options = {"parameter": self.gamma, "from_logits": self.from_logits}
-        return (summed(self, "focal", **options),)
+        loss: Literal["focal", "focal_logit"] = "focal_logit" if self.from_logits else "focal"
+        return (summed(self, loss, parameter=self.gamma),)
 
 
 class RankedProbabilityScore(ProbabilityLoss):

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Columns, Floats, Places, ReadColumn
 
 
-LossName: TypeAlias = Literal["log", "logit", "brier", "focal", "hinge", "ranked", "excess"]
+LossName: TypeAlias = Literal[
+    "log", "logit", "brier", "focal", "focal_logit", "hinge", "ranked", "excess"
+]
 
 EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSILON, 1 - EPSILON]
 
@@ -50,9 +52,9 @@ class ProbabilityLossSum(ScoredStatistic):
     """The exact sum of a loss, rounded row by row, and of the weights; 100 bytes.
 
     Losses are of probabilities, which with `from_logits` are made of logits; ``"logit"`` is the log
-    loss of logits, and the hinges are of decision values. The Brier loss is summed over the
-    classes, of which (n,) scores have two. ``"ranked"`` is of (n, K) scores only. ``"excess"``
-    alone may be negative.
+    loss of logits and ``"focal_logit"`` their focal loss, and the hinges are of decision values.
+    The Brier loss is summed over the classes, of which (n,) scores have two. ``"ranked"`` is of
+    (n, K) scores only. ``"excess"`` alone may be negative.
     """
 
     in_kernels = True
@@ -201,6 +203,22 @@ def _logit_classes(codes: Places, scores: Floats, _: float) -> Floats:
     return loss
 
 
+def _focal_logit_binary(codes: NDArray[np.uint8], scores: Floats, gamma: float) -> Floats:
+    return _focused(_logit_binary(codes, scores, gamma), gamma)
+
+
+def _focal_logit_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
+    return _focused(_logit_classes(codes, scores, gamma), gamma)
+
+
+def _focused(loss: Floats, gamma: float) -> Floats:
+    """Return the focal loss of rows with these log losses: 1 - p is 1 - exp(-loss)."""
+    factor = np.negative(np.expm1(np.negative(loss)))
+    np.power(factor, gamma, out=factor)
+    factor *= loss
+    return factor
+
+
 def _brier_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
     """Return the sum over both classes: twice the square, and doubling is exact."""
     off = codes.astype(np.float64)
@@ -272,6 +290,7 @@ _LOSSES: dict[LossName, _Loss] = {
     "logit": _Loss(_logit_binary, _logit_classes, "logit"),
     "brier": _Loss(_brier_binary, _brier_classes),
     "focal": _Loss(_focal_binary, _focal_classes),
+    "focal_logit": _Loss(_focal_logit_binary, _focal_logit_classes, "logit"),
     "hinge": _Loss(_hinge_binary, _hinge_classes, "margin"),
     "ranked": _Loss(_ranked, _ranked, matrix=True),
     "excess": _Loss(_excess_binary, _excess_classes),
