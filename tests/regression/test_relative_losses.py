@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -117,3 +118,47 @@ def test_the_smallest_target_costs_nothing_at_level_0():
         with pytest.warns(sm.UndefinedMetricWarning, match="constant"):
             assert math.isnan(metric.compute())
         assert all(map(math.isnan, metric.bounds()))
+
+
+def decimal(value):
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def deviance(y, p, power):
+    """Return the Tweedie deviance of one row, of fractions, to the digits of the context."""
+    y, p, q = decimal(y), decimal(p), Decimal(power)
+    if power == 1:
+        return 2 * (y * (y / p).ln() - y + p)
+    if power == 2:
+        return 2 * ((p / y).ln() + y / p - 1)
+    parts = y ** (2 - q) / ((1 - q) * (2 - q)), y * p ** (1 - q) / (1 - q), p ** (2 - q) / (2 - q)
+    return 2 * (parts[0] - parts[1] + parts[2])
+
+
+def saved_deviance(rows, power):
+    with localcontext(prec=120):
+        rows = fractions(rows)
+        mean = sum(w * y for y, _, w in rows) / sum(w for _, _, w in rows)
+        loss = sum(decimal(w) * deviance(y, p, power) for y, p, w in rows)
+        return float(1 - loss / sum(decimal(w) * deviance(y, mean, power) for y, _, w in rows))
+
+
+@pytest.mark.parametrize("power", [-1.0, 1.0, 1.1, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("targets", [(1.0, 2.0), (3.0, 7.0), (0.7, 700.0), (5.0, 0.01)])
+@pytest.mark.parametrize("weight", [1e10, 5e18, 1e19, 1e20, 1e22])
+def test_a_light_target_far_from_the_others(power, targets, weight):
+    heavy, light = targets
+    rows = [(heavy, heavy, weight), (light, 1.5, 1.0)]
+    expected = saved_deviance(rows, power)
+    value = fed(sm.D2Tweedie(power=power), rows).compute()
+    assert 1 - value == pytest.approx(1 - expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("power", [-1.0, 1.0, 1.1, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("spread", [1e-3, 1e-8, 1e-9, 1e-10, 1e-11, 1e-15])
+def test_targets_close_to_each_other(power, spread):
+    targets = [3.0 * (1 + spread * k) for k in (0, 1, -2, 2.5)]
+    rows = list(zip(targets, [3.0, 3.0, 3.0, targets[1]], [1.0, 2.0, 0.5, 1.0], strict=True))
+    expected = saved_deviance(rows, power)
+    value = fed(sm.D2Tweedie(power=power), rows).compute()
+    assert 1 - value == pytest.approx(1 - expected, rel=1e-9)
