@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import streammetrics as sm
@@ -154,3 +154,58 @@ def test_states_that_are_none_are_refused():
         less = {key: value for key, value in arrays.items() if key != name}
         with pytest.raises(StateFormatError, match="array"):
             ValueHistogram.from_arrays(statistic.config, less)
+
+
+def inverted(rows, q):
+    """Return the averaged inverted distribution function, of weights as fractions."""
+    level, values = Fraction(str(q)), sorted({value for value, _ in rows})
+    whole = sum(Fraction(weight) for _, weight in rows)
+    below = [sum(Fraction(w) for value, w in rows if value <= each) for each in values]
+    first = next(k for k, mass in enumerate(below) if mass >= level * whole)
+    last = next((k for k, mass in enumerate(below) if mass > level * whole), len(values) - 1)
+    return float((Fraction(values[first]) + Fraction(values[last])) / 2)
+
+
+def interpolated(rows, q):
+    """Return the quantile between order statistics, of weights as fractions."""
+    values = sorted({value for value, _ in rows})
+    whole = sum(Fraction(weight) for _, weight in rows)
+    below = [sum(Fraction(w) for value, w in rows if value <= each) for each in values]
+    h = Fraction(str(q)) * (whole - 1)
+    first = math.floor(h)
+
+    def at(rank):
+        rank = min(rank, whole)
+        return Fraction(next(v for v, mass in zip(values, below, strict=True) if mass >= rank))
+
+    return float(at(first + 1) * (1 - h + first) + at(first + 2) * (h - first))
+
+
+tenths = st.integers(1, 30).map(lambda k: k / 10)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(
+    rows=st.lists(st.tuples(st.integers(-9, 9), tenths), min_size=1, max_size=8),
+    q=st.sampled_from(LEVELS),
+    max_bins=st.sampled_from([2, 3, 16]),
+)
+@example(rows=[(2, 1.1), (0, 0.5), (0, 0.6)], q=0.5, max_bins=16)
+@example(rows=[(4, 1.7), (1, 0.9), (4, 0.4)], q=0.3, max_bins=16)
+@example(rows=[(4, 1.1), (-3, 1.4), (7, 0.3)], q=0.25, max_bins=2)
+@example(rows=[(4, 1.1), (-3, 1.4), (7, 0.3)], q=0.5, max_bins=16)
+def test_fractional_weights_are_added_up_exactly(method, rows, q, max_bins):
+    values, weights = np.array(rows, float).T
+    if method == "linear" and sum(map(Fraction, weights)) < 1:
+        return
+    expected = (inverted if method != "linear" else interpolated)(rows, q)
+    exact = sm.Quantile(q=q, method=method).update(values, sample_weight=weights)
+    assert exact.compute() == expected
+    rough = sm.Quantile(q=q, method=method, max_bins=max_bins).update(values, sample_weight=weights)
+    low, high = rough.bounds()
+    assert low <= expected <= high
+    errors = sm.AbsoluteErrorQuantile(q=q, method=method, max_bins=max_bins)
+    errors.update(values + 9, np.zeros(len(values)), sample_weight=weights)
+    moved = (inverted if method != "linear" else interpolated)([(v + 9, w) for v, w in rows], q)
+    low, high = errors.bounds()
+    assert low <= moved <= high

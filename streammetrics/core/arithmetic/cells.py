@@ -222,6 +222,11 @@ class Cells(NamedTuple):
                 low, high = np.where(single, scores, low), np.where(single, scores, high)
             yield CellBlock(low, high, single, self._counts(part))
 
+    def masses(self) -> Iterator[Mass]:
+        """Yield the mass of the cells, in the same blocks."""
+        for start in range(0, self.size, tuning.CELLS_READ):
+            yield self.mass[start : start + tuning.CELLS_READ]
+
     def _counts(self, rows: slice) -> Ints | Floats:
         """Return what each class weighs in some cells (classes, m)."""
         if isinstance(self.mass, ExactSum):

@@ -25,7 +25,7 @@ from streammetrics.core.state.arrays import Stack, by_shapes, same
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from streammetrics.core.arithmetic.cells import CellBlock, Codes
+    from streammetrics.core.arithmetic.cells import CellBlock, Codes, Mass
     from streammetrics.core.types import Array, Arrays, Floats, Places
 
 _TOO_MANY_CELLS = 1 << 29
@@ -235,6 +235,10 @@ class DyadicHistogram:
         weights; otherwise they are float64, correctly rounded, in units of ``2**unit``.
         """
         return self._read().blocks()
+
+    def masses(self) -> Iterator[Mass]:
+        """Return exactly what each class weighs in each cell (m, classes), in the same blocks."""
+        return self._read().masses()
 
     def sums_above(self, places: Places) -> Array:
         """Return exactly what each class weighs in all cells, and in each of `places` and above.

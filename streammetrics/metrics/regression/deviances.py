@@ -120,8 +120,12 @@ class D2Tweedie(RegressionMetric):
     Formula: 1 - D(p) / D(ȳ), with D the mean deviance and ȳ the mean target.
 
     1 is perfect, 0 no better than the mean; with power 0 it is `R2`. Undefined where the target is
-    constant. Terms of the targets are summed to 28 digits: the deviance of the mean is right to 9
-    digits where targets vary by 1e-10 of their mean, and to 12 where they vary by 1e-8 or more.
+    constant.
+
+    Terms of the targets are summed to 28 digits: the deviance of the mean is right to 9 digits
+    where targets vary by 1e-10 of their mean, and to 12 where they vary by 1e-8 or more. Where they
+    vary by rows with less than 1e-20 of the total weight alone, there are 8 digits, one fewer for
+    every factor of 10 below 1e-22, and none below 1e-28.
 
     The other parameters are those of `RegressionMetric`.
 
@@ -190,22 +194,21 @@ class D2Tweedie(RegressionMetric):
         if mean < 0 or not variance:
             return 0.0
         at = _decimal(mean)
-        if variance > mean * mean * _FLAT:
-            if q == 1:
-                read = DIGITS.multiply(at, DIGITS.ln(at))
-            elif q == 2:
-                read = DIGITS.ln(at)
-            else:
-                power = DIGITS.power(at, Decimal(2 - q))
-                read = DIGITS.divide(power, Decimal((1 - q) * (2 - q)))
-            null = 2 * (Fraction(read) - own if q == 2 else own - Fraction(read))
-            if null > 0:
-                return null
-        # Targets are so close to each other that the deviance is the variance over mean**q.
-        return variance / Fraction(DIGITS.power(at, Decimal(q)))
+        if q == 1:
+            read = Fraction(DIGITS.multiply(at, DIGITS.ln(at)))
+        elif q == 2:
+            read = Fraction(DIGITS.ln(at))
+        else:
+            power = DIGITS.power(at, Decimal(2 - q))
+            read = Fraction(DIGITS.divide(power, Decimal((1 - q) * (2 - q))))
+        null = 2 * (read - own if q == 2 else own - read)
+        # Where all targets are close to each other, the deviance is the variance over mean**q. The
+        # variance alone does not tell: one far row of little weight adds little to it. Terms do.
+        flat = variance / Fraction(DIGITS.power(at, Decimal(q)))
+        return flat if abs(null - flat) <= _ERROR * (abs(own) + abs(read)) else null
 
 
-_FLAT = Fraction(1, 10**19)  # the squared coefficient of variation up to which targets are so close
+_ERROR = Fraction(1, 2**94)  # relative, of twice a sum of terms: more than they are rounded by
 
 
 def _decimal(value: Fraction) -> Decimal:

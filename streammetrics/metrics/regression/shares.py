@@ -101,7 +101,7 @@ class D2Pinball(TargetShare):
         return loss, self._targets()
 
     def _shares(self, *statistics: object) -> list[EnclosedValue]:
-        up = Fraction(self.alpha)
+        up = Fraction(str(self.alpha))  # as the quantile has it, of which it is the least then
         return _saved(statistics, self.alpha, (up, 1 - up))
 
 
@@ -150,17 +150,30 @@ def _saved(
     values = []
     for loss, histogram in zip(losses.exact("loss"), targets.histograms, strict=True):
         at = quantile(histogram, level, "averaged_inverted_cdf")
-        low, value, high = deviation(histogram, (at.low, at.high), *slopes)
-        values.append(EnclosedValue(*(_one_less(loss, null) for null in (value, low, high))))
+        # The smallest and the largest target are on one side of all: errors there cost nothing.
+        costly = deviation(histogram, (at.low, at.high), *slopes) if all(slopes) else _FREE
+        value, low, high = _over(loss, costly)
+        values.append(EnclosedValue(*(nearest(1 - each) for each in (value, high, low))))
     return values
 
 
-def _one_less(loss: Fraction, null: Fraction | float) -> float:
-    return nearest(1 - _over(loss, null)) if null else math.nan
+_FREE = (Fraction(0), Fraction(0), Fraction(0))
 
 
-def _over(loss: Fraction, null: Fraction | float) -> Fraction:
-    return Fraction(0) if null == math.inf else loss / Fraction(null)
+def _over(
+    loss: Fraction, nulls: tuple[Fraction, Fraction, Fraction]
+) -> tuple[Fraction | float, Fraction | float, Fraction | float]:
+    """Return the ratio of a loss to that of a constant, given as bounds and a value between them.
+
+    The value, then its bounds. The loss of a constant is 0 only where the targets are, and then all
+    three are: targets of which a cell holds several differ.
+    """
+    least, null, most = nulls
+    if not most:
+        return math.nan, math.nan, math.nan
+    if not loss:
+        return loss, loss, loss
+    return loss / null, loss / most, loss / least if least else math.inf
 
 
 class RelativeAbsoluteError(TargetShare):
@@ -202,11 +215,8 @@ class RelativeAbsoluteError(TargetShare):
         values = []
         each = zip(losses.exact("loss"), moments.means("y"), targets.histograms, strict=True)
         for loss, mean, histogram in each:
-            low, value, high = deviation(histogram, (mean, mean), Fraction(1), Fraction(1))
-            ratios = (
-                nearest(_over(loss, side)) if side else math.nan for side in (value, high, low)
-            )
-            values.append(EnclosedValue(*ratios))
+            nulls = deviation(histogram, (mean, mean), Fraction(1), Fraction(1))
+            values.append(EnclosedValue(*map(nearest, _over(loss, nulls))))
         return values
 
 

@@ -19,14 +19,15 @@ from streammetrics.statistics.sums.targets import values_schema
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.arithmetic.cells import Mass
     from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.columns.schema import Schema
-    from streammetrics.core.types import Array, Floats
+    from streammetrics.core.types import Floats, Ints
 
 
 QuantileMethod: TypeAlias = Literal["linear", "averaged_inverted_cdf"]
 
-_ROOM = 2.0**-40  # relative: more than sums over cells are rounded by
+_NONE = Fraction(0)
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -101,7 +102,6 @@ def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> En
     the two neighbours where it is met exactly. It does not depend on the scale of the weights.
     """
     level = Fraction(str(q))
-    unit = Fraction(2) ** histogram.unit
     total = _mass(histogram)
     if method == "linear":
         if total < 1:
@@ -112,9 +112,7 @@ def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> En
         share = h - first
     else:
         ranks, share = (_Rank(level * total, left=True), _Rank(level * total)), Fraction(1, 2)
-    (low_a, high_a), (low_b, high_b) = _located(
-        histogram, [rank._replace(mass=rank.mass / unit) for rank in ranks]
-    )
+    (low_a, high_a), (low_b, high_b) = _located(histogram, ranks)
     low, high = _between(low_a, low_b, share), _between(high_a, high_b, share)
     if not low < high:
         return EnclosedValue(low, low, high)
@@ -131,7 +129,7 @@ def ranked(histogram: DyadicHistogram, rank: int) -> tuple[float, float]:
 
 def cells_at(histogram: DyadicHistogram, levels: Sequence[Fraction]) -> list[tuple[float, float]]:
     """Return the edges of the cells in which each share of the total mass is reached, ascending."""
-    total = _mass(histogram) / Fraction(2) ** histogram.unit
+    total = _mass(histogram)
     return _located(histogram, [_Rank(level * total, left=True) for level in levels])
 
 
@@ -140,39 +138,62 @@ def deviation(
     around: tuple[Fraction | float, Fraction | float],
     up: Fraction,
     down: Fraction,
-) -> tuple[Fraction | float, Fraction | float, Fraction | float]:
+) -> tuple[Fraction, Fraction, Fraction]:
     """Return the sum of up (y - c) above c and down (c - y) below, and bounds: low, value, high.
 
     `around` is what c lies between: one number, or where the sum is the least that there is. Exact,
-    and all three the same, where cells hold single values and c is one number.
+    and all three the same, where cells hold single values and c is one number. Values are finite,
+    so that the outermost cells end at the largest floats.
     """
-    low, high = Fraction(around[0]), Fraction(around[1])
-    if histogram.exact and low == high:
-        total = Fraction(0)
-        for block in histogram.cells():
-            for side, slope in ((block.low > float(low), up), (block.low < float(low), -down)):
-                values, mass = block.low[side], block.counts[0][side].astype(np.float64)
-                weight = ExactSum.of(mass).fraction()
-                total += slope * (ExactSum.of(values, mass).fraction() - low * weight)
-        total *= Fraction(2) ** histogram.unit
-        return total, total, total
-    ends = np.zeros(3)
-    slopes, at = (float(up), float(down)), (float(low), float((low + high) / 2), float(high))
-    for block in histogram.cells():
-        mass = block.counts[0].astype(np.float64)
-        near = np.maximum(slopes[0] * (block.low - at[2]), slopes[1] * (at[0] - block.high))
-        middle = np.clip(block.low / 2 + block.high / 2, -_LARGEST, _LARGEST)
-        ends[0] += (mass * np.maximum(near, 0.0)).sum()
-        ends[1] += (mass * _tilted(middle - at[1], slopes)).sum()
-        far = np.maximum(*(_tilted(side - at[1], slopes) for side in (block.low, block.high)))
-        ends[2] += (mass * far).sum()
-    scaled = np.ldexp(ends, histogram.unit)
-    least, value, most = float(scaled[0] * (1 - _ROOM)), *map(float, scaled[1:])
-    return least, min(max(value, least), most), most * (1 + _ROOM)
+    first, last = (_finite(side) for side in around)
+    middle = (first + last) / 2
+    exact = histogram.exact and first == last
+    least = value = most = Fraction(0)
+    for block, mass in zip(histogram.cells(), histogram.masses(), strict=True):
+        low, high = (np.clip(side, -_LARGEST, _LARGEST) for side in (block.low, block.high))
+        least += _apart(low, mass, last, up, _NONE) + _apart(high, mass, first, _NONE, down)
+        if not exact:
+            centre = np.where(block.single, low, low / 2 + high / 2)
+            value += _apart(centre, mass, middle, up, down)
+            most += _apart(_farther(low, high, middle, up, down), mass, middle, up, down)
+    if exact:
+        return least, least, least
+    return least, min(max(value, least), most), most
 
 
-def _tilted(off: Floats, slopes: tuple[float, float]) -> Floats:
-    return np.maximum(slopes[0] * off, -slopes[1] * off)
+def _apart(values: Floats, mass: Mass, c: Fraction, up: Fraction, down: Fraction) -> Fraction:
+    """Return the sum of up (y - c) above c and down (c - y) below, of values that weigh this."""
+    near = float(c)
+    above = values >= near if near > c else values > near
+    total = Fraction(0)
+    for side, slope in ((above, up), (~above, -down)):
+        if slope:
+            part = mass[side]
+            total += slope * (_product(values[side], part) - c * _exact(part))
+    return total
+
+
+def _farther(low: Floats, high: Floats, c: Fraction, up: Fraction, down: Fraction) -> Floats:
+    """Return the end of each cell that costs more: where c is inside, the costs are compared."""
+    far = np.where(low >= float(c), high, low)
+    for cell in np.flatnonzero((low <= float(c)) & (float(c) <= high)):
+        above, below = (Fraction(high[cell]) - c) * up, (c - Fraction(low[cell])) * down
+        far[cell] = high[cell] if above > below else low[cell]
+    return far
+
+
+def _product(values: Floats, mass: Mass) -> Fraction:
+    """Return the sum of values times what their cells weigh, which has one class."""
+    if not isinstance(mass, ExactSum):
+        return ExactSum.of(values, mass[:, 0].astype(np.float64)).fraction()
+    digits = mass.digits.astype(np.float64)
+    sums = (ExactSum.of(values, np.ascontiguousarray(digit)).fraction() for digit in digits.T)
+    total = sum((each * 2 ** (32 * place) for place, each in enumerate(sums)), Fraction(0))
+    return total * Fraction(2) ** mass.exponent
+
+
+def _finite(value: Fraction | float) -> Fraction:
+    return Fraction(value if isinstance(value, Fraction) else max(-_LARGEST, min(value, _LARGEST)))
 
 
 def _between(a: float, b: float, share: Fraction) -> float:
@@ -185,17 +206,11 @@ def _between(a: float, b: float, share: Fraction) -> float:
 
 
 def _mass(histogram: DyadicHistogram) -> Fraction:
-    totals = histogram.totals()
-    if all(isinstance(total, int) for total in totals):
-        return Fraction(sum(totals))
-    told = sum((_exact(block.counts) for block in histogram.cells()), Fraction(0))
-    return told * Fraction(2) ** histogram.unit
+    return sum(map(_exact, histogram.masses()), Fraction(0))
 
 
-def _exact(mass: Array) -> Fraction:
-    if mass.dtype.kind == "i":
-        return Fraction(int(mass.sum()))
-    return ExactSum.of(mass.ravel()).fraction()
+def _exact(mass: Mass) -> Fraction:
+    return mass.sum().fraction() if isinstance(mass, ExactSum) else Fraction(int(mass.sum()))
 
 
 def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[float, float]]:
@@ -203,8 +218,7 @@ def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[f
     found: list[tuple[float, float]] = []
     passed = Fraction(0)
     edges = (math.nan, math.nan)
-    for block in histogram.cells():
-        mass = block.counts
+    for block, mass in zip(histogram.cells(), histogram.masses(), strict=True):
         total = _exact(mass)
         for rank in ranks[len(found) :]:
             inside = rank.mass - passed
@@ -219,17 +233,25 @@ def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[f
     return found + [edges] * (len(ranks) - len(found))
 
 
-def _place(mass: Array, inside: Fraction, *, left: bool) -> int:
+def _place(mass: Mass, inside: Fraction, *, left: bool) -> int:
     """Return the first cell whose cumulative mass exceeds `inside`, or reaches it if `left`.
 
-    The mass (classes, m) of a cell is that of all its classes.
+    The mass (m, classes) of a cell is that of all its classes.
     """
-    if mass.dtype.kind == "i":
-        sums = np.cumsum(mass.sum(axis=0))
+    if not isinstance(mass, ExactSum):
+        sums = np.cumsum(mass.sum(axis=1))
         if left:
             return int(np.searchsorted(sums, math.ceil(inside), "left"))
         return int(np.searchsorted(sums, math.floor(inside), "right"))
-    # Cumulative sums of floats round: bisect over exact ones.
-    bisect = bisect_left if left else bisect_right
-    cells = range(mass.shape[1])
-    return bisect(cells, inside, key=lambda last: _exact(mass[:, : last + 1]))
+    # Digits are added up without carries: they are made integers only where they are compared.
+    digits = np.cumsum(mass.digits.reshape(*mass.shape, -1).sum(axis=1), axis=0)
+    reached = inside / Fraction(2) ** mass.exponent
+    cells = range(len(digits))
+    if left:
+        return bisect_left(cells, math.ceil(reached), key=lambda cell: _integer(digits[cell]))
+    return bisect_right(cells, math.floor(reached), key=lambda cell: _integer(digits[cell]))
+
+
+def _integer(digits: Ints) -> int:
+    """Return the integer of digits, the lowest first, that may be larger than their base."""
+    return sum(digit << 32 * place for place, digit in enumerate(digits.tolist()))
