@@ -472,6 +472,9 @@ def test_a_lock_is_answered_503_and_nothing_of_the_batch_is_kept(tmp_path, monke
     live.close()
 
 
+FULL = "database or disk is full"
+
+
 def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
     path = tmp_path / "live.db"
     live = state(store=path, durable=True)
@@ -486,11 +489,33 @@ def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
         taken += 200
     assert (answer.status_code, "make room" in answer.json()["error"]) == (507, True)
     assert (live.n_rows, stored(path)) == (taken, taken)
-    assert asked.get("/health").json()["status"] == "degraded"
+    for _ in "123":  # as each second: what is small could still be written
+        assert not live._keeper.try_to_write()
+        assert live._keeper.alerts() == {}
+        told = asked.get("/health").json()
+        assert (told["status"], told["store"]["trouble"]) == ("degraded", FULL)
     db.execute("pragma max_page_count=1000000")
     assert asked.post("/events", content=lines(*observed(50) * 4)).status_code == 202
     assert (live.n_rows, stored(path)) == (taken + 200, taken + 200)
     assert asked.get("/health").json()["status"] == "ok"
+    live.close()
+
+
+def test_room_on_the_disk_is_noticed_and_used_for_nothing_else(tmp_path):
+    path = tmp_path / "live.db"
+    live = state(store=path, durable=True)
+    asked, store = client(live), live._keeper._store
+    (pages,) = store._db.execute("pragma page_count").fetchone()
+    store._db.execute(f"pragma max_page_count={pages}")
+    assert asked.post("/events", content=lines(*observed(50) * 40)).status_code == 507
+    assert not live._keeper.try_to_write()
+    store._db.execute("pragma max_page_count=1000000")
+    (cached,) = store._db.execute("pragma cache_size").fetchone()
+    assert live._keeper.try_to_write()
+    assert asked.get("/health").json()["status"] == "ok"
+    assert store._db.execute("pragma page_count").fetchone() == (pages,)
+    assert store._db.execute("pragma cache_size").fetchone() == (cached,)
+    assert (live.n_rows, stored(path)) == (0, 0)
     live.close()
 
 

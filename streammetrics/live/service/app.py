@@ -148,7 +148,7 @@ class Service:
         except StreamMetricsError:  # the keeper tries once more at the exit
             keeper = self._live._keeper
             lost = f"{n:,} events are lost" if (n := keeper.waiting) else "no event is lost"
-            tell(f"the store cannot be written, {lost}: {keeper.down}", StoreWarning)
+            tell(f"the store cannot be written, {lost}: {keeper.trouble}", StoreWarning)
         for executor in (self._reader, self._scraper):
             executor.shutdown(wait=True, cancel_futures=True)
 
@@ -263,8 +263,8 @@ class Service:
     async def health(self, request: Request) -> Response:
         """Answer how the service is, to who bears the token all of it."""
         keeper, intake = self._live._keeper, self._intake
-        failing = keeper is not None and keeper.failing
-        told: Document = {"status": "degraded" if failing else "ok"}
+        trouble = "" if keeper is None else keeper.trouble  # read once, as it changes meanwhile
+        told: Document = {"status": "degraded" if trouble else "ok"}
         if request.scope["streammetrics.trusted"]:
             newest = self._live._stream.panes.newest
             told |= {
@@ -272,7 +272,7 @@ class Service:
                 "taken": intake.taken.total(),
                 "refused": intake.refused.total(),
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
-                "store": None if keeper is None else _of_store(keeper),
+                "store": None if keeper is None else _of_store(keeper, trouble),
                 "worker": os.getpid(),
                 "seconds": round(time.time() - self._began, 1),
             }
@@ -287,14 +287,14 @@ class Service:
         return JSONResponse(described(self._live, self._names, self._view, self._server))
 
 
-def _of_store(keeper: Keeper) -> Document:
+def _of_store(keeper: Keeper, trouble: str) -> Document:
     """Return how the store is, and what a crash would lose."""
     n = keeper.unwritten
     lost = (
         f"a crash would lose {n:,} events, which are in memory alone: durable = true refuses them"
     )
     return {
-        "trouble": keeper.trouble,
+        "trouble": trouble,
         "failures": keeper.failures,
         "unwritten": n,
         "durable": keeper.durable,
