@@ -404,10 +404,25 @@ def test_what_cannot_be_written_at_the_end_is_told(tmp_path, monkeypatch):
             monkeypatch.setattr(live._keeper, "_put_part", _full)
             asked.post("/events", content=lines(*observed(7)))
 
-    with pytest.warns(UserWarning, match="cannot be written, 7 events are lost: disk is f"):
+    with pytest.raises(
+        sm.StreamMetricsError, match="cannot be written, 7 events are lost: disk is f"
+    ):
         take_and_end()
     monkeypatch.undo()
     live.close()
+
+
+def test_an_end_without_a_store_that_loses_nothing_is_a_warning(tmp_path, monkeypatch):
+    live = state(store=tmp_path / "live.db", durable=True)
+    monkeypatch.setattr("streammetrics.live.keeper.PATIENCE", 0.1)
+
+    def take_and_end():
+        with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
+            assert asked.post("/events", content=lines(*observed(7))).status_code == 202
+            (tmp_path / "live.db").unlink()
+
+    with pytest.warns(UserWarning, match="no event is lost: the file was deleted"):
+        take_and_end()
 
 
 def test_it_mounts_in_other_applications():

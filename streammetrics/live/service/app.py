@@ -136,7 +136,11 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Write what waits when the service ends."""
+        """Write what waits when the service ends.
+
+        Raises:
+            StreamMetricsError: It cannot be written, and events are lost.
+        """
         yield
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end)
@@ -145,12 +149,17 @@ class Service:
         self._intake.close()
         try:
             (self._live.close if self._owned else self._live.flush)()
-        except StreamMetricsError:  # the keeper tries once more at the exit
+        except StreamMetricsError as error:
             keeper = self._live._keeper
-            lost = f"{n:,} events are lost" if (n := keeper.waiting) else "no event is lost"
-            tell(f"the store cannot be written, {lost}: {keeper.trouble}", StoreWarning)
-        for executor in (self._reader, self._scraper):
-            executor.shutdown(wait=True, cancel_futures=True)
+            if n := keeper.waiting:
+                lost = "1 event is" if n == 1 else f"{n:,} events are"
+                raise StreamMetricsError(
+                    f"the store cannot be written, {lost} lost: {keeper.trouble}"
+                ) from error
+            tell(f"the store cannot be written, no event is lost: {keeper.trouble}", StoreWarning)
+        finally:
+            for executor in (self._reader, self._scraper):
+                executor.shutdown(wait=True, cancel_futures=True)
 
     async def events(self, request: Request) -> Response:
         """Take events."""
