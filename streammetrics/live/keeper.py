@@ -92,9 +92,10 @@ class Keeper:
         self._guard, self._every = Locked(), every
         self._using: object = None  # the lock of whose thread uses the store just now
         self.failures = 0  # attempts to read or write that failed
-        self._trouble, self._told = "", False
-        self.down = ""  # why the last attempt failed, where it did and not only others were first
-        self._busy = 0.0  # since when others were first
+        self.trouble = ""  # why the file cannot be written, nothing while it can
+        self._busy = 0.0  # since when attempts fail
+        self._refused = 0  # bytes of the last call that was refused
+        self._warning, self._told = "", False
         self._start()
         self._load()
         _KEEPERS.add(self)
@@ -168,9 +169,10 @@ class Keeper:
                 self._failed(error)
                 if not self._came_through():
                     full = _code(error) == sqlite3.SQLITE_FULL
+                    self._refused = len(blob)
                     raise StoreError(self._path, str(error), full=full) from error
             self._number += 1
-            self.down, self._busy = "", 0.0
+            self._recovered()
             take()
 
     def _learn_number(self) -> None:
@@ -195,7 +197,13 @@ class Keeper:
 
     def try_to_write(self) -> bool:
         """Write what came, and keep to itself what fails."""
-        return self._try(self._append) and self._try(self._fold)
+
+        def write() -> None:
+            self._append()
+            self._fold()
+            self._recovered()
+
+        return self._try(write)
 
     def _try(self, write: Callable[[], None]) -> bool:
         """Write, and return whether that went well."""
@@ -205,7 +213,6 @@ class Keeper:
             except (sqlite3.Error, StreamMetricsError) as error:
                 self._failed(error)
                 return False
-            self.down, self._busy = "", 0.0
             return True
 
     @property
@@ -218,16 +225,6 @@ class Keeper:
         """How many events are in memory alone."""
         kept = self._kept()
         return self.waiting + (0 if kept is None else kept._unwritten())
-
-    @property
-    def failing(self) -> bool:
-        """Whether the last attempt to write failed, if only as others were first."""
-        return bool(self.down or self._busy)
-
-    @property
-    def trouble(self) -> str:
-        """Why the last attempt failed, nothing where it did not."""
-        return self.down or ("others hold the file" if self._busy else "")
 
     def close(self) -> None:
         """Write what came, and close the file.
@@ -259,9 +256,9 @@ class Keeper:
         if kept is not None:
             self._waiting += kept._taken()
         self._store.check_place()
-        if self.failing and self._part is None and not self._waiting:
+        if self.trouble and self._part is None and not self._waiting:
             with self._store.writing():
-                self._store.probe()
+                self._store.probe(self._refused)
         while self._part is not None or self._waiting:
             self._make_part()
             with self._store.writing():
@@ -377,17 +374,22 @@ class Keeper:
         now = time.monotonic()
         self._busy = self._busy or now
         if _code(error) == sqlite3.SQLITE_BUSY and now - self._busy < _BUSY:
+            self.trouble = self.trouble or "others hold the file"
             return
-        self.down = str(error)
+        self.trouble = str(error)
         if not self.durable:  # else each call raises
-            self._trouble = self._trouble or str(error)
+            self._warning = self._warning or str(error)
+
+    def _recovered(self) -> None:
+        """Note that the file can be written."""
+        self.trouble, self._busy, self._refused = "", 0.0, 0
 
     def _tell(self) -> None:
         """Warn once of what failed, in a thread of the user's."""
-        if self._trouble and not self._told:
+        if self._warning and not self._told:
             self._told = True
             tell(
-                f"the store cannot be used ({self._trouble}): events are kept in memory, and it "
+                f"the store cannot be used ({self._warning}): events are kept in memory, and it "
                 "is tried again each second",
                 StoreWarning,
             )

@@ -32,6 +32,7 @@ _CHUNK = 64 << 20  # bytes of a row, of which SQLite takes no more than 10^9
 _LEAST = 1 << 20  # bytes of the journal that are worth a fold
 _PART = 1 << 13  # bytes that a part counts as beside its own, as each takes its time to be read
 _LOG = 4 << 20  # bytes that stay with the log in which SQLite writes ahead
+_PROBE = 1 << 16  # bytes that are probed for beside a part: pages of tables, and of the cache
 _PAUSE = 0.01  # seconds between attempts to prepare a file
 _GONE = 86_400 * 2  # seconds without a sign after which a worker is forgotten
 _SCHEMA = """
@@ -280,9 +281,21 @@ class Store:
         self._db.execute("delete from alerts")
         self._db.executemany("insert into alerts values (?, ?)", [*told.items()])
 
-    def probe(self) -> None:
-        """Write what is there already, to learn whether the file can be written again."""
-        self._db.execute("update base set claimed = claimed")
+    def probe(self, size: int) -> None:
+        """Raise where a part of so many bytes cannot be written; in a transaction.
+
+        The bytes are taken back, so that the room is there for the part itself.
+        """
+        db = self._db
+        (cached,) = db.execute("pragma cache_size").fetchone()
+        db.execute("pragma cache_size=1")  # pages go to the disk at once, and not at the commit
+        try:
+            db.execute("savepoint probe")
+            db.execute("insert into journal values (null, '', 0, zeroblob(?))", (size + _PROBE,))
+            db.execute("rollback to probe")
+            db.execute("update base set claimed = claimed")
+        finally:
+            db.execute(f"pragma cache_size={cached}")
 
     def forget(self, worker: str) -> None:
         """Forget a worker that writes no more; where that fails, it is forgotten in time."""

@@ -204,7 +204,7 @@ def test_a_file_that_others_have_for_a_moment_is_tried_again_and_nobody_is_told(
         send(service.flush(), 0)
         keeper = service.flush()._keeper
         assert keeper.failures
-        assert (keeper.down, keeper.waiting) == ("", 1)
+        assert (keeper.trouble, keeper.waiting) == ("others hold the file", 1)
         other.execute("rollback")
         other.close()
         service.flush()

@@ -404,10 +404,25 @@ def test_what_cannot_be_written_at_the_end_is_told(tmp_path, monkeypatch):
             monkeypatch.setattr(live._keeper, "_put_part", _full)
             asked.post("/events", content=lines(*observed(7)))
 
-    with pytest.warns(UserWarning, match="cannot be written, 7 events are lost: disk is f"):
+    with pytest.raises(
+        sm.StreamMetricsError, match="cannot be written, 7 events are lost: disk is f"
+    ):
         take_and_end()
     monkeypatch.undo()
     live.close()
+
+
+def test_an_end_without_a_store_that_loses_nothing_is_a_warning(tmp_path, monkeypatch):
+    live = state(store=tmp_path / "live.db", durable=True)
+    monkeypatch.setattr("streammetrics.live.keeper.PATIENCE", 0.1)
+
+    def take_and_end():
+        with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
+            assert asked.post("/events", content=lines(*observed(7))).status_code == 202
+            (tmp_path / "live.db").unlink()
+
+    with pytest.warns(UserWarning, match="no event is lost: the file was deleted"):
+        take_and_end()
 
 
 def test_it_mounts_in_other_applications():
@@ -472,6 +487,9 @@ def test_a_lock_is_answered_503_and_nothing_of_the_batch_is_kept(tmp_path, monke
     live.close()
 
 
+FULL = "database or disk is full"
+
+
 def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
     path = tmp_path / "live.db"
     live = state(store=path, durable=True)
@@ -486,11 +504,33 @@ def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
         taken += 200
     assert (answer.status_code, "make room" in answer.json()["error"]) == (507, True)
     assert (live.n_rows, stored(path)) == (taken, taken)
-    assert asked.get("/health").json()["status"] == "degraded"
+    for _ in "123":  # as each second: what is small could still be written
+        assert not live._keeper.try_to_write()
+        assert live._keeper.alerts() == {}
+        told = asked.get("/health").json()
+        assert (told["status"], told["store"]["trouble"]) == ("degraded", FULL)
     db.execute("pragma max_page_count=1000000")
     assert asked.post("/events", content=lines(*observed(50) * 4)).status_code == 202
     assert (live.n_rows, stored(path)) == (taken + 200, taken + 200)
     assert asked.get("/health").json()["status"] == "ok"
+    live.close()
+
+
+def test_room_on_the_disk_is_noticed_and_used_for_nothing_else(tmp_path):
+    path = tmp_path / "live.db"
+    live = state(store=path, durable=True)
+    asked, store = client(live), live._keeper._store
+    (pages,) = store._db.execute("pragma page_count").fetchone()
+    store._db.execute(f"pragma max_page_count={pages}")
+    assert asked.post("/events", content=lines(*observed(50) * 40)).status_code == 507
+    assert not live._keeper.try_to_write()
+    store._db.execute("pragma max_page_count=1000000")
+    (cached,) = store._db.execute("pragma cache_size").fetchone()
+    assert live._keeper.try_to_write()
+    assert asked.get("/health").json()["status"] == "ok"
+    assert store._db.execute("pragma page_count").fetchone() == (pages,)
+    assert store._db.execute("pragma cache_size").fetchone() == (cached,)
+    assert (live.n_rows, stored(path)) == (0, 0)
     live.close()
 
 

@@ -33,7 +33,7 @@ def test_it_answers_before_its_history_is_read_and_says_when_it_is():
         assert go_on.wait(60)
         return application(sm.Live(sm.Mean()))
 
-    with TestClient(Opening(make), base_url="http://localhost") as asked:
+    with TestClient(Opening(make, [].append), base_url="http://localhost") as asked:
         assert asked.get("/health").json() == {"status": "starting"}
         for path in ("/ready", "/metrics", "/api/now", "/"):
             answer = asked.get(path)
@@ -52,7 +52,7 @@ def test_one_that_ends_before_waits_for_nothing():
         go_on.wait(60)
         return application(sm.Live(sm.Mean()))
 
-    with TestClient(Opening(make), base_url="http://localhost") as asked:
+    with TestClient(Opening(make, [].append), base_url="http://localhost") as asked:
         assert asked.get("/ready").status_code == 503
     go_on.set()
 
@@ -64,7 +64,7 @@ def test_one_whose_history_cannot_be_read_ends(monkeypatch):
     def make():
         raise ValueError("no such store")
 
-    opening = Opening(make)
+    opening = Opening(make, [].append)
     with TestClient(opening, base_url="http://localhost"):
         until(lambda: ended)
     assert ended == [(os.getpid(), signal.SIGTERM)]
@@ -74,7 +74,20 @@ def test_one_whose_history_cannot_be_read_ends(monkeypatch):
 
 def test_what_it_made_is_ended_with_it(tmp_path):
     live = sm.Live(sm.Mean(), store=tmp_path / "live.db")
-    opening = Opening(lambda: application(live, owned=True))
+    opening = Opening(lambda: application(live, owned=True), [].append)
     with TestClient(opening, base_url="http://localhost") as asked:
         until(lambda: asked.get("/ready").status_code == 200)
     assert live._closed
+
+
+@pytest.mark.filterwarnings("ignore:the store cannot be used")  # which is told first
+def test_one_that_ends_and_loses_events_hands_on_what_it_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr("streammetrics.live.keeper.PATIENCE", 0.0)
+    live, losses = sm.Live(sm.Mean(), store=tmp_path / "live.db"), []
+    opening = Opening(lambda: application(live, owned=True), losses.append)
+    with TestClient(opening, base_url="http://localhost") as asked:
+        until(lambda: asked.get("/ready").status_code == 200)
+        (tmp_path / "live.db").unlink()
+        live.observe(time=time.time(), values=1.0)
+    (error,) = losses
+    assert str(error).startswith("the store cannot be written, 1 event is lost: the file was del")

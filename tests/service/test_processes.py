@@ -50,6 +50,22 @@ def test_what_was_taken_is_there_after_an_end_by_signal(config):
         assert stored(path) == rows
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_events_that_are_lost_at_the_end_are_told_and_the_exit_code_says_so(
+    config, tmp_path, workers
+):
+    with Service(config(server=f"workers = {workers}")) as service:
+        service.post(observed(3))
+        (tmp_path / "live.db").unlink()
+        service.post(observed(7))
+        told = service.end().splitlines()
+        assert service.process.returncode == 2
+    assert all(line.startswith(("warning: ", "error: ")) for line in told), told
+    lost = [line for line in told if "events are lost: the file was deleted" in line]
+    assert 1 <= len(lost) <= workers  # whichever took them
+    assert lost[0].startswith("error: the store cannot be written, ")
+
+
 @pytest.mark.parametrize("wait", [0.0, 0.2, 0.4, 0.8])
 def test_a_service_that_has_not_begun_ends_at_a_signal(config, wait):
     command = [Path(sys.executable).parent / "streammetrics", "live", "serve", config()]

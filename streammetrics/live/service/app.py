@@ -136,7 +136,11 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Write what waits when the service ends."""
+        """Write what waits when the service ends.
+
+        Raises:
+            StreamMetricsError: It cannot be written, and events are lost.
+        """
         yield
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end)
@@ -145,12 +149,17 @@ class Service:
         self._intake.close()
         try:
             (self._live.close if self._owned else self._live.flush)()
-        except StreamMetricsError:  # the keeper tries once more at the exit
+        except StreamMetricsError as error:
             keeper = self._live._keeper
-            lost = f"{n:,} events are lost" if (n := keeper.waiting) else "no event is lost"
-            tell(f"the store cannot be written, {lost}: {keeper.down}", StoreWarning)
-        for executor in (self._reader, self._scraper):
-            executor.shutdown(wait=True, cancel_futures=True)
+            if n := keeper.waiting:
+                lost = "1 event is" if n == 1 else f"{n:,} events are"
+                raise StreamMetricsError(
+                    f"the store cannot be written, {lost} lost: {keeper.trouble}"
+                ) from error
+            tell(f"the store cannot be written, no event is lost: {keeper.trouble}", StoreWarning)
+        finally:
+            for executor in (self._reader, self._scraper):
+                executor.shutdown(wait=True, cancel_futures=True)
 
     async def events(self, request: Request) -> Response:
         """Take events."""
@@ -263,8 +272,8 @@ class Service:
     async def health(self, request: Request) -> Response:
         """Answer how the service is, to who bears the token all of it."""
         keeper, intake = self._live._keeper, self._intake
-        failing = keeper is not None and keeper.failing
-        told: Document = {"status": "degraded" if failing else "ok"}
+        trouble = "" if keeper is None else keeper.trouble  # read once, as it changes meanwhile
+        told: Document = {"status": "degraded" if trouble else "ok"}
         if request.scope["streammetrics.trusted"]:
             newest = self._live._stream.panes.newest
             told |= {
@@ -272,7 +281,7 @@ class Service:
                 "taken": intake.taken.total(),
                 "refused": intake.refused.total(),
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
-                "store": None if keeper is None else _of_store(keeper),
+                "store": None if keeper is None else _of_store(keeper, trouble),
                 "worker": os.getpid(),
                 "seconds": round(time.time() - self._began, 1),
             }
@@ -287,14 +296,14 @@ class Service:
         return JSONResponse(described(self._live, self._names, self._view, self._server))
 
 
-def _of_store(keeper: Keeper) -> Document:
+def _of_store(keeper: Keeper, trouble: str) -> Document:
     """Return how the store is, and what a crash would lose."""
     n = keeper.unwritten
     lost = (
         f"a crash would lose {n:,} events, which are in memory alone: durable = true refuses them"
     )
     return {
-        "trouble": keeper.trouble,
+        "trouble": trouble,
         "failures": keeper.failures,
         "unwritten": n,
         "durable": keeper.durable,

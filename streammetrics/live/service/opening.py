@@ -9,6 +9,7 @@ import threading
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.needs import needs
 
 with needs("starlette", "live"):
@@ -29,13 +30,16 @@ class Opening:
 
     Args:
         make: Makes the application, on a thread of its own.
+        lost: Takes the error with which the application ends where it cannot write all events.
 
     Attributes:
         error: Why the application cannot be made.
     """
 
-    def __init__(self, make: Callable[[], Starlette]) -> None:
-        self._make = make
+    def __init__(
+        self, make: Callable[[], Starlette], lost: Callable[[StreamMetricsError], None]
+    ) -> None:
+        self._make, self._lost = make, lost
         self._app: ASGIApp | None = None
         self.error: Exception | None = None
 
@@ -49,19 +53,26 @@ class Opening:
             await _starting(scope["path"])(scope, receive, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
-        async with AsyncExitStack() as stack:
-            await receive()
-            made: asyncio.Future[Starlette] = asyncio.get_running_loop().create_future()
-            opening = asyncio.ensure_future(self._open(made, stack))
-            arguments = (made, asyncio.get_running_loop())
-            # A thread that nobody waits for: a service that ends has nothing to write before this.
-            threading.Thread(target=self._run, args=arguments, name="opening", daemon=True).start()
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-            if not made.done():
-                opening.cancel()
-            await asyncio.wait([opening])
+        try:
+            async with AsyncExitStack() as stack:
+                await self._live(receive, send, stack)
+        except StreamMetricsError as error:
+            self._lost(error)
         await send({"type": "lifespan.shutdown.complete"})
+
+    async def _live(self, receive: Receive, send: Send, stack: AsyncExitStack) -> None:
+        """Make the application, and wait until it is to end."""
+        await receive()
+        made: asyncio.Future[Starlette] = asyncio.get_running_loop().create_future()
+        opening = asyncio.ensure_future(self._open(made, stack))
+        arguments = (made, asyncio.get_running_loop())
+        # A thread that nobody waits for: a service that ends has nothing to write before this.
+        threading.Thread(target=self._run, args=arguments, name="opening", daemon=True).start()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        if not made.done():
+            opening.cancel()
+        await asyncio.wait([opening])
 
     def _run(self, made: asyncio.Future[Starlette], loop: asyncio.AbstractEventLoop) -> None:
         """Make the application."""

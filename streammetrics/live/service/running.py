@@ -7,6 +7,8 @@ import multiprocessing
 import os
 import signal
 import socket
+import sys
+import tempfile
 import threading
 import time
 import warnings
@@ -14,7 +16,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
-from streammetrics.core.errors import UndefinedMetricWarning
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.needs import needs
 
 with needs("uvicorn", "live"):
@@ -31,13 +33,16 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from streammetrics.live.service.config import Settings
+    from streammetrics.live.service.server import Server
 
 _PATH = "STREAMMETRICS_LIVE_CONFIG"  # how a worker learns what it is to serve
+_LOST = "STREAMMETRICS_LIVE_LOST"  # the file of one byte in which a worker says that it lost events
 _HEADERS = 16_384  # bytes of a request's headers
 _GRACE = 5  # seconds for requests to end; who stops a container often waits for no more than 10
 _SILENCE = 60  # seconds without a sign of life, as on a machine that is busy, until one is replaced
 _PAUSE = 0.05  # seconds between looks whether it listens
 _opening: Opening | None = None  # of this process
+_losses: list[StreamMetricsError] = []  # of this process
 _begun = threading.Event()  # the server takes signals from here on
 
 
@@ -46,13 +51,26 @@ def served() -> Opening:
     global _opening  # noqa: PLW0603 - the server takes a function, and returns nothing
     _begun.set()
     warnings.simplefilter("ignore", UndefinedMetricWarning)  # answers say null
+    warnings.showwarning = _show_warning
     found = settings(os.environ[_PATH])
     Connection.patience = found.server.timeout
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
-    _opening = Opening(partial(_made, found))
+    _opening = Opening(partial(_made, found), _losses.append if parent is None else _tell_parent)
     return _opening
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Write a warning as a line of a log; the place in the code that it is of helps nobody."""
+    print(f"warning: {message}", file=sys.stderr, flush=True)
+
+
+def _tell_parent(error: StreamMetricsError) -> None:
+    """Say in a worker that events are lost, and see that the exit code of its parent does."""
+    print(f"error: {error}", file=sys.stderr, flush=True)
+    with open(os.environ[_LOST], "r+b") as file:  # in place, as the disk may be full
+        file.write(b"1")
 
 
 def _made(found: Settings) -> Starlette:
@@ -74,7 +92,11 @@ def _end_with(parent: BaseProcess) -> None:
 
 
 def serve(found: Settings) -> None:
-    """Serve until somebody ends it, by Ctrl-C or SIGTERM; then write all that came."""
+    """Serve until somebody ends it, by Ctrl-C or SIGTERM; then write all that came.
+
+    Raises:
+        StreamMetricsError: Not all that came could be written.
+    """
     server = found.server
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ended)
@@ -83,6 +105,29 @@ def serve(found: Settings) -> None:
         found.live(store=False)._check_store(store)
     os.environ[_PATH] = os.path.abspath(found.path)
     threading.Thread(target=_tell, args=(server.host, server.port), daemon=True).start()
+    if server.workers > 1:
+        _run_workers(server)
+        return
+    _run(server)
+    if _losses:
+        raise _losses[0]
+    if _opening is not None and _opening.error is not None:
+        raise _opening.error
+
+
+def _run_workers(server: Server) -> None:
+    """Run the server in several processes, and raise where one of them lost events."""
+    with tempfile.NamedTemporaryFile(prefix="streammetrics-") as lost:
+        lost.write(b"0")
+        lost.flush()
+        os.environ[_LOST] = lost.name
+        _run(server)
+        lost.seek(0)
+        if lost.read() == b"1":
+            raise StreamMetricsError("events of a worker are lost, see above")
+
+
+def _run(server: Server) -> None:
     uvicorn.run(
         f"{__name__}:served",
         factory=True,
@@ -103,8 +148,6 @@ def serve(found: Settings) -> None:
         date_header=False,
         proxy_headers=False,
     )
-    if _opening is not None and _opening.error is not None:
-        raise _opening.error
 
 
 def _tell(host: str, port: int) -> None:
