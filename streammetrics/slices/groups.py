@@ -23,7 +23,7 @@ from streammetrics.statistics.grouped.keys import (
     Part,
     encoded,
     order,
-    parts_of,
+    parts_of_each,
     text_of,
 )
 from streammetrics.statistics.grouped.layouts import grouped
@@ -81,7 +81,7 @@ class SliceKind:
     def groups(self, state: State) -> tuple[list[Parts | None], Groups]:
         """Return the parts of the key of every slice, and the slices."""
         groups = self.cut.groups(state)
-        keys = [parts_of(text) for text in groups.keys.tolist()]
+        keys = parts_of_each(groups.keys.tolist())
         if self.columns == self.cut.titles:
             return keys, groups
         places = [self.cut.titles.index(column) for column in self.columns]
@@ -92,7 +92,7 @@ class SliceKind:
             for parts in keys
         ]
         coarse, to = np.unique(np.array(texts), return_inverse=True)
-        return [parts_of(text) for text in coarse.tolist()], groups.regrouped(to, coarse)
+        return parts_of_each(coarse.tolist()), groups.regrouped(to, coarse)
 
     def kept(self, state: State) -> KeptSlices:
         """Return all slices of this kind."""

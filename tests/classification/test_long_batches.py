@@ -112,3 +112,10 @@ def test_plain_columns_are_taken_at_once_and_others_are_not():
     assert pairs.take_whole(Batch(weighed)) is None
     texts = labels.astype(str)
     assert pairs.take_whole(Batch({"y_true": texts, "y_pred": texts})) is None
+
+
+def test_scores_by_other_names_are_read_as_ever():
+    rng = np.random.default_rng(2)
+    sample, values = np.arange(ROWS) % 2, rng.random(ROWS)
+    whole = sm.Wasserstein(max_bins=64).update(sample, values)
+    assert whole.to_bytes() == in_parts(sm.Wasserstein(max_bins=64), sample, values).to_bytes()

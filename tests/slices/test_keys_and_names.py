@@ -13,7 +13,7 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.slices import groups
-from streammetrics.statistics.grouped.keys import parts_of
+from streammetrics.statistics.grouped.keys import parts_of_each
 
 ACC = sm.MetricSet({"acc": sm.Accuracy()})
 
@@ -158,7 +158,9 @@ def test_many_look_ups_read_the_keys_once(monkeypatch):
     rows = {"y_true": [1] * 300, "y_pred": [1] * 300, "k": range(300), "half": [0, 1] * 150}
     slices = sm.Slices(ACC, by=[["k"], ["k", "half"]]).update(rows)
     read = []
-    monkeypatch.setattr(groups, "parts_of", lambda text: read.append(text) or parts_of(text))
+    monkeypatch.setattr(
+        groups, "parts_of_each", lambda texts: read.extend(texts) or parts_of_each(texts)
+    )
     found = [slices[{"k": key}].n_rows for key in range(300)]
     assert (found, slices[{}].n_rows) == ([1] * 300, 300)
     finest, coarser = 300, 300  # the keys that are kept, and those of the kind that is asked for

@@ -73,6 +73,16 @@ def parts_of(text: str) -> tuple[Part, ...] | None:
     return tuple(map(_part, json.loads(text)))
 
 
+def parts_of_each(texts: Sequence[str]) -> list[tuple[Part, ...] | None]:
+    """Return the parts of many keys, which are read as one list.
+
+    >>> parts_of_each(['["a",1]', OTHER])
+    [('a', 1), None]
+    """
+    found = json.loads(f"[{','.join([text or 'null' for text in texts])}]")
+    return [None if parts is None else tuple(map(_part, parts)) for parts in found]
+
+
 def _part(value: Any) -> Part:
     if isinstance(value, dict):
         if "date" in value:

@@ -44,6 +44,8 @@ class ScoredStatistic(Statistic):
 
         Labels may still be others than 0 and 1, and scores nan.
         """
+        if type(self).schema is not ScoredStatistic.schema:  # of other columns
+            return None
         truth, score = batch.plain("y_true", "biu"), batch.plain("y_score", "f")
         if truth is None or score is None or score.dtype != np.float64 or batch.has(WEIGHT):
             return None
