@@ -122,6 +122,7 @@ def from_bytes(blob: bytes) -> Any:
 
     Raises:
         StateFormatError: The bytes are truncated, altered, of a later format or not a state.
+        TypeError: They are no bytes.
         MemoryError: There is too little memory for the state.
 
     Example:
@@ -130,8 +131,15 @@ def from_bytes(blob: bytes) -> Any:
         >>> sm.from_bytes(blob).compute()
         1.5
     """
+    if isinstance(blob, str | os.PathLike):
+        raise TypeError(f"from_bytes takes the bytes of a state, and load({blob!r}) reads a file")
     try:
-        return _rebuilt(blob if type(blob) is bytes else bytes(memoryview(blob)))
+        own = blob if type(blob) is bytes else bytes(memoryview(blob))
+    except TypeError:
+        what = an(type(blob).__name__)
+        raise TypeError(f"from_bytes takes the bytes that to_bytes() gave, not {what}") from None
+    try:
+        return _rebuilt(own)
     except StateFormatError as error:
         text = str(error)
         if len(text) <= _TEXT:
@@ -154,7 +162,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         >>> sm.load(path).compute()
         1.5
     """
-    with open(path, "rb") as file:
+    with open(os.fspath(path), "rb") as file:
         blob = file.read()
     try:
         return from_bytes(blob)

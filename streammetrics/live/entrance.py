@@ -306,6 +306,6 @@ class Entrance(Gathered):
         if time > limit:
             raise InvalidBatchError(
                 f"time is {shown_time(time)} in row {row}, ahead of the clock by more than "
-                f"max_ahead: POSIX seconds are needed, not milliseconds", "time", row,
+                f"max_ahead: set the sender's clock, or raise max_ahead", "time", row,
             )  # fmt: skip
         self._know(limit / SECOND)

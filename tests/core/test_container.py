@@ -185,10 +185,23 @@ def test_padding_is_part_of_the_form():
         sm.from_bytes(sealed(text + b" " * 8, body))
 
 
-@pytest.mark.parametrize("blob", [5, "text", None])
-def test_only_bytes_are_read(blob):
-    with pytest.raises(TypeError, match="bytes-like"):
+@pytest.mark.parametrize(
+    ("blob", "message"),
+    [
+        (5, r"the bytes that to_bytes\(\) gave, not an int"),
+        ("a.state", r"load\('a.state'\) reads a file"),
+        (None, "not a NoneType"),
+        ([], "not a list"),
+    ],
+)
+def test_only_bytes_are_read(blob, message):
+    with pytest.raises(TypeError, match=message):
         sm.from_bytes(blob)
+
+
+def test_only_names_of_files_are_opened():
+    with pytest.raises(TypeError, match="os.PathLike"):
+        sm.load(3)  # a number would be taken for an open file
 
 
 def test_any_buffer_of_bytes_is_read():

@@ -112,6 +112,11 @@ class TestQueries:
         assert unjudged.per_query() == {}
         assert metric.update(query=[], relevance=[], score=[]).n_rows == 0
 
+    def test_grouped_auc_says_what_queries_lack(self):
+        metric = sm.GroupedROCAUC().update(query=[1, 1], relevance=[1, 1], score=[0.5, 0.6])
+        with pytest.warns(sm.UndefinedMetricWarning, match="no query has results of both kinds"):
+            assert math.isnan(metric.compute())
+
     def test_ids_come_back_in_their_order(self):
         rows = {"relevance": [1, 1, 1], "score": [1, 1, 1]}
         assert list(sm.MRR().update([10, -3, 9], **rows).per_query()) == [-3, 9, 10]

@@ -65,7 +65,9 @@ def check(config: Config) -> Outcome:
 @live.command(cls=Once)
 def serve(
     config: Config,
-    port: Annotated[int | None, typer.Option(help="In place of that in the file.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="In place of that in the file.")
+    ] = None,
 ) -> Outcome:
     """Take events by HTTP and show the metrics on a page. Ctrl-C or SIGTERM ends it."""
     from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra

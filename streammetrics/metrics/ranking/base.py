@@ -136,6 +136,8 @@ class RankingMetric(Metric[float]):
         if table.weights is not None and not table.weights[table.judged].any():
             return "all judged queries have weight 0"
         skipped = [name for name in ("no_relevant", "unretrieved") if getattr(self, name) == "skip"]
+        if not skipped:
+            return ""
         lacks = {"no_relevant": "a relevant document", "unretrieved": "results"}
         without = " and ".join(lacks[name] for name in skipped)
         typed = ", ".join(f"{name}='zero'" for name in skipped)

@@ -242,6 +242,10 @@ class GroupedROCAUC(RankingMetric):
         counts[np.flatnonzero(counts)[~both]] = False
         return counts, values[both]
 
+    def _lacking(self, buffer: RankingBuffer) -> str:
+        both = "no query has results of both kinds, relevant and not"
+        return super()._lacking(buffer) or both
+
     def read(self, ranking: Ranking) -> Floats:
         """Return the share of pairs in the right order, ``nan`` without pairs."""
         groups = ranking.groups

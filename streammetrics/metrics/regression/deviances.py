@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +16,6 @@ from streammetrics.statistics.sums.moments import Moments
 from streammetrics.statistics.sums.precise import DIGITS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from streammetrics.core.statistic import Statistic
     from streammetrics.metrics.regression.base import Value
     from streammetrics.statistics.sums.formulas import LossName
@@ -125,7 +122,8 @@ class D2Tweedie(RegressionMetric):
     Terms of the targets are summed to 28 digits: the deviance of the mean is right to 9 digits
     where targets vary by 1e-10 of their mean, and to 12 where they vary by 1e-8 or more. Where they
     vary by rows with less than 1e-20 of the total weight alone, there are 8 digits, one fewer for
-    every factor of 10 below 1e-22, and none below 1e-28.
+    every factor of 10 below 1e-22, and none below 1e-28. Where the deviance of the mean is below
+    1e-307 the value is ``nan``: that of another unit, for target and prediction, is the same.
 
     The other parameters are those of `RegressionMetric`.
 
@@ -169,15 +167,16 @@ class D2Tweedie(RegressionMetric):
         spread = moments.centred("y", "y")
         if self.power == 0:
             total = moments.total
-            nulls: Sequence[Fraction | float] = [each / total for each in spread]
+            nulls = [each / total for each in spread]
         else:
             means = zip(of_targets[0].means("loss"), moments.means("y"), strict=True)
             nulls = [
                 self._null(own, mean, variance / moments.total)
                 for (own, mean), variance in zip(means, spread, strict=True)
             ]
+        least = 0 if self.power == 0 else _LEAST
         shares = [
-            1 - loss / Fraction(null) if varies and 0 < null < math.inf else None
+            1 - loss / null if varies and null > least else None
             for loss, null, varies in zip(losses.means("loss"), nulls, spread, strict=True)
         ]
         return averaged(shares, self.multioutput)
@@ -186,13 +185,13 @@ class D2Tweedie(RegressionMetric):
         moments: Moments = statistics[1]
         why = where_zero(moments.centred("y", "y"), "the target is constant")
         allowed = [mean >= 0 for mean in moments.means("y")]
-        return why or where_zero(allowed, "the mean target is negative")
+        return why or where_zero(allowed, "the mean target is negative") or _VANISHED
 
-    def _null(self, own: Fraction, mean: Fraction, variance: Fraction) -> Fraction | float:
+    def _null(self, own: Fraction, mean: Fraction, variance: Fraction) -> Fraction:
         """Return the deviance of the mean; `own` is the mean of the terms of the targets alone."""
         q = self.power
         if mean < 0 or not variance:
-            return 0.0
+            return Fraction(0)
         at = _decimal(mean)
         if q == 1:
             read = Fraction(DIGITS.multiply(at, DIGITS.ln(at)))
@@ -202,12 +201,17 @@ class D2Tweedie(RegressionMetric):
             power = DIGITS.power(at, Decimal(2 - q))
             read = Fraction(DIGITS.divide(power, Decimal((1 - q) * (2 - q))))
         null = 2 * (read - own if q == 2 else own - read)
+        if not mean:
+            return null
         # Where all targets are close to each other, the deviance is the variance over mean**q. The
         # variance alone does not tell: one far row of little weight adds little to it. Terms do.
         flat = variance / Fraction(DIGITS.power(at, Decimal(q)))
         return flat if abs(null - flat) <= _ERROR * (abs(own) + abs(read)) else null
 
 
+# Deviances below the normal floats are off by up to 2**-1074, which is nothing of what is above.
+_LEAST = Fraction(1, 2**1020)
+_VANISHED = "deviances are below the range of float64: another unit of target and prediction helps"
 _ERROR = Fraction(1, 2**94)  # relative, of twice a sum of terms: more than they are rounded by
 
 

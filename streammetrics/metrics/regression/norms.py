@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -15,6 +17,7 @@ from streammetrics.statistics.sums.extremes import Extremes
 from streammetrics.statistics.sums.forecasts import CosineSum
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.precise import DIGITS
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -103,7 +106,10 @@ class MinkowskiDistance(RegressionMetric):
         order: The exponent, 1 or more.
 
     Raises:
-        InvalidBatchError: From `update`, where |y - p|^order is beyond float64.
+        InvalidBatchError: From `update`, where |y - p|^(order / 2) is beyond float64.
+
+    With an order above 2, errors below 1e-308^(2 / order) add nothing beside larger ones; where
+    there are no others but 0 the value is ``nan``.
 
     Memory and cost: one exact sum per output; about 30 ns per row. The last bits of
     powers depend on the platform.
@@ -127,8 +133,32 @@ class MinkowskiDistance(RegressionMetric):
 
     def readout(self, powers: LossSum) -> Value:
         """Return the root of the sum."""
-        values = [nearest(total) ** (1 / self.order) for total in powers.exact("loss")]
-        return averaged(values, self.multioutput)
+        return averaged(self._roots(powers), self.multioutput)
+
+    def _roots(self, powers: LossSum) -> list[float]:
+        lost = powers.total * _LOST if self.order > 2 else 0
+        return [
+            math.nan if 0 < total < lost else self._root(total) for total in powers.exact("loss")
+        ]
+
+    def _root(self, total: Fraction) -> float:
+        if not total or self.order == 1:
+            return nearest(total)
+        if self.order == 2:
+            return root(total)
+        above, below = map(Decimal, total.as_integer_ratio())
+        power = DIGITS.divide(Decimal(1), Decimal(self.order))
+        return float(DIGITS.power(DIGITS.divide(above, below), power))
+
+    def _lacking(self, *statistics: Any) -> str:
+        defined = [not math.isnan(value) for value in self._roots(*statistics)]
+        what = "powers of the errors vanish, of which a smaller order or unit keeps more"
+        return where_zero(defined, what)
+
+
+# A power whose root is no normal float is off by up to 2**-2095, unless the root is the error:
+# nothing is lost of a mean that is larger by 2**50 or more.
+_LOST = Fraction(1, 2**2045)
 
 
 class CosineSimilarity(RowMean):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
@@ -18,6 +19,7 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.sums.formulas import NORMAL
 from streammetrics.statistics.sums.rowwise import RowSum
 from streammetrics.statistics.sums.targets import regression_schema
 
@@ -167,7 +169,10 @@ class QuantileSum(RowSum):
 
 
 class ScaledSum(RowSum):
-    """Errors over the scale of the row's series, absolute or squared."""
+    """Errors over the scale of the row's series, absolute or squared.
+
+    A square below the normal floats is left out of the numbers, and added to the total unrounded.
+    """
 
     squared: bool = False
     nan_policy: NanPolicy = "raise"
@@ -180,9 +185,42 @@ class ScaledSum(RowSum):
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the scaled error of each row."""
+        errors = self._errors(*columns)
+        if not self.squared:
+            return errors
+        squares = errors * errors
+        return np.where(squares < NORMAL, 0.0, squares)
+
+    def _errors(self, *columns: ReadColumn) -> Floats:
         y, p, scale = columns
-        off: Floats = np.abs(y - p) / scale
-        return off * off if self.squared else off
+        errors: Floats = np.abs(y - p) / scale
+        return errors
+
+    def _left_out(self, *columns: ReadColumn) -> Floats | None:
+        """Return the errors whose squares are left out, and 0 for others; ``None`` if all are 0."""
+        if not self.squared:
+            return None
+        errors = self._errors(*columns)
+        small = np.where(errors * errors < NORMAL, errors, 0.0)
+        return small if small.any() else None
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Add the numbers of rows, their squares, and what is left out of them."""
+        super().update(*columns, weight=weight)
+        small = self._left_out(*columns)
+        if small is not None:
+            self.total += ExactSum.product(small, small, weight)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the sums of each group."""
+        fields: dict[str, Any] = super().by_group(group, columns, weight)
+        small = self._left_out(*columns)
+        if small is not None:
+            squares = ExactSum.grouped(group.index, group.size, small, weight, times=small)
+            fields["total"] += squares
+        return fields
 
     def check_fields(self) -> None:
         """Check as well that the sum of what is never negative is not."""

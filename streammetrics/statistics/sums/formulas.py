@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.columns.long import LongNumbers
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Bools, Floats
 
 
 LossName: TypeAlias = Literal[
@@ -53,6 +53,8 @@ class Loss(NamedTuple):
     terms: Callable[[Floats, Floats, float], Any]
     bounded: bool = True  # finite wherever the difference of target and prediction is
     root: Callable[[Floats, Floats, float], Floats] | None = None  # what the terms are squares of
+    # What the terms are squares of up to rounding: so they are summed beyond the normal floats.
+    rough_root: Callable[[Floats, Floats, float], Floats] | None = None
     signed: bool = False  # can be negative, if only as earlier versions rounded it
     long: bool = False  # terms are `LongNumbers`, of whose sums a small difference is read
 
@@ -169,7 +171,23 @@ def _tweedie_target(y: Floats, _p: Floats, power: float) -> LongNumbers:
 @quiet
 def _power(y: Floats, p: Floats, order: float) -> Floats:
     d = _absolute(y, p, 0.0)
-    return np.power(d, order, out=d)
+    powers = np.power(d, order)
+    low, high = extent(powers)
+    if not (low >= NORMAL and high < np.inf) and not (_are_normal(powers) | (d == 0)).all():
+        raise FloatingPointError("a power is beyond the normal floats")
+    return powers
+
+
+@quiet
+def _half_power(y: Floats, p: Floats, order: float) -> Floats:
+    """Return |y - p|**(order / 2), above 0 wherever the difference is."""
+    d = _absolute(y, p, 0.0)
+    return np.maximum(np.power(d, order / 2), np.where(d > 0, _SMALLEST, 0.0))
+
+
+def _are_normal(terms: Floats) -> Bools:
+    normal: Bools = (terms >= NORMAL) & (terms < np.inf)
+    return normal
 
 
 LOSSES: dict[str, Loss] = {
@@ -185,7 +203,7 @@ LOSSES: dict[str, Loss] = {
     "log_cosh": Loss(_log_cosh),
     "tweedie": Loss(_tweedie, bounded=False, signed=True),
     "tweedie_target": Loss(_tweedie_target, bounded=False, signed=True, long=True),
-    "power": Loss(_power, bounded=False),
+    "power": Loss(_power, bounded=False, rough_root=_half_power),
 }
 
 
@@ -193,6 +211,18 @@ def squared_losses(loss: str, y: Floats, p: Floats) -> Floats:
     """Return losses that are squares, infinite beyond float64."""
     d = squared_of(loss, y, p)
     return d * d
+
+
+@quiet
+def parts_of(loss: str, parameter: float, y: Floats, p: Floats) -> tuple[Floats, Floats]:
+    """Return the losses of rows that are normal floats, and what those of others are squares of."""
+    if loss == "power":
+        root, terms = _half_power(y, p, parameter), np.power(_absolute(y, p, 0.0), parameter)
+    else:
+        root = squared_of(loss, y, p)
+        terms = root * root
+    normal = _are_normal(terms)
+    return np.where(normal, terms, 0.0), np.where(normal, 0.0, root)
 
 
 def squared_of(loss: str, y: Floats, p: Floats) -> Floats:

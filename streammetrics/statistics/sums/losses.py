@@ -2,7 +2,7 @@
 
 The sum of the losses, which are rounded elementwise (`formulas`), is exact. A square beyond the
 normal floats, on either side, is not rounded at all. Losses are non-negative, so the sum is as
-accurate as its terms.
+accurate as its terms. Nor is a power of an error, as long as its root is a float64.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.errors import StateFormatError
 from streammetrics.statistics.sums.formulas import (
     LOSSES,
-    NORMAL,
     LossName,
-    quiet,
-    squared_of,
+    parts_of,
 )
 from streammetrics.statistics.sums.moments import ExactSums, as_outputs, has_long, weight_of
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
@@ -58,8 +56,9 @@ class FiniteLoss(FiniteTerms):
             return bool(np.isfinite(self.terms(*corners)).all())
 
     def terms(self, true: Floats, pred: Floats) -> Floats:
-        """Return the losses."""
-        return nearest(LOSSES[self.loss].terms(true, pred, self.parameter))
+        """Return the losses, or the roots of which they are summed as squares."""
+        loss = LOSSES[self.loss]
+        return nearest((loss.rough_root or loss.terms)(true, pred, self.parameter))
 
     def complaint(self) -> str:
         """Say that the loss overflows."""
@@ -131,7 +130,13 @@ class LossSum(ExactSums):
             of = terms, _ = loss.root or loss.terms, parameter
             if of not in found:
                 powers = self.exponents if len(peers) == 1 else _powers_read(of, peers)
-                found[of] = ExactSum.of_powers(lambda y, p: terms(y, p, parameter), columns, powers)
+                try:
+                    found[of] = ExactSum.of_powers(
+                        lambda y, p: terms(y, p, parameter), columns, powers
+                    )
+                except FloatingPointError:  # of a power
+                    self.add_whole(columns, weight)
+                    return
             sums, low, high = found[of]
             if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
                 self.add_powers(columns, sums)
@@ -155,7 +160,7 @@ class LossSum(ExactSums):
         try:
             with np.errstate(all="ignore"):
                 terms: Floats = self.terms(*as_outputs(columns))
-        except FloatingPointError:  # of a square
+        except FloatingPointError:  # of a square or a power
             return None
         return terms
 
@@ -169,7 +174,7 @@ class LossSum(ExactSums):
         self.add(columns, len(columns[0]), {"loss": sums[self.exponents[0]]})
 
     def add_whole(self, columns: Columns, weight: Floats | None) -> None:
-        """Add rows that have weights, or squares beyond the normal floats."""
+        """Add rows that have weights, or squares or powers beyond the normal floats."""
         self.add(columns, weight_of(columns, weight), self.lift(columns, weight))
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
@@ -178,9 +183,10 @@ class LossSum(ExactSums):
             return {"loss": ExactSum.of(self.terms(*columns), weight)}
         try:
             return {"loss": ExactSum.of_terms(self.terms, columns, weight)}
-        except FloatingPointError:  # of a square
-            y, p = columns
-            return {"loss": _whole_squares(squared_of(self.loss, y, p), weight)}
+        except FloatingPointError:  # of a square or a power
+            rounded, roots = parts_of(self.loss, self.parameter, *columns)
+            total = ExactSum.of(rounded, weight) + ExactSum.product(roots, roots, weight)
+            return {"loss": total}
 
 
 def _powers_read(of: tuple[Callable[..., Floats], float], peers: Sequence[Statistic]) -> set[int]:
@@ -193,12 +199,3 @@ def _powers_read(of: tuple[Callable[..., Floats], float], peers: Sequence[Statis
             if terms is (loss.root or loss.terms):
                 powers.update(peer.exponents)
     return powers
-
-
-@quiet
-def _whole_squares(d: Floats, weight: Floats | None) -> ExactSum:
-    """Return the sum of squares, rounded where they are normal floats, else exact products."""
-    squares = d * d
-    normal = (squares >= NORMAL) & (squares < np.inf)
-    rounded, others = np.where(normal, squares, 0.0), np.where(normal, 0.0, d)
-    return ExactSum.of(rounded, weight) + ExactSum.product(others, others, weight)
