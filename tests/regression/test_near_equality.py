@@ -233,3 +233,55 @@ def test_exponential_gains_of_small_relevance():
     gains = [Decimal(2) ** a - 1 for a in numbers(relevance)]
     exact = sum(g * Decimal(2).ln() / Decimal(i + 2).ln() for i, g in enumerate(gains))
     agree([metric.compute()], [exact])
+
+
+def entropy_of(weights):
+    total = sum(weights)
+    return -sum(w / total * (w / total).ln() for w in weights if w)
+
+
+@pytest.mark.parametrize("weight", [1e-30, 0.5, 1.0, 3.0, 1e6, 1e9, 1e12, 1e17, 1e60])
+def test_log_losses_relative_to_those_of_unbalanced_classes(weight):
+    rows = {"y_true": [0, 1], "y_score": [1e-10, 0.5], "sample_weight": [weight, 1.0]}
+    heavy, small = numbers([weight, 1e-10])
+    loss = (-heavy * (1 - small).ln() + Decimal(2).ln()) / (heavy + 1)
+    exact = loss / entropy_of([heavy, Decimal(1)])
+    agree([sm.NormalizedEntropy().update(**rows).compute()], [exact])
+    agree([sm.D2LogLoss().update(**rows).compute()], [1 - exact])
+
+
+@pytest.mark.parametrize("table", [
+    [[2**58, 1], [1, 3]], [[2**58, 0], [0, 1]], [[2**20, 7], [0, 1]], [[3, 1], [0, 2]],
+])  # fmt: skip
+def test_entropies_of_unbalanced_clusters(table):
+    def filled(metric):
+        for true, row in enumerate(table):
+            for pred, count in enumerate(row):
+                part, left = metric().update([true], [pred]), count
+                total = metric()
+                while left:  # doubled by merging, as nobody waits for 2**58 rows
+                    if left & 1:
+                        total.merge(part)
+                    part, left = part.copy().merge(part), left >> 1
+                yield total
+
+    def value(metric):
+        first, *others = filled(metric)
+        for one in others:
+            first.merge(one)
+        return first.compute()
+
+    cells = [[Decimal(count) for count in row] for row in table]
+    true, pred = list(map(sum, cells)), list(map(sum, zip(*cells, strict=True)))
+    n = sum(true)
+    mutual = sum(
+        count / n * (n * count / (a * b)).ln()
+        for a, row in zip(true, cells, strict=True)
+        for b, count in zip(pred, row, strict=True)
+        if count
+    )
+    homogeneity, completeness = mutual / entropy_of(true), mutual / entropy_of(pred)
+    measure = 2 * homogeneity * completeness / (homogeneity + completeness)
+    metrics = sm.MutualInfo, sm.Homogeneity, sm.TheilsU, sm.Completeness, sm.VMeasure
+    exact = [mutual, homogeneity, homogeneity, completeness, measure]
+    agree(map(value, metrics), exact)

@@ -30,8 +30,11 @@ def entropy(sizes: Ints) -> float:
     """Return the entropy of a labeling with clusters of these sizes, in nats."""
     if len(sizes) < 2:
         return 0.0
-    share = sizes / sizes.sum()
-    return float(-(share * np.log(share)).sum())
+    n = sizes.sum()
+    share, rest = sizes / n, (n - sizes) / n
+    # The logarithm of a share near 1 comes from the others, which are not rounded off it.
+    logs = np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(share))
+    return float(-(share * logs).sum())
 
 
 def expected_information(rows: Ints, columns: Ints) -> float:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import abstractmethod
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.confidence import Refusal
 from streammetrics.metrics.families import BASELINE
 from streammetrics.metrics.scores.base import ScoredMetric
-from streammetrics.statistics.scores.losses import EPSILON, ClassWeights, ProbabilityLossSum
+from streammetrics.statistics.scores.losses import ClassWeights, ProbabilityLossSum
 
 if TYPE_CHECKING:
-    from fractions import Fraction
-
     from streammetrics.core.statistic import Statistic
 
 __all__ = ["D2Brier", "D2LogLoss", "NormalizedEntropy"]
+
+_NO_REST = 2.0**-60  # -log(1 - x) of an x below this is x, to float64
 
 
 class ShareOfLoss(ScoredMetric[float]):
@@ -30,21 +32,18 @@ class ShareOfLoss(ScoredMetric[float]):
     _nan_reason = "all rows are of one class"
 
     @abstractmethod
-    def _null(self, shares: list[Fraction]) -> Fraction | float:
+    def _null(self, shares: list[Fraction]) -> Fraction:
         """Return the mean loss of predicting the frequencies of the classes."""
 
     def readout(self, losses: ProbabilityLossSum, classes: ClassWeights) -> float:
         """Return the value."""
         shares, rows = classes.shares(), losses.rows.fraction()
         null = self._null(shares) if rows else 0
-        if not null:
-            return math.nan
-        mean = losses.total.fraction() / rows
-        return self._share(nearest(mean) / null if isinstance(null, float) else mean / null)
+        return nearest(self._share(losses.total.fraction() / rows / null) if null else None)
 
-    def _share(self, relative: Fraction | float) -> float:
+    def _share(self, relative: Fraction) -> Fraction:
         """Return the value for a loss over that of the frequencies."""
-        return 1 - relative if isinstance(relative, float) else nearest(1 - relative)
+        return 1 - relative
 
 
 class D2LogLoss(ShareOfLoss):
@@ -53,7 +52,7 @@ class D2LogLoss(ShareOfLoss):
     Formula: 1 - L(p) / L(f), with L the log loss and f the frequencies of the classes.
 
     1 is perfect, 0 no better than the frequencies. It is McFadden's R² on these rows. Probabilities
-    are clipped as in `LogLoss`. Undefined where all rows are of one class.
+    are clipped as in `LogLoss`, and frequencies are not. Undefined where all rows are of one class.
 
     The other parameters are those of `ScoredMetric`.
 
@@ -80,7 +79,7 @@ class D2LogLoss(ShareOfLoss):
         """Return the sum of losses, and the weights of classes."""
         return _log_losses(self)
 
-    def _null(self, shares: list[Fraction]) -> float:
+    def _null(self, shares: list[Fraction]) -> Fraction:
         return _entropy(shares)
 
 
@@ -125,7 +124,7 @@ class NormalizedEntropy(ShareOfLoss):
     Formula: L(p) / L(f), with L the log loss and f the frequencies of the classes.
 
     Below 1 where predictions are better than the frequencies. Probabilities are clipped as in
-    `LogLoss`. Undefined where all rows are of one class.
+    `LogLoss`, and frequencies are not. Undefined where all rows are of one class.
 
     The other parameters are those of `ScoredMetric`.
 
@@ -154,11 +153,11 @@ class NormalizedEntropy(ShareOfLoss):
         """Return the sum of losses, and the weights of classes."""
         return _log_losses(self)
 
-    def _null(self, shares: list[Fraction]) -> float:
+    def _null(self, shares: list[Fraction]) -> Fraction:
         return _entropy(shares)
 
-    def _share(self, relative: Fraction | float) -> float:
-        return float(relative)
+    def _share(self, relative: Fraction) -> Fraction:
+        return relative
 
 
 def _log_losses(metric: ShareOfLoss) -> tuple[Statistic, ...]:
@@ -167,6 +166,18 @@ def _log_losses(metric: ShareOfLoss) -> tuple[Statistic, ...]:
     return ProbabilityLossSum(loss=loss, **options), ClassWeights(**options)
 
 
-def _entropy(shares: list[Fraction]) -> float:
-    logs = [math.log(max(float(share), EPSILON)) for share in shares]
-    return math.fsum(-float(share) * log for share, log in zip(shares, logs, strict=True))
+def _entropy(shares: list[Fraction]) -> Fraction:
+    """Return the entropy of shares, each term of which is right to 1e-15 of itself."""
+    return sum((share * _information(share) for share in shares if share), start=Fraction(0))
+
+
+def _information(share: Fraction) -> Fraction:
+    """Return -log(share), from the rest of the shares where this one is near 1."""
+    rest = 1 - share
+    if rest < _NO_REST:
+        return rest
+    if 2 * rest < 1:
+        return Fraction(-math.log1p(-nearest(rest)))
+    above, below = share.as_integer_ratio()
+    normal = share > sys.float_info.min
+    return Fraction(-math.log(share) if normal else math.log(below) - math.log(above))
