@@ -62,8 +62,10 @@ def test_bounds_of_counts_at_thresholds_hold_them(weighted):
         rough = sm.ConfusionAtThresholds(thresholds=cuts, max_bins=3).update(**rows)
         value, (low, high) = exact.compute(), rough.bounds()
         assert exact.exact
-        assert (np.less_equal(low.tp, value.tp) & np.less_equal(value.tp, high.tp)).all()
-        assert (np.less_equal(high.tn, value.tn) & np.less_equal(value.tn, low.tn)).all()
+        for table in (value, rough.compute()):
+            for entry in ("tn", "fp", "fn", "tp"):
+                least, count, most = (getattr(side, entry) for side in (low, table, high))
+                assert (np.less_equal(least, count) & np.less_equal(count, most)).all()
         assert rough.exact == all(map(np.array_equal, low, high))
 
 

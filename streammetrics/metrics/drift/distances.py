@@ -144,7 +144,8 @@ class Wasserstein(SampleDistance):
         value = min(max(between + _area(_means(gaps.before, gaps.after), finite), low), high)
         # Each share within a cell has an error of a few 2**-52.
         reach = 0.0 if stairs.counted else float(finite.sum())
-        room = ROUNDING * (value + min(reach, math.ldexp(1.0, 1000)))
+        sizes = (value, min(reach, math.ldexp(1.0, 1000)))
+        room = ROUNDING * sum(size for size in sizes if size < math.inf)
         return max(low - room, 0.0), value, high + room
 
 

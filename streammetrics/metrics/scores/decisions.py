@@ -89,14 +89,16 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
 
     def readout(self, scores: ScoreHistogram) -> ConfusionPoints | Curves:
         """Return the table, or one per class."""
-        return self._tables(scores).low
+        tables = [certain for certain, _ in map(self._sides, staircases(scores))]
+        return one_or_all(tables, self.labels)
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[ConfusionPoints | Curves]:
-        """Return the table of the rows that certainly are positive, and of those that may be."""
-        return self._tables(scores)
+        """Return the smallest and the largest count of each entry.
 
-    def _tables(self, scores: ScoreHistogram) -> Interval[ConfusionPoints | Curves]:
-        sides = [self._sides(stairs) for stairs in staircases(scores)]
+        Positives are fewest where only rows count that certainly reach a threshold; negatives are
+        fewest where all rows do that may.
+        """
+        sides = [_ordered(*self._sides(stairs)) for stairs in staircases(scores)]
         low, high = zip(*sides, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
@@ -108,6 +110,7 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         return all((certain == possible).all() for certain, possible in places)
 
     def _sides(self, stairs: Staircase) -> tuple[ConfusionPoints, ConfusionPoints]:
+        """Return the table of the rows that certainly are positive, and of those that may be."""
         known = corners(stairs)
         if self.thresholds is None:
             down = np.arange(known.low.size)[::-1]
@@ -121,6 +124,15 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         """Return the first cells whose scores certainly, and may, reach each threshold."""
         cuts = stairs.cuts(np.array(self.thresholds, np.float64))
         return np.searchsorted(known.low, cuts), np.searchsorted(known.high, cuts)
+
+
+def _ordered(
+    certain: ConfusionPoints, possible: ConfusionPoints
+) -> tuple[ConfusionPoints, ConfusionPoints]:
+    return (
+        certain._replace(tn=possible.tn, fn=possible.fn),
+        possible._replace(tn=certain.tn, fn=certain.fn),
+    )
 
 
 def _points(stairs: Staircase, known: Corners, places: Places, cuts: Floats) -> ConfusionPoints:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Between
 from streammetrics.core.results.curves import Curves, Points
@@ -25,11 +27,12 @@ from streammetrics.metrics.scores.view import corners, staircases
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
-    from streammetrics.metrics.scores.view import Corners, Staircase
+    from streammetrics.metrics.scores.view import Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 __all__ = ["CumulativeGains", "Gini", "LiftCurve", "TopDecileLift"]
 
+_ROUNDED = 2.0**-48  # relative: more than sums of weights are rounded by
 _NEAR = 0.1  # below it 2 AUC - 1 of rounded areas has fewer digits than a sum of gaps
 
 
@@ -174,29 +177,41 @@ class TopDecileLift(ClassScoreMetric):
     @property
     def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # by the share
         """The smallest and the largest lift."""
-        return 0.0, 1 / self.share
+        return 0.0, float(1 / self._level)
+
+    @property
+    def _level(self) -> Fraction:
+        return Fraction(str(self.share))
 
     def certain(self, stairs: Staircase) -> tuple[float, float, float]:
         """Return the lift with the fewest, the mean and the most positives of the last cell."""
         if not stairs.positives:
             return math.nan, math.nan, math.nan
-        return self._found(corners(stairs))
+        known = corners(stairs)
+        called = known.tp.astype(np.float64) + known.fp
+        # The sums of cells are rounded: those that may be where the share ends are taken exactly.
+        end, room = self.share * called[0], _ROUNDED * called[0]
+        first = np.flatnonzero(called[:-1] >= end + room)[-1:].sum()
+        last = max(np.flatnonzero(called[:-1] >= end - room)[-1], first) + 1
+        places = np.arange(first, min(last + 1, known.low.size))
+        if stairs.counted:
+            table = np.stack([known.fp, known.tp], axis=1)
+            found: list[list[int]] = table[[0, *places]].tolist()
+        else:
+            found = stairs.sums_above(places)
+        (negatives, positives), *sums = *found, [0, 0]
+        share = self._level * (positives + negatives)
+        at = max(k for k, (n, p) in enumerate(sums[:-1]) if n + p >= share)
+        (fp, tp), (fp_above, tp_above) = sums[at : at + 2]
+        p, n, left = tp - tp_above, fp - fp_above, share - tp_above - fp_above
+        whole = self._level * positives
+        least, most = tp_above + max(left - n, Fraction(0)), tp_above + min(left, Fraction(p))
+        mean = nearest((tp_above + p * left / (p + n)) / whole)
+        if known.single[places[at]]:
+            return mean, mean, mean
+        return nearest(least / whole), mean, nearest(most / whole)
 
     read = middle_of(certain)
-
-    def _found(self, known: Corners) -> tuple[float, float, float]:
-        tp, fp = known.tp.astype(np.float64), known.fp.astype(np.float64)
-        called = tp + fp
-        end, whole = self.share * called[0], self.share * tp[0]
-        # The cell in which the share ends, and how many of its rows are taken.
-        cell = int(np.flatnonzero(called >= end)[-1])
-        p, n = tp[cell] - tp[cell + 1], fp[cell] - fp[cell + 1]
-        room = end - called[cell + 1]
-        positives = tp[cell + 1] + np.array(
-            [max(room - n, 0.0), p * (room / (p + n)), min(room, p)]
-        )
-        least, mean, most = (positives / whole).tolist()
-        return (mean, mean, mean) if known.single[cell] else (least, mean, most)
 
 
 class Gini(ClassScoreMetric):

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from streammetrics.core.arithmetic.histogram import DyadicHistogram
-    from streammetrics.core.types import Array, Bools, Floats
+    from streammetrics.core.types import Array, Bools, Floats, Places
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
@@ -175,6 +175,11 @@ class Staircase:
         # All positives and no negatives give exactly 1.
         scale = whole + (rest + (p * n_tail + p_tail * n))
         return ((one - other) + ((lost - more) + tails)) / scale
+
+    def sums_above(self, places: Places) -> list[list[int]]:
+        """Return exactly what negatives and positives weigh in all, and in each cell and above."""
+        sums: list[list[int]] = self._histogram.sums_above(places).tolist()
+        return sums
 
     def cuts(self, thresholds: Floats) -> Floats:
         """Return thresholds as logits where scores are kept as logits."""
