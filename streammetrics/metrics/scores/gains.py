@@ -26,8 +26,10 @@ from streammetrics.metrics.scores.roc_area import roc_areas
 from streammetrics.metrics.scores.view import corners, staircases
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats
-    from streammetrics.metrics.scores.view import Staircase
+    from collections.abc import Callable
+
+    from streammetrics.core.types import Floats, Places
+    from streammetrics.metrics.scores.view import Corners, Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 __all__ = ["CumulativeGains", "Gini", "LiftCurve", "TopDecileLift"]
@@ -187,31 +189,38 @@ class TopDecileLift(ClassScoreMetric):
         """Return the lift with the fewest, the mean and the most positives of the last cell."""
         if not stairs.positives:
             return math.nan, math.nan, math.nan
-        known = corners(stairs)
+        return self._found(corners(stairs), None if stairs.counted else stairs.sums_above)
+
+    read = middle_of(certain)
+
+    def _found(
+        self, known: Corners, sums_above: Callable[[Places], list[list[int]]] | None = None
+    ) -> tuple[float, float, float]:
+        """Return the lift with the fewest, the mean and the most positives of the last cell.
+
+        `sums_above` gives what cells and all above them weigh, where the counts are rounded.
+        """
         called = known.tp.astype(np.float64) + known.fp
         # The sums of cells are rounded: those that may be where the share ends are taken exactly.
         end, room = self.share * called[0], _ROUNDED * called[0]
         first = np.flatnonzero(called[:-1] >= end + room)[-1:].sum()
         last = max(np.flatnonzero(called[:-1] >= end - room)[-1], first) + 1
         places = np.arange(first, min(last + 1, known.low.size))
-        if stairs.counted:
-            table = np.stack([known.fp, known.tp], axis=1)
-            found: list[list[int]] = table[[0, *places]].tolist()
+        if sums_above is None:
+            found = np.stack([known.fp, known.tp], axis=1)[[0, *places]].tolist()
         else:
-            found = stairs.sums_above(places)
-        (negatives, positives), *sums = *found, [0, 0]
+            found = sums_above(places)
+        (negatives, positives), *sums = ([*map(Fraction, pair)] for pair in (*found, (0, 0)))
         share = self._level * (positives + negatives)
         at = max(k for k, (n, p) in enumerate(sums[:-1]) if n + p >= share)
         (fp, tp), (fp_above, tp_above) = sums[at : at + 2]
         p, n, left = tp - tp_above, fp - fp_above, share - tp_above - fp_above
         whole = self._level * positives
-        least, most = tp_above + max(left - n, Fraction(0)), tp_above + min(left, Fraction(p))
+        least, most = tp_above + max(left - n, Fraction(0)), tp_above + min(left, p)
         mean = nearest((tp_above + p * left / (p + n)) / whole)
         if known.single[places[at]]:
             return mean, mean, mean
         return nearest(least / whole), mean, nearest(most / whole)
-
-    read = middle_of(certain)
 
 
 class Gini(ClassScoreMetric):
