@@ -61,8 +61,9 @@ def test_events_that_are_lost_at_the_end_are_told_and_the_exit_code_says_so(
         told = service.end().splitlines()
         assert service.process.returncode == 2
     assert all(line.startswith(("warning: ", "error: ")) for line in told), told
-    lost = [line for line in told if "events are lost: the file was deleted" in line]
-    assert 1 <= len(lost) <= workers  # whichever took them
+    # With two workers one may have made a new file, so that another finds this in its place.
+    lost = [line for line in told if "events are lost: " in line]
+    assert 1 <= len(lost) <= workers, told  # whichever took them
     assert lost[0].startswith("error: the store cannot be written, ")
 
 
