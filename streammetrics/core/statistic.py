@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, ReadColumn
 

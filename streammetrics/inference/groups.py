@@ -1,4 +1,4 @@
-"""How sure are shares of rows of labels in many groups, and in what is outside each, at once."""
+"""Confidence limits of shares for many groups, and for the rows outside each, at once."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _is_share(metric: Any, tables: Confusions) -> bool:
 
 
 def _read(metric: Any, level: float, tables: Confusions) -> Readings | None:
-    if not tables.total.all():  # what is said of no rows is no share
+    if not tables.total.all():  # a group without rows has no share
         return None
     value = metric.read(tables)
     if not isinstance(value, np.ndarray):

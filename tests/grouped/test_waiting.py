@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.core.grouping import Grouping
+from streammetrics.core.counting import Grouping
 from streammetrics.statistics.grouped import split, waiting
 from streammetrics.statistics.grouped.split import Split
 from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of

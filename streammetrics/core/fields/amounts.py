@@ -19,7 +19,7 @@ from streammetrics.core.state.arrays import Stack, nested
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Floats, Ints, Numeric, Places
 
 MANY = 1 << 62  # counts below can be added

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.counting import added_at, counts_of
+from streammetrics.core.counting import Grouping, added_at, counts_of
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -14,7 +14,6 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.feeding.states import Feed
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
-from streammetrics.core.grouping import Grouping
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.unions import Union

@@ -15,7 +15,7 @@ from streammetrics.statistics.sums.values import ValueHistogram
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Arrays, Floats, Places, ReadColumn
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group

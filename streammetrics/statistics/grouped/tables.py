@@ -13,7 +13,7 @@ from streammetrics.statistics.grouped.waiting import GroupedRows
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Arrays, Floats, Places
 
 

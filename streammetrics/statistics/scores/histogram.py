@@ -168,11 +168,12 @@ class ScoreHistogram(ScoredStatistic):
         """Return the histogram with all rows of plain columns of 0 and 1 and of scores."""
         if type(self).update is not ScoreHistogram.update:
             return None
-        truth, score = self.plain_binary(batch) or (None, None)
-        if truth is None or score is None or math.isnan(extent(score)[0]):
+        columns = self.plain_binary(batch)
+        if columns is None:
             return None
+        truth, score = columns
         low, high = extent(truth)
-        if not 0 <= low <= high <= 1:
+        if not 0 <= low <= high <= 1 or math.isnan(extent(score)[0]):
             return None
         twin = self.fork()
         twin.update(truth.astype(np.uint8), score, weight=None)

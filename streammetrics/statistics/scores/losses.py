@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Columns, Floats, Places, ReadColumn
 
 
@@ -92,15 +92,17 @@ class ProbabilityLossSum(ScoredStatistic):
         self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the losses of each group."""
-        return self._sums_by_group(group, columns, self.losses(*columns), weight)
+        losses, scores = self.losses(*columns), columns[1]
+        fields = self.losses_by_group(group, losses, weight)
+        return fields | {"columns": 1 if scores.ndim == 1 else scores.shape[1]}
 
-    def _sums_by_group(
-        self, group: Grouping, columns: tuple[Any, ...], losses: Floats, weight: Array | None
-    ) -> dict[str, object]:
+    def losses_by_group(
+        self, group: Grouping, losses: Floats, weight: Array | None
+    ) -> dict[str, Any]:
+        """Return what rows with these losses add to each group."""
         return {
             "total": ExactSum.grouped(group.index, group.size, losses, weight),
             "rows": Amount.by_group(group, weight),
-            "columns": 1 if columns[1].ndim == 1 else columns[1].shape[1],
         }
 
     def lift(self, columns: tuple[object, ...], weight: Floats | None) -> ExactSum:

@@ -10,7 +10,7 @@ from streammetrics.statistics.sums.spreads import Spreading, spread_by_group, su
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
@@ -39,13 +39,14 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
         self.add(columns, spread.total, spread.rows)
         self.spread_by(spread.powers, spread.squared)
 
-    def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the losses of each group, and their squares."""
-        losses = self.losses(*columns)
-        sums: dict[str, Any] = self._sums_by_group(group, columns, losses, weight)
-        return sums | spread_by_group(group, losses, weight, sums["total"])
+    by_group = ProbabilityLossSum.by_group  # with what `losses_by_group` adds
+
+    def losses_by_group(
+        self, group: Grouping, losses: Floats, weight: Array | None
+    ) -> dict[str, Any]:
+        """Return what rows with these losses add to each group, squares included."""
+        fields = super().losses_by_group(group, losses, weight)
+        return fields | spread_by_group(group, losses, weight, fields["total"])
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""

@@ -25,7 +25,7 @@ from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Bools, Floats, Numeric, Places, ReadColumn
 
 _MOST = 2.0**250  # of numbers, whose inverse is the least scale

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Schema
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
     from streammetrics.statistics.sums.targets import Extent
@@ -146,15 +146,7 @@ class LossSum(ExactSums):
     def by_group(
         self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object] | None:
-        """Return the losses of each group."""
-        terms = self._terms_alone(columns)
-        if terms is None:
-            return None
-        total = ExactSum.grouped(group.index, group.size, terms, weight)
-        return self.fields_by_group(group, (terms,), {"loss": total}, weight)
-
-    def _terms_alone(self, columns: tuple[Any, ...]) -> Floats | None:
-        """Return the losses of rows; ``None`` where one of them takes more than a float64."""
+        """Return the losses of each group; ``None`` where one takes more than a float64."""
         if LOSSES[self.loss].long or has_long(columns):
             return None
         try:
@@ -162,7 +154,14 @@ class LossSum(ExactSums):
                 terms: Floats = self.terms(*as_outputs(columns))
         except FloatingPointError:  # of a square or a power
             return None
-        return terms
+        return self.terms_by_group(group, terms, weight)
+
+    def terms_by_group(
+        self, group: Grouping, terms: Floats, weight: Array | None
+    ) -> dict[str, Any]:
+        """Return what rows with these losses add to each group."""
+        total = ExactSum.grouped(group.index, group.size, terms, weight)
+        return self.fields_by_group(group, (terms,), {"loss": total}, weight)
 
     @cached_property
     def exponents(self) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.targets import regression_schema
 
 if TYPE_CHECKING:
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Floats
 
 

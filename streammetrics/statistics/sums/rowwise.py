@@ -16,7 +16,7 @@ from streammetrics.statistics.sums.spreads import Spreading, spread_by_group, su
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Floats, ReadColumn
 
 

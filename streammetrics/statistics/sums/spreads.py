@@ -21,7 +21,7 @@ from streammetrics.statistics.sums.moments import Moments, as_outputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
@@ -131,16 +131,14 @@ class LossSpread(Spreading, LossSum):
         self.add(columns, sums.rows, {"loss": sums.total})
         self.spread_by(sums.powers, sums.squared)
 
-    def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object] | None:
-        """Return the losses of each group, and their squares."""
-        terms = self._terms_alone(columns)
-        if terms is None:
-            return None
-        total = ExactSum.grouped(group.index, group.size, terms, weight)
-        sums = self.fields_by_group(group, (terms,), {"loss": total}, weight)
-        return sums | spread_by_group(group, terms, weight, total)
+    by_group = LossSum.by_group  # with what `terms_by_group` adds
+
+    def terms_by_group(
+        self, group: Grouping, terms: Floats, weight: Array | None
+    ) -> dict[str, Any]:
+        """Return what rows with these losses add to each group, squares included."""
+        fields = super().terms_by_group(group, terms, weight)
+        return fields | spread_by_group(group, terms, weight, fields["sums"]["loss"])
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
@@ -190,9 +188,10 @@ def spread_by_group(
 
     The total of the numbers is that of their powers where there is no weight.
     """
-    twice, squared = None, Amount.by_group(group, None)  # the weight again, beside each number
-    if weight is not None:
-        twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)
+    if weight is None:
+        twice, squared = None, Amount.by_group(group, None)
+    else:
+        twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)  # beside each number
         squares = ExactSum.grouped(group.index, group.size, weight, weight)
         squared, total = Amount.of_weights(squares), None
 

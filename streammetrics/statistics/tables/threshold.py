@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Floats, Ints
 
 

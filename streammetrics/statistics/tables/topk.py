@@ -13,7 +13,7 @@ from streammetrics.core.fields.weights import Weight
 from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Bools, Floats
 
 

@@ -24,7 +24,7 @@ from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.grouping import Grouping
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Bools, Columns, Floats, Places, ReadColumn
 
 REFERENCE, PREDICTION = "reference", "prediction"
