@@ -14,7 +14,8 @@ from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.parsing import Once
 from streammetrics.cli.replaying import OUT, replayed
-from streammetrics.cli.standing import firing, standing
+from streammetrics.cli.running import NO_ROWS
+from streammetrics.cli.standing import firing, of_store, standing
 from streammetrics.live.exporting import files
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.judging import judging
@@ -157,7 +158,10 @@ def grafana(config: Config) -> Outcome:
 def backfill(config: Config) -> Outcome:
     """Print the history in the store as OpenMetrics. `promtool` makes blocks of it."""
     found = settings(config)
-    if found.options["store"] is None:
-        raise CommandError(f"{config} has no store, so there is no history: add one to [live]")
-    with found.live() as live:
-        return Outcome("".join(files.openmetrics(live, found.view.window, found.view.every)))
+    advice = "there is no history; `live serve` and `live replay` write the store that [live] names"
+    with of_store(found, advice) as live:
+        live.now(None)  # the last window is that of the newest event
+        lines = [*files.openmetrics(live, found.view.window, found.view.every)]
+    if all(line.startswith("#") for line in lines):
+        return Outcome("".join(lines), NO_ROWS, f"no rows: {found.options['store']} has no event")
+    return Outcome("".join(lines))
