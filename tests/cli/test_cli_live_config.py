@@ -81,6 +81,60 @@ def test_a_mistake_is_named_by_line_and_key(tmp_path, good, bad, key, why):
         settings(path)
 
 
+UNFIT = [
+    ('mae = "MAE"', "", 'types = { y_true = "integers" }', "types: y_true is 'integers', and a m"),
+    (
+        'mae = "MAE"',
+        "",
+        "types = { y_pred = 3 }",
+        "no event fits: y_true has 1 numbers a row, y_pred",
+    ),
+    ('top = "TopKAccuracy"', "", "", "live.types: no event fits: y_score has one number a r"),
+    ('n = "NDCG"', "", 'types = { sample_weight = "number" }', "ranking metrics take no weights"),
+    ('n = "NDCG"', "", "types = { sample_weight = 2 }", "types = { sample_weight = 'number' }"),
+    ('auc = "ROCAUC"', 'y_score = "score"', 'by = [["score"]]', 'bins, by = [["score:0.5"]], or'),
+    ('auc = "ROCAUC"', 'y_score = "kind"', "", "columns.y_score: events say in 'kind'"),
+    ('auc = "ROCAUC"', 'sample_weight = "time"', "", "columns.time: 'time' is also what is read"),
+    ('auc = "ROCAUC"', 'id = "kind"', "", "columns.id: events say in 'kind'"),
+    ('auc = "ROCAUC"', 'id = ""', "", "columns.id: expected the name of a column"),
+    ('auc = "ROCAUC"', "", 'by = [["id"]]', "live.by: 'id' is of the event itself"),
+    ('auc = "ROCAUC"', "", 'by = [["kind"]]', "live.by: 'kind' is of the event itself"),
+    ('auc = "ROCAUC"', "", 'label_ttl = "20000d"', "live.label_ttl: label_ttl is 20000d: at mo"),
+    ('auc = "ROCAUC"', "", 'label_lateness = "20000d"', "live.label_lateness: label_lateness is"),
+    ('mae = "MAE"', "", 'target_range = ["a", "b"]', "live.target_range: expected the least"),
+    ('m = "MSLE"', "", "target_range = [-9, -2]", "live.target_range: target_range=(-9.0, -2.0) "),
+    (
+        'mae = "MAE"',
+        "",
+        "target_range = [0, 1]\ndefault_label = 5",
+        "live.default_label: default_la",
+    ),
+    (
+        'a = "Accuracy"',
+        "",
+        'labels = ["x", "y"]\ntypes = { y_pred = "integers" }',
+        "leave out 'y_p",
+    ),
+    ('a = "Accuracy"', "", 'labels = ["x", "y"]\nby = [["y_pred:0.5"]]', "which is text: slice by"),
+]
+
+
+@pytest.mark.parametrize(("metric", "columns", "live", "why"), UNFIT, ids=range(len(UNFIT)))
+def test_what_no_event_fits_is_refused_with_its_line(mistake, tmp_path, metric, columns, live, why):
+    text = f"[metrics]\n{metric}\n[columns]\n{columns}\n[live]\n{live}\n"
+    told = mistake("live", "check", written(tmp_path, text))
+    assert why in told
+    line, key = re.match(r".*: line (\d+), ([^:]*): ", told).groups()
+    assert text.splitlines()[int(line) - 1].startswith(
+        (key.rpartition(".")[2], f"[{key.split('.')[0]}")
+    )
+
+
+def test_a_model_s_version_may_be_a_slice(tmp_path):
+    text = '[metrics]\nauc = "ROCAUC"\n[live]\nby = [["version"]]\n'
+    assert settings(written(tmp_path, text)).options["by"] == [["version"]]
+
+
 def test_a_column_is_one_thing(tmp_path):
     path = written(tmp_path, '[metrics]\nn = "MAE"\n[columns]\ny_pred = "id"\n')
     with pytest.raises(ConfigError, match="line 3, columns.id: 'id' is also what is read as y_p"):
