@@ -221,7 +221,7 @@ class Declared:
     @property
     def _has_words(self) -> bool:
         """Whether classes are text."""
-        return bool(self.labels) and isinstance(self.labels[0], str)
+        return self.labels is not None and isinstance(self.labels[0], str)
 
     def _facts(self) -> tuple[Facts, ...]:
         """Return what rows agree on that hold what is declared.

@@ -53,7 +53,7 @@ MISTAKES = [
     ('window = "1h"', 'window = "61s"', "page.window", "is no whole number of panes"),
     ('every = "5min"', 'every = "90s"', "page.every", "is no whole number of panes"),
     ("[page]", "[pages]", "pages", "did you mean 'page'? There are: alerts, columns, live, metr"),
-    ("port = 8000", "port = 80000", "server.port", "80000 is not between 1 and 65,535"),
+    ("port = 8000", "port = 80000", "server.port", "80000 is not between 0 and 65,535"),
     ("workers = 1", "workers = true", "server.workers", "true is not a whole number"),
     ('"127.0.0.1"', '"0.0.0.0"', "server.host", "open to other machines, and there is no"),
     ("port =", "prt =", "server.prt", "did you mean 'port'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import random
 import re
@@ -312,6 +313,22 @@ def test_it_says_that_it_serves_when_it_listens(config):
         assert listens(port)
         process.terminate()
         process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(("words", "workers"), [(("--port", "0"), 2), ((), 1)])
+def test_of_port_0_it_says_which_one_it_has(config, words, workers):
+    path = config(server=f"workers = {workers}\nport = {8000 if words else 0}")
+    command = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(path), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        told = re.fullmatch(r"serving on (http://127\.0\.0\.1:(\d+)/)\n", process.stdout.readline())
+        try:
+            assert int(told[2]) not in {0, 8000}
+            with urllib.request.urlopen(f"{told[1]}health", timeout=30) as answer:
+                assert json.load(answer)["status"] in {"ok", "starting"}
+        finally:
+            process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_history_is_folded_when_the_service_ends(config, tmp_path):

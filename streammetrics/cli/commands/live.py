@@ -67,24 +67,26 @@ def check(config: Config) -> Outcome:
 def serve(
     config: Config,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="In place of that in the file.")
+        int | None,
+        typer.Option(min=0, max=65535, help="In place of that in the file. 0: any free one."),
     ] = None,
 ) -> Outcome:
     """Take events by HTTP and show the metrics on a page. Ctrl-C or SIGTERM ends it."""
     from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
 
     found = settings(config)
-    server = found.server if port is None else replace(found.server, port=port)
-    _check_free(server.host, server.port)
-    run(replace(found, server=server))
+    server = found.server
+    free = _free_port(server.host, server.port if port is None else port)
+    run(replace(found, server=replace(server, port=free)))
     return Outcome()
 
 
-def _check_free(host: str, port: int) -> None:
-    """Raise where nothing can listen there."""
+def _free_port(host: str, port: int) -> int:
+    """Return a port, or any free one for 0, after seeing that one can listen there."""
     try:
-        with socket.create_server((host, port), family=_family(host)):
-            pass
+        with socket.create_server((host, port), family=_family(host)) as listening:
+            found: int = listening.getsockname()[1]
+            return found
     except OSError as error:
         raise CommandError(
             f"cannot listen on {host}, port {port}: {error.strerror}; --port names another"
