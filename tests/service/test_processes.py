@@ -243,6 +243,23 @@ def test_clients_that_wait_hold_no_place_of_those_who_ask(config):
             client.close()
 
 
+def test_a_burst_of_half_requests_takes_no_place_of_a_whole_one(config):
+    many = 20
+    half = b"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{"
+    with Service(config(server=f'timeout = "60s"\nconnections = {many}')) as service:
+        with contextlib.ExitStack() as stack:
+            held = []
+            for _ in range(10 * many):  # more than are let in, all at once
+                client = socket.create_connection(("127.0.0.1", service.port), timeout=30)
+                client.sendall(half)
+                held.append(stack.enter_context(client))
+            assert service.post(observed(5))["taken"] == 5
+            for client in held[: -2 * many]:  # which have made room: nobody is answered 503
+                with contextlib.suppress(ConnectionResetError):
+                    assert client.recv(100) == b""
+        assert service.end() == ""
+
+
 def test_who_reads_no_answer_is_closed(config):
     with Service(config(server='timeout = "2s"')) as service:
         with socket.create_connection(("127.0.0.1", service.port)) as client:
