@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0 is done, 1 that there were no rows, 2 a mistake, 130 Ctrl-C, 143 SIGTERM; docs/cli.md has them all.
+    0 is done, 1 that there were no rows, 2 a mistake; docs/cli.md has them all.
     """
     try:
         raise_at_signals()

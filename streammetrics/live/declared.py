@@ -431,7 +431,7 @@ def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]
         is_width = isinstance(what, int) and what is not True and what > 0
         if isinstance(what, int) and what > _MOST:
             raise ValueError(f"types: {name} has {what} numbers a row, and may have {_MOST:,}")
-        if what not in {*_SAMPLES, "number"} and not is_width:
+        if what not in (*_SAMPLES, "number") and not is_width:  # it may have no hash
             names = ", ".join(map(repr, (*_SAMPLES, "number")))
             raise ValueError(
                 f"types: {name} is {what!r}; expected {names}, or how many numbers a row has"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 
 import pytest
 
@@ -82,7 +83,7 @@ def test_a_mistake_is_named_by_line_and_key(tmp_path, good, bad, key, why):
 
 
 UNFIT = [
-    ('mae = "MAE"', "", 'types = { y_true = "integers" }', "types: y_true is 'integers', and a m"),
+    ('mae = "MAE"', "", 'types = { y_true = "integers" }', "live.types: y_true is 'integers', and"),
     (
         'mae = "MAE"',
         "",
@@ -201,3 +202,15 @@ def test_rules_judge_windows_that_are_kept_when_they_are_over(tmp_path, rule, is
         ConfigError, match=r"line 6, alerts.low: a window of .*, for which the rule"
     ):
         settings(path)
+
+
+def test_a_port_that_is_taken_and_a_host_that_is_elsewhere(mistake, tmp_path, monkeypatch):
+    pytest.importorskip("uvicorn", reason="needs the extra live")
+    monkeypatch.setenv("LIVE_TOKEN", "secret")
+    text = '[metrics]\nn = "Count"\n[server]\ntoken_env = "LIVE_TOKEN"\nhost = "{}"\n'
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = mistake("live", "serve", written(tmp_path, text.format("127.0.0.1")), "--port", port)
+    assert told.endswith(f"port {port}: Address already in use; --port names another")
+    told = mistake("live", "serve", written(tmp_path, text.format("203.0.113.9")))
+    assert told.endswith("[server] host is an address of this machine")

@@ -316,6 +316,20 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
         joined(store=tmp_path / "nowhere" / "live.db")
 
 
+@pytest.mark.parametrize("table", ["journal", "parts"])
+def test_a_store_with_a_damaged_state_is_told_by_its_name(path, table):
+    with sm.Live(sm.Mean(), store=path) as state:
+        state.observe(time=START, values=1.0)
+    if table == "journal":
+        other = sm.Live(sm.Mean(), store=path).observe(time=START, values=1.0).flush()
+        assert other.n_rows == 2
+    with sqlite3.connect(path) as db:
+        changed = db.execute(f"update {table} set blob = substr(blob, 1, length(blob) / 2)")
+        assert changed.rowcount
+    with pytest.raises(sm.StateFormatError, match=r"the store .*live.db is damaged: "):
+        sm.Live(sm.Mean(), store=path)
+
+
 def test_a_store_without_room_is_told_by_its_name(path):
     code = (
         "import resource, sys, streammetrics as sm\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from dataclasses import replace
 from typing import Annotated
@@ -88,9 +89,10 @@ def _free_port(host: str, port: int) -> int:
             found: int = listening.getsockname()[1]
             return found
     except OSError as error:
-        raise CommandError(
-            f"cannot listen on {host}, port {port}: {error.strerror}; --port names another"
-        ) from error
+        why = str(error.strerror).partition(" (while")[0]
+        taken = error.errno in {errno.EADDRINUSE, errno.EACCES}
+        advice = "--port names another" if taken else "[server] host is an address of this machine"
+        raise CommandError(f"cannot listen on {host}, port {port}: {why}; {advice}") from error
 
 
 def _family(host: str) -> socket.AddressFamily:

@@ -102,6 +102,7 @@ def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
 def _fail(table: Section, why: str) -> NoReturn:
     """Raise with the line of the key that an error of `Live` names, and its advice as TOML."""
     key = _KEYS.search(why)
+    why = why.removeprefix("types: ")
     why = _TYPES.sub(lambda found: f"types = {{ {found[1]} = {found[2]} }}", why)
     table.fail(key[0] if key else "", _BINS.sub(r'by = [["\1:0.5"]]', why))
 
@@ -144,6 +145,8 @@ def _suite(file: Section, columns: Section, inputs: Mapping[str, Sequence[str]])
     table = file.table("metrics")
     metrics = {}
     for name, words in table.rest().items():
+        if not name:
+            table.fail(name, 'expected a name before the =: auc = "ROCAUC"')
         if not isinstance(words, str):
             table.fail(name, f'expected a metric in quotes: {name} = "ROCAUC(max_bins=1024)"')
         try:
