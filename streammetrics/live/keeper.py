@@ -230,10 +230,10 @@ class Keeper:
         """Write what came, and close the file.
 
         Raises:
-            StreamMetricsError: It cannot be written; nothing was closed.
+            StreamMetricsError: It cannot be written, and events would be lost; nothing was closed.
         """
         until = time.monotonic() + PATIENCE
-        while not self._try(self._append):
+        while not self._try(self._append) and self.unwritten:
             self._tell()
             if time.monotonic() > until:
                 raise StreamMetricsError(

@@ -246,6 +246,16 @@ def test_closing_waits_for_events_to_be_written_and_for_nothing_else(path, monke
         assert service.to_bytes() == first(1).to_bytes()
 
 
+def test_closing_waits_for_no_store_where_nothing_is_to_be_written(path):
+    service = joined(store=path, durable=True)
+    send(service, 0)
+    path.rename(path.with_name("away.db"))
+    assert not service._keeper.try_to_write()
+    begun = time.monotonic()
+    service.close()
+    assert time.monotonic() - begun < keeper_module.PATIENCE / 2
+
+
 def test_a_full_disk_loses_nothing(path):
     with joined(store=path) as service:
         db = service._keeper._store._db
