@@ -32,7 +32,8 @@ _HELD = 16  # bodies of the largest size that may be held at once
 
 def _encoding(request: Request) -> str:
     """Return how a body is packed, in whatever case that is written."""
-    return request.headers.get("content-encoding", "identity").strip().lower()
+    written: str = request.headers.get("content-encoding", "identity")
+    return written.strip().lower()
 
 
 class RefusalError(Exception):
