@@ -139,7 +139,7 @@ def _filled(
                 progress = _silent  # rows that contradict each other: one pass meets where they do
     state = suite.copy()
     for piece in pieces:
-        read(piece, state, batch_rows, progress, threads=True)
+        read(piece, state, batch_rows, progress)
     return state
 
 

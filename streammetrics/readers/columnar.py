@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
-_MANY = 5  # columns of a batch that are worth a thread each
-
 
 @dataclass(frozen=True)
 class ParquetPiece(FilePiece):
@@ -33,15 +31,14 @@ class ParquetPiece(FilePiece):
         """Return the rows of the groups before."""
         return self.start
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """Decode the row groups, some pages at a time."""
-        names = needed(self.columns)
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Decode the row groups, some pages at a time, in the worker's own thread."""
         with _parquet_file(self.source, self.coded) as file:
             yield from file.iter_batches(
                 batch_size=batch_rows,
                 row_groups=list(self.groups),
-                columns=names,
-                use_threads=threads and len(names) >= _MANY,
+                columns=needed(self.columns),
+                use_threads=False,
             )
 
 
@@ -97,7 +94,7 @@ class ArrowPiece(FilePiece):
         with _arrow_file(self.source, self.columns) as file:
             return sum(file.get_batch(i).num_rows for i in range(self.first))
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
         """Read the needed columns of the batches."""
         with _arrow_file(self.source, self.columns) as file:
             for index in range(self.first, self.stop):
@@ -108,7 +105,7 @@ class ArrowPiece(FilePiece):
 class ArrowStreamPiece(FilePiece):
     """A whole Arrow stream."""
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
         """Read to the end."""
         with self.source.open() as stream, pa.ipc.open_stream(stream) as reader:
             yield from reader

@@ -44,16 +44,16 @@ class FilePiece(SourcePiece, ABC):
     columns: tuple[WantedColumn, ...]
     rows: int | None  # how many, where it is known
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
+    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the columns of each batch, of at most `batch_rows`."""
         with reading(self.source):
-            for batch in self.batches(batch_rows, threads=threads):
+            for batch in self.batches(batch_rows):
                 for start in range(0, batch.num_rows, batch_rows):
                     part = batch.slice(start, batch_rows)
                     yield part.num_rows, wanted.table(part, self.columns)
 
     @abstractmethod
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns."""
 
 
@@ -83,9 +83,9 @@ class KeyedPiece:
         """Return where in the file the piece begins."""
         return self.piece.first_row()
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
+    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the columns of each batch."""
-        for rows, table in self.piece.tables(batch_rows, threads=threads):
+        for rows, table in self.piece.tables(batch_rows):
             keys = {title: wanted.repeated(value, rows) for title, value in self.values.items()}
             yield rows, {**table, **keys}
 
