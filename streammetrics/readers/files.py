@@ -7,7 +7,7 @@ import csv
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -58,26 +58,16 @@ class FilePiece(SourcePiece, ABC):
 
 
 @dataclass(frozen=True)
-class KeyedPiece:
+class KeyedPiece(SourcePiece):
     """A piece, with columns that every row of its file has from the file's path."""
 
     piece: FilePiece
     values: Mapping[str, object]  # by the column's title
 
-    unit: ClassVar[str] = "file"
-
-    @property
-    def once(self) -> bool:
-        """Whether it can only be read in this process."""
-        return self.piece.once
-
     @property
     def rows(self) -> int | None:
         """How many rows it has, where that is known."""
         return self.piece.rows
-
-    def __str__(self) -> str:
-        return str(self.piece)
 
     def first_row(self) -> int:
         """Return where in the file the piece begins."""
@@ -118,7 +108,7 @@ class File(ABC):
         wanted.check(stored, self.names, self.source)
         with reading(self.source):
             parts = self.split(stored)
-        return [KeyedPiece(part, keys) for part in parts] if keys else parts
+        return [KeyedPiece(self.source, part, keys) for part in parts] if keys else parts
 
     @abstractmethod
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
