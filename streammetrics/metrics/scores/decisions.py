@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.rounding import nearest, root
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast
@@ -22,7 +24,7 @@ from streammetrics.statistics.sums.precise import product_and_error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from streammetrics.core.types import Floats, Places
+    from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.view import Corners, Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
@@ -136,10 +138,8 @@ def _ordered(
 
 
 def _points(stairs: Staircase, known: Corners, places: Places, cuts: Floats) -> ConfusionPoints:
-    tp, fp = known.tp[places], known.fp[places]
-    counts = (stairs.negatives - fp, fp, stairs.positives - tp, tp)
-    tn, fp, fn, tp = map(stairs.unscaled, counts)
-    return ConfusionPoints(tn, fp, fn, tp, cuts)
+    table = (known.tn, known.fp, known.fn, known.tp)
+    return ConfusionPoints(*(stairs.unscaled(entry[places]) for entry in table), cuts)
 
 
 class _Best(NamedTuple):
@@ -236,20 +236,19 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
     def _best(self, stairs: Staircase) -> tuple[BestPoint, BestPoint, BestPoint]:
         """Return lower bounds, the best of the thresholds at edges, and upper bounds."""
         known = corners(stairs)
-        values = self._values(stairs, known.tp, known.fp)
+        values = self._values(known.tp, known.fp, known.fn, known.tn)
         if self.for_ == "informedness" and not stairs.counted and stairs.positives:
             values = np.append(stairs.gaps(), 0.0) if stairs.negatives else values
         if not stairs.rows or np.isnan(values).all():
             return (BestPoint(math.nan, math.nan),) * 3
         sign = 1.0 if isinstance(self.for_, str) else -1.0  # costs are negative values
-        best = float(np.nanmax(values))
-        at = int(np.flatnonzero(values == best)[-1])
+        best, at = self._highest(stairs, values)
         edges = np.append(stairs.probabilities(known.low), math.inf)
         value = BestPoint(float(edges[at]), sign * best + 0.0)
         if stairs.exact:
             return value, value, value
         # Where values are negative, one within a cell may exceed that of its corner, but not 0.
-        most = self._values(stairs, known.tp[:-1], known.fp[1:])
+        most = self._values(known.tp[:-1], known.fp[1:], known.fn[:-1], known.tn[1:])
         most = np.where(known.single, values[:-1], most)
         if isinstance(self.for_, str):
             most = np.where(known.single, most, np.fmax(most, 0.0))
@@ -264,16 +263,44 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
             BestPoint(float(highs[near].max()), ends[1]),
         )
 
-    def _values(self, stairs: Staircase, tp: object, fp: object) -> Floats:
-        """Return the value at thresholds with these true and false positives; larger is better."""
-        tp, fp = np.asarray(tp, np.float64), np.asarray(fp, np.float64)
-        fn, tn = stairs.positives - tp, stairs.negatives - fp
+    def _highest(self, stairs: Staircase, values: Floats) -> tuple[float, int]:
+        """Return the best of values at edges, rounded once, and the highest place that has it."""
+        best = float(np.nanmax(values))
+        if not isinstance(self.for_, str):
+            room = ROUNDING * float(np.abs(self.for_).max())
+        elif stairs.counted or self.for_ == "informedness":
+            room = ROUNDING * abs(best)
+        else:
+            room = ROUNDING
+        # What may be the best but for rounding is compared in integers.
+        near = np.flatnonzero(values >= best - room)
+        (negatives, positives), *sums = stairs.sums_above(near)
+        exact, at = max(
+            (self._exactly(tp, fp, positives - tp, negatives - fp), place)
+            for place, (fp, tp) in zip(near.tolist(), sums, strict=True)
+        )
+        if self.for_ in _SQUARED:
+            return math.copysign(root(abs(exact)), exact), at
+        return nearest(exact), at
+
+    def _exactly(self, tp: int, fp: int, fn: int, tn: int) -> Fraction:
+        """Return the value of a confusion table, or the square of it with its sign."""
+        if isinstance(self.for_, str):
+            return _EXACTLY[self.for_](tp, fp, fn, tn, self.beta)
+        (right_n, wrong_n), (wrong_p, right_p) = self.for_
+        costs = map(Fraction, (right_p, wrong_n, wrong_p, right_n))
+        lost = sum(cost * rows for cost, rows in zip(costs, (tp, fp, fn, tn), strict=True))
+        return -lost / (tp + fp + fn + tn)
+
+    def _values(self, *table: Array) -> Floats:
+        """Return the value at thresholds with these confusion tables; larger is better."""
+        tp, fp, fn, tn = (entry.astype(np.float64) for entry in table)
         with np.errstate(all="ignore"):
             if isinstance(self.for_, str):
                 return _VALUES[self.for_](tp, fp, fn, tn, self.beta)
             (right_n, wrong_n), (wrong_p, right_p) = self.for_
             lost: Floats = right_n * tn + wrong_n * fp + wrong_p * fn + right_p * tp
-            return -lost / (stairs.positives + stairs.negatives)
+            return -lost / (tp + fp + fn + tn)
 
 
 def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - as others
@@ -327,3 +354,38 @@ _VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = 
     "matthews_corrcoef": _correlation,
     "cohen_kappa": _kappa,
 }
+
+
+def _exact_fbeta(tp: int, fp: int, fn: int, tn: int, beta: float) -> Fraction:  # noqa: ARG001 - as others
+    recall, precision = map(Fraction, beta_weights(beta))
+    right = (recall + precision) * tp
+    return right / (right + recall * fn + precision * fp)
+
+
+def _exact_correlation(tp: int, fp: int, fn: int, tn: int, _: float) -> Fraction:
+    apart = tp * tn - fp * fn
+    return Fraction(apart * abs(apart), (tp + fn) * (fp + tn) * (tp + fp) * (fn + tn))
+
+
+def _exact_kappa(tp: int, fp: int, fn: int, tn: int, _: float) -> Fraction:
+    chance = (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)
+    return Fraction(2 * (tp * tn - fp * fn), chance)
+
+
+def _exact_informedness(tp: int, fp: int, fn: int, tn: int, _: float) -> Fraction:
+    return Fraction(tp * tn - fp * fn, (tp + fn) * (fp + tn))
+
+
+# The same of integers, where the functions above are defined.
+_EXACTLY: dict[str, Callable[[int, int, int, int, float], Fraction]] = {
+    "f1": lambda tp, fp, fn, tn, _: _exact_fbeta(tp, fp, fn, tn, 1.0),
+    "fbeta": _exact_fbeta,
+    "jaccard": lambda tp, fp, fn, tn, _: Fraction(tp, tp + fp + fn),  # noqa: ARG005 - as others
+    "accuracy": lambda tp, fp, fn, tn, _: Fraction(tp + tn, tp + fp + fn + tn),
+    "balanced_accuracy": lambda *table: (1 + _exact_informedness(*table)) / 2,
+    "informedness": _exact_informedness,
+    "g_mean": lambda tp, fp, fn, tn, _: Fraction(tp * tn, (tp + fn) * (tn + fp)),
+    "matthews_corrcoef": _exact_correlation,
+    "cohen_kappa": _exact_kappa,
+}
+_SQUARED = ("g_mean", "matthews_corrcoef")  # by sign: squares are ordered as their roots
