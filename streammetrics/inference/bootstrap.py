@@ -99,7 +99,7 @@ def _redrawn(cells: Ladder) -> Iterator[tuple[Floats, Floats]]:
 def _best(metric: Any, tp: Array, fp: Array) -> float:
     side = _Redraw(tp[-1], fp[-1])
     none = np.zeros(1)
-    reached = [metric._reached(side, t, f, 0.0) for t, f in ((none, none), (tp, fp))]
+    reached = [metric._reached(side, t, f, fp[-1] - f, 0.0) for t, f in ((none, none), (tp, fp))]
     return float(max(values.max() / scale for values, scale in reached))
 
 
