@@ -139,7 +139,8 @@ def _ordered(
 
 def _points(stairs: Staircase, known: Corners, places: Places, cuts: Floats) -> ConfusionPoints:
     table = (known.tn, known.fp, known.fn, known.tp)
-    return ConfusionPoints(*(stairs.unscaled(entry[places]) for entry in table), cuts)
+    tn, fp, fn, tp = (stairs.unscaled(entry[places]) for entry in table)
+    return ConfusionPoints(tn, fp, fn, tp, cuts)
 
 
 class _Best(NamedTuple):
@@ -289,8 +290,8 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
             return _EXACTLY[self.for_](tp, fp, fn, tn, self.beta)
         (right_n, wrong_n), (wrong_p, right_p) = self.for_
         costs = map(Fraction, (right_p, wrong_n, wrong_p, right_n))
-        lost = sum(cost * rows for cost, rows in zip(costs, (tp, fp, fn, tn), strict=True))
-        return -lost / (tp + fp + fn + tn)
+        terms = (cost * rows for cost, rows in zip(costs, (tp, fp, fn, tn), strict=True))
+        return -sum(terms, Fraction(0)) / (tp + fp + fn + tn)
 
     def _values(self, *table: Array) -> Floats:
         """Return the value at thresholds with these confusion tables; larger is better."""

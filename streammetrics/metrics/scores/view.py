@@ -298,11 +298,13 @@ def corners(stairs: Staircase) -> Corners:
     """Return all cells of a staircase at once."""
     parts = [(s.low, s.high, s.single, s.tp, s.fp, s.p, s.n) for s in stairs.steps()]
     empty = np.zeros(0), np.zeros(0), np.zeros(0, np.bool_), *(np.zeros(0, int),) * 4
-    *cells, tp, fp, p, n = map(np.concatenate, zip(*(parts or [empty]), strict=True))
+    low, high, single, tp, fp, p, n = map(np.concatenate, zip(*(parts or [empty]), strict=True))
     tp, fp = np.append(tp, 0), np.append(fp, 0)
     if stairs.counted:
-        return Corners(*cells, tp, fp, stairs.positives - tp, stairs.negatives - fp)
-    return Corners(*cells, tp, fp, *(_sums_above(side[::-1])[::-1] for side in (p, n)))
+        fn, tn = stairs.positives - tp, stairs.negatives - fp
+    else:
+        fn, tn = (_sums_above(side[::-1])[::-1] for side in (p, n))
+    return Corners(low, high, single, tp, fp, fn, tn)
 
 
 def missing_sides(classes: Sequence[Staircase]) -> dict[str, Bools]:
