@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.specs import at_each, construct, parse
 from streammetrics.cli.tasks import TASKS, WEIGHT, Task, flag
-from streammetrics.core.by_name.catalogue import catalogue
 from streammetrics.core.by_name.elsewhere import ELSEWHERE
 from streammetrics.core.columns.naming import near
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.registry import catalogue
 from streammetrics.metrics.ranking.base import ranking_preset
 
 if TYPE_CHECKING:

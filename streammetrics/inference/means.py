@@ -195,7 +195,8 @@ def of_probabilities(
     signed = metric.family == Family.SIGNED_SCORE_LOSS
     interval = _answer(metric, asked, *factors, -math.inf if signed else 0.0)
     if metric.family == Family.BRIER:  # no value is above, and few rows have limits far beyond
-        interval = interval._replace(high=min(interval.high, 2 * scale))
+        low, high, most = *interval, 2 * scale
+        interval = ConfidenceInterval(low, min(high, most), interval.level, interval.method)
     return interval
 
 

@@ -325,7 +325,8 @@ def _excess_of_logits_binary(codes: NDArray[np.uint8], scores: Floats, _: float)
 
 def _excess_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats:
     _, others = _odds(scores)
-    excess: Floats = np.where(scores.argmax(axis=1) == codes, -others, 1.0) / (1.0 + others)
+    excess = np.where(scores.argmax(axis=1) == codes, -others, 1.0)
+    excess /= 1.0 + others
     return excess
 
 
