@@ -324,7 +324,7 @@ def _excess_of_logits_binary(codes: NDArray[np.uint8], scores: Floats, _: float)
 
 
 def _excess_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats:
-    _, others = _odds(scores)
+    others = _odds(scores)[1]
     excess = np.where(scores.argmax(axis=1) == codes, -others, 1.0)
     excess /= 1.0 + others
     return excess
