@@ -36,6 +36,27 @@ def softmax(logits: Floats) -> Floats:
     return probabilities
 
 
+def log_total(logits: Floats) -> tuple[Floats, Floats]:
+    """Return log of the sum of exp(z) of each row (n, K) as its largest logit and what exceeds it.
+
+    >>> log_total(np.array([[1000.0, 1000.0 - 40.0]]))
+    (array([1000.]), array([4.24835426e-18]))
+    """
+    rows, best = np.arange(len(logits)), logits.argmax(axis=1)
+    top = logits[rows, best]
+    others = np.exp(logits - top[:, None])
+    others[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
+    return top, np.log1p(others.sum(axis=1))
+
+
+def softplus(logits: Floats) -> Floats:
+    """Return log(1 + exp(z)) of each logit (n,), which is -log of the sigmoid of -z."""
+    rest = np.exp(-np.abs(logits))
+    np.log1p(rest, out=rest)
+    rest += np.maximum(logits, 0.0)
+    return rest
+
+
 def log_odds(probability: float) -> float:
     """Return log(p / (1 - p)): a sigmoid is at least p where its logit is at least this.
 

@@ -96,8 +96,8 @@ class R2(VarianceRatio):
     Formula: 1 - Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
 
     The squares around the mean are computed from exact integers, so targets far from 0 lose no
-    digits. Undefined where the target is constant. For a single row, or a total weight of at most
-    1, it is undefined whatever `force_finite` says.
+    digits. Undefined where the target is constant; whatever `force_finite` says, if all rows
+    together weigh at most 1, as a single row does.
 
     With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
 
