@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core import tuning
@@ -63,7 +64,7 @@ class Accumulator(Locked):
     def update(self, batch: Batch) -> None:
         """Take a batch, or raise and be as before."""
         check_arithmetic()
-        layout = self.layout
+        layout, batch.copied = self.layout, tuning.STAGED_ROWS
         layout.prepare(batch)
         n = len(batch.column(layout.required[0]).values)
         if layout.nested:
@@ -81,9 +82,10 @@ class Accumulator(Locked):
         if n > tuning.STAGED_ROWS or (layout.can_refuse and layout.may_refuse(self._state, rows)):
             self._change_long(lambda state: layout.with_rows(state, rows))
             return
-        if self._state.pending >= tuning.STAGED_ROWS:
+        staged = self._state.staged
+        if staged is not None and staged.size >= tuning.STAGED_ROWS:
             self.flush()
-        self._change(lambda state: layout.with_staged(state, rows, n))
+        self._change(partial(layout.with_staged, rows=rows, n=n))
 
     def merge(self, others: Sequence[Accumulator | ReadOnly]) -> None:
         """Take what the others have seen, or raise and be as before."""

@@ -74,7 +74,7 @@ class Numbers(Field):
             batch.refuse_long(self.name, "what is computed here")
         if self.ordered:
             return
-        numbers = batch.numeric(self.name)  # read by now
+        numbers = batch.known[self.name]
         low, high = numbers.low, numbers.high
         if self.above < low >= self.low and low > -_INF and high <= self.high and high < _INF:
             return

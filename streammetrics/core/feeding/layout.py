@@ -121,7 +121,10 @@ class Layout:
 
     def read(self, batch: Batch) -> tuple[Rows, ...]:
         """Return the rows of a batch, once for each reading."""
-        return tuple([reading.read(batch) for reading in self._readings])
+        readings = self._readings
+        if len(readings) == 1:
+            return (readings[0].read(batch),)
+        return tuple([reading.read(batch) for reading in readings])
 
     def agree(self, feeds: Sequence[Feed]) -> bool:
         """Whether schemas that share a reading know the same of their rows."""
@@ -136,11 +139,14 @@ class Layout:
         pairs = zip(state.statistics, read, strict=True)
         return any(statistic.may_refuse(part) for statistic, part in pairs)
 
-    def with_staged(self, state: State, rows: Sequence[Rows], n: int) -> State:
-        """Return the state that keeps the rows of a small batch."""
-        feeds, statistics, staged, agreed = state
+    def with_staged(self, state: State, rows: tuple[Rows, ...], n: int) -> State:
+        """Return the state that keeps the rows of a small batch, whose arrays are our own."""
+        feeds, statistics, before, agreed = state
         agreed = self.agreed(agreed or feeds, rows)
-        return State(feeds, statistics, Staged.of(rows, staged, n), agreed)
+        size = n if n > tuning.STAGED_LEAST else tuning.STAGED_LEAST
+        if before is not None:
+            size += before.size
+        return State(feeds, statistics, Staged(rows, before, size), agreed)
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
         """Return the state after rows that the statistics take at once."""

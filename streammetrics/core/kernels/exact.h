@@ -232,7 +232,7 @@ static int split(double terms[4][BLOCK], const double **factors, int count, int6
              : 0;
 }
 
-/* Add the sum of x * y * w to digits[TOTAL_DIGITS] and carry them; y and w may be NULL.
+/* Add the sum of x * y * w to digits[TOTAL_DIGITS]; y and w may be NULL.
  *
  * Returns the first row that is not finite, with digits useless, or n. */
 static int64_t exact_sum(int64_t *digits, const double *x, const double *y, const double *w, int64_t n) {
@@ -268,11 +268,10 @@ static int64_t exact_sum(int64_t *digits, const double *x, const double *y, cons
     uncarried += rows;
     if (uncarried >= CARRY_ROWS) carry_row(digits, TOTAL_DIGITS), uncarried = 0;
   }
-  carry_row(digits, TOTAL_DIGITS);
   return n;
 }
 
-/* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS] and carry them; powers has bits 1, 2
+/* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS]; powers has bits 1, 2
  * and 4 for those that are wanted. Each power is the square of the one before, rounded to float64 and
  * cut to 2^1023. extremes gets the smallest |x| but 0 and the largest; 0 and 0 if all are zero.
  *
@@ -304,7 +303,6 @@ static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, 
       uncarried = 0;
     }
   }
-  for (int k = 0; k < 3; k++) carry_row(digits + k * TOTAL_DIGITS, TOTAL_DIGITS);
   extremes[0] = most ? from_bits(least + 1) : 0.0;
   extremes[1] = from_bits(most);
   return n;
