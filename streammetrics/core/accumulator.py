@@ -65,6 +65,10 @@ class Accumulator(Locked):
         """Take a batch, or raise and be as before."""
         check_arithmetic()
         layout, batch.copied = self.layout, tuning.STAGED_ROWS
+        rows = layout.whole(batch)
+        if rows is not None:
+            self._add((rows,), rows.n)
+            return
         layout.prepare(batch)
         n = len(batch.column(layout.required[0]).values)
         if layout.nested:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.nested import Nested, as_nested
@@ -15,6 +16,7 @@ from streammetrics.core.columns.positions import by_row, refuse_one_hot
 from streammetrics.core.columns.sets import as_sets, marked
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +27,7 @@ WEIGHT = "sample_weight"
 
 MAX_NDIM = 32  # of a column before it is brought to rows
 _FLOAT64 = np.dtype(np.float64)
+_INTEGERS = "?bBhHiIlq"
 _LONG = frozenset(c for c in np.typecodes["AllInteger"] if np.dtype(c).itemsize == 8)
 
 
@@ -95,7 +98,12 @@ class Batch:
                 f"no column {title!r}{f' (for {name})' if name != title else ''}; "
                 f"there are: {', '.join(k for k, v in self._raw.items() if v is not None)}"
             )
-        return self._keep(title, as_column(value, title, max_ndim=MAX_NDIM, copied=self.copied))
+        column = as_column(value, title, max_ndim=MAX_NDIM, copied=self.copied)
+        values = column.values
+        if values.ndim == 1 and column.owned and len(values) == self.n_rows and not self._positions:
+            self._columns[title] = column
+            return column
+        return self._keep(title, column)
 
     def _keep(self, title: str, column: Column) -> Column:
         if not column.owned and len(column.values) <= self.copied:
@@ -124,7 +132,7 @@ class Batch:
         title = self._renamed.get(name, name)
         value = self._raw.get(title)
         if value is not None:  # else there is an error to come
-            column = as_column(value, title, max_ndim=MAX_NDIM)
+            column = as_column(value, title, max_ndim=MAX_NDIM, copied=self.copied)
             if column.values.ndim > 1 and column.values.shape[1:] != (1,):
                 self._positions = column.values.shape
             self._keep(title, column)
@@ -197,11 +205,32 @@ class Batch:
             values = values.astype(_FLOAT64)
         if column.nulls is not None:
             values = np.where(column.nulls, math.nan, values)
-        low, high = extent(values)
+        low, high = kernels.extent(values)
         if kind in _LONG:
             residual = _residual(column, values, (low, high))
         found = self.known[name] = Numeric(values, low, high, residual)
         return found
+
+    def floats(self, name: str) -> Numeric | None:
+        """Return a column that comes as one array (n,) of floats; ``None`` for any other."""
+        value = self._raw.get(self._renamed.get(name, name))
+        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.char not in "df":
+            return None
+        if len(value) > tuning.BATCH_ROWS:  # some of them are read at a time
+            return None
+        try:
+            values = value.astype(_FLOAT64, copy=len(value) <= self.copied)
+            found = self.known[name] = Numeric(values, *kernels.extent(values), None)
+        except BufferError:  # not contiguous
+            return None
+        return found
+
+    def integers(self, name: str) -> Array | None:
+        """Return a column that comes as one array (n,) of integers; ``None`` for any other."""
+        value = self._raw.get(self._renamed.get(name, name))
+        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.char not in _INTEGERS:
+            return None
+        return value if value.flags.carray and value.dtype.isnative else None
 
     def residual(self, name: str) -> Floats | None:
         """Return what float64 cannot hold of the integers of a column, mostly ``None``: nothing.

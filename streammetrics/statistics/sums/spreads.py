@@ -57,15 +57,21 @@ class Spreading(ABC):
         peers: Sequence[Statistic],
         found: dict[object, ReadColumn],
         columns: Columns,
-        weight: Floats,
+        weight: Floats | None,
     ) -> SpreadSums:
-        """Return what rows with weights add; those of peers of this class are summed beside."""
-        if self._key not in found:
-            alike = [peer for peer in peers if isinstance(peer, type(self))]
-            every = weighted_sums([peer.numbers(*columns) for peer in alike], weight)
-            found.update(zip([peer._key for peer in alike], every, strict=True))
-        sums: SpreadSums = found[self._key]
-        return sums
+        """Return what rows add; where they have weights those of peers are summed beside."""
+        alike = [peer for peer in peers if isinstance(peer, type(self))]
+        if weight is not None and len(alike) > 1 and columns[0].ndim == 1:
+            try:
+                if self._key not in found:
+                    every = weighted_sums([peer.numbers(*columns) for peer in alike], weight)
+                    found.update(zip([peer._key for peer in alike], every, strict=True))
+                sums: SpreadSums = found[self._key]
+            except FloatingPointError:  # of a square of one of them
+                pass
+            else:
+                return sums
+        return sums_of(self.numbers, columns, weight)
 
     def spread_by(self, powers: Powers, squared: Amount) -> None:
         """Add the powers of rows, and the squares of their weights."""
@@ -92,42 +98,27 @@ class LossSpread(Spreading, LossSum):
         (power,) = super().exponents
         return power, 2 * power
 
-    def add_powers(self, columns: Columns, sums: Mapping[int, ExactSum]) -> None:
-        """Add rows, of which these are the sums of powers."""
-        super().add_powers(columns, sums)
+    def add_powers(self, columns: Columns, rows: Amount, sums: Mapping[int, ExactSum]) -> None:
+        """Add rows of weight one, of which these are the sums of powers."""
+        super().add_powers(columns, rows, sums)
         power, squared = self.exponents
-        self.powers = each_plus(self.powers, {"values": sums[power], "squares": sums[squared]})
-        self.squared_weight = self.squared_weight.plus_rows(len(columns[0]))
+        powers = {"values": sums[power], "squares": sums[squared]}
+        self.spread_by(powers, rows)
 
-    def update_among(
+    def add_whole(
         self,
-        peers: Sequence[Statistic],
-        found: dict[object, ReadColumn],
         columns: Columns,
         weight: Floats | None,
+        peers: Sequence[Statistic],
+        found: dict[object, ReadColumn],
     ) -> None:
-        """Add the losses of the rows; where they have weights those of peers are summed beside."""
-        if weight is None or columns[0].ndim > 1:
-            super().update_among(peers, found, columns, weight)
-            return
+        """Add rows that have weights, which those of peers share, or squares beyond the floats."""
         try:
             sums = self.sums_among(peers, found, columns, weight)
-        except FloatingPointError:  # of the square of one of them
-            self.add_whole(columns, weight)
-            return
-        self._add_sums(columns, sums)
-
-    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
-        """Add rows that have weights, or squares beyond the normal floats."""
-        try:
-            found = sums_of(self.numbers, columns, weight)
         except FloatingPointError:  # of a square
-            super().add_whole(columns, weight)
+            super().add_whole(columns, weight, peers, found)
             self.spread_by(*powers_of(self._clipped, columns, weight))
             return
-        self._add_sums(columns, found)
-
-    def _add_sums(self, columns: Columns, sums: SpreadSums) -> None:
         self.add(columns, sums.rows, {"loss": sums.total})
         self.spread_by(sums.powers, sums.squared)
 
