@@ -108,11 +108,11 @@ static int64_t first_infinite(const double *x, int64_t n) {
   return n;
 }
 
-/* Add a block in two folds, which begin below 2^top, and write what they leave.
+/* Add a block in two folds, which begin below 2^top. If `keep`, write what they leave to rest.
  *
- * Returns 0 where that was all, 1 where something is left, and -1 with nothing added where a value is
- * too large, or is not finite. */
-static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, int64_t top) {
+ * Returns 0 where that was all; 1 where something is left, which without `keep` is not added up yet;
+ * and -1 with nothing added where a value is too large, or is not finite. */
+static inline int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, int64_t top, int keep) {
   double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
   uint64_t first_bits = bits_of(first), second_bits = bits_of(second);
   uint64_t above[LANES] = {0}, below[LANES] = {0}, beyond[LANES] = {0}, left[LANES] = {0};
@@ -126,7 +126,7 @@ static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, 
       below[j] += bits_of(low);
       low = middle - (low - second);
       left[j] |= bits_of(low);
-      rest[i + j] = low;
+      if (keep) rest[i + j] = low;
     }
   for (; i < n; i++) {
     double high = x[i] + first, middle = x[i] - (high - first);
@@ -134,8 +134,9 @@ static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, 
     above[0] += bits_of(high);
     beyond[0] |= bits_of(high) ^ first_bits;
     below[0] += bits_of(low);
-    rest[i] = middle - (low - second);
-    left[0] |= bits_of(rest[i]);
+    low = middle - (low - second);
+    left[0] |= bits_of(low);
+    if (keep) rest[i] = low;
   }
   for (int j = 1; j < LANES; j++) {
     above[0] += above[j];
@@ -144,18 +145,28 @@ static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, 
     left[0] |= left[j];
   }
   if (beyond[0] >> 52) return -1; /* the sign or the exponent differs */
+  if ((left[0] & ABSOLUTE) && !keep) return 1;
   add_at(digits, (int64_t)(above[0] - (uint64_t)n * first_bits), top + 1 - 52 - TOTAL_LOW);
   add_at(digits, (int64_t)(below[0] - (uint64_t)n * second_bits), top - FOLD - 52 - TOTAL_LOW);
   return (left[0] & ABSOLUTE) != 0;
 }
 
+/* Lower least to one less than the bits of the smallest |x| but 0, and raise most to the largest. */
+static void size_extent(const double *x, int64_t n, int64_t *least, int64_t *most) {
+  int64_t low = *least, high = *most;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t bits = (int64_t)(bits_of(x[i]) & ABSOLUTE), before = (bits - 1) & INT64_MAX; /* 0 is the last */
+    high = bits > high ? bits : high;
+    low = before < low ? before : low;
+  }
+  *least = low;
+  *most = high;
+}
+
 /* The exponent above all of a block. */
 static int64_t exponent_above(const double *x, int64_t n) {
-  uint64_t most = 0;
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = bits_of(x[i]) & ABSOLUTE;
-    most = bits > most ? bits : most;
-  }
+  int64_t least = INT64_MAX, most = 0;
+  size_extent(x, n, &least, &most);
   return EXPONENT(most) - 1022;
 }
 
@@ -167,18 +178,17 @@ static int add_block(int64_t *digits, const double *x, int64_t n, int64_t *top) 
   const double *from = x;
   int64_t guess = *top;
   if (n >= 8) {
-    int left = guess <= FOLD_MOST ? add_folds(digits, x, rest, n, guess) : -1;
+    int left = guess <= FOLD_MOST ? add_folds(digits, x, rest, n, guess, 0) : -1;
     if (left == 0) return 1;
-    *top = exponent_above(x, n);
-    if (*top < FOLD_LEAST) *top = FOLD_LEAST;
-    if (*top > 1024) return 0;
-    if (left < 0) guess = *top;
-    if (left < 0 && guess <= FOLD_MOST) left = add_folds(digits, x, rest, n, guess);
+    guess = *top = exponent_above(x, n);
+    if (guess > 1024) return 0;
+    if (guess < FOLD_LEAST) guess = *top = FOLD_LEAST;
+    if (guess <= FOLD_MOST) left = add_folds(digits, x, rest, n, guess, 1);
     /* What is left is at most 2^(guess - 104); a fold takes numbers strictly below its top. */
     while (left > 0 && guess - 103 >= FOLD_LEAST) {
       guess -= 103;
       from = rest;
-      left = add_folds(digits, rest, rest, n, guess);
+      left = add_folds(digits, rest, rest, n, guess, 1);
     }
     if (left == 0) return 1;
     if (left > 0) from = rest;
@@ -279,23 +289,20 @@ static int64_t exact_sum(int64_t *digits, const double *x, const double *y, cons
 static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers) {
   double column[BLOCK];
   int64_t tops[3] = {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}, uncarried = 0;
-  uint64_t most = 0, least = UINT64_MAX;
+  int64_t most = 0, least = INT64_MAX;
   for (int64_t start = 0; start < n; start += BLOCK) {
     int64_t rows = n - start < BLOCK ? n - start : BLOCK;
-    memcpy(column, x + start, sizeof(double) * (size_t)rows);
-    for (int64_t i = 0; i < rows; i++) {
-      uint64_t bits = bits_of(column[i]) & ABSOLUTE;
-      most = bits > most ? bits : most;
-      least = bits - 1 < least ? bits - 1 : least; /* zero wraps around */
-    }
-    if (most >= INFINITE) return start + first_infinite(column, rows);
+    const double *from = x + start;
+    size_extent(from, rows, &least, &most);
+    if (most >= (int64_t)INFINITE) return start + first_infinite(from, rows);
     for (int k = 0; k < 3; k++) {
-      if (powers >> k & 1) (void)add_block(digits + k * TOTAL_DIGITS, column, rows, &tops[k]);
+      if (powers >> k & 1) (void)add_block(digits + k * TOTAL_DIGITS, from, rows, &tops[k]);
       if (powers >> (k + 1) == 0) break;
       for (int64_t i = 0; i < rows; i++) {
-        double square = column[i] * column[i];
+        double square = from[i] * from[i];
         column[i] = square < 0x1p1023 ? square : 0x1p1023;
       }
+      from = column;
     }
     uncarried += rows;
     if (uncarried >= CARRY_ROWS) {
@@ -303,8 +310,8 @@ static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, 
       uncarried = 0;
     }
   }
-  extremes[0] = most ? from_bits(least + 1) : 0.0;
-  extremes[1] = from_bits(most);
+  extremes[0] = most ? from_bits((uint64_t)least + 1) : 0.0;
+  extremes[1] = from_bits((uint64_t)most);
   return n;
 }
 
@@ -312,14 +319,10 @@ static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, 
  *
  * Both are 0 if all are zero. Returns the first row that is not finite, or n. */
 static int64_t exact_extent(const double *x, int64_t n, int64_t *lowest, int64_t *highest) {
-  uint64_t most = 0, least = UINT64_MAX;
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = bits_of(x[i]) & ABSOLUTE;
-    most = bits > most ? bits : most;
-    least = bits - 1 < least ? bits - 1 : least; /* zero wraps around */
-  }
+  int64_t most = 0, least = INT64_MAX;
+  size_extent(x, n, &least, &most);
   *lowest = *highest = 0;
-  if (most >= INFINITE) return first_infinite(x, n);
+  if (most >= (int64_t)INFINITE) return first_infinite(x, n);
   if (most) {
     int64_t exponent = EXPONENT(least + 1);
     *lowest = exponent - 1075 + (exponent == 0);
