@@ -85,7 +85,7 @@ class Numbers(Field):
             batch.refuse_long(self.name, "what is computed here")
         if self.ordered:
             return
-        numbers = batch.known[self.name]
+        numbers = batch.numeric(self.name)
         low, high = numbers.low, numbers.high
         if self.above < low >= self.low and low > -_INF and high <= self.high and high < _INF:
             return

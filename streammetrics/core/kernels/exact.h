@@ -25,6 +25,7 @@
 #define PRODUCT_LEAST ((uint64_t)(1023 - 900) << 52)
 #define PRODUCT_MOST ((uint64_t)(1023 + 900) << 52)
 #define FACTOR_MOST 0x1p500
+#define LANE_TOTALS 256 /* of few groups, of which each has lanes of its own */
 #define AHEAD 16 /* rows whose totals are fetched before they are added to */
 #define CARRY_ROWS ((int64_t)1 << 26) /* elements between carries: 16 additions each stay below 2^63 */
 
@@ -355,37 +356,125 @@ static inline int add_product(int64_t *digits, const double *factors, int count,
   return 1;
 }
 
-/* Add x * y * w (n, columns) to the totals digits[groups * columns][width]: row i to group[i], or to
- * group 0 of one where group is NULL. y (n, columns) and w (n) may be NULL. The lowest digit has the
- * weight 2^low.
- *
- * Returns n, or the first row that is not finite or whose bits or group lie outside; digits are then
+/* What is added to totals digits[groups * columns][width], of which the lowest digit has the weight 2^low:
+ * x * y * w (n, columns), row i to group[i], or to group 0 of one where group is NULL. y (n, columns) and
+ * w (n) may be NULL. */
+typedef struct {
+  int64_t *digits, groups, width, low;
+  const double *x, *y, *w;
+  const int64_t *group;
+  int64_t n, columns;
+} Addition;
+
+/* Add rows one by one; returns `stop`, or the first row that is not finite or does not fit. */
+static int64_t add_rows_singly(const Addition *a, int64_t start, int64_t stop) {
+  int64_t columns = a->columns, width = a->width, high = a->low + 32 * (width - 3);
+  for (int64_t i = start; i < stop; i++) {
+    int64_t g = a->group ? a->group[i] : 0;
+    if ((uint64_t)g >= (uint64_t)a->groups) return i;
+    if (a->group && i + AHEAD < a->n) { /* a total may lie in two lines of the cache */
+      int64_t later = a->group[i + AHEAD];
+      later = (uint64_t)later < (uint64_t)a->groups ? later : g;
+      PREFETCH(a->digits + later * columns * width);
+      PREFETCH(a->digits + later * columns * width + width - 1);
+    }
+    for (int64_t j = 0; j < columns; j++) {
+      double factors[3] = {a->x[i * columns + j]};
+      int count = 1;
+      if (a->y) factors[count++] = a->y[i * columns + j];
+      if (a->w) factors[count++] = a->w[i];
+      for (int k = 0; k < count; k++)
+        if ((bits_of(factors[k]) & INFINITE) == INFINITE) return i;
+      if (!add_product(a->digits + (g * columns + j) * width, factors, count, a->low, high)) return i;
+    }
+  }
+  return stop;
+}
+
+/* Fold rows (n, columns) twice into the lanes of their totals, of which place[i] is the first of row i;
+ * 0 where that is not all, or a number is 2^top or more. */
+static int fold_lanes(int64_t *above, int64_t *below, const double *x, const int64_t *place, int64_t n,
+                      int64_t columns, int64_t top) {
+  double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
+  uint64_t first_bits = bits_of(first), second_bits = bits_of(second), beyond = 0, left = 0;
+  for (int64_t i = 0; i < n; i++, x += columns) {
+    int64_t *up = above + place[i], *down = below + place[i];
+    for (int64_t j = 0; j < columns; j++) {
+      double high = x[j] + first, middle = x[j] - (high - first), low = middle + second;
+      up[j] += (int64_t)(bits_of(high) - first_bits);
+      down[j] += (int64_t)(bits_of(low) - second_bits);
+      beyond |= bits_of(high) ^ first_bits;
+      left |= bits_of(middle - (low - second));
+    }
+  }
+  return !(beyond >> 52) && !(left & ABSOLUTE);
+}
+
+/* Add rows of few groups, at most BLOCK numbers, by folds; 0, with nothing added, where a row does not
+ * fit, or folds are not enough: they are then added singly. */
+static int add_rows_folded(const Addition *a, int64_t start, int64_t rows) {
+  double factors[3][BLOCK], terms[4][BLOCK];
+  const double *columns[3] = {factors[0], factors[1], factors[2]};
+  int64_t place[BLOCK], lanes[4][2][LANE_TOTALS], tops[4], size = rows * a->columns;
+  int64_t least = 0, most = 0, totals = a->groups * a->columns;
+  int count = 1, parts = 1;
+  memcpy(factors[0], a->x + start * a->columns, sizeof(double) * (size_t)size);
+  if (a->y) memcpy(factors[count++], a->y + start * a->columns, sizeof(double) * (size_t)size);
+  if (a->w) {
+    for (int64_t i = 0; i < size; i++) factors[count][i] = a->w[start + i / a->columns];
+    count++;
+  }
+  for (int64_t i = 0; i < rows; i++) {
+    int64_t g = a->group ? a->group[start + i] : 0;
+    if ((uint64_t)g >= (uint64_t)a->groups) return 0;
+    place[i] = g * a->columns;
+  }
+  for (int k = 0; k < count; k++) {
+    int64_t low, high;
+    if (exact_extent(factors[k], size, &low, &high) < size) return 0;
+    least += low;
+    most += high + 1;
+  }
+  if (least - (count > 1 ? 53 : 0) < a->low || most > a->low + 32 * (a->width - 3)) return 0;
+  if (count > 1 && !(parts = split(terms, columns, count, size))) return 0;
+  for (int k = 0; k < parts; k++) {
+    const double *term = count > 1 ? terms[k] : factors[0];
+    tops[k] = exponent_above(term, size);
+    if (tops[k] < FOLD_LEAST) tops[k] = FOLD_LEAST;
+    memset(lanes[k][0], 0, sizeof(int64_t) * (size_t)totals);
+    memset(lanes[k][1], 0, sizeof(int64_t) * (size_t)totals);
+    if (tops[k] > FOLD_MOST || !fold_lanes(lanes[k][0], lanes[k][1], term, place, rows, a->columns, tops[k]))
+      return 0;
+  }
+  for (int k = 0; k < parts; k++)
+    for (int fold = 0; fold < 2; fold++) {
+      int64_t at = (fold ? tops[k] - FOLD : tops[k] + 1) - 52 - a->low;
+      int64_t below = at < 0 ? -at : 0; /* such bits are 0 */
+      if (below > 63) continue;
+      for (int64_t t = 0; t < totals; t++)
+        if (lanes[k][fold][t]) add_at(a->digits + t * a->width, lanes[k][fold][t] >> below, at + below);
+    }
+  return 1;
+}
+
+/* Returns n, or the first row that is not finite or whose bits or group lie outside; digits are then
  * useless. */
 static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x,
                          const double *y, const double *w, const int64_t *group, int64_t n,
                          int64_t columns) {
-  int64_t uncarried = 0, high = low + 32 * (width - 3);
-  for (int64_t i = 0; i < n; i++) {
-    int64_t g = group ? group[i] : 0;
-    if ((uint64_t)g >= (uint64_t)groups) return i;
-    if (group && i + AHEAD < n) { /* a total may lie in two lines of the cache */
-      int64_t later = group[i + AHEAD];
-      later = (uint64_t)later < (uint64_t)groups ? later : g;
-      PREFETCH(digits + later * columns * width);
-      PREFETCH(digits + later * columns * width + width - 1);
+  const Addition addition = {digits, groups, width, low, x, y, w, group, n, columns};
+  int64_t uncarried = 0, totals = groups * columns, step = BLOCK / columns;
+  int few = step >= 4 * groups && totals <= LANE_TOTALS; /* lanes are worth their room */
+  if (!few) step = BLOCK;
+  for (int64_t start = 0; start < n; start += step) {
+    int64_t stop = start + step < n ? start + step : n;
+    if (!few || !add_rows_folded(&addition, start, stop - start)) {
+      int64_t bad = add_rows_singly(&addition, start, stop);
+      if (bad < stop) return bad;
     }
-    for (int64_t j = 0; j < columns; j++) {
-      double factors[3] = {x[i * columns + j]};
-      int count = 1;
-      if (y) factors[count++] = y[i * columns + j];
-      if (w) factors[count++] = w[i];
-      for (int k = 0; k < count; k++)
-        if ((bits_of(factors[k]) & INFINITE) == INFINITE) return i;
-      if (!add_product(digits + (g * columns + j) * width, factors, count, low, high)) return i;
-    }
-    uncarried += columns;
+    uncarried += (stop - start) * columns;
     if (uncarried >= CARRY_ROWS) {
-      for (int64_t r = 0; r < groups * columns; r++) carry_row(digits + r * width, width);
+      for (int64_t r = 0; r < totals; r++) carry_row(digits + r * width, width);
       uncarried = 0;
     }
   }

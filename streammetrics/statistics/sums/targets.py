@@ -48,7 +48,7 @@ class FiniteTerms(Condition):
 
     def check(self, batch: Batch, missing: Bools | None) -> None:
         """Check that both columns are of one shape and that every term is finite."""
-        one, other = batch.known[TRUE], batch.known[PRED]
+        one, other = batch.numeric(TRUE), batch.numeric(PRED)
         true, pred = one.values, other.values
         if true.shape != pred.shape and _table(true).shape != _table(pred).shape:
             raise InvalidBatchError(
