@@ -25,7 +25,7 @@
 #define PRODUCT_LEAST ((uint64_t)(1023 - 900) << 52)
 #define PRODUCT_MOST ((uint64_t)(1023 + 900) << 52)
 #define FACTOR_MOST 0x1p500
-#define LANE_TOTALS 256 /* of few groups, of which each has lanes of its own */
+#define LANE_TOTALS 512 /* of few groups, of which each has lanes of its own */
 #define AHEAD 16 /* rows whose totals are fetched before they are added to */
 #define CARRY_ROWS ((int64_t)1 << 26) /* elements between carries: 16 additions each stay below 2^63 */
 
@@ -421,8 +421,9 @@ static int add_rows_folded(const Addition *a, int64_t start, int64_t rows) {
   memcpy(factors[0], a->x + start * a->columns, sizeof(double) * (size_t)size);
   if (a->y) memcpy(factors[count++], a->y + start * a->columns, sizeof(double) * (size_t)size);
   if (a->w) {
-    for (int64_t i = 0; i < size; i++) factors[count][i] = a->w[start + i / a->columns];
-    count++;
+    double *weights = factors[count++];
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < a->columns; j++) *weights++ = a->w[start + i];
   }
   for (int64_t i = 0; i < rows; i++) {
     int64_t g = a->group ? a->group[start + i] : 0;
@@ -464,7 +465,7 @@ static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t
                          int64_t columns) {
   const Addition addition = {digits, groups, width, low, x, y, w, group, n, columns};
   int64_t uncarried = 0, totals = groups * columns, step = BLOCK / columns;
-  int few = step >= 4 * groups && totals <= LANE_TOTALS; /* lanes are worth their room */
+  int few = columns <= BLOCK && totals <= LANE_TOTALS && totals <= n * columns / 4; /* lanes pay */
   if (!few) step = BLOCK;
   for (int64_t start = 0; start < n; start += step) {
     int64_t stop = start + step < n ? start + step : n;

@@ -77,7 +77,7 @@ class JointMoments(JointStatistic):
 def _finite(terms: Floats) -> Floats:
     """Return terms of which none is infinite: those of the schema are finite, but for products."""
     low, high = extent(terms)
-    return terms if -_LARGEST <= low and high <= _LARGEST else np.clip(terms, -_LARGEST, _LARGEST)
+    return terms if low >= -_LARGEST and high <= _LARGEST else np.clip(terms, -_LARGEST, _LARGEST)
 
 
 def terms_of(statistic: Statistic) -> Bring:
