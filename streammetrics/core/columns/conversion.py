@@ -63,8 +63,8 @@ def as_column(
     A scalar is one row, a column stays one. ``uint64`` becomes ``int64`` where that holds it
     (together they would promote to floats), ``longdouble`` is rounded to ``float64``, ``bfloat16``
     and smaller become ``float32``, a Decimal an integer where it is one of 64 bits, else the
-    nearest ``float64``. `advice` is what to pass in the place of values that no column has. An array
-    of up to `copied` rows is copied.
+    nearest ``float64``. `advice` is what to pass in the place of values that no column has. Arrays
+    of up to `copied` rows are copied.
 
     Raises:
         InvalidBatchError: for complex numbers, dates, bytes and other objects, mixed or ragged

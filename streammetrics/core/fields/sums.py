@@ -223,8 +223,8 @@ def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str
         return mine or other
     sums = {}
     try:
-        for name in mine:
-            sums[name] = mine[name] + other[name]
+        for name, total in mine.items():
+            sums[name] = total + other[name]
     except ValueError as error:
         raise _other_outputs(error) from None
     return sums
