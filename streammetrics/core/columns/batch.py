@@ -220,9 +220,10 @@ class Batch:
             return None
         try:
             values = value.astype(_FLOAT64, copy=len(value) <= self.copied)
-            found = self.known[name] = Numeric(values, *kernels.extent(values), None)
+            low, high = kernels.extent(values)
         except BufferError:  # not contiguous
             return None
+        found = self.known[name] = Numeric(values, low, high, None)
         return found
 
     def integers(self, name: str) -> Array | None:

@@ -122,7 +122,7 @@ class LossSum(ExactSums):
         self,
         peers: Sequence[Statistic],
         found: dict[object, ReadColumn],
-        columns: tuple[object, ...],
+        columns: Columns,
         weight: Floats | None,
     ) -> None:
         """Add the losses of the rows, of which peers mostly read powers of the same terms."""
