@@ -170,9 +170,10 @@ class Accumulator(Locked):
         with lock:
             inside, self._changing = self._changing is lock, lock
             try:
-                at, before, mine = self._last, self._state, _Change()
-                after = change(before)
-                alone, resets = change(start) if inside else None, change == self._forget
+                at, before = self._last, self._state
+                after, alone = change(before), None
+                if inside:
+                    alone, mine, resets = change(start), _Change(), change == self._forget
                 # From the check that ends the loop to the last assignment, Python runs no handler.
                 while self._last is not at:
                     before, added, at = self._state, at.added, at.next

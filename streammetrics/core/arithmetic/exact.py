@@ -197,20 +197,6 @@ class ExactSum:
         return sums, found[0], found[1]
 
     @classmethod
-    def weighted(cls, columns: Sequence[Array], weight: Floats) -> tuple[list[Self], list[Self]]:
-        """Return the sums of each column ``(n,)`` times the weight, and times its square.
-
-        A column may be a mask. Last come those of the weight, and of its square, alone.
-
-        >>> once, twice = ExactSum.weighted([np.array([1.0, 3.0])], np.array([2.0, 0.5]))
-        >>> [total.to_float() for total in once + twice]
-        [3.5, 2.5, 4.75, 4.25]
-        """
-        once = [cls.product(column, weight) for column in columns]
-        twice = [cls.product(column, weight, weight) for column in columns]
-        return [*once, cls.of(weight)], [*twice, cls.product(weight, weight)]
-
-    @classmethod
     def moments(
         cls, columns: Sequence[ReadColumn], weight: Array | None = None
     ) -> tuple[list[Self], dict[tuple[int, int], Self]]:

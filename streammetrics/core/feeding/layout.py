@@ -153,7 +153,8 @@ class Layout:
     def with_staged(self, state: State, rows: tuple[Rows, ...], n: int) -> State:
         """Return the state that keeps the rows of a small batch, whose arrays are our own."""
         feeds, statistics, before, agreed = state
-        agreed = self.agreed(agreed or feeds, rows)
+        if not agreed or len(rows) > 1 or rows[0].facts != agreed[0].facts:
+            agreed = self.agreed(agreed or feeds, rows)
         size = n if n > tuning.STAGED_LEAST else tuning.STAGED_LEAST
         if before is not None:
             size += before.size

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import LARGEST, ExactSum
-from streammetrics.core.columns.long import LongNumbers, nearest
+from streammetrics.core.columns.long import nearest
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
@@ -21,6 +21,7 @@ from streammetrics.statistics.sums.moments import Moments, as_outputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from streammetrics.core.columns.long import LongNumbers
     from streammetrics.core.counting import Grouping
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
@@ -225,20 +226,14 @@ def sums_of(terms: Callable[..., Floats], columns: Columns, weight: Floats | Non
 
 def weighted_sums(every: Sequence[Floats | LongNumbers], weight: Floats) -> list[SpreadSums]:
     """Return what each of several numbers (n,) of the same rows adds."""
-    parts = [
-        (numbers.head, numbers.tail) if isinstance(numbers, LongNumbers) else (numbers,)
-        for numbers in every
-    ]
-    columns = [column for part in parts for column in (*part, squares_of(part[0]))]
-    once, twice = ExactSum.weighted(columns, weight)
-    rows, squared = Amount.of_weights(once[-1]), Amount.of_weights(twice[-1])
-    sums, first = [], 0
-    for part in parts:
-        last = first + len(part)
-        total, values = (s[first].plus_all(s[first + 1 : last]) for s in (once, twice))
-        powers = {"values": values, "squares": twice[last]}
-        sums.append(SpreadSums(total, powers, rows, squared))
-        first = last + 1
+    rows = Amount.of_weights(ExactSum.of(weight))
+    squared = Amount.of_weights(ExactSum.product(weight, weight))
+    sums = []
+    for numbers in every:
+        values = ExactSum.product(numbers, weight, weight)
+        squares = ExactSum.product(squares_of(nearest(numbers)), weight, weight)
+        powers = {"values": values, "squares": squares}
+        sums.append(SpreadSums(ExactSum.of(numbers, weight), powers, rows, squared))
     return sums
 
 
