@@ -90,11 +90,15 @@ class ExactSums(Statistic):
 
     def exact(self, name: str) -> list[Fraction]:
         """Return one sum exactly, an entry for each output, none without rows."""
+        return list(starmap(Fraction, self.exact_ratios(name)))
+
+    def exact_ratios(self, name: str) -> list[tuple[int, int]]:
+        """Return the same as numerators and denominators, which may have factors in common."""
         if not self.width:
             return []
         integers, exponent = self._integers(name)
         above, below = 1 << max(exponent, 0), 1 << max(-exponent, 0)
-        return [Fraction(integer * above, below) for integer in integers]
+        return [(integer * above, below) for integer in integers]
 
     def _integers(self, name: str) -> tuple[list[int], int]:
         """Return one sum as integers, and the power of two that is their unit."""
@@ -200,17 +204,21 @@ class Moments(ExactSums):
 
     def centred(self, a: str, b: str) -> list[Fraction]:
         """Return Σ w (a - mean a)(b - mean b) for each output; 0 where one is constant."""
+        return list(starmap(Fraction, self.centred_ratios(a, b)))
+
+    def centred_ratios(self, a: str, b: str) -> list[tuple[int, int]]:
+        """Return the same as numerators and denominators, which may have factors in common."""
         if not self.width:
             return []
         (xs, x_unit), (ys, y_unit) = self._integers(a), self._integers(b)
         products, unit = self._integers(a + b)
         weight, part = self.weight.ratio()
-        # (W Σ w a b - Σ w a Σ w b) / W of integers: only one fraction is brought to lowest terms.
+        # (W Σ w a b - Σ w a Σ w b) / W of integers.
         low = min(unit, x_unit + y_unit)
         left, right = weight << unit - low, part << x_unit + y_unit - low
         above, below = 1 << max(low, 0), weight << max(-low, 0)
         return [
-            Fraction((left * product - right * x * y) * above, below)
+            ((left * product - right * x * y) * above, below)
             for product, x, y in zip(products, xs, ys, strict=True)
         ]
 
