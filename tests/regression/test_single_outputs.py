@@ -19,7 +19,7 @@ def test_one_output_is_the_only_one_of_several(metric, scale, weighted):
         ways = ("uniform_average", "raw_values", (2.5,))
         found = [metric(multioutput=way).update(y, p, sample_weight=w) for way in ways]
         if n == 1 and metric is sm.R2:
-            with pytest.warns(sm.UndefinedMetricWarning):
+            with pytest.warns(sm.UndefinedMetricWarning, match="is nan"):
                 values = [np.ravel(each.compute())[0] for each in found]
         else:
             values = [np.ravel(each.compute())[0] for each in found]
