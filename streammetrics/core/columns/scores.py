@@ -58,6 +58,18 @@ class Scores(Numbers):
         """The same column, of any numbers, for whatever use."""
         return Scores(self.name, wide=True, long=True)
 
+    def whole(self, batch: Batch) -> Finished | None:
+        """Return an array (n,) of floats that are probabilities, or any of which the order counts.
+
+        Logits are looked at apart.
+        """
+        found = super().whole(batch)
+        if found is None or self.use in {"shape", "order"}:
+            return found
+        numbers = batch.known[self.name]
+        is_probability = self.use in {"rank", "probability"} and not self.from_logits
+        return found if is_probability and 0 <= numbers.low <= numbers.high <= 1 else None
+
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that they are what they are used as."""
         wide = taken[0].ndim > 1

@@ -177,14 +177,21 @@ static PyObject *integer_from(const int64_t *digits, int64_t width) {
   return result;
 }
 
-/* The (integer, unit) of carried digits[TOTAL_DIGITS]. */
+/* The (integer, unit) of digits[TOTAL_DIGITS], of which those in use are carried in place. */
 static PyObject *total_from(int64_t *digits) {
-  int64_t first, last;
-  kernels->exact_carry(digits, 1, TOTAL_DIGITS, &first, &last);
-  if (0 < last && last < TOTAL_DIGITS) digits[last - 1] -= (digits[last - 1] >> 31) * ((int64_t)1 << 32);
-  PyObject *integer = integer_from(digits + first, last - first);
-  if (!integer) return NULL;
-  return Py_BuildValue("(NL)", integer, (long long)(last ? TOTAL_LOW + 32 * first : 0));
+  int64_t first = 0, top = TOTAL_DIGITS - 1, carry = 0, k;
+  while (first <= top && !digits[first]) first++;
+  while (top > first && !digits[top]) top--;
+  for (k = first; k <= top || (carry != 0 && carry != -1); k++) {
+    carry += digits[k];
+    digits[k] = carry & 0xFFFFFFFF;
+    carry >>= 32;
+  }
+  while (first < k && !digits[first]) first++;
+  if (first == k && !carry) return Py_BuildValue("(ii)", 0, 0);
+  digits[k] = carry; /* of sums of any rows there are, the highest digits are the sign */
+  PyObject *integer = integer_from(digits + first, k + 1 - first);
+  return integer ? Py_BuildValue("(NL)", integer, (long long)(TOTAL_LOW + 32 * first)) : NULL;
 }
 
 PyDoc_STRVAR(exact_sum_doc,

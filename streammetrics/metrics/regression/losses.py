@@ -39,6 +39,8 @@ class MeanLoss(RegressionMetric):
 
     def readout(self, losses: LossSum) -> Value:
         """Return the mean loss."""
+        if losses.width == 1 and self.multioutput == "uniform_average":
+            return losses.rounded_mean("loss")
         return averaged(losses.means("loss"), self.multioutput)
 
 
