@@ -1,17 +1,25 @@
-/* The extension module: arguments in, kernels called without the GIL, results out. */
-#ifndef Py_GIL_DISABLED
-#define Py_LIMITED_API 0x030B0000
-#endif
+/* The extension module: arguments in, kernels called without the GIL, results out.
+ *
+ * build.py defines Py_LIMITED_API, or Py_GIL_DISABLED for a free-threaded Python. Calls share nothing but
+ * `kernels` and `hash_seed`, which are written when the module is imported (`use` is for tests).
+ */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdarg.h>
 
 #include "kernels.h"
 
-#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+#ifdef HAVE_AVX2
+#include <cpuid.h>
+
+/* Whether processor and operating system have AVX2, FMA and BMI2. zig's library of the compiler answers no
+ * to every __builtin_cpu_supports. */
 static int has_avx2(void) {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const unsigned first = bit_FMA | bit_OSXSAVE, seventh = bit_AVX2 | bit_BMI2;
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || (c & first) != first) return 0;
+  __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (a & 6) == 6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & seventh) == seventh;
 }
 #endif
 
@@ -771,7 +779,7 @@ PyDoc_STRVAR(variants_doc, "variants() -> tuple of the variants that this proces
 static PyObject *variants_(PyObject *self, PyObject *ignored) {
   (void)self;
   (void)ignored;
-#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+#ifdef HAVE_AVX2
   if (has_avx2()) return Py_BuildValue("(ss)", "baseline", "avx2");
 #endif
   return Py_BuildValue("(s)", "baseline");
@@ -786,7 +794,7 @@ static PyObject *use_(PyObject *self, PyObject *name) {
   const Kernels *found = NULL;
   if (!text) return Py_XDECREF(bytes), NULL;
   if (!strcmp(text, "baseline")) found = &kernels_baseline;
-#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+#ifdef HAVE_AVX2
   if (!strcmp(text, "avx2") && has_avx2()) found = &kernels_avx2;
 #endif
   Py_DECREF(bytes);
