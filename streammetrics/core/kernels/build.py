@@ -27,7 +27,8 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HERE = Path(__file__).parent
 SOURCES = ["module.c", "baseline.c", "avx2.c"]
 REASON = "reason.txt"  # why there are no kernels, for `sm.kernels()`
-EXACT = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-fast-math"]
+# Without the trapping of exceptions, comparisons become vectors; no result depends on it.
+EXACT = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-fast-math", "-fno-trapping-math"]
 LIMITED = ("Py_LIMITED_API", "0x030B0000")  # of Python 3.11, for one wheel for all later ones
 TARGETS = {  # a wheel's platform and zig's name of it
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",

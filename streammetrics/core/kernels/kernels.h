@@ -105,6 +105,8 @@ typedef struct {
   int64_t (*cells_count)(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n,
                          int64_t most, int64_t *index);
   int64_t (*cells_merge)(CellsOut *out, const CellsIn parts[2], int64_t most);
+  /* elementary.h */
+  int64_t (*elementary)(double *out, const double *x, int64_t n, int64_t function, double p);
 } Kernels;
 
 extern const Kernels kernels_baseline;

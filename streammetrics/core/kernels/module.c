@@ -772,6 +772,31 @@ static PyObject *cells_merge_(PyObject *self, PyObject *const *args, Py_ssize_t 
   return cells_found(&buffers, done, &out);
 }
 
+/* ---- elementary functions ---- */
+
+PyDoc_STRVAR(elementary_doc,
+             "elementary(out, x, function, exponent, /)\n\n"
+             "Write log x (function 0), log(1 + x) (1), exp x (2), exp(x) - 1 (3) or x**exponent (4); out may "
+             "be x.");
+
+static PyObject *elementary_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  const double *x;
+  double *out, exponent;
+  int64_t size, n, function, done;
+  (void)self;
+  if (count != 4) return refuse(&buffers, "expected 4 arguments");
+  if (!take_all(&buffers, args, 3, "wfl", (void *)&out, &size, (void *)&x, &n, &function))
+    return fail(&buffers);
+  exponent = PyFloat_AsDouble(args[3]);
+  if (exponent == -1.0 && PyErr_Occurred()) return fail(&buffers);
+  if (size != n) return refuse(&buffers, "columns differ in length");
+  RUN(n, done = kernels->elementary(out, x, n, function, exponent))
+  if (done != OK) return refuse(&buffers, "expected a function from 0 to 4");
+  release(&buffers);
+  Py_RETURN_NONE;
+}
+
 /* ---- the module ---- */
 
 PyDoc_STRVAR(variants_doc, "variants() -> tuple of the variants that this processor can run, the best last.");
@@ -813,7 +838,7 @@ static PyMethodDef methods[] = {
     FAST(group_order), FAST(inversions),   FAST(factorize),
     FAST(table_put),   FAST(table_move),   {"extent", extent_, METH_O, extent_doc},
     FAST(cells_ids),   FAST(sort_order),   FAST(cells_count),
-    FAST(cells_merge),
+    FAST(cells_merge), FAST(elementary),
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},
     {NULL, NULL, 0, NULL},
