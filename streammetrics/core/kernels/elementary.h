@@ -81,7 +81,7 @@ static inline double expm1_of_number(double x) {
   return x == x ? (high < HUGE_VAL ? less + (rest + low) : high) : NAN;
 }
 
-/* x**p for x >= 0 and finite p other than 0 */
+/* x**p for x >= 0 and finite p */
 static inline double power_of_number(double x, double p) {
   TwoParts split = split_number(x), log = log_pair(split.high, split.low, 0.0), scales;
   double high = log.high + log.low, low = (log.high - high) + log.low;
@@ -89,7 +89,7 @@ static inline double power_of_number(double x, double p) {
   double product = p * high;
   double rest = ((p_head * head - product) + (p_head * tail + p_tail * head)) + p_tail * tail;
   TwoParts value = exp_pair(product, rest + p * low, &scales);
-  double end = (x == 0.0) == (p > 0.0) ? 0.0 : HUGE_VAL;
+  double end = p == 0.0 ? 1.0 : (x == 0.0) == (p > 0.0) ? 0.0 : HUGE_VAL;
   double power = (value.high + value.low) * scales.high * scales.low;
   return x > 0.0 && x < HUGE_VAL ? power : x >= 0.0 ? end : NAN;
 }

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Floats, Ints
+    from streammetrics.core.types import Array, Floats, Ints, Numeric
 
 _MASK = 0xFFFFFFFF
 _LOW, _DIGITS = (
@@ -626,32 +626,39 @@ def elementary(out: Floats, x: Floats, function: int, exponent: float, /) -> Non
         for start in range(0, numbers.size, _ROWS):
             block = slice(start, start + _ROWS)
             if function == 4:
-                written[block] = _power(numbers[block], np.float64(exponent))
+                written[block] = _power(numbers[block], exponent)
             else:
                 written[block] = (_log, _log1p, _exp, _expm1)[function](numbers[block])
 
 
-_LOG2 = float.fromhex("0x1.62e42fefa38p-1"), float.fromhex("0x1.ef35793c7673p-45")
+_LOG2 = 0.6931471805598903, 5.497923018708371e-14
 _ROOT = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
-_LOG_SERIES = tuple(
-    map(
-        float.fromhex,
-        "0x1.5555555555555p-1 0x1.9999999999a38p-2 0x1.2492492476ba1p-2 0x1.c71c72017a15cp-3 "
-        "0x1.745cf8f6c9119p-3 0x1.3b1c38474d3eep-3 0x1.0fbe478772696p-3 0x1.0c06cf14c641bp-3".split(),
-    )
+_LOG_SERIES = (
+    0.6666666666666666,
+    0.4000000000000088,
+    0.28571428570801954,
+    0.22222222392089008,
+    0.18181795600060793,
+    0.15386241881938595,
+    0.13268714792348096,
+    0.1308723619665962,
 )
-_EXP_SERIES = tuple(
-    map(
-        float.fromhex,
-        "0x1.5555555555557p-3 0x1.5555555555556p-5 0x1.11111111100dap-7 0x1.6c16c16c162d3p-10 "
-        "0x1.a01a01abe89b8p-13 0x1.a01a01a6d8e3bp-16 0x1.71de022fa2b45p-19 0x1.27e4db634dd1cp-22 "
-        "0x1.af4ded8bc133cp-26 0x1.1f73059b2800fp-29".split(),
-    )
+_EXP_SERIES = (
+    0.1666666666666667,
+    0.04166666666666667,
+    0.008333333333326132,
+    0.0013888888888883746,
+    0.00019841269874827454,
+    2.4801587325552618e-05,
+    2.755725539154403e-06,
+    2.7557273636924405e-07,
+    2.5105220609870554e-08,
+    2.0914689542549555e-09,
 )
 _Pair = tuple["Floats", "Floats"]
 
 
-def _head(x: Floats) -> Floats:
+def _head(x: Numeric) -> Floats:
     """Return the first 21 bits: products of two of them are exact."""
     return (np.asarray(x).view(np.uint64) & 0xFFFFFFFF00000000).view(np.float64)
 
@@ -684,7 +691,7 @@ def _exp_pair(x: Floats, low: Floats | float) -> tuple[Floats, Floats, Floats, F
     """Return e**(x + low) = (high + low) times two powers of two."""
     a, b, c, d, e, f, g, h, i, j = _EXP_SERIES
     at = np.where(x < -746.0, -746.0, np.where(x > 710.0, 710.0, x))
-    shifted = at * float.fromhex("0x1.71547652b82fep+0") + 1.5 * 2.0**52
+    shifted = at * 1.4426950408889634 + 1.5 * 2.0**52
     n = shifted - 1.5 * 2.0**52
     whole, part = at - n * _LOG2[0], n * _LOG2[1] - low
     r = whole - part
@@ -734,15 +741,15 @@ def _expm1(x: Floats) -> Floats:
     return np.where(np.isnan(x), np.nan, value)
 
 
-def _power(x: Floats, p: Floats) -> Floats:
-    """Return x**p for x >= 0 and finite p other than 0."""
+def _power(x: Floats, p: float) -> Floats:
+    """Return x**p for x >= 0 and finite p."""
     first, rest = _log_pair(*_split_number(x), 0.0)
     high = first + rest
     low = (first - high) + rest
-    p_head, head = _head(p), _head(high)
+    p_head, head = _head(np.float64(p)), _head(high)
     p_tail, tail, product = p - p_head, high - head, p * high
     error = ((p_head * head - product) + (p_head * tail + p_tail * head)) + p_tail * tail
     high, low, scale, other = _exp_pair(product, error + p * low)
-    end = np.where((x == 0) == (p > 0), 0.0, np.inf)
+    end = np.where(p == 0, 1.0, np.where((x == 0) == (p > 0), 0.0, np.inf))
     power = (high + low) * scale * other
     return np.where((x > 0) & (x < np.inf), power, np.where(x >= 0, end, np.nan))

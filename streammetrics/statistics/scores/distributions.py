@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from streammetrics.core.arithmetic import elementary
 from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import NanPolicy
@@ -66,7 +67,7 @@ class DistributionSum(RowSum):
             if p.ndim == 1:
                 terms = p * negative_log(q.copy(), 1 - q) + (1 - p) * negative_log(1 - q, q)
             else:
-                terms = p * -np.log(q)
+                terms = p * -elementary.log(q)
         total: Floats = terms if p.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
         return total
 

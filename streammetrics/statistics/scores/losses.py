@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.arithmetic import elementary
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.columns.scores import Scores
@@ -154,7 +155,7 @@ def negative_log(t: Floats, other: Floats) -> Floats:
     rest = np.subtract(1.0, t)
     rest -= other
     rest /= t
-    rest += np.log(t, out=t)
+    rest += elementary.log(t, out=t)
     return np.negative(rest, out=rest)
 
 
@@ -167,20 +168,20 @@ def _log(probability: Floats) -> Floats:
     """Return the log, negated, of the clipped probabilities in their place."""
     np.maximum(probability, EPSILON, out=probability)
     np.minimum(probability, 1 - EPSILON, out=probability)
-    np.log(probability, out=probability)
+    elementary.log(probability, out=probability)
     return np.negative(probability, out=probability)
 
 
 def _focal_binary(codes: NDArray[np.uint8], scores: Floats, gamma: float) -> Floats:
     _, other = _of_truth(codes, scores)
-    factor = np.power(other, gamma)
+    factor = elementary.power(other, gamma)
     factor *= _log_binary(codes, scores, gamma)
     return factor
 
 
 def _focal_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
     probability = _of_class(codes, scores)
-    factor = np.power(1.0 - probability, gamma)
+    factor = elementary.power(1.0 - probability, gamma)
     factor *= _log(probability)
     return factor
 
@@ -188,8 +189,8 @@ def _focal_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
 def _logit_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
     """Return log(1 + exp(z)), where z is the logit of the wrong class."""
     wrong = np.where(codes.view(np.bool_), -scores, scores)
-    loss = np.exp(-np.abs(wrong))
-    np.log1p(loss, out=loss)
+    loss = elementary.exp(-np.abs(wrong))
+    elementary.log1p(loss, out=loss)
     loss += np.maximum(wrong, 0.0)
     return loss
 
@@ -198,9 +199,9 @@ def _logit_classes(codes: Places, scores: Floats, _: float) -> Floats:
     """Return log(sum of exp(z)) less the logit of the true class, shifted by the largest."""
     rows, best = np.arange(codes.size), scores.argmax(axis=1)
     top = scores[rows, best]
-    others = np.exp(scores - top[:, None])
+    others = elementary.exp(scores - top[:, None])
     others[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
-    loss: Floats = np.log1p(others.sum(axis=1))
+    loss: Floats = elementary.log1p(others.sum(axis=1))
     loss += top - scores[rows, codes]
     return loss
 
@@ -215,8 +216,8 @@ def _focal_logit_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
 
 def _focused(loss: Floats, gamma: float) -> Floats:
     """Return the focal loss of rows with these log losses: 1 - p is 1 - exp(-loss)."""
-    factor = np.negative(np.expm1(np.negative(loss)))
-    np.power(factor, gamma, out=factor)
+    factor = np.negative(elementary.expm1(np.negative(loss)))
+    elementary.power(factor, gamma, out=factor)
     factor *= loss
     return factor
 
