@@ -2,8 +2,8 @@
  *
  * Each variant (baseline, avx2) compiles the same bodies into one table of functions. A kernel checks
  * every index that it reads from an array before it writes, and reads it once: another thread may change
- * the array meanwhile. Every result is an exact integer, so all variants give the same bytes;
- * reference.py defines them.
+ * the array meanwhile. Every result is an exact integer or, in elementary.h, of IEEE operations in a
+ * fixed order, so all variants give the same bytes; reference.py defines them.
  */
 #ifndef STREAMMETRICS_KERNELS_H
 #define STREAMMETRICS_KERNELS_H
