@@ -81,27 +81,30 @@ static inline double expm1_of_number(double x) {
   return x == x ? (high < HUGE_VAL ? less + (rest + low) : high) : NAN;
 }
 
-/* x**p for x >= 0 and finite p */
-static inline double power_of_number(double x, double p) {
+/* x**p for x >= 0 and finite p; those of 0 and infinity are given */
+static inline double power_of_number(double x, double p, double of_zero, double of_infinity) {
   TwoParts split = split_number(x), log = log_pair(split.high, split.low, 0.0), scales;
   double high = log.high + log.low, low = (log.high - high) + log.low;
   double p_head = head_of(p), p_tail = p - p_head, head = head_of(high), tail = high - head;
   double product = p * high;
   double rest = ((p_head * head - product) + (p_head * tail + p_tail * head)) + p_tail * tail;
   TwoParts value = exp_pair(product, rest + p * low, &scales);
-  double end = p == 0.0 ? 1.0 : (x == 0.0) == (p > 0.0) ? 0.0 : HUGE_VAL;
   double power = (value.high + value.low) * scales.high * scales.low;
-  return x > 0.0 && x < HUGE_VAL ? power : x >= 0.0 ? end : NAN;
+  return x > 0.0 ? (x < HUGE_VAL ? power : of_infinity) : x == 0.0 ? of_zero : NAN;
 }
 
 /* Write the function of each number; `p` is the exponent of powers. */
 static int64_t elementary(double *out, const double *x, int64_t n, int64_t function, double p) {
+  double of_zero = p == 0.0 ? 1.0 : p > 0.0 ? 0.0 : HUGE_VAL;
+  double of_infinity = p == 0.0 ? 1.0 : p > 0.0 ? HUGE_VAL : 0.0;
   switch (function) {
     case 0: for (int64_t i = 0; i < n; i++) out[i] = log_of_number(x[i]); return OK;
     case 1: for (int64_t i = 0; i < n; i++) out[i] = log1p_of_number(x[i]); return OK;
     case 2: for (int64_t i = 0; i < n; i++) out[i] = exp_of_number(x[i]); return OK;
     case 3: for (int64_t i = 0; i < n; i++) out[i] = expm1_of_number(x[i]); return OK;
-    case 4: for (int64_t i = 0; i < n; i++) out[i] = power_of_number(x[i], p); return OK;
+    case 4:
+      for (int64_t i = 0; i < n; i++) out[i] = power_of_number(x[i], p, of_zero, of_infinity);
+      return OK;
     default: return OUT_OF_RANGE;
   }
 }
