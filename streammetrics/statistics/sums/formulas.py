@@ -1,8 +1,8 @@
 """The loss of one row by its name, and of many elementwise, as the formula is in float64.
 
 Integers beyond 2**53 are subtracted whole; where a loss divides by a number, or takes its logarithm
-or power, that is of the nearest float64. Logarithms and powers are those of `elementary`, so that the
-bits depend neither on how rows arrive nor on the processor.
+or power, that is of the nearest float64. Logarithms and powers are those of `elementary`, so that
+the bits depend neither on how rows arrive nor on the processor.
 """
 
 from __future__ import annotations
