@@ -9,7 +9,7 @@ from decimal import Context, Decimal
 import numpy as np
 import pytest
 
-from streammetrics.core.arithmetic import elementary
+from streammetrics.core import elementary
 from streammetrics.core.kernels import kernels, reference
 
 LOG, LOG1P, EXP, EXPM1, POWER = range(5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from streammetrics.core.arithmetic import elementary
+from streammetrics.core import elementary
 from streammetrics.core.constraints import AtLeast
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from streammetrics.core.arithmetic import elementary
+from streammetrics.core import elementary
 from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.confidence import Refusal
 from streammetrics.metrics.families import BASELINE

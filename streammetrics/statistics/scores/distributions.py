@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from streammetrics.core.arithmetic import elementary
+from streammetrics.core import elementary
 from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import NanPolicy

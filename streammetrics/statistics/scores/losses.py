@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.arithmetic import elementary
+from streammetrics.core import elementary
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.columns.scores import Scores

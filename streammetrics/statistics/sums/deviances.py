@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.arithmetic import elementary
+from streammetrics.core import elementary
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Numeric

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core import tuning
-from streammetrics.core.arithmetic import elementary
+from streammetrics.core import elementary, tuning
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.counting import extent
 from streammetrics.statistics.sums.deviances import tweedie_deviance
