@@ -235,8 +235,7 @@ class LogCoshError(MeanLoss):
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: one exact sum per output; about 30 ns per row. The last bits of
-    logarithms depend on the platform.
+    Memory and cost: one exact sum per output; about 30 ns per row.
 
     Reference: ``torchmetrics.LogCoshError``, but accurate for errors near 0 as well.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from streammetrics.core import elementary
 from streammetrics.core.columns.logits import log_total, softplus
 from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.columns.scores import Scores
@@ -73,7 +74,7 @@ class DistributionSum(RowSum):
             if p.ndim == 1:
                 terms = p * negative_log(q.copy(), 1 - q) + (1 - p) * negative_log(1 - q, q)
             else:
-                terms = p * -np.log(q)
+                terms = p * -elementary.log(q)
         total: Floats = terms if terms.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
         return total
 
@@ -92,7 +93,7 @@ class DistributionSum(RowSum):
         apart = (p - q) - rest
         if two:
             apart[:, 1] = -apart[:, 0]  # 1 - p is rounded
-        far = np.where(p > 0, p * (np.log(np.where(p > 0, p, 1.0)) + lost) - p, 0.0)
+        far = np.where(p > 0, p * (elementary.log(np.where(p > 0, p, 1.0)) + lost) - p, 0.0)
         return np.where(q < _TINY, far, deviance(p, np.maximum(q, _TINY), apart))
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core import elementary
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.columns.logits import log_total, sigmoid, softplus
@@ -156,7 +157,7 @@ def negative_log(t: Floats, other: Floats) -> Floats:
     rest = np.subtract(1.0, t)
     rest -= other
     rest /= t
-    rest += np.log(t, out=t)
+    rest += elementary.log(t, out=t)
     return np.negative(rest, out=rest)
 
 
@@ -169,20 +170,20 @@ def _log(probability: Floats) -> Floats:
     """Return the log, negated, of the clipped probabilities in their place."""
     np.maximum(probability, EPSILON, out=probability)
     np.minimum(probability, 1 - EPSILON, out=probability)
-    np.log(probability, out=probability)
+    elementary.log(probability, out=probability)
     return np.negative(probability, out=probability)
 
 
 def _focal_binary(codes: NDArray[np.uint8], scores: Floats, gamma: float) -> Floats:
     _, other = _of_truth(codes, scores)
-    factor = np.power(other, gamma)
+    factor = elementary.power(other, gamma)
     factor *= _log_binary(codes, scores, gamma)
     return factor
 
 
 def _focal_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
     probability = _of_class(codes, scores)
-    factor = np.power(1.0 - probability, gamma)
+    factor = elementary.power(1.0 - probability, gamma)
     factor *= _log(probability)
     return factor
 
@@ -209,8 +210,8 @@ def _focal_logit_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
 
 def _focused(loss: Floats, gamma: float) -> Floats:
     """Return the focal loss of rows with these log losses: 1 - p is 1 - exp(-loss)."""
-    factor = np.negative(np.expm1(np.negative(loss)))
-    np.power(factor, gamma, out=factor)
+    factor = np.negative(elementary.expm1(np.negative(loss)))
+    elementary.power(factor, gamma, out=factor)
     factor *= loss
     return factor
 
@@ -276,7 +277,7 @@ def _odds(scores: Floats) -> tuple[Floats, Floats]:
     """Return exp(z) of each logit (n, K) less the largest of its row, and the sum of the others."""
     rows, best = np.arange(len(scores)), scores.argmax(axis=1)
     with np.errstate(over="ignore"):  # a difference beyond float64 is a probability of 0
-        odds = np.exp(scores - scores[rows, best][:, None])
+        odds = elementary.exp(scores - scores[rows, best][:, None])
     odds[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
     others: Floats = odds.sum(axis=1)
     odds[rows, best] = 1.0
