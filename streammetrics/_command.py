@@ -12,6 +12,7 @@ import sys
 import time
 
 INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
+TERMINATED = 143
 
 _PATIENCE = 5.0  # seconds for what cleans up, in which a second SIGTERM changes nothing
 _raised = 0.0  # when SIGTERM came
@@ -39,11 +40,15 @@ def _leave(number: int, _: object) -> None:
 
 
 def raise_at_signals() -> None:
-    """Let Ctrl-C be a KeyboardInterrupt again, and SIGTERM a SystemExit: both clean up."""
+    """Let Ctrl-C be a KeyboardInterrupt again, and SIGTERM one of its kind: both clean up."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGTERM) is _leave:
         signal.signal(signal.SIGTERM, _raise)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM. While it compiles a module, Python discards every other exception of a handler."""
 
 
 def _raise(number: int, _: object) -> None:
@@ -51,9 +56,14 @@ def _raise(number: int, _: object) -> None:
     if not _raised:
         _raised = time.monotonic()
         os.write(2, _LINES[number])
-        raise SystemExit(128 + number)
+        raise _Terminated
     if time.monotonic() - _raised > _PATIENCE:  # else what cleans up goes on
         os._exit(128 + number)
+
+
+def was_terminated() -> bool:
+    """Whether SIGTERM came, even if its exception was discarded, as in a finalizer."""
+    return _raised > 0
 
 
 _LINES: dict[int, bytes] = {signal.SIGINT: b"interrupted\n", signal.SIGTERM: b"terminated\n"}

@@ -6,7 +6,14 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from streammetrics._command import INTERRUPTED, IS_COMMAND, leave_at_signals, raise_at_signals
+from streammetrics._command import (
+    INTERRUPTED,
+    IS_COMMAND,
+    TERMINATED,
+    leave_at_signals,
+    raise_at_signals,
+    was_terminated,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if IS_COMMAND:  # what was printed is out: nothing is lost any more
             leave_at_signals()
     except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
-    return code
+        if not was_terminated():
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED
+    return TERMINATED if was_terminated() else code

@@ -101,10 +101,7 @@ def evaluate(
         >>> sm.evaluate(suite, [monday, tuesday]).compute()
         {'auc': 0.75, 'mean': 0.625}
     """
-    if workers < 1 or batch_rows < 1:
-        raise ValueError(f"workers={workers} and batch_rows={batch_rows} must be positive")
-    if not (isinstance(workers, int) and isinstance(batch_rows, int)):
-        raise TypeError(f"workers={workers!r} and batch_rows={batch_rows!r} must be integers")
+    _check_options(workers, batch_rows, format, delimiter, progress)
     if isinstance(suite, Metric):  # read as a set of one
         name = type(suite).__name__
         one = evaluate(
@@ -117,6 +114,22 @@ def evaluate(
     empty = blank(suite)
     pieces = _pieces(empty, data, format, delimiter)
     return _filled(empty, pieces, batch_rows, workers, progress or _silent)
+
+
+def _check_options(
+    workers: object, batch_rows: object, fmt: object, delimiter: object, progress: object
+) -> None:
+    """Raise where an argument of `evaluate` is of another type or not positive."""
+    for name, value in (("workers", workers), ("batch_rows", batch_rows)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name}={value!r}: expected an integer, 1 or above")
+        if value < 1:
+            raise ValueError(f"{name}={value}: expected an integer, 1 or above")
+    for name, text in (("format", fmt), ("delimiter", delimiter)):
+        if not (text is None or isinstance(text, str)):
+            raise TypeError(f"{name}={text!r}: expected a string or None")
+    if not (progress is None or callable(progress)):
+        raise TypeError(f"progress={progress!r}: expected a function of the number of rows read")
 
 
 def _filled(

@@ -8,6 +8,7 @@ import io
 import json
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from streammetrics.readers.selection import needed, of_kind
 from streammetrics.readers.whole import BEYOND, alike, exact, long_places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from streammetrics.core.types import Document, Json
     from streammetrics.readers.selection import WantedColumn
@@ -147,7 +148,7 @@ def _only(names: Sequence[str], line: bytes) -> bytes:
     """Return the line of an object with some of its keys."""
     if line.isspace():
         return line
-    values = _object(line)
+    values = _object(line, names)
     return json.dumps({name: values.get(name) for name in names}).encode() + b"\n"
 
 
@@ -198,16 +199,28 @@ def _items(stream: io.BufferedReader, size: int) -> Iterator[str]:
         at, row = end, row + 1
 
 
-def _object(line: bytes) -> dict[str, object]:
-    """Return a line's object; what is none raises `ValueError`."""
+def _object(line: bytes, once: Collection[str] = ()) -> dict[str, object]:
+    """Return a line's object; anything else, or one of `once` twice, raises `ValueError`."""
     if not line or line.isspace():
         return {}
+    pairs: list[tuple[str, object]] = []
+
+    def keep(found: list[tuple[str, object]]) -> dict[str, object]:
+        nonlocal pairs
+        pairs = found  # the outermost object comes last
+        return dict(found)
+
     try:
-        value = json.loads(line)
+        value = json.loads(line, object_pairs_hook=keep if once else None)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError(f"it is {line[:40].decode(errors='replace')!r}")  # noqa: TRY004 - as json has it
+    if len(pairs) > len(value):
+        counts = Counter(key for key, _ in pairs)
+        for key in once:
+            if counts[key] > 1:
+                raise ValueError(f"it has the key {key!r} {counts[key]} times")
     return value
 
 
@@ -238,7 +251,7 @@ def _of_lists(lines: bytes, names: Sequence[str], where: str, row: int) -> dict[
     values: dict[str, list[Json]] = {name: [] for name in names}
     for at, line in enumerate(line for line in io.BytesIO(lines) if not line.isspace()):
         try:
-            found = _object(line)
+            found = _object(line, names)
         except ValueError as error:
             raise InvalidBatchError(
                 f"{where}: row {row + at} is not a JSON object ({error})"
@@ -275,7 +288,7 @@ def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
         if line.isspace():
             continue
         try:
-            values = _object(line)
+            values = _object(line, schema.names)
         except ValueError as broken:
             return f"row {row} is not a JSON object ({broken})"
         for field in schema:

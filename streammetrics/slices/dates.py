@@ -126,8 +126,9 @@ def _zoned(title: str, zone: object, row: int | None) -> InvalidBatchError:
     """Return that a column has times of a zone: which day that is depends on whom one asks."""
     first = "" if row is None else f", first in row {row}"
     return InvalidBatchError(
-        f"{title} holds times of the zone {zone}{first}; slices are by date: cut them to days, "
-        "as text or as dates without a zone",
+        f"{title} holds times of the zone {zone}{first}, and which day that is depends on the "
+        "zone: convert them to UTC, or drop the zone to use the local time, as "
+        "series.dt.tz_localize(None) does in pandas",
         title if row is not None else None,
         row,
     )

@@ -130,6 +130,48 @@ def test_a_signal_while_everything_is_still_loading(tmp_path, delay, number, lin
     assert process.returncode == 128 + number
 
 
+DROPPED = """
+import ctypes, functools, operator, os, sys
+sys.argv = ["streammetrics", *sys.argv[1:]]
+from streammetrics.cli import main
+term = functools.partial(ctypes.PyDLL(None)["raise"], 15)
+
+def while_compiling():  # no bytecode runs between the two, so the compiler calls the handler
+    list(map(operator.call, (term, functools.partial(compile, "x = 3 ** 60", "", "exec"))))
+
+def while_finalizing():
+    class Last:
+        def __del__(self):
+            term()
+    Last()
+
+def sync(file):
+    os.fsync = lambda file: None
+    globals()[os.environ["WHEN"]]()
+
+os.fsync = sync
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("when", ["while_compiling", "while_finalizing"])
+def test_sigterm_is_not_forgotten_where_python_discards_exceptions(path, tmp_path, when):
+    words = ["evaluate", path, *BINARY, "--save", tmp_path / "new.state"]
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "WHEN": when},
+    )
+    assert (done.returncode, done.stderr.startswith("terminated\n")) == (143, True)
+    assert list(tmp_path.iterdir()) in (  # whole or not at all
+        [path],
+        [path, tmp_path / "new.state"],
+        [tmp_path / "new.state", path],
+    )
+
+
 IN_A_WRITE = """
 import os, sys
 sys.argv = ["streammetrics", *sys.argv[1:]]

@@ -35,6 +35,20 @@ def blobs(seed, n, width=2, clusters=3, scale=4.0):
     return rng.normal(size=(n, width)) + scale * rng.normal(size=(clusters, width))[codes], codes
 
 
+@pytest.mark.parametrize("metric", INTERNAL)
+@pytest.mark.parametrize("size", [1, 2, 3, 20])
+def test_clusters_named_by_booleans_are_0_and_1(metric, size):
+    points, codes = blobs(3, 20, clusters=2)
+    by_boolean, by_integer = metric(), metric()
+    for at in range(0, 20, size):
+        rows = slice(at, at + size)
+        by_boolean.update(points[rows], codes[rows] == 1)
+        by_integer.update(points[rows], codes[rows])
+        by_boolean.to_bytes()  # so that the statistic takes each batch by itself
+    assert by_boolean.compute() == by_integer.compute()
+    assert by_boolean.n_rows == 20
+
+
 def exact_calinski_harabasz(points, codes):
     rows = [[Fraction(x) for x in point] for point in points.tolist()]
     n, width, of = len(rows), points.shape[1], sorted(set(codes.tolist()))

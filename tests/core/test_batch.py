@@ -223,6 +223,8 @@ def test_a_set_of_nothing_and_misspelt_columns_are_refused_with_words():
     with pytest.raises(sm.InvalidBatchError, match="no metrics to update"):
         sm.MetricSet({}).update(y_true=[1])
     assert sm.MetricSet({}).compute() == {}
+    with pytest.raises(sm.InvalidBatchError, match="no column 'values'; there are: none$"):
+        sm.Mean().update(None)
     suite = sm.MetricSet({"f1": sm.F1()}, columns={"y_true": "label"})
     with pytest.raises(sm.InvalidBatchError, match="'lable'; did you mean 'label'"):
         suite.update(lable=[1], y_pred=[1])

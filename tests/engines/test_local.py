@@ -243,8 +243,25 @@ def test_what_is_no_data(tmp_path):
         sm.evaluate(suite(), [path, path])
     with pytest.raises(ValueError, match="workers=0"):
         sm.evaluate(suite(), TABLE, workers=0)
-    with pytest.raises(TypeError, match="workers=1.5 and batch_rows=1048576 must be integers"):
-        sm.evaluate(suite(), TABLE, workers=1.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("workers", 1.5, "an integer, 1 or above"),
+        ("workers", "2", "an integer, 1 or above"),
+        ("workers", None, "an integer, 1 or above"),
+        ("workers", True, "an integer, 1 or above"),
+        ("batch_rows", None, "an integer, 1 or above"),
+        ("format", 1, "a string or None"),
+        ("delimiter", 5, "a string or None"),
+        ("progress", 5, "a function of the number of rows read"),
+    ],
+)
+def test_options_of_another_type_are_refused_by_name(tmp_path, name, value, expected):
+    path = store(TABLE, tmp_path / "a.csv")
+    with pytest.raises(TypeError, match=rf"^{name}={value!r}: expected {expected}$"):
+        sm.evaluate(suite(), path, **{name: value})
 
 
 def test_files_need_pyarrow(tmp_path, monkeypatch):

@@ -289,6 +289,28 @@ def test_lists_in_json_are_lists_as_those_of_python(tmp_path, kind, block, monke
     assert sm.evaluate(lists, array) == expected
 
 
+@pytest.mark.parametrize("ending", ["jsonl", "json"])
+@pytest.mark.parametrize(
+    ("score", "once", "twice"),
+    [
+        ("0.5", '"label": 1', '"label": 1, "label": 0'),
+        ("[0.5]", '"label": [1]', '"label": [1], "label": [0]'),
+    ],
+)
+def test_a_key_of_json_that_is_read_stands_once(tmp_path, ending, score, once, twice):
+    rows = [f'{{"score": {score}, {keys}}}' for keys in (once, twice)]
+    body = "\n".join(rows) if ending == "jsonl" else f"[{', '.join(rows)}]"
+    with pytest.raises(sm.InvalidBatchError, match=r"row 1 .*it has the key 'label' 2 times"):
+        state(tmp_path, body, f"t.{ending}")
+
+
+def test_a_key_of_json_that_nothing_reads_may_stand_twice(tmp_path):
+    row = '{"label": %d, "score": 0.5, "note": 1, "note": {"label": 7, "label": 8}}\n'
+    plain = '{"label": %d, "score": 0.5}\n'
+    found = state(tmp_path, row % 0 + row % 1, "t.jsonl")
+    assert found == state(tmp_path, plain % 0 + plain % 1, "t.jsonl")
+
+
 def test_a_row_of_json_may_be_of_any_length(tmp_path):
     lines = [
         json.dumps({"label": i % 2, "score": i / 8, "t": "x" * (i * 500_000)}) for i in range(8)

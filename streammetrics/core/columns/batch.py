@@ -94,9 +94,10 @@ class Batch:
             return column
         value = self._raw.get(title)
         if value is None:
+            given = ", ".join(k for k, v in self._raw.items() if v is not None)
             raise InvalidBatchError(
                 f"no column {title!r}{f' (for {name})' if name != title else ''}; "
-                f"there are: {', '.join(k for k, v in self._raw.items() if v is not None)}"
+                f"there are: {given or 'none'}"
             )
         column = as_column(value, title, max_ndim=MAX_NDIM, copied=self.copied)
         values = column.values

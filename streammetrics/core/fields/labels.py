@@ -27,6 +27,8 @@ def coded_labels(column: Column) -> tuple[Array, Array]:
     Places are integers of any width.
     """
     values = column.values
+    if values.dtype == np.bool_:
+        values = values.view(np.uint8)  # booleans as places would be a mask
     if column.vocabulary is not None:
         return values, column.vocabulary
     low, high = map(int, extent(values))

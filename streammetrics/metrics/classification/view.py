@@ -303,6 +303,6 @@ def _exponent(amount: ExactSum) -> int:
     over: int = max(0, total.bit_length() + unit - ROOM)
     if over and np.asarray(amount.to_float(-over)).min() < _SMALLEST:
         raise StreamMetricsError(
-            "weights lie more than 2**2000 apart: no float64 holds sums of both; rescale them"
+            "the weights lie more than 2**2000 apart; give the smallest ones the weight 0"
         )
     return over

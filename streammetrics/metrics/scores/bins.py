@@ -56,7 +56,9 @@ def bin_sums(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Sc
         middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
         if not rows.all():  # bins of such rows alone would be left out
-            raise StreamMetricsError("the weights lie more than 2**1300 apart; rescale them")
+            raise StreamMetricsError(
+                "the weights lie more than 2**1300 apart; give the smallest ones the weight 0"
+            )
         positives, weight = _grouped(at, size, steps.p), None
         if (rows == 1).all():  # the usual case: one row per score, so no product is needed
             counts = ExactSum.counts(np.bincount(at, minlength=size))

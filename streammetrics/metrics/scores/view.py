@@ -239,7 +239,7 @@ def _weighed(histogram: DyadicHistogram, *has_rows: bool) -> tuple[Steps, int]:
     scaled = np.ldexp(counts, exponent)
     if ((scaled.sum(axis=0) < 2.0**-900) & has_rows).any():
         raise StreamMetricsError(
-            "the weights of the two classes lie more than 2**1200 apart; rescale them"
+            "the weights of the two classes lie more than 2**1200 apart; bring them closer together"
         )
     negatives, positives = scaled.T
     p, n = np.ascontiguousarray(positives), np.ascontiguousarray(negatives)
