@@ -25,14 +25,13 @@ from streammetrics.core.arithmetic.keys import (
 )
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.kernels import kernels
-from streammetrics.core.state.arrays import take_array
+from streammetrics.core.state.arrays import take_array, take_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Bools, Floats, Ints
 
     Codes = NDArray[np.uint8]
@@ -463,37 +462,60 @@ def read_cells(max_cells: int, classes: int, arrays: Arrays) -> Cells:
     return Cells(level, ids.copy() if level else None, single, mass, tails)
 
 
-def read_each(max_cells: int, classes: int, stacks: Mapping[str, Stack]) -> list[Cells] | None:
-    """Return the cells of each of many states, checked together, if all hold counts without tails.
+def arrays_of_all(every: Sequence[Cells]) -> dict[str, Array]:
+    """Return the arrays of many cells that hold counts without tails, end to end, and the sizes."""
+    none = [_NONE]
+    return {
+        "levels": np.array([cells.level for cells in every], np.int64),
+        "sizes": np.array([cells.size for cells in every], np.int64),
+        "cells": np.concatenate(none + [cells.ids for cells in every if cells.ids is not None]),
+        "scores": np.concatenate([np.empty(0), *(cells.scores for cells in every)]),
+        "counts": np.concatenate([_NONE, *(np.ravel(cells.mass) for cells in every)]),
+    }
 
-    ``None`` if one holds anything else, or may be no state of ours: `read_cells` looks at it by
-    itself then, and says what is wrong.
+
+def read_all(max_cells: int, classes: int, arrays: Arrays) -> list[Cells]:
+    """Return the cells whose `arrays_of_all` are given, all of them checked together.
+
+    Where they may be no state of ours, `read_cells` looks at each by itself and says what is wrong.
     """
-    if set(stacks) != {"level", "cells", "scores", "counts"}:
+    level, ids = take_array(arrays, "levels", "int64"), take_array(arrays, "cells", "int64")
+    scores, counts = take_array(arrays, "scores", "float64"), take_array(arrays, "counts", "int64")
+    sizes = take_sizes(arrays, "sizes", len(level), len(scores))
+    if len(arrays) != 5 or counts.size != classes * scores.size:
+        raise StateFormatError("the arrays of histograms do not fit each other")
+    if ids.size != sizes[level != 0].sum():
+        raise StateFormatError(f"{ids.size} cells do not fit {scores.size} scores of histograms")
+    mass = counts.reshape(-1, classes)
+    found = _read_together(max_cells, level, sizes, ids, scores, mass) if sizes.size else []
+    if found is not None:
+        return found
+    found, start, first = [], 0, 0
+    for one, size in zip(level.tolist(), sizes.tolist(), strict=True):
+        part, last = slice(start, start + size), first + size * (one != 0)
+        mine = {"cells": ids[first:last], "scores": scores[part], "counts": mass[part]}
+        found.append(read_cells(max_cells, classes, {"level": np.array([one]), **mine}))
+        start, first = start + size, last
+    return found
+
+
+def _read_together(
+    max_cells: int, level: Ints, sizes: Ints, ids: Ints, scores: Floats, mass: Ints
+) -> list[Cells] | None:
+    if not (0 <= level.min() <= level.max() <= MAX_LEVEL and 0 < sizes.min()):
         return None
-    levels, ids, scores, counts = (stacks[k] for k in ("level", "cells", "scores", "counts"))
-    if [stack.data.dtype for stack in (levels, ids, scores, counts)] != [
-        *(np.int64, np.int64, np.float64, np.int64)
-    ] or [stack.shapes.shape[1] for stack in (levels, ids, scores, counts)] != [1, 1, 1, 2]:
-        return None
-    sizes, level = scores.shapes[:, 0], levels.data
-    if (levels.shapes != 1).any() or not (0 <= level.min() <= level.max() <= MAX_LEVEL):
-        return None
-    shapes = np.stack([np.where(level > 0, sizes, 0), sizes, np.full(len(sizes), classes)], axis=1)
-    if (np.concatenate([ids.shapes, counts.shapes], axis=1) != shapes).any():
-        return None
-    if not (sizes.all() and sizes.max() <= max_cells):
+    if sizes.max() > max_cells:
         return None
     state, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
-    at, every, mass = level[state], np.zeros(len(state), np.int64), counts.data.reshape(-1, classes)
-    every[at > 0] = ids.data
-    single, mixed = scores.data + 0.0, np.isnan(scores.data)
+    at, every = level[state], np.zeros(len(state), np.int64)
+    every[at > 0] = ids
+    single, mixed = scores + 0.0, np.isnan(scores)
     single[mixed] = np.nan
     order = np.where(at > 0, 0.0, single)
     ascend = (order[1:] > order[:-1]) | (every[1:] > every[:-1]) | (state[1:] != state[:-1])
     several = np.bincount(state[mixed], minlength=len(level))
     if (
-        (single.view(np.int64) != scores.data.view(np.int64)).any()
+        (single.view(np.int64) != scores.view(np.int64)).any()
         or not ascend.all()
         or several[level == 0].any()
         or ((several + sizes)[level > 0] <= max_cells).any()  # they would fit a level below

@@ -10,27 +10,27 @@ from streammetrics.core import tuning
 from streammetrics.core.arithmetic.cells import (
     Cells,
     ScoredRows,
+    arrays_of_all,
     exact_mass,
     joined,
     merged,
     merged_all,
     normal_mass,
+    read_all,
     read_cells,
-    read_each,
 )
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.state.arrays import Stack, by_shapes, same
+from streammetrics.core.state.arrays import laid_out, nested, part, take_array, taken_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from streammetrics.core.arithmetic.cells import CellBlock, Codes, Mass
     from streammetrics.core.types import Array, Arrays, Floats, Places
 
 _TOO_MANY_CELLS = 1 << 29
 _CALL_ROWS = 1 << 30  # of a call of a kernel, at most
-_NO_IDS = np.empty(0, np.int64)
 
 
 class _State(NamedTuple):
@@ -347,43 +347,29 @@ class DyadicHistogram:
         return cls(max_cells, classes)._of(read_cells(max_cells, classes, arrays))
 
     @staticmethod
-    def each_arrays(every: Sequence[DyadicHistogram]) -> dict[str, Stack] | None:
-        """Return the arrays of many; ``None`` unless all hold counts of scores without tails."""
+    def arrays_of_all(every: Sequence[DyadicHistogram]) -> dict[str, Array]:
+        """Return the arrays of many: those with plain counts in columns, the others end to end."""
         cells = [histogram._read() for histogram in every]
-        if any(one.tails is not None or isinstance(one.mass, ExactSum) for one in cells):
-            return None
-        ids = [_NO_IDS if one.ids is None else one.ids for one in cells]
-        return {
-            "level": Stack.equal(np.array([one.level for one in cells], np.int64), (1,)),
-            "cells": Stack.of(ids, np.int64),
-            "scores": Stack.of([one.scores for one in cells], np.float64),
-            "counts": Stack.of([np.asarray(one.mass) for one in cells], np.int64),
-        }
+        plain = [c.tails is None and not isinstance(c.mass, ExactSum) and c.size > 0 for c in cells]
+        columns = arrays_of_all([one for one, of in zip(cells, plain, strict=True) if of])
+        others = laid_out([one.arrays() for one, of in zip(cells, plain, strict=True) if not of])
+        return {"plain": np.array(plain, np.bool_), **columns, **nested("others", others)}
 
     @classmethod
-    def each_of_arrays(
-        cls, max_cells: int, classes: int, stacks: Mapping[str, Stack], n: int
-    ) -> list[Self]:
-        """Return the histogram of each of `n` states, of all their arrays at once."""
-        found = read_each(max_cells, classes, stacks)
-        if found is not None:
-            empty = cls(max_cells, classes)
-            return [empty._of(cells) for cells in found]
-
-        def of_arrays(every: Arrays, m: int) -> list[Self]:
-            return [
-                cls._of_arrays(max_cells, classes, {key: a[k, ...] for key, a in every.items()})
-                for k in range(m)
-            ]
-
-        return by_shapes(stacks, n, of_arrays)
-
-    @classmethod
-    def _of_arrays(cls, max_cells: int, classes: int, arrays: Arrays) -> Self:
-        histogram = cls.from_arrays(max_cells, classes, arrays)
-        if not same(histogram.arrays(), arrays):
-            raise StateFormatError("the arrays of a histogram are not such as are written")
-        return histogram
+    def all_of_arrays(cls, max_cells: int, classes: int, arrays: Arrays, n: int) -> list[Self]:
+        """Return the `n` histograms whose `arrays_of_all` are given, all of them checked."""
+        plain, others = take_array(arrays, "plain", "bool"), part(arrays, "others")
+        if plain.shape != (n,):
+            raise StateFormatError(f"these are not the arrays of {n} histograms")
+        own = {k: a for k, a in arrays.items() if k != "plain" and not k.startswith("others/")}
+        columns = iter(read_all(max_cells, classes, own))
+        apart = taken_apart(others, int(np.count_nonzero(~plain)))
+        rest = iter([read_cells(max_cells, classes, each) for each in apart])
+        empty = cls(max_cells, classes)
+        try:
+            return [empty._of(next(columns if one else rest)) for one in plain.tolist()]
+        except StopIteration:
+            raise StateFormatError(f"these are not the arrays of {n} histograms") from None
 
     def check(self) -> None:
         """Verify every invariant of the state; `StateFormatError` names one that is broken."""

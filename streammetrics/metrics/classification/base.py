@@ -23,7 +23,7 @@ from streammetrics.metrics.classification.parameters import (
 from streammetrics.metrics.classification.together import Confusions
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.grouped.tables import Tables
+from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
@@ -182,7 +182,7 @@ class ContingencyMetric(Metric[V_co]):
 
     def _confusions(self, form: object) -> Confusions | None:
         """Return the tables of all groups, ``None`` if they cannot be read together."""
-        if not isinstance(form, Tables) or getattr(form.of, "others", False):
+        if not isinstance(form, BufferedStates) or getattr(form.of, "others", False):
             return None
         if isinstance(form.of, ContingencyTable):
             return Confusions.of_cells(form.value("table"), form.size, self.labels)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Ints, Places
-    from streammetrics.statistics.grouped.forms import Form
+    from streammetrics.statistics.grouped.buffered import BufferedStates
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,14 @@ class Groups:
             return self._state_at(int(selected[0]))
         return self.regrouped(places, self.keys[:1])._state_at(0)
 
-    def forms(self, metric: Metric) -> tuple[Form, ...] | None:
+    def forms(self, metric: Metric) -> tuple[BufferedStates, ...] | None:
         """Return what a metric reads, of all keys; ``None`` where some have none of it."""
         found = []
         for place, source in zip(metric._reads, metric._feeds, strict=True):
             kept = self._parts[source].kept
             if kept.size != len(self):
                 return None
-            found.append(kept.forms[self.layout.sources[:place].count(source)])
+            found.append(kept.states[self.layout.sources[:place].count(source)])
         return tuple(found)
 
     def _state_at(self, place: int) -> State:
@@ -127,8 +127,8 @@ class Groups:
         for source, part in enumerate(self._parts):
             feed = Feed({}, 0, 0)
             at = self._place_in(part.kept, place)
-            for number, form in enumerate(part.kept.forms):
-                found[source, number] = form.of if at is None else form.at(at)
+            for number, states in enumerate(part.kept.states):
+                found[source, number] = states.of if at is None else states.at(at)
             if at is not None:
                 feed = part.kept.feed(at)
             if part.left is not None and (out := self._place_in(part.left, place)) is not None:

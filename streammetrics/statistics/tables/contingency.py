@@ -162,12 +162,6 @@ class ContingencyTable(Statistic):
             facts = joined_facts(facts, label_facts(column, field.fact))
         return twin, facts
 
-    def of_rows(self, n: int) -> None:
-        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
-        amount = self.table.amount
-        if amount.exceeds(n):
-            self.table = self.table._replace(amount=amount.unsure())
-
     def cells(self) -> LabelCells:
         """Return the pairs that occur, in order of their labels."""
         table = self.table
