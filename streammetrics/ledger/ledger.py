@@ -117,18 +117,20 @@ class Ledger(Stateful):
                 a contradiction, see `contradicted`.
         """
         name, number = as_id(shard_id), as_attempt(attempt)
-        check_alike(self._known.empty, _mergeable(metric))
+        checked = self._known.empty
+        if checked is None or not checked._alike(metric):
+            check_alike(checked, _mergeable(metric))
         state = metric._accumulator.part(metric._layout)
-        blank = metric.copy().reset() if self._known.empty is None else None
+        blank = metric.copy().reset() if checked is None else None
         with self._guard._lock:
-            changes = None
-            while changes != self._changes:  # a signal's handler may change it in between
-                changes, known = self._changes, self._known
-                if known.empty is None:
-                    known = Known.of(blank)
+            changes = before = None
+            while changes != self._changes or before is not self._known:  # in a signal's handler
+                changes, before = self._changes, self._known
+                known = Known.of(blank) if before.empty is None else before
                 empty = known.empty
                 assert empty is not None
-                check_alike(empty, metric)
+                if empty is not checked:
+                    check_alike(empty, metric)
                 shard, held = Shard(number, state), known.get(name)
                 if held is not None:
                     if held.kind == SEALED:
@@ -151,9 +153,10 @@ class Ledger(Stateful):
                 )
         theirs = [other._seen() for other in others]  # before the lock: nobody holds two
         with self._guard._lock:
-            changes = None
-            while changes != self._changes:  # a signal's handler may change it in between
+            changes = before = None
+            while changes != self._changes or before is not self._known:  # in a signal's handler
                 changes, known = self._changes, self._known
+                before = known
                 for other_known in theirs:
                     known = known_to_both(known, other_known)
             self._known = known
@@ -172,9 +175,10 @@ class Ledger(Stateful):
         """
         names = as_ids(ids)
         with self._guard._lock:
-            changes = None
-            while changes != self._changes:  # a signal's handler may change it in between
+            changes = before = None
+            while changes != self._changes or before is not self._known:  # in a signal's handler
                 changes, after = self._changes, self._known
+                before = after
                 found = {name: after.get(name) for name in names}
                 if unknown := [name for name in names if found[name] is None]:
                     raise ValueError(

@@ -24,6 +24,8 @@ def as_id(value: object) -> ShardId:
         if len(value) > LONGEST:
             raise ValueError(f"the name of a shard has {len(value):,} characters, of {LONGEST:,}")
         return str(value)
+    if type(value) is int and -LARGEST < value < LARGEST:
+        return value
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         if abs(int(value)) >= LARGEST:
             raise ValueError("the number of a shard takes more than 128 bits")
@@ -40,6 +42,8 @@ def as_ids(values: Iterable[ShardId]) -> list[ShardId]:
 
 def as_attempt(value: object) -> int:
     """Return the number of an attempt."""
+    if type(value) is int and 0 <= value <= LAST:
+        return value
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
         raise TypeError(f"attempt={value!r} is not an integer")
     number = operator.index(value)

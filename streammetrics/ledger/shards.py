@@ -37,9 +37,9 @@ class Known(NamedTuple):
     the table; `folded` brings them into it.
     """
 
-    empty: Mergeable | None = None  # the metric without rows; unknown until there is one
-    table: ShardTable | None = None  # unknown while `empty` is
-    added: dict[ShardId, Shard] = {}  # noqa: RUF012 - replaced where it is to change
+    empty: Mergeable | None  # the metric without rows; unknown until there is one
+    table: ShardTable | None  # unknown while `empty` is
+    added: dict[ShardId, Shard]
     blocks: tuple[SealedShards, ...] = ()  # of the sealed shards: none is within another
 
     @classmethod
@@ -69,11 +69,12 @@ class Known(NamedTuple):
 
     def folded(self) -> Known:
         """Return the same with all shards in the table."""
-        if not self.added or self.table is None:
+        added = dict(self.added)  # a signal's handler may add to it
+        if not added or self.table is None:
             return self
-        more = ShardTable.of(self.table.states.layout, self.added)
+        more = ShardTable.of(self.table.states.layout, added)
         if self.table.places:
-            kept = np.array([name not in self.added for name in self.table.places], np.bool_)
+            kept = np.array([name not in added for name in self.table.places], np.bool_)
             more = self.table.beside(kept, more, np.ones(len(more.kinds), np.bool_))
         return self._replace(table=more, added={})
 

@@ -37,15 +37,14 @@ class ColumnKinds(NamedTuple):
         """Return the facts of every group."""
         places: dict[Hashable, int] = {(): 0}
         facts: list[Facts] = [{}]
-        which = []
-        for each in every:
-            key = (*each.items(), *map(type, each.values())) if each else ()
-            place = places.get(key)
-            if place is None:
-                place = places[key] = len(facts)
-                facts.append(each)
-            which.append(place)
-        return cls(tuple(facts), np.array(which, np.intp))
+        which = np.zeros(len(every), np.intp)
+        for group, each in enumerate(every):
+            if each:
+                place = places.setdefault((*each.items(), *map(type, each.values())), len(facts))
+                if place == len(facts):
+                    facts.append(each)
+                which[group] = place
+        return cls(tuple(facts), which)
 
     def joined(self, places: Places, fact: Facts) -> ColumnKinds:
         """Let the rows of the groups at some places agree on a fact as well."""

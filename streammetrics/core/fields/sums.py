@@ -211,7 +211,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
 
     def of_batch(self, found: dict[str, ExactSum], group: Grouping) -> GroupedSums:
         """Return the sums of the rows of a batch, by name."""
-        return GroupedSums(group.counts > 0, found)
+        return GroupedSums((group.counts > 0) & bool(found), found)
 
     def at(self, value: Any, group: int) -> dict[str, ExactSum]:
         """Return the sums of one group."""
