@@ -156,11 +156,24 @@ class StateField(ABC, Generic[V]):
         """
         return tuple([self.taken(each, of) for each in taken_apart(arrays, size)])
 
-    def each_at(self, value: Any, size: int) -> tuple[V, ...]:
+    def each_at(self, value: Any, size: int) -> Sequence[V]:
         """Return the value of every group."""
         if type(value) is tuple:
             return value
-        return tuple([self.at(value, group) for group in range(size)])
+        return [self.at(value, group) for group in range(size)]
+
+    def put(self, value: Any, other: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return `size` groups: group ``i`` of `other` replaces an empty one at ``places[i]``.
+
+        -1 drops it.
+        """
+        if type(value) is not tuple or type(other) is not tuple:
+            return self.groups_plus(value, self.regrouped(other, places, size, of), size)
+        every = list(value)
+        for place, each in zip(places.tolist(), other, strict=True):
+            if place >= 0:
+                every[place] = each
+        return tuple(every)
 
     # ---- other values ----
 

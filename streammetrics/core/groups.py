@@ -71,22 +71,13 @@ class GroupedStates:
         """Return the states after those of some groups were replaced."""
         kept = np.arange(self.size)
         kept[groups] = -1
-        new = type(self).of_states(self.of, states)
-        values = {}
-        for name, field in self._fields.items():
-            mine, theirs = self.values[name], new.values[name]
-            if type(mine) is tuple and type(theirs) is tuple:
-                every = list(mine)
-                for group, value in zip(groups.tolist(), theirs, strict=True):
-                    every[group] = value
-                values[name] = field.of_groups(every, self.of)
-            else:
-                values[name] = field.groups_plus(
-                    field.regrouped(mine, kept, self.size, self.of),
-                    field.regrouped(theirs, groups, self.size, self.of),
-                    self.size,
-                )
-        return type(self)(self.of, self.size, values)
+        return self.beside(kept, type(self).of_states(self.of, states), groups, self.size)
+
+    def beside(self, mine: Places, other: Self, theirs: Places, size: int) -> Self:
+        """Return `size` groups, those of both at their places, no two at one; -1 drops a group."""
+        one, two, of = self.regrouped(mine, size).values, other.values, self.of
+        values = {n: f.put(one[n], two[n], theirs, size, of) for n, f in self._fields.items()}
+        return type(self)(of, size, values)
 
     def at(self, group: int) -> Statistic:
         """Return the state of one group, which nobody may write to."""
@@ -103,7 +94,7 @@ class GroupedStates:
         """Tell states that were read of how many rows each is."""
         if type(self.of).of_rows is Statistic.of_rows:
             return self
-        states = [self.at(group).fork() for group in range(self.size)]
+        states = list(self.of.each_at(self.values, self.size))
         for state, n in zip(states, rows, strict=True):
             state.of_rows(n)
         return type(self).of_states(self.of, states)

@@ -93,8 +93,8 @@ class Statistic(Configured, ABC):
         Statistics that can check all groups at once override it.
         """
         if type(self).check_fields is not Statistic.check_fields:
-            for group in range(size):
-                self.at(values, group).check_fields()
+            for state in self.each_at(values, size):
+                state.check_fields()
 
     def at(self, values: Mapping[str, Any], group: int) -> Self:
         """Return the state of one group of grouped values of the fields."""
@@ -102,6 +102,14 @@ class Statistic(Configured, ABC):
         for name, field in self.fields.items():
             twin.__dict__[name] = field.at(values[name], group)
         return twin
+
+    def each_at(self, values: Mapping[str, Any], size: int) -> Iterator[Self]:
+        """Yield the state of every group."""
+        columns = [field.each_at(values[name], size) for name, field in self.fields.items()]
+        for each in zip(*columns, strict=True):
+            twin = self.fork()
+            twin.__dict__.update(zip(self.fields, each, strict=True))
+            yield twin
 
     def of_rows(self, n: int) -> None:
         """Learn of how many rows the state is that was just read."""

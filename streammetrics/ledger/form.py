@@ -10,7 +10,14 @@ import numpy as np
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.state.arrays import json_array, json_of, nested, part, take_array, take_sizes
+from streammetrics.core.state.arrays import (
+    json_array,
+    json_of,
+    nested,
+    part,
+    take_array,
+    take_sizes,
+)
 from streammetrics.core.stateful import from_bytes
 from streammetrics.ledger.names import as_id, ordered
 from streammetrics.ledger.shards import Known, SealedShards

@@ -10,7 +10,7 @@ from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.stateful import Stateful, registered_name
 from streammetrics.ledger.form import read, written
-from streammetrics.ledger.names import as_attempt, as_id, as_ids, listed, ordered
+from streammetrics.ledger.names import as_attempt, as_id, as_ids, listed
 from streammetrics.ledger.shards import (
     Known,
     SealedShards,
@@ -22,7 +22,7 @@ from streammetrics.ledger.shards import (
     shown,
     total,
 )
-from streammetrics.ledger.table import CONTRADICTED, HELD, SEALED, Shard
+from streammetrics.ledger.table import CONTRADICTED, SEALED, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -254,7 +254,9 @@ class Ledger(Stateful):
     def attempts(self) -> dict[ShardId, int]:
         """The attempt of each shard that counts, in the order of `ids`."""
         table = self._seen().table
-        return {} if table is None else dict(zip(table.places, table.attempts.tolist(), strict=True))
+        return (
+            {} if table is None else dict(zip(table.places, table.attempts.tolist(), strict=True))
+        )
 
     @property
     def sealed(self) -> list[ShardId]:

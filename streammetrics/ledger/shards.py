@@ -13,7 +13,7 @@ from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.feeding.described import described
 from streammetrics.core.state.arrays import same
 from streammetrics.ledger.names import listed, ordered
-from streammetrics.ledger.table import CONTRADICTED, HELD, SEALED, Shard, ShardTable
+from streammetrics.ledger.table import HELD, SEALED, Shard, ShardTable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

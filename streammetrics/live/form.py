@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.stateful import Description
-    from streammetrics.core.types import Array, Arrays, Document, Json
+    from streammetrics.core.types import Array, Arrays, Document
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Some
     from streammetrics.live.possible.unlabelled import Left

@@ -1,4 +1,4 @@
-"""The laws of a metric's statistics over groups: what is kept by key is what each key's rows give."""
+"""The laws of a metric's statistics over groups: each holds what its rows alone give."""
 
 from __future__ import annotations
 

@@ -452,6 +452,12 @@ def put(name, value):
     return lambda _, arrays: arrays.update({name: value(arrays[name])})
 
 
+WRONG = (
+    "ledger|lacks the array|of groups|counts of rows|not the bytes|digits|numbers of"
+    "|text of a state|not an array of this state|the array|not the sums|are not those of"
+)
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -488,7 +494,7 @@ def test_columns_in_no_form_that_is_written_are_refused_at_once(change):
         ledger.add(index, sm.Mean().update([index + 1.0] if index % 9 != 8 else []))
     blob = ledger.to_bytes()
     assert in_file(blob, lambda *_: None) == blob
-    with pytest.raises(sm.StateFormatError):
+    with pytest.raises(sm.StateFormatError, match=WRONG):
         sm.from_bytes(in_file(blob, change))
 
 

@@ -177,7 +177,7 @@ def test_labels_of_several_kinds_and_outputs_of_several_numbers_are_held_beside_
         table = StateTable.of(layout, states)
         back = read(layout, table.arrays(), 3)
         assert all(is_same(back.at(place), state) for place, state in enumerate(states))
-        with pytest.raises(sm.IncompatibleMetricsError):
+        with pytest.raises(sm.IncompatibleMetricsError, match="kinds of rows"):
             back.total()
         alike = back.take(np.array([0, 2]))
         assert same(alike.arrays(), StateTable.of(layout, states[::2]).arrays())
@@ -187,7 +187,7 @@ def test_labels_of_several_kinds_and_outputs_of_several_numbers_are_held_beside_
 class Longest(StateField[str]):
     """An author's own field, which knows nothing of groups."""
 
-    def empty(self, of):  # noqa: ARG002 - nothing depends on it
+    def empty(self, of):
         """Return no text."""
         return ""
 
@@ -199,7 +199,7 @@ class Longest(StateField[str]):
         """Return the characters."""
         return {"": np.array(list(map(ord, value)), np.int64)}
 
-    def taken(self, arrays, of):  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays, of):
         """Return the text."""
         return "".join(map(chr, self.the_array(arrays, "int64").tolist()))
 
@@ -215,7 +215,7 @@ class Wording(Statistic):
         """The schema of any metric."""
         return sm.Accuracy()._layout.schemas[0]
 
-    def update(self, text, *, weight=None):  # noqa: ARG002 - rows weigh one
+    def update(self, text, *, weight=None):
         """Take one text."""
         self.longest = type(self).longest.plus(self.longest, text)
         (forked,) = type(self).lengths.forks(self.lengths, 1, self)

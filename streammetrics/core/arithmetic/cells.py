@@ -464,13 +464,13 @@ def read_cells(max_cells: int, classes: int, arrays: Arrays) -> Cells:
 
 def arrays_of_all(every: Sequence[Cells]) -> dict[str, Array]:
     """Return the arrays of many cells that hold counts without tails, end to end, and the sizes."""
-    none = [_NONE]
+    masses = [np.asarray(cells.mass).reshape(-1) for cells in every]
     return {
         "levels": np.array([cells.level for cells in every], np.int64),
         "sizes": np.array([cells.size for cells in every], np.int64),
-        "cells": np.concatenate(none + [cells.ids for cells in every if cells.ids is not None]),
+        "cells": np.concatenate([_NONE, *(cells.ids for cells in every if cells.ids is not None)]),
         "scores": np.concatenate([np.empty(0), *(cells.scores for cells in every)]),
-        "counts": np.concatenate([_NONE, *(np.ravel(cells.mass) for cells in every)]),
+        "counts": np.concatenate([_NONE, *masses]),
     }
 
 
@@ -502,7 +502,7 @@ def read_all(max_cells: int, classes: int, arrays: Arrays) -> list[Cells]:
 def _read_together(
     max_cells: int, level: Ints, sizes: Ints, ids: Ints, scores: Floats, mass: Ints
 ) -> list[Cells] | None:
-    if not (0 <= level.min() <= level.max() <= MAX_LEVEL and 0 < sizes.min()):
+    if not (0 <= level.min() <= level.max() <= MAX_LEVEL and sizes.min() > 0):
         return None
     if sizes.max() > max_cells:
         return None

@@ -29,12 +29,12 @@ class Layout:
     """Distinct statistics, their schemas, and the readings that serve several of these."""
 
     __slots__ = (
-        "alone",
         "_firsts",
         "_peers",
         "_readers",
         "_readings",
         "_sets",
+        "alone",
         "can_refuse",
         "leader",
         "nested",

@@ -70,30 +70,22 @@ class StateTable:
         """Return some of the states."""
         to = np.full(self.size, -1)
         to[places] = np.arange(len(places))
-        return self._moved(to, len(places))
-
-    def _moved(self, places: Places, size: int) -> Self:
-        """Return `size` states: state ``i`` goes to ``places[i]``, where it is alone; -1: nowhere."""
-        kept = np.flatnonzero(places >= 0)
-        kinds = []
-        for each in self.kinds:
-            which = np.zeros(size, np.intp)
-            which[places[kept]] = each.which[kept]
-            kinds.append(ColumnKinds(each.facts, which))
-        counts = regrouped_amounts(self.counts, places, size)
-        groups = tuple([each.regrouped(places, size) for each in self.groups])
-        return type(self)(self.layout, tuple(kinds), counts, groups)
+        return self.beside(to, type(self).of(self.layout, []), np.empty(0, np.intp), len(places))
 
     def beside(self, mine: Places, other: Self, theirs: Places, size: int) -> Self:
-        """Return `size` states, of both tables: those of each go to its places, -1 to none."""
-        one, two = self._moved(mine, size), other._moved(theirs, size)
+        """Return `size` states, those of both tables at their places; -1 drops one."""
         kinds = []
-        for a, b in zip(one.kinds, two.kinds, strict=True):
-            every = ColumnKinds.of([*a.facts, *b.facts])
-            own, more = every.which[a.which], every.which[b.which + len(a.facts)]
-            kinds.append(ColumnKinds(every.facts, np.where(own > 0, own, more)))
-        groups = tuple(a.plus(b) for a, b in zip(one.groups, two.groups, strict=True))
-        return type(self)(self.layout, tuple(kinds), one.counts + two.counts, groups)
+        for one, two in zip(self.kinds, other.kinds, strict=True):
+            every = ColumnKinds.of([*one.facts, *two.facts])
+            which = np.zeros(size, np.intp)
+            which[mine[mine >= 0]] = every.which[one.which[mine >= 0]]
+            which[theirs[theirs >= 0]] = every.which[two.which[theirs >= 0] + len(one.facts)]
+            kinds.append(ColumnKinds(every.facts, which))
+        counts = regrouped_amounts(self.counts, mine, size)
+        counts += regrouped_amounts(other.counts, theirs, size)
+        pairs = zip(self.groups, other.groups, strict=True)
+        groups = tuple([one.beside(mine, two, theirs, size) for one, two in pairs])
+        return type(self)(self.layout, tuple(kinds), counts, groups)
 
     def total(self) -> State:
         """Return what all states, of which there is one at least, have seen together."""

@@ -116,7 +116,7 @@ class Histograms(StateField[ColumnHistograms]):
         """Bytes held now."""
         return sum(histogram.nbytes for histogram in value)
 
-    def groups_arrays(self, value: Sequence[ColumnHistograms], size: int) -> dict[str, Array]:
+    def groups_arrays(self, value: Sequence[ColumnHistograms], size: int) -> dict[str, Array]:  # noqa: ARG002 - the values say it
         """Return how many histograms each group has, and the arrays of all."""
         widths = np.array([len(columns) for columns in value], np.int64)
         every = [histogram for columns in value for histogram in columns]

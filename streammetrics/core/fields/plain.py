@@ -77,6 +77,11 @@ class Width(StateField[int]):
         """Return the number of one group."""
         return int(value[group])
 
+    def each_at(self, value: Ints, size: int) -> list[int]:  # noqa: ARG002 - the array says it
+        """Return the numbers of all groups."""
+        found: list[int] = value.tolist()
+        return found
+
     def groups_plus(self, mine: Ints, other: Ints, size: int) -> Ints:  # noqa: ARG002 - arrays say it
         """Return the one that there is in each group."""
         odd = np.flatnonzero((mine != other) & (mine > 0) & (other > 0))

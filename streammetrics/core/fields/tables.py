@@ -132,7 +132,9 @@ class GroupedCells(NamedTuple):
         group, row = np.divmod(row, len(self.row_labels))
         rows, row = used_labels(self.row_labels, row)
         columns, column = used_labels(self.column_labels, column)
-        return GroupedCells(rows, columns, (group * len(rows) + row) * len(columns) + column, amount)
+        return GroupedCells(
+            rows, columns, (group * len(rows) + row) * len(columns) + column, amount
+        )
 
     def recoded(self, rows: Union, columns: Union, *, mine: bool) -> Ints:
         """Return the codes for other labels, of which these are some."""
@@ -222,7 +224,9 @@ class PairTable(StateField[Pairs]):
         for values in (rows, columns, codes):
             if not (values[1:] > values[:-1]).all():
                 raise StateFormatError("labels or pairs of a contingency table are out of order")
-        for places, side in zip(np.divmod(pairs, max(len(columns), 1)), (rows, columns), strict=True):
+        for places, side in zip(
+            np.divmod(pairs, max(len(columns), 1)), (rows, columns), strict=True
+        ):
             if not counts_of((len(side),), places).all():
                 raise StateFormatError("a label of a contingency table is in no pair")
         if not (amount.signs() > 0).all():

@@ -45,7 +45,8 @@ class Weighed(NamedTuple):
 
     def of_ones(self, ones: bool) -> Weighed:
         """Return the value, which was read, told whether every row weighs one."""
-        return self if self.squares is not None else self._replace(known=ones)
+        known = self.squares is not None or self.known == ones
+        return self if known else self._replace(known=ones)
 
 
 class WeighedHistograms(StateField[Weighed]):

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.counting import added_at
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.amounts import MANY, Amount, joined_amounts, regrouped_amounts
@@ -16,6 +14,7 @@ from streammetrics.core.fields.restoring import read_amount
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.configured import Configured
     from streammetrics.core.types import Array, Arrays, Ints, Places
 
@@ -110,6 +109,14 @@ class Weight(StateField[Amount]):
     def at(self, value: Amount, group: int) -> Amount:
         """Return the amounts of one group."""
         return value.at(group)
+
+    def each_at(self, value: Amount, size: int) -> list[Amount]:
+        """Return the amounts of every group."""
+        if value.weights is not None:
+            return [value.at(group) for group in range(size)]
+        if value.counts.ndim == 1:
+            return list(map(Amount, value.counts.tolist()))
+        return list(map(Amount.of_counts, value.counts))
 
     def of_groups(self, values: Sequence[Amount], of: Configured) -> Amount:
         """Return the amounts of all groups."""

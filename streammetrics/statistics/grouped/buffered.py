@@ -124,7 +124,9 @@ class BufferedStates:
 
 def _fed(held: _Held) -> _Held:
     """Return the states after the rows that were kept."""
-    states, groups, after = held.states, [], []
+    states = held.states
+    groups: list[int] = []
+    after: list[Statistic] = []
     for codes, columns, weight in in_order(held.pending, states.size):
         ends = [*(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), codes.size]
         for start, end in zip([0, *ends], ends, strict=False):

@@ -190,7 +190,9 @@ class ScoreHistogram(ScoredStatistic):
         """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
         totals = [histogram.totals() for histogram in self.classes()]
         ones = sum(totals[0]) <= n and all(isinstance(t, int) for each in totals for t in each)
-        self.counted = self.counted._replace(weighed=self.weighed.of_ones(ones))
+        weighed = self.weighed.of_ones(ones)
+        if weighed is not self.weighed:
+            self.counted = self.counted._replace(weighed=weighed)
 
     @property
     def weighed(self) -> Weighed:

@@ -21,6 +21,8 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
@@ -113,6 +115,16 @@ class ContingencyTable(Statistic):
             [*self.table.row_labels.tolist(), *self.table.column_labels.tolist()]
         ):
             raise StateFormatError(f"labels of the table are not among {self.labels!r:.200}")
+
+    def check_groups(self, values: Mapping[str, Any], size: int) -> None:
+        """Check the labels of all groups at once."""
+        cells = values["table"]
+        if type(self).check_fields is not ContingencyTable.check_fields or type(cells) is tuple:
+            super().check_groups(values, size)
+        else:
+            twin = self.fork()
+            twin.table = cells
+            twin.check_fields()
 
     @property
     def schema(self) -> Schema:
