@@ -262,3 +262,11 @@ def test_numbers_of_another_type_are_not_taken_for_integers():
     for wrong in (np.array([1.0, 2.0]), np.array([1, 1 << 20]), np.array([1, 2], np.int32)):
         with pytest.raises(sm.StateFormatError, match="do not lie end to end"):
             taken_apart({**written, "0/values": wrong}, 1)
+
+
+def test_truths_are_written_in_one_way():
+    layout = layout_of(sm.Mean())
+    arrays = StateTable.of(layout, [state_of(layout, {"values": [1.0]})]).arrays()
+    odd = np.array([33], np.uint8).view(np.bool_)
+    with pytest.raises(sm.StateFormatError, match="neither 0 nor 1"):
+        StateTable.restored(layout, {**arrays, "0/seen": odd}, 1)

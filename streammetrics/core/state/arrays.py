@@ -33,6 +33,8 @@ def take_array(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> Array:
             f"the array {name!r} is {array.dtype} with {array.ndim} dimensions, "
             f"not {dtype} with {ndim}"
         )
+    if dtype == "bool" and array.view(np.uint8).max(initial=0) > 1:
+        raise StateFormatError(f"the array {name!r} holds bytes that are neither 0 nor 1")
     return array
 
 
