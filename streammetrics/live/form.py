@@ -9,9 +9,10 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.registry import registered_name
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.state.container import packed
-from streammetrics.core.stateful import from_bytes, registered_name
+from streammetrics.core.stateful import from_bytes
 from streammetrics.live.config import Config
 from streammetrics.live.events import column_arrays, column_of
 from streammetrics.live.newest import kept_rows
