@@ -11,7 +11,7 @@ from streammetrics.core.state.arrays import narrowed, widened
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.counting import Grouping
@@ -86,6 +86,12 @@ class GroupedStates:
             return found
         return self.of.at(self.values, group)
 
+    def each(self) -> Iterator[Statistic]:
+        """Yield the state of every group, which nobody may write to."""
+        if self.of.spelled:
+            return iter(self.values[""])
+        return self.of.each_at(self.values, self.size)
+
     def value(self, name: str) -> Any:
         """Return the grouped value of a field."""
         return self.values[name]
@@ -94,7 +100,7 @@ class GroupedStates:
         """Tell states that were read of how many rows each is."""
         if type(self.of).of_rows is Statistic.of_rows:
             return self
-        states = list(self.of.each_at(self.values, self.size))
+        states = [state.fork() for state in self.each()]
         for state, n in zip(states, rows, strict=True):
             state.of_rows(n)
         return type(self).of_states(self.of, states)

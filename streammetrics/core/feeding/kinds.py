@@ -55,7 +55,7 @@ class ColumnKinds(NamedTuple):
         if known and (self.which[places] == first).all():
             return self
         facts, moved = list(self.facts), self.which.copy()
-        for old in np.unique(moved[places]).tolist():
+        for old in np.flatnonzero(np.bincount(moved[places])).tolist():
             more = joined_facts(facts[old], fact)
             if more not in facts:
                 facts.append(more)
@@ -79,8 +79,14 @@ class ColumnKinds(NamedTuple):
 
     def agreed(self, texts: Sequence[str]) -> frozenset[str]:
         """Return which of some facts, as texts, the rows of all groups agree on."""
-        known = [self.facts[which].items() for which in np.unique(self.which).tolist()]
+        known = [self.facts[which].items() for which in self._there]
         return frozenset(t for t in texts if all(facts_of(t).items() <= fact for fact in known))
+
+    @property
+    def _there(self) -> list[int]:
+        """The places of the facts that occur."""
+        places: list[int] = np.flatnonzero(np.bincount(self.which)).tolist()
+        return places
 
     def at(self, place: int) -> dict[str, Any]:
         """Return the facts that the rows of a group agree on."""
@@ -89,7 +95,7 @@ class ColumnKinds(NamedTuple):
     def arrays(self) -> dict[str, Array]:
         """Return the facts that occur as text, in order, and the place of that of each group."""
         told = [facts_text(fact) for fact in self.facts]
-        texts = sorted({told[which] for which in np.unique(self.which).tolist()})
+        texts = sorted({told[which] for which in self._there})
         places = {text: place for place, text in enumerate(texts)}
         lookup = np.array([places.get(text, 0) for text in told], np.int64)
         return {"facts": json_array(texts), "party": lookup[self.which]}
@@ -113,7 +119,7 @@ class ColumnKinds(NamedTuple):
     def alike(self) -> Facts:
         """Return what the rows of all groups agree on, or raise `InvalidBatchError`."""
         whole: Facts = {}
-        for which in np.unique(self.which).tolist():
+        for which in self._there:
             whole = joined_facts(whole, self.facts[which])
         return whole
 

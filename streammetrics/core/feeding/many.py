@@ -61,10 +61,15 @@ class StateTable:
 
     def at(self, place: int) -> State:
         """Return one state."""
+        return State(self.feeds(place), tuple([groups.at(place) for groups in self.groups]))
+
+    def feeds(self, place: int) -> tuple[Feed, ...]:
+        """Return what is known of the rows of one state."""
         rows, unit = self.counts.at(place).exact().integers()
         pairs = (np.asarray(rows, object) << unit).tolist() if self.kinds else []
-        feeds = [Feed(of.at(place), *pair) for of, pair in zip(self.kinds, pairs, strict=True)]
-        return State(tuple(feeds), tuple([groups.at(place) for groups in self.groups]))
+        return tuple(
+            [Feed(of.at(place), *pair) for of, pair in zip(self.kinds, pairs, strict=True)]
+        )
 
     def take(self, places: Places) -> Self:
         """Return some of the states."""
@@ -148,7 +153,7 @@ class StateTable:
             for place, of in enumerate(layout.start.statistics)
         )
         table = cls(layout, kinds, counts, groups)
-        if not layout.alone and not all(layout.agree(table.at(k).feeds) for k in range(size)):
+        if not layout.alone and not all(layout.agree(table.feeds(k)) for k in range(size)):
             raise StateFormatError("metrics that read the same columns saw different rows")
         return cls(layout, kinds, counts, table._of_rows())
 
