@@ -34,7 +34,7 @@ class Layout:
         "_readers",
         "_readings",
         "_sets",
-        "alone",
+        "_alone",
         "can_refuse",
         "leader",
         "nested",
@@ -64,7 +64,7 @@ class Layout:
         plain = list(alike)
         self._readers = tuple([plain.index(schema.plain) for schema in self.schemas])
         self._firsts = tuple(map(self._readers.index, range(len(plain))))
-        self.alone = len(plain) == len(self.schemas)  # each of them has a reading of its own
+        self._alone = len(plain) == len(self.schemas)  # each of them has a reading of its own
         optional = {WEIGHT}.union(*(schema.optional for schema in self.schemas))
         inputs = dict.fromkeys(name for schema in self.schemas for name in schema.inputs)
         self.required = tuple(name for name in inputs if name not in optional)
@@ -125,7 +125,7 @@ class Layout:
 
     def agree(self, feeds: Sequence[Feed]) -> bool:
         """Whether schemas that share a reading know the same of their rows."""
-        if self.alone:
+        if self._alone:
             return True
         shared = zip(self._readers, feeds, strict=True)
         return all(feed == feeds[self._firsts[reader]] for reader, feed in shared)
@@ -227,7 +227,7 @@ class Layout:
                 for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True)
             ]
         )
-        return grown if self.alone else tuple([grown[reader] for reader in self._readers])
+        return grown if self._alone else tuple([grown[reader] for reader in self._readers])
 
     def agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
         """Return the feeds with the facts of staged rows, which are counted at flush."""

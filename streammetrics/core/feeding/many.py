@@ -153,7 +153,7 @@ class StateTable:
             for place, of in enumerate(layout.start.statistics)
         )
         table = cls(layout, kinds, counts, groups)
-        if not layout.alone and not all(layout.agree(table.feeds(k)) for k in range(size)):
+        if len(layout.schemas) > 1 and not all(layout.agree(table.feeds(k)) for k in range(size)):
             raise StateFormatError("metrics that read the same columns saw different rows")
         return cls(layout, kinds, counts, table._of_rows())
 
