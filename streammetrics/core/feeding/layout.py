@@ -29,12 +29,12 @@ class Layout:
     """Distinct statistics, their schemas, and the readings that serve several of these."""
 
     __slots__ = (
+        "_alone",
         "_firsts",
         "_peers",
         "_readers",
         "_readings",
         "_sets",
-        "_alone",
         "can_refuse",
         "leader",
         "nested",
