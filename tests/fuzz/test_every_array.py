@@ -9,6 +9,7 @@ import pytest
 from kinds.rows import FIRST
 from oracles.table import ORACLES
 
+import streammetrics as sm
 from fuzz import states
 from fuzz.seedlings import seedlings
 from streammetrics.core.arithmetic.exact import ExactSum, to_integer
