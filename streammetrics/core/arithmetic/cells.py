@@ -67,7 +67,7 @@ class ScoredRows(NamedTuple):
     Attributes:
         scores: Scores (n,).
         codes: The class of each row (n,); ``None`` if there is only one.
-        weight: Weights (n,), or (n, 2): a row weighs the product of its two; ``None`` for 1 each.
+        weight: Weights (n,), or (n, 2), both the same: a row weighs its square; ``None`` for 1 each.
         tails: What scores lack to be exact integers (n,), none of them 0; ``None`` for nothing.
 
     """
@@ -158,20 +158,23 @@ class Cells(NamedTuple):
         room = min(size, max_cells)
         found = np.empty(room)
         ids = np.empty(room, np.int64) if level or size > max_cells else None
-        index = counts = None
+        index = counts = moved = None
         if weight is None:
             counts = np.empty((room, classes), np.int32)
         else:
-            index, codes = np.empty(size, np.int64), None
+            index, moved = np.empty(size, np.int64), np.atleast_2d(weight.T)[0].copy()
         codes = None if codes is None else plain(codes, np.uint8)
         level, size = kernels.cells_count(
-            plain(scores, np.float64), codes, index, max_cells, level, ids, found, counts
+            plain(scores, np.float64), codes, moved, index, max_cells, level, ids, found, counts
         )
+        mass: Mass
+        if weight is None:
+            mass = _cut(counts, size)
+        else:
+            sums = ExactSum.grouped(index, size * classes, *[moved] * weight.ndim)
+            mass = normal_mass(sums.reshaped((size, classes)))
         ids = _cut(ids, size) if level and ids is not None else None
-        if index is not None:
-            return cls(level, ids, _cut(found, size), _summed(index, rows, size, classes))
-        assert counts is not None
-        return cls(level, ids, _cut(found, size), _cut(counts, size))
+        return cls(level, ids, _cut(found, size), mass)
 
     def rows(self) -> ScoredRows | None:
         """Return the rows if each has a cell of its own: sorting is faster than merging."""

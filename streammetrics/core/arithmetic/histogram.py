@@ -104,7 +104,7 @@ class DyadicHistogram:
         Args:
             scores: Float64 scores (n,), none of them nan.
             codes: The class of each row (n,), below `classes`; needed if there are two.
-            weight: Positive finite weights (n,), or (n, 2): a row weighs the product of its two;
+            weight: Positive finite weights (n,), or (n, 2), both the same: a row weighs its square;
                 ``None`` for 1 each.
             tails: What the scores lack to be the exact numbers, as in `LongNumbers`, of which the
                 scores are the heads; ``None`` if they lack nothing.

@@ -5,6 +5,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdarg.h>
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
 
 #include "kernels.h"
 
@@ -139,6 +142,7 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
   return ok;
 }
 
+#define THREAD_ROWS (1 << 18) /* rows that are worth a second thread */
 #define SHORT 4096 /* rows up to which letting other threads run costs more than it gives */
 
 /* Run a call, and without the GIL where there are many rows. */
@@ -150,6 +154,16 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
   } else {                   \
     call;                    \
   }
+
+/* How many threads are worth it for so many rows; results are the same. */
+static int threads_for(int64_t rows) {
+#ifdef HAVE_THREADS
+  long most = rows < THREAD_ROWS ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+  return most < 1 ? 1 : most > MOST_THREADS ? MOST_THREADS : (int)most;
+#else
+  return (void)rows, 1;
+#endif
+}
 
 /* ---- exact sums ---- */
 
@@ -705,28 +719,30 @@ static PyObject *cells_found(Buffers *buffers, int64_t done, const CellsOut *out
 }
 
 PyDoc_STRVAR(cells_count_doc,
-             "cells_count(scores, codes, index, most, level, ids, cell_scores, counts, /) -> (level, size)\n\n"
+             "cells_count(scores, codes, weight, index, most, level, ids, cell_scores, counts, /)\n"
+             "    -> (level, size)\n\n"
              "Count rows in cells at the lowest level, from this one on, at which they are at most `most`.");
 
 static PyObject *cells_count_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   Buffers buffers = {.count = 0};
   CellsOut out;
-  int64_t n, coded, placed = -1, most, done, *index = NULL;
+  int64_t n, coded, weighed = -1, placed = -1, most, done, *index = NULL;
   const double *scores;
+  double *weight = NULL;
   const uint8_t *codes;
   (void)self;
-  if (count != 8) return refuse(&buffers, "expected 8 arguments");
-  if (!take_all(&buffers, args, 5, "fUOll", (void *)&scores, &n, (void *)&codes, &coded, (void *)&index, &placed,
-                &most, &out.level) ||
-      !take_cells(&buffers, args + 5, &out))
+  if (count != 9) return refuse(&buffers, "expected 9 arguments");
+  if (!take_all(&buffers, args, 6, "fUWOll", (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight,
+                &weighed, (void *)&index, &placed, &most, &out.level) ||
+      !take_cells(&buffers, args + 6, &out))
     return fail(&buffers);
-  if (!scores || (coded >= 0 && coded != n) || (placed >= 0 && placed != n))
+  if (!scores || (coded >= 0 && coded != n) || placed != weighed || (placed >= 0 && placed != n))
     return refuse(&buffers, "columns differ in length");
   if (most < 2 || most > MOST_CELLS || out.level < 0 || out.level > MAX_LEVEL || n > INT32_MAX ||
       (!out.ids && (out.level || n > most)) || out.wide || !out.counts == !index ||
       (out.counts && out.room && (coded >= 0) != (out.classes == 2)))
     return refuse(&buffers, "expected counts or an index, and codes for two classes");
-  RUN(n, done = kernels->cells_count(&out, scores, codes, n, most, index))
+  RUN(n, done = kernels->cells_count(&out, scores, codes, weight, n, most, index, threads_for(n)))
   return cells_found(&buffers, done, &out);
 }
 

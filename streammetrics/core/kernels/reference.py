@@ -515,6 +515,7 @@ def sort_order(order: Ints, keys: Ints, /) -> None:
 def cells_count(
     scores: Floats,
     codes: Array | None,
+    weight: Floats | None,  # noqa: ARG001 - rows stay in their order
     index: Ints | None,
     most: int,
     level: int,
@@ -526,8 +527,9 @@ def cells_count(
     """Count rows in cells at the lowest level, from this one on, at which they are at most `most`.
 
     Writes the ids of the cells (which are not needed at level 0), ascending, their scores, nan for
-    several, and ``counts`` (room, classes) or else the cell of each row to ``index``. Returns the
-    level and the number of cells.
+    several, and ``counts`` (room, classes). With a `weight` a row, ``index`` gets the place of each
+    row in such a table instead. Rows may then change their order, in both alike. Returns the level
+    and the number of cells.
     """
     weights = None
     if counts is not None:
@@ -536,7 +538,7 @@ def cells_count(
             weights[:] = codes[:, None] == [0, 1]
     level, size, places = _cells(level, None, scores, weights, most, (ids, cell_scores, counts))
     if index is not None:
-        index[:] = places
+        index[:] = places if codes is None else 2 * places + codes
     return level, size
 
 
