@@ -206,6 +206,13 @@ class Cells(NamedTuple):
             return tuple(np.atleast_1d(self.mass.sum(0).to_float()).tolist())
         return tuple(_totals(self.mass))
 
+    def area(self) -> tuple[int, int] | None:
+        """Return twice the pairs of classes in order, ties once, and the ties in mixed cells.
+
+        ``None`` unless the mass is integers.
+        """
+        return None if isinstance(self.mass, ExactSum) else kernels.cells_area(self.scores, self.mass)
+
     @property
     def unit(self) -> int:
         """The exponent of the unit of the counts in blocks: 0 unless float64 could overflow."""
@@ -300,8 +307,9 @@ def normal_mass(mass: Mass) -> Mass:
 
 
 def _cut(array: Array, size: int) -> Array:
-    """Return the first entries, in an array of their own."""
-    return array if len(array) == size else array[:size].copy()
+    """Return the array with its first entries only, which no one else has seen."""
+    array.resize((size, *array.shape[1:]), refcheck=False)
+    return array
 
 
 # ---- merging ----

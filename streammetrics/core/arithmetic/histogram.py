@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Floats, Places
 
 _TOO_MANY_CELLS = 1 << 29
-_CALL_ROWS = 1 << 30  # of a call of a kernel, at most
+_CALL_ROWS = 1 << 22  # of a call of a kernel, or as many as there may be cells
 _NO_IDS = np.empty(0, np.int64)
 
 
@@ -165,8 +165,9 @@ class DyadicHistogram:
             cells, pending = Cells.empty(self.classes), (single, *pending)
         for kind in {rows.kind for rows in pending}:
             rows = joined([rows for rows in pending if rows.kind == kind])
-            for start in range(0, rows.scores.size, _CALL_ROWS):
-                part = slice(start, start + _CALL_ROWS)
+            step = max(_CALL_ROWS, self.max_cells)
+            for start in range(0, rows.scores.size, step):
+                part = slice(start, start + step)
                 more = Cells.of(rows.part(part), self.classes, self.max_cells, cells.level)
                 cells = merged(cells, more, self.max_cells)
         return cells
@@ -222,6 +223,14 @@ class DyadicHistogram:
         Other totals are floats, correctly rounded.
         """
         return self._read().totals()
+
+    def area(self) -> tuple[int, int] | None:
+        """Return twice the pairs of a negative and a higher positive row, and what is uncertain.
+
+        Ties count once; those in cells of several scores may be in any order. ``None`` unless the
+        weights are integers; their number times that of positives must be below 2**62.
+        """
+        return self._read().area()
 
     @property
     def unit(self) -> int:

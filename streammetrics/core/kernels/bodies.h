@@ -28,4 +28,5 @@ const Kernels KERNELS = {
     sort_order,
     cells_count,
     cells_merge,
+    cells_area,
 };

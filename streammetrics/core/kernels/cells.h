@@ -20,8 +20,9 @@
 #define DIGIT_BITS 11     /* of a pass, at most */
 #define BUCKET_ROWS 4096  /* sorted in the cache */
 #define MOST_BUCKETS 2048
-#define DENSE_CELLS ((int64_t)1 << 23) /* of a table, at most; what is not used takes no memory */
+#define DENSE_CELLS ((int64_t)1 << 25) /* of a table, at most; pages that are not used take no memory */
 #define PAGE_BITS 9       /* of the cells of a page */
+#define MOST_PAGES 8192   /* used, of 8 KB */
 #define SAMPLE_ROWS 2048  /* that tell whether scores repeat */
 #define MIXED UINT64_C(0x7FF8000000000000) /* the nan of a cell of several scores */
 #define NOT_DENSE (-3)
@@ -556,6 +557,7 @@ typedef struct {
   uint64_t *counts[MOST_THREADS];
   double *found[MOST_THREADS];
   uint8_t *used[MOST_THREADS]; /* whether a page has cells */
+  int64_t pages[MOST_THREADS]; /* that have */
 } Dense;
 
 static int64_t thread_start(int64_t n, int threads, int thread) {
@@ -576,30 +578,42 @@ static void dense_range(void *work, int thread) {
 }
 
 static void dense_count(void *work, int thread) {
-  static const uint64_t one[2] = {1, UINT64_C(1) << 32};
-  const Dense *d = work;
+  Dense *d = work;
   uint64_t *counts = d->counts[thread];
   double *found = d->found[thread], scores[ORDER_BLOCK];
   uint8_t *used = d->used[thread];
-  int64_t ids[ORDER_BLOCK], stop = thread_start(d->n, d->threads, thread + 1);
+  const uint8_t *codes = d->codes;
+  int64_t *index = d->index;
+  const int64_t low = d->low, span = d->span, level = d->level;
+  int64_t ids[ORDER_BLOCK], stop = thread_start(d->n, d->threads, thread + 1), pages = 0;
   for (int64_t start = thread_start(d->n, d->threads, thread), rows; start < stop; start += rows) {
+    if (pages > MOST_PAGES) break;
     rows = stop - start < ORDER_BLOCK ? stop - start : ORDER_BLOCK;
     for (int64_t i = 0; i < rows; i++) scores[i] = d->scores[start + i] + 0.0;
-    cells_ids(ids, scores, rows, d->level);
+    cells_ids(ids, scores, rows, level);
+    /* First all places, so that the processor gets the cells while it looks for others. */
     for (int64_t i = 0; i < rows; i++) {
-      uint64_t id = (uint64_t)(ids[i] - d->low), code = d->codes ? d->codes[start + i] & 1 : 0;
-      if (id >= (uint64_t)d->span) id = 0; /* another thread has changed it */
+      uint64_t id = (uint64_t)(ids[i] - low);
+      if (id >= (uint64_t)span) id = 0; /* another thread has changed it */
+      ids[i] = (int64_t)id;
+      PREFETCH(&counts[id]);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+      uint64_t id = (uint64_t)ids[i], code = codes ? codes[start + i] & 1 : 0;
       uint64_t known = counts[id];
       if ((int64_t)known >= 0) {
-        if (!known)
-          found[id] = scores[i], used[id >> PAGE_BITS] = 1;
-        else if (found[id] != scores[i])
+        if (!known) {
+          found[id] = scores[i];
+          pages += !used[id >> PAGE_BITS];
+          used[id >> PAGE_BITS] = 1;
+        } else if (found[id] != scores[i])
           known |= SEVERAL;
       }
-      counts[id] = known + one[code];
-      if (d->index) d->index[start + i] = (int64_t)(id << 1 | code);
+      counts[id] = known + (UINT64_C(1) << (code << 5));
+      if (index) index[start + i] = (int64_t)(id << 1 | code);
     }
   }
+  d->pages[thread] = pages;
 }
 
 /* The next cell from `k` on that is on a page with cells, or at least `span`. */
@@ -684,18 +698,23 @@ static int64_t dense_level(Dense *d, int64_t level, int64_t most) {
 static int64_t count_dense(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n, int64_t most,
                            int64_t *index, int64_t level, int threads) {
   Dense d = {.scores = scores, .codes = codes, .index = index, .n = n, .threads = threads};
-  int64_t lengths[LEVELS + 1] = {0}, several = 0, size, done = OK, span = n < DENSE_CELLS / 8 ? 8 * n : DENSE_CELLS;
+  int64_t lengths[LEVELS + 1] = {0}, several = 0, size, done = OK;
+  int64_t widest = level ? DENSE_CELLS : DENSE_CELLS >> 6; /* there are few of them if they repeat */
   run_phase(dense_range, &d, threads);
-  d.level = dense_level(&d, level, span);
+  d.level = dense_level(&d, level, n < widest / 8 ? 8 * n : widest);
   if (level && d.level > level) return NOT_DENSE;
   for (int t = 0; t < threads; t++) {
     d.counts[t] = calloc((size_t)d.span, sizeof **d.counts);
     d.found[t] = new_array(d.span, sizeof **d.found);
     d.used[t] = calloc(((size_t)d.span >> PAGE_BITS) + 1, 1);
-    if (!d.counts[t] || !d.found[t] || !d.used[t]) done = NO_MEMORY;
+    if (!d.counts[t] || !d.found[t] || !d.used[t]) done = NOT_DENSE;
   }
   if (done == OK) {
     run_phase(dense_count, &d, threads);
+    for (int t = 0; t < threads; t++)
+      if (d.pages[t] > MOST_PAGES) done = NOT_DENSE;
+  }
+  if (done == OK) {
     size = dense_gather(&d, lengths, &several);
     if (level)
       done = dense_write(out, &d, size > most ? level_of(lengths, level, most) : level);
@@ -836,6 +855,21 @@ static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) 
   return size > out->room ? OUT_OF_RANGE : OK;
 }
 
+/* Twice the pairs of a row of the second class and one of the first with a lower score, of tied ones once;
+ * `slack` gets how many of the latter are in cells of several scores. Sums of more than 63 bits wrap. */
+static int64_t cells_area(const CellsIn *cells, int64_t *slack) {
+  uint64_t area = 0, below = 0, unsure = 0;
+  for (int64_t k = 0; k < cells->size; k++) {
+    uint64_t n = (uint64_t)count_at(cells->counts, cells->wide, 2 * k);
+    uint64_t p = (uint64_t)count_at(cells->counts, cells->wide, 2 * k + 1);
+    area += p * (2 * below + n);
+    unsure += p * n & (0 - (uint64_t)(cells->scores[k] != cells->scores[k]));
+    below += n;
+  }
+  *slack = (int64_t)unsure;
+  return (int64_t)area;
+}
+
 #undef LEVELS
 #undef ORDER_BLOCK
 #undef SHORT_RUN
@@ -844,6 +878,7 @@ static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) 
 #undef MOST_BUCKETS
 #undef DENSE_CELLS
 #undef PAGE_BITS
+#undef MOST_PAGES
 #undef SEVERAL
 #undef SAMPLE_ROWS
 #undef MIXED

@@ -111,6 +111,7 @@ typedef struct {
   int64_t (*cells_count)(CellsOut *out, const double *scores, const uint8_t *codes, double *weight,
                          int64_t n, int64_t most, int64_t *index, int threads);
   int64_t (*cells_merge)(CellsOut *out, const CellsIn parts[2], int64_t most);
+  int64_t (*cells_area)(const CellsIn *cells, int64_t *slack);
 } Kernels;
 
 extern const Kernels kernels_baseline;

@@ -780,6 +780,26 @@ static PyObject *cells_merge_(PyObject *self, PyObject *const *args, Py_ssize_t 
   return cells_found(&buffers, done, &out);
 }
 
+PyDoc_STRVAR(cells_area_doc,
+             "cells_area(scores, counts, /) -> (area, slack)\n\n"
+             "Twice the pairs of rows of the second class above and of the first below, ties once, and how many\n"
+             "of these are in cells of several scores. Both are right if they are below 2^63.");
+
+static PyObject *cells_area_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  CellsIn cells = {.size = 0};
+  int64_t counts, area, slack;
+  (void)self;
+  if (count != 2) return refuse(&buffers, "expected 2 arguments");
+  if (!take_all(&buffers, args, 1, "f", (void *)&cells.scores, &cells.size) ||
+      !take_counts(&buffers, args[1], 0, (void *)&cells.counts, &counts, &cells.wide))
+    return fail(&buffers);
+  if (counts != 2 * cells.size) return refuse(&buffers, "shapes do not fit");
+  RUN(cells.size, area = kernels->cells_area(&cells, &slack))
+  release(&buffers);
+  return Py_BuildValue("(LL)", (long long)area, (long long)slack);
+}
+
 /* ---- the module ---- */
 
 PyDoc_STRVAR(variants_doc, "variants() -> tuple of the variants that this processor can run, the best last.");
@@ -821,7 +841,7 @@ static PyMethodDef methods[] = {
     FAST(group_order), FAST(inversions),   FAST(factorize),
     FAST(table_put),   FAST(table_move),   {"extent", extent_, METH_O, extent_doc},
     FAST(cells_ids),   FAST(sort_order),   FAST(cells_count),
-    FAST(cells_merge),
+    FAST(cells_merge), FAST(cells_area),
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},
     {NULL, NULL, 0, NULL},
