@@ -93,12 +93,17 @@ def test_rows_that_repeat_scores_are_counted_as_by_the_reference(compiled, name)
         assert counted(compiled, scores, codes, most, index=True) == expected
 
 
-@pytest.mark.parametrize("name", ["uniform", "signs", "every exponent", "bits"])
+@pytest.mark.parametrize("name", ["uniform", "signs", "every exponent", "bits", "pairs", "runs"])
 def test_sorts_of_many_rows_are_those_of_the_reference(compiled, name):
-    """So many that digits of the sort are as wide as they get, and tables grow."""
-    rng = np.random.default_rng(5)
-    scores, codes = SCORES[name](rng, 150_000), rng.integers(0, 2, 150_000).astype(np.uint8)
-    for most in (1 << 18, 20_000):
+    """So many that several threads share them, and that digits of the sort are as wide as they get.
+
+    Neighbours that share a cell may be on both sides of where the rows of two threads meet.
+    """
+    rng, n = np.random.default_rng(5), 300_000
+    several = {"pairs": 2, "runs": n // 5}.get(name, 1)
+    scores = np.repeat(SCORES.get(name, SCORES["signs"])(rng, n // several), several)
+    codes = rng.integers(0, 2, n).astype(np.uint8)
+    for most in (1 << 19, 1 << 17, 80_000, 3):
         assert counted(compiled, scores, codes, most) == counted(reference, scores, codes, most)
         expected = counted(reference, scores, codes, most, index=True)
         assert counted(compiled, scores, codes, most, index=True) == expected
@@ -177,16 +182,30 @@ def test_cells_that_share_an_id_are_united(compiled):
 
 
 @pytest.mark.parametrize("name", SCORES)
-def test_ids_and_orders_are_those_of_the_reference(compiled, name):
+def test_ids_are_those_of_the_reference(compiled, name):
     scores = SCORES[name](np.random.default_rng(2), 3000)
     for level in range(65):
         mine, theirs = np.empty((2, 3000), np.int64)
         compiled.cells_ids(mine, scores, level)
         reference.cells_ids(theirs, scores, level)
         assert mine.tobytes() == theirs.tobytes()
-        if level in (0, 1, 30, 60):
-            compiled.sort_order(mine, theirs)
-            assert np.array_equal(mine, np.argsort(theirs, kind="stable"))
+
+
+@pytest.mark.parametrize("name", ["uniform", "few", "one", "signs"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_the_area_is_that_of_all_pairs(compiled, name, dtype):
+    rng = np.random.default_rng(7)
+    scores, codes = SCORES[name](rng, 400), rng.integers(0, 2, 400).astype(np.uint8)
+    for most in (3, 50, 400):
+        _, _, found, counts = cells_of(scores, codes, most, 2, dtype)
+        above, slack = 0, 0
+        for k, (n, p) in enumerate(counts.tolist()):
+            above += 2 * p * int(counts[:k, 0].sum()) + p * n
+            slack += p * n * math.isnan(found[k])
+        for module in (reference, compiled):
+            assert module.cells_area(found, counts) == (above, slack)
+    with pytest.raises(ValueError, match="fit"):
+        compiled.cells_area(found, counts[1:])
 
 
 def test_arrays_of_other_kinds_are_refused(compiled):

@@ -20,7 +20,6 @@ from streammetrics.core.arithmetic.keys import (
     cell_edges,
     cell_id_range,
     cell_ids,
-    order_of,
     plain,
 )
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
@@ -380,7 +379,7 @@ def _chained(every: Sequence[Cells]) -> Cells:
     scores = np.concatenate([cells.scores for cells in every])
     ids = np.concatenate([cells.ids for cells in every if cells.ids is not None]) if level else None
     mass = _stacked([cells.mass for cells in every])
-    order = order_of(scores if ids is None else ids)
+    order = np.argsort(scores if ids is None else ids, kind="stable")
     return Cells(level, None if ids is None else ids[order], scores[order], mass[order])
 
 

@@ -140,51 +140,12 @@ typedef int64_t Starts[3][1 << DIGIT_BITS];
 
 #define KEY_ITSELF(item) (item)
 #define KEY_OF_PAIR(item) ((item).key)
-#define LEADING(item) ((item) >> 32)
 DEFINE_SORT(sort_keys, uint64_t, KEY_ITSELF)
-DEFINE_SORT(sort_leading, uint64_t, LEADING)
 DEFINE_SORT(sort_pairs, Pair, KEY_OF_PAIR)
 #define SIGNED(key) ((uint64_t)(key) ^ UINT64_C(1) << 63)
 
 static void *new_array(int64_t n, size_t size) {
   return (uint64_t)n > PTRDIFF_MAX / size ? NULL : malloc(n ? (size_t)n * size : 1);
-}
-
-/* Sort rows of one run by their keys; equal ones keep their order. */
-static int64_t sort_run(uint64_t *rows, const int64_t *keys, int64_t n) {
-  Pair few[2 * SHORT_RUN], *pairs = n > SHORT_RUN ? new_array(2 * n, sizeof *pairs) : few, *sorted;
-  if (!pairs) return NO_MEMORY;
-  for (int64_t i = 0; i < n; i++) pairs[i] = (Pair){SIGNED(keys[rows[i]]), (int64_t)rows[i]};
-  sorted = sort_pairs(pairs, pairs + n, n);
-  for (int64_t i = 0; i < n; i++) rows[i] = (uint64_t)sorted[i].row;
-  if (pairs != few) free(pairs);
-  return OK;
-}
-
-/* Write the positions that sort int64 keys, equal ones in the order they have.
- *
- * Of each key the 32 bits from the highest that differs on are sorted together with its row, in 64 bits.
- * Rows that these leave together are sorted by their keys. */
-static int64_t sort_order(int64_t *order, const int64_t *keys, int64_t n) {
-  uint64_t *items = (uint64_t *)order, *other = new_array(n, sizeof *other), *sorted, differs = 0;
-  int64_t done = OK;
-  if (!other) return NO_MEMORY;
-  for (int64_t i = 0; i < n; i++) differs |= (uint64_t)(keys[i] ^ keys[0]);
-  int top = bit_length(differs), shift = top > 32 ? top - 32 : 0;
-  for (int64_t i = 0; i < n; i++) items[i] = SIGNED(keys[i]) >> shift << 32 | (uint64_t)i;
-  sorted = sort_leading(items, other, n);
-  for (int64_t i = 0, end; i < n && done == OK; i = end) {
-    uint64_t leading = sorted[i] >> 32, ascending = 1;
-    sorted[i] &= UINT32_MAX;
-    for (end = i + 1; end < n && sorted[end] >> 32 == leading; end++) {
-      sorted[end] &= UINT32_MAX;
-      ascending &= keys[sorted[end - 1]] <= keys[sorted[end]];
-    }
-    if (!ascending) done = sort_run(sorted + i, keys, end - i);
-  }
-  if (sorted != items) memcpy(items, sorted, sizeof *items * (size_t)n);
-  free(other);
-  return done;
 }
 
 /* ---- levels ---- */
@@ -277,7 +238,7 @@ typedef struct {
   double *weight;
   int64_t *index;
   int64_t n, level, base; /* the level that is told, and the lowest that ids are taken at */
-  int threads, tell;      /* whether there may be too many cells */
+  int threads, tell;      /* whether cells are counted before they are written */
   Split split;
   uint16_t *buckets;                        /* of the rows */
   int64_t *next[MOST_THREADS], *starts, number; /* of each bucket */
@@ -509,7 +470,7 @@ static int64_t count_sorted(Sorting *s, int64_t most) {
   CellsOut *out = s->out;
   s->level = out->level;
   s->base = out->level ? out->level : 1;
-  s->tell = out->level || s->n > most;
+  s->tell = out->level || s->n > most || (s->index && s->threads > 1);
   const int inside = !s->tell && !s->index && out->room >= s->n; /* keys are where scores will be */
   if (s->index)
     s->pairs = new_array(s->n, sizeof *s->pairs);
@@ -886,5 +847,4 @@ static int64_t cells_area(const CellsIn *cells, int64_t *slack) {
 #undef DEFINE_SORT
 #undef KEY_ITSELF
 #undef KEY_OF_PAIR
-#undef LEADING
 #undef SIGNED

@@ -544,7 +544,7 @@ static PyObject *inversions_(PyObject *self, PyObject *const *args, Py_ssize_t c
   if (!first != !second || (first && (sizes[0] != n || sizes[1] != n)) ||
       n > MOST_GROUPS)
     return refuse(&buffers, "columns differ in length");
-  RUN(n, done = kernels->inversions(result, ranks, first, second, n))
+  RUN(n, done = kernels->inversions(result, ranks, first, second, n, threads_for(n)))
   release(&buffers);
   if (done == NO_MEMORY) return PyErr_NoMemory();
   if (done == OUT_OF_RANGE) return refuse(&buffers, "counts are negative, or 2**62 together");
@@ -666,24 +666,6 @@ static PyObject *cells_ids_(PyObject *self, PyObject *const *args, Py_ssize_t co
     return refuse(&buffers, "shapes do not fit");
   RUN(n, kernels->cells_ids(ids, scores, n, level))
   release(&buffers);
-  Py_RETURN_NONE;
-}
-
-PyDoc_STRVAR(sort_order_doc,
-             "sort_order(order, keys, /)\n\n"
-             "Write the positions that sort int64 keys, equal ones in the order they have.");
-
-static PyObject *sort_order_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
-  int64_t *order, size, n, done;
-  const int64_t *keys;
-  (void)self;
-  if (!take_all(&buffers, args, count, "oi", (void *)&order, &size, (void *)&keys, &n))
-    return fail(&buffers);
-  if (size != n) return refuse(&buffers, "shapes do not fit");
-  RUN(n, done = kernels->sort_order(order, keys, n))
-  release(&buffers);
-  if (done == NO_MEMORY) return PyErr_NoMemory();
   Py_RETURN_NONE;
 }
 
@@ -840,7 +822,7 @@ static PyMethodDef methods[] = {
     FAST(add_rows),
     FAST(group_order), FAST(inversions),   FAST(factorize),
     FAST(table_put),   FAST(table_move),   {"extent", extent_, METH_O, extent_doc},
-    FAST(cells_ids),   FAST(sort_order),   FAST(cells_count),
+    FAST(cells_ids),   FAST(cells_count),
     FAST(cells_merge), FAST(cells_area),
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},

@@ -507,11 +507,6 @@ def cells_ids(ids: Ints, scores: Floats, level: int, /) -> None:
         ids[:] = (((np.minimum(ids, _HALF) - near + _HALF) >> 1) + above) >> (level - 1)
 
 
-def sort_order(order: Ints, keys: Ints, /) -> None:
-    """Write the positions that sort int64 keys, equal ones in the order they have."""
-    order[:] = np.argsort(keys, kind="stable")
-
-
 def cells_count(
     scores: Floats,
     codes: Array | None,
