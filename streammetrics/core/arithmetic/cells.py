@@ -66,7 +66,7 @@ class ScoredRows(NamedTuple):
     Attributes:
         scores: Scores (n,).
         codes: The class of each row (n,); ``None`` if there is only one.
-        weight: Weights (n,), or (n, 2), both the same: a row weighs its square; ``None`` for 1 each.
+        weight: Weights (n,), or (n, 2) of equal ones: a row weighs their product; ``None`` for 1.
         tails: What scores lack to be exact integers (n,), none of them 0; ``None`` for nothing.
 
     """
@@ -157,20 +157,21 @@ class Cells(NamedTuple):
         room = min(size, max_cells)
         found = np.empty(room)
         ids = np.empty(room, np.int64) if level or size > max_cells else None
-        index = counts = moved = None
-        if weight is None:
-            counts = np.empty((room, classes), np.int32)
-        else:
-            index, moved = np.empty(size, np.int64), np.atleast_2d(weight.T)[0].copy()
-        codes = None if codes is None else plain(codes, np.uint8)
-        level, size = kernels.cells_count(
-            plain(scores, np.float64), codes, moved, index, max_cells, level, ids, found, counts
-        )
+        scores, codes = plain(scores, np.float64), None if codes is None else plain(codes, np.uint8)
         mass: Mass
         if weight is None:
+            counts = np.empty((room, classes), np.int32)
+            level, size = kernels.cells_count(
+                scores, codes, None, None, max_cells, level, ids, found, counts
+            )
             mass = _cut(counts, size)
         else:
-            sums = ExactSum.grouped(index, size * classes, *[moved] * weight.ndim)
+            index, moved = np.empty(size, np.int64), np.atleast_2d(weight.T)[0].copy()
+            level, size = kernels.cells_count(
+                scores, codes, moved, index, max_cells, level, ids, found, None
+            )
+            square = moved if weight.ndim > 1 else None
+            sums = ExactSum.grouped(index, size * classes, moved, square)
             mass = normal_mass(sums.reshaped((size, classes)))
         ids = _cut(ids, size) if level and ids is not None else None
         return cls(level, ids, _cut(found, size), mass)
@@ -210,7 +211,9 @@ class Cells(NamedTuple):
 
         ``None`` unless the mass is integers.
         """
-        return None if isinstance(self.mass, ExactSum) else kernels.cells_area(self.scores, self.mass)
+        return (
+            None if isinstance(self.mass, ExactSum) else kernels.cells_area(self.scores, self.mass)
+        )
 
     @property
     def unit(self) -> int:

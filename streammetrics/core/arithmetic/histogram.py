@@ -64,10 +64,11 @@ class DyadicHistogram:
 
     Memory: 16 bytes a cell with two classes (12 with one), 8 more past level 0, 40 to 80 with
     fractional weights; 9 bytes a buffered row, 17 with weights. Counting takes about as much again
-    for a moment.
+    for a moment, and 10 bytes for each row that is sorted, 34 with weights; many rows are counted
+    in parts of 2**22, or of the budget if that is more.
 
-    Cost: a radix sort of the rows if they are at most four times the budget, else a look-up of
-    each.
+    Cost: a radix sort of the rows if they are at most four times the budget, else one addition to
+    a table for each. Two threads or more share large parts; the state is the same.
 
     Args:
         max_cells: Budget of occupied cells, from 2 to 2**29.

@@ -159,12 +159,6 @@ static int64_t level_of(const int64_t lengths[LEVELS + 1], int64_t base, int64_t
   return base + k;
 }
 
-static int64_t fitting_level(int64_t *ids, int64_t n, int64_t base, int64_t most) {
-  int64_t lengths[LEVELS + 1] = {0};
-  for (int64_t i = 1; i < n; i++) lengths[bit_length((uint64_t)(ids[i] ^ ids[i - 1]))]++;
-  return level_of(lengths, base, most);
-}
-
 static inline int64_t count_at(const void *counts, int wide, int64_t k) {
   return wide ? ((const int64_t *)counts)[k] : ((const int32_t *)counts)[k];
 }
@@ -187,6 +181,43 @@ static inline void write_counts(CellsOut *out, int64_t cell, uint64_t counts) {
   int32_t both[2] = {(int32_t)(counts & INT32_MAX), (int32_t)(counts >> 32)};
   if (out->classes == 2) memcpy((char *)out->counts + sizeof both * (size_t)cell, both, sizeof both);
   if (out->classes == 1) memcpy((int32_t *)out->counts + cell, both, sizeof both[0]);
+}
+
+/* ---- samples ---- */
+
+/* Sort the keys of some of the rows, evenly spaced, in room for twice as many; returns where they are. */
+static uint64_t *sample(uint64_t *keys, int64_t count, const double *scores, int64_t n) {
+  for (int64_t k = 0; k < count; k++) keys[k] = SIGNED(ordinal(scores[k * (n / count)]));
+  return sort_keys(keys, keys + count, count);
+}
+
+/* The level that some of the rows need, which all of them need at least. */
+static int64_t sampled_level(const double *scores, int64_t n, int64_t most) {
+  int64_t lengths[LEVELS + 1] = {0}, distinct = 1, last = 0;
+  uint64_t *keys = new_array(4 * most, sizeof *keys), *sorted;
+  if (!keys) return NO_MEMORY;
+  sorted = sample(keys, 2 * most, scores, n);
+  for (int64_t k = 0; k < 2 * most; k++) {
+    int64_t id = cell_id(from_ordinal((int64_t)SIGNED(sorted[k])), 1);
+    if (k) {
+      distinct += sorted[k] != sorted[k - 1];
+      lengths[bit_length((uint64_t)(id ^ last))]++;
+    }
+    last = id;
+  }
+  free(keys);
+  return distinct > most ? level_of(lengths, 1, most) : 0;
+}
+
+/* Whether rows have each score some eight times or more, by how many of a sample are alike. */
+static int repeat_often(const double *scores, int64_t n) {
+  uint64_t keys[2 * SAMPLE_ROWS], *sorted;
+  int64_t step = n / SAMPLE_ROWS, alike = 0;
+  if (step < 16) return 0;
+  sorted = sample(keys, SAMPLE_ROWS, scores, n);
+  for (int64_t k = 1; k < SAMPLE_ROWS; k++) alike += sorted[k] == sorted[k - 1];
+  /* Of k rows with d scores some k * k / 2 d are alike. */
+  return alike >= 4 * SAMPLE_ROWS / step;
 }
 
 /* ---- threads ---- */
@@ -253,13 +284,10 @@ typedef struct {
 /* Split scores into about `number` buckets of like size, by a sample of them. */
 static void split_scores(Split *split, const double *scores, int64_t n, int64_t number) {
   uint64_t keys[2 * SAMPLE_ROWS], *sorted;
-  const int64_t count = n < SAMPLE_ROWS ? n : SAMPLE_ROWS, step = n / (count ? count : 1);
+  const int64_t count = !number ? 0 : n < SAMPLE_ROWS ? n : SAMPLE_ROWS;
   int64_t negative = 0;
-  for (int64_t k = 0; k < count; k++) {
-    keys[k] = SIGNED(ordinal(scores[k * step]));
-    negative += !(keys[k] >> 63);
-  }
-  sorted = sort_keys(keys, keys + count, count);
+  sorted = sample(keys, count, scores, n);
+  while (negative < count && !(sorted[negative] >> 63)) negative++;
   for (int side = 0; side < 2; side++) {
     int64_t some = side ? count - negative : negative, first = side ? negative : 0;
     uint64_t low = some ? sorted[first] : SIGNED(0), range = some ? sorted[first + some - 1] - low : 0;
@@ -691,35 +719,6 @@ static int64_t count_dense(CellsOut *out, const double *scores, const uint8_t *c
   return done;
 }
 
-/* The level that some of the rows need, which all of them need at least. */
-static int64_t sampled_level(const double *scores, int64_t n, int64_t most) {
-  int64_t count = 2 * most, step = n / count, level = 0, distinct = 0;
-  uint64_t *keys = new_array(2 * count, sizeof *keys), *sorted;
-  if (!keys) return NO_MEMORY;
-  for (int64_t k = 0; k < count; k++) keys[k] = SIGNED(ordinal(scores[k * step]));
-  sorted = sort_keys(keys, keys + count, count);
-  for (int64_t k = 0; k < count; k++) distinct += !k || sorted[k] != sorted[k - 1];
-  if (distinct > most) {
-    for (int64_t k = 0; k < count; k++)
-      sorted[k] = (uint64_t)cell_id(from_ordinal((int64_t)SIGNED(sorted[k])), 1);
-    level = fitting_level((int64_t *)sorted, count, 1, most);
-  }
-  free(keys);
-  return level;
-}
-
-/* Whether rows have each score some eight times or more, by how many of a sample are alike. */
-static int repeat_often(const double *scores, int64_t n) {
-  uint64_t keys[2 * SAMPLE_ROWS], *sorted;
-  int64_t step = n / SAMPLE_ROWS, alike = 0;
-  if (step < 16) return 0;
-  for (int64_t k = 0; k < SAMPLE_ROWS; k++) keys[k] = SIGNED(ordinal(scores[k * step]));
-  sorted = sort_keys(keys, keys + SAMPLE_ROWS, SAMPLE_ROWS);
-  for (int64_t k = 1; k < SAMPLE_ROWS; k++) alike += sorted[k] == sorted[k - 1];
-  /* Of k rows with d scores some k * k / 2 d are alike. */
-  return alike >= 4 * SAMPLE_ROWS / step;
-}
-
 /* Write the cells of rows at the lowest level, from out->level on, at which they are at most `most`.
  *
  * `codes` (n) are the classes, below 2, NULL for one class. Instead of counts, `index` gets the cell of
@@ -830,21 +829,3 @@ static int64_t cells_area(const CellsIn *cells, int64_t *slack) {
   *slack = (int64_t)unsure;
   return (int64_t)area;
 }
-
-#undef LEVELS
-#undef ORDER_BLOCK
-#undef SHORT_RUN
-#undef DIGIT_BITS
-#undef BUCKET_ROWS
-#undef MOST_BUCKETS
-#undef DENSE_CELLS
-#undef PAGE_BITS
-#undef MOST_PAGES
-#undef SEVERAL
-#undef SAMPLE_ROWS
-#undef MIXED
-#undef NOT_DENSE
-#undef DEFINE_SORT
-#undef KEY_ITSELF
-#undef KEY_OF_PAIR
-#undef SIGNED
