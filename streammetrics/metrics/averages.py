@@ -25,22 +25,45 @@ def beta_weights(beta: float) -> tuple[float, float]:
     return (1.0, 1 / beta / beta) if beta > 1024.0 else (beta * beta, 1.0)
 
 
-class ClassMean(NamedTuple):
-    """A mean over classes, and the text of a warning, empty where every class counts."""
+class ClassMeans(NamedTuple):
+    """The mean over classes of each group, and which classes, being 0/0, there is to warn of."""
 
-    value: float
-    doubt: str
+    values: Floats  # (groups,)
+    zero: Bools  # that count as 0, (groups, K)
+    absent: Bools  # that are left out, (groups, K)
+
+    @property
+    def doubtful(self) -> Bools:
+        """Of which groups there is something to warn of."""
+        doubtful: Bools = (self.zero | self.absent).any(axis=1)
+        return doubtful
+
+    def why(self, group: int, labels: Sequence[object], of: str = "") -> str:
+        """Return the warning about a group, empty where there is none.
+
+        Args:
+            group: Which group it is.
+            labels: The names of its classes.
+            of: What the values are, such as ``"the recall of "``.
+        """
+        doubts = []
+        if self.zero[group].any():
+            doubts.append(
+                f"counts {of}{_named(labels, self.zero[group])} as 0 in its average, being 0/0 "
+                "there (zero_division=0 says so without a warning, zero_division=nan leaves it out)"
+            )
+        if self.absent[group].any():
+            doubts.append(
+                f"leaves {of}{_named(labels, self.absent[group])} out of its average, for want of "
+                "rows (zero_division=0 counts it as 0)"
+            )
+        return "; and ".join(doubts)
 
 
 def mean_of_classes(
-    values: Floats,
-    weight: Floats,
-    seen: Callable[[], Bools],
-    labels: Sequence[object],
-    zero_division: float | None,
-    of: str = "",
-) -> ClassMean:
-    """Return the weighted mean of the classes' values, which are ``nan`` where they are 0/0.
+    values: Floats, weight: Floats, seen: Callable[[], Bools], zero_division: float | None
+) -> ClassMeans:
+    """Return the weighted mean of each group's classes, whose values are ``nan`` where 0/0.
 
     By default (`zero_division` is ``None``) such a class counts as 0 if it has rows, true or
     predicted, so that a class that is never predicted lowers the precision, as in scikit-learn;
@@ -50,49 +73,50 @@ def mean_of_classes(
     `zero_division` gives the unweighted mean, as in scikit-learn.
 
     Args:
-        values: The value of each class, (K,).
-        weight: The weight of each class in the mean, (K,).
-        seen: Returns which classes have rows, (K,); called only where it matters.
-        labels: The names of the classes, for the warning.
+        values: The value of each class, (groups, K).
+        weight: The weight of each class in the mean, (groups, K).
+        seen: Returns which classes have rows, (groups, K); called only where it matters.
         zero_division: The metric's parameter.
-        of: What the values are, for the warning, such as ``"the recall of "``.
     """
     weight = light(weight)
-    if not weight.any():
-        is_number = zero_division is not None and not math.isnan(zero_division)
-        return ClassMean(float(values.mean()) if is_number else math.nan, "")
     empty = np.isnan(values)
-    if not empty.any():
-        return ClassMean(float((values * weight).sum() / weight.sum()), "")
-    if empty.all():
-        return ClassMean(math.nan, "")
-    counted = weight > 0
-    empty &= counted
-    doubts = []
-    if zero_division is None and empty.any():
-        known = seen()
-        zero, absent = empty & known, empty & ~known
-        if zero.any():
-            doubts.append(
-                f"counts {of}{_named(labels, zero)} as 0 in its average, being 0/0 there "
-                "(zero_division=0 says so without a warning, zero_division=nan leaves it out)"
-            )
-        if absent.any():
-            doubts.append(
-                f"leaves {of}{_named(labels, absent)} out of its average, for want of rows "
-                "(zero_division=0 counts it as 0)"
-            )
-        values, empty = np.where(zero, 0.0, values), absent
-    chosen = counted & ~empty
-    if not chosen.any():
-        return ClassMean(math.nan, "")
-    value = (values[chosen] * weight[chosen]).sum() / weight[chosen].sum()
-    return ClassMean(float(value), "; and ".join(doubts))
+    zero = absent = np.zeros(values.shape, np.bool_)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = (values * weight).sum(axis=1) / weight.sum(axis=1)
+        lacking = empty.any(axis=1) & ~empty.all(axis=1)
+        if lacking.any():
+            counted = weight > 0
+            empty &= counted & lacking[:, None]
+            if zero_division is None and empty.any():
+                zero, absent = empty & seen(), empty & ~seen()
+                values, empty = np.where(zero, 0.0, values), absent
+            chosen = counted & ~empty
+            some = row_sums(values * weight, chosen) / row_sums(weight, chosen)
+            means[lacking] = some[lacking]
+        if zero_division is not None and not math.isnan(zero_division):
+            weightless = ~weight.any(axis=1)
+            means[weightless] = values.mean(axis=1)[weightless]
+    return ClassMeans(means, zero, absent)
+
+
+def row_sums(values: Floats, chosen: Bools) -> Floats:
+    """Return the sum of the chosen numbers of each row, added as if they stood alone.
+
+    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[True, False], [True, True]]))
+    array([1., 7.])
+    """
+    sums = np.zeros(len(values))
+    count = np.count_nonzero(chosen, axis=1)
+    for size in np.unique(count[count > 0]).tolist():  # the order of additions depends on it
+        rows = count == size
+        sums[rows] = values[rows][chosen[rows]].reshape(-1, size).sum(axis=1)
+    return sums
 
 
 def light(weight: Floats) -> Floats:
-    """Return weights in the same proportions, whose products with `ZeroDivision` are finite."""
-    return weight * 2.0**-400 if weight.sum() > 2.0**600 else weight
+    """Return weights of each group (..., K) in the same proportions, times any class mean finite."""
+    heavy = weight.sum(axis=-1, keepdims=True) > 2.0**600
+    return np.where(heavy, weight * 2.0**-400, weight) if heavy.any() else weight
 
 
 def lone_doubt(

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.distinct import unique
+from streammetrics.core.columns.distinct import numbered, unique
 from streammetrics.core.columns.naming import near
 from streammetrics.core.columns.schema import reject
-from streammetrics.core.counting import counts_of, extent, is_dense
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.slices.bins import Bins, KeySpec, Periods, title_of
 from streammetrics.slices.dates import as_days, day_of, days_of, is_time, times_in, times_of
@@ -130,27 +130,14 @@ def _crossed(parts: Sequence[_CodedColumn]) -> tuple[Codes, Places]:
     first, *others = parts
     if not others and first.size * _WORTH <= len(first.codes):
         return first.codes, np.arange(first.size)[:, None]
-    codes, rows = _distinct(first.codes.astype(np.intp, copy=False), first.size)
+    codes, rows = numbered(first.codes.astype(np.intp, copy=False), first.size)
     combinations = rows[:, None]
     for part in others:
         pair = codes * part.size + part.codes
-        codes, found = _distinct(pair, len(combinations) * part.size)
+        codes, found = numbered(pair, len(combinations) * part.size)
         before, code = np.divmod(found, part.size)
         combinations = np.column_stack([combinations[before], code])
     return codes, combinations
-
-
-def _distinct(codes: Codes, size: int) -> tuple[Codes, Places]:
-    """Return codes numbered without gaps, and the code of each number; all of them occur."""
-    if is_dense(size, codes.size):
-        found = np.flatnonzero(counts_of((size,), codes))
-        if found.size == size:
-            return codes, found
-        lookup = np.empty(size, np.intp)
-        lookup[found] = np.arange(found.size)
-        return lookup[codes], found
-    found, codes = unique(codes)
-    return codes, found
 
 
 def _cut(value: object, by: KeySpec) -> _CodedColumn:
