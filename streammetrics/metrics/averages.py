@@ -60,7 +60,7 @@ class ClassMeans(NamedTuple):
         return "; and ".join(doubts)
 
 
-def mean_of_classes(
+def class_means(
     values: Floats, weight: Floats, seen: Callable[[], Bools], zero_division: float | None
 ) -> ClassMeans:
     """Return the weighted mean of each group's classes, whose values are ``nan`` where 0/0.
@@ -97,6 +97,35 @@ def mean_of_classes(
             weightless = ~weight.any(axis=1)
             means[weightless] = values.mean(axis=1)[weightless]
     return ClassMeans(means, zero, absent)
+
+
+class ClassMean(NamedTuple):
+    """A mean over classes, and the text of a warning, empty where every class counts."""
+
+    value: float
+    doubt: str
+
+
+def mean_of_classes(
+    values: Floats,
+    weight: Floats,
+    seen: Callable[[], Bools],
+    labels: Sequence[object],
+    zero_division: float | None,
+    of: str = "",
+) -> ClassMean:
+    """Return the `class_means` of one group, of whose classes all arrays are, (K,).
+
+    Args:
+        values: The value of each class.
+        weight: The weight of each class in the mean.
+        seen: Returns which classes have rows.
+        labels: The names of the classes, for the warning.
+        zero_division: The metric's parameter.
+        of: What the values are, for the warning, such as ``"the recall of "``.
+    """
+    means = class_means(values[None], weight[None], lambda: seen()[None], zero_division)
+    return ClassMean(float(means.values[0]), means.why(0, labels, of))
 
 
 def row_sums(values: Floats, chosen: Bools) -> Floats:

@@ -11,7 +11,9 @@ import numpy as np
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.floating import own_arithmetic
-from streammetrics.inference.groups import Readings, beside_rest
+from streammetrics.core.metric import GroupValues
+from streammetrics.inference.groups import Readings, readings_of
+from streammetrics.slices.rest import rest_of
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
 from streammetrics.slices.table import OTHERS, named
@@ -122,21 +124,30 @@ class KeptSlices(NamedTuple):
         """Return a metric of each slice, and of all other rows, at once; ``None``: in turn."""
         with own_arithmetic():
             forms = self.groups.forms(metric)
-            found = None if forms is None else beside_rest(metric, level, *forms)
-        if found is None:
+            mine = None if forms is None else readings_of(metric, level, *forms)
+            if mine is None or forms is None:
+                return None
+            others = [rest_of(form) for form in forms]
+            rest = None if None in others else readings_of(metric, level, *others)
+        if rest is None:
             return None
-        mine, rest = (Readings(*(each[self.turns] for each in side)) for side in found)
-        return mine, rest
+        one, other = (Readings(*(each[self.turns] for each in side)) for side in (mine, rest))
+        return one, other
 
-    def judged(self, metric: Metric) -> list[tuple[object, str]]:
-        """Return a metric of each slice, and what there is to warn of: all at once, or in turn."""
+    def values(self, metric: Metric) -> GroupValues:
+        """Return a metric of each slice, and where there is something to warn of."""
         with own_arithmetic():
             forms = self.groups.forms(metric)
-            together = None if forms is None else metric._judged_each(*forms)
-            if together is not None:
-                return [together[turn] for turn in self.turns.tolist()]
-            states = map(self.state, range(len(self.keys)))
-            return [metric._judged(*metric._chosen(state)) for state in states]
+            together = None if forms is None else metric._of_groups(*forms)
+            if together is None:
+                states = map(self.state, range(len(self.keys)))
+                judged = [metric._judged(*metric._chosen(state)) for state in states]
+                doubtful = np.array([bool(doubt) for _, doubt in judged], np.bool_)
+                return GroupValues([value for value, _ in judged], doubtful)
+        values, doubtful = together
+        if isinstance(values, np.ndarray):
+            return GroupValues(values[self.turns], doubtful[self.turns])
+        return GroupValues([values[turn] for turn in self.turns.tolist()], doubtful[self.turns])
 
 
 def sort_key(parts: Parts | None) -> tuple[object, ...]:

@@ -15,6 +15,7 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.feeding.states import State
 from streammetrics.core.floating import own_arithmetic
+from streammetrics.core.metric import GroupValues
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.slices.audit import Audit
@@ -175,9 +176,15 @@ class Slices(KeyedSet, Audit):
         for name, metric in self._metrics.items():
             if only is not None and name not in only:
                 continue
-            judged = [one for spec, kept in kinds for one in self._judged_of(metric, spec, kept)]
-            tables.append(value_columns(name, [value for value, _ in judged]))
-            doubtful = [each for each, (_, doubt) in zip(every, judged, strict=True) if doubt]
+            found = [self._values_of(metric, spec, kept) for spec, kept in kinds]
+            tables.append(value_columns(name, *(each.values for each in found)))
+            doubtful = [
+                each
+                for each, doubt in zip(
+                    every, np.concatenate([f.doubtful for f in found]), strict=True
+                )
+                if doubt
+            ]
             if doubtful:
                 _, doubt = metric._judged_state(doubtful[0].state)
                 what, _, why = doubt.partition(": ")
@@ -192,13 +199,12 @@ class Slices(KeyedSet, Audit):
                 tables.append(limit_columns(name, [limit for limit, _ in limits]))
         return merged_tables(tables).told(level, self._better)
 
-    def _judged_of(
-        self, metric: Metric, spec: SliceKind, kept: KeptSlices
-    ) -> list[tuple[object, str]]:
+    def _values_of(self, metric: Metric, spec: SliceKind, kept: KeptSlices) -> GroupValues:
         if kept.keys or spec.columns:
-            return kept.judged(metric)
+            return kept.values(metric)
         with own_arithmetic():
-            return [metric._judged(*metric._chosen(self._suite._layout.start))]
+            value, doubt = metric._judged(*metric._chosen(self._suite._layout.start))
+        return GroupValues([value], np.array([bool(doubt)]))
 
     def plot(
         self,

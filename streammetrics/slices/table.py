@@ -189,11 +189,15 @@ def limit_columns(name: str, limits: Sequence[Interval[Any]]) -> dict[str, Any]:
     return sides
 
 
-def value_columns(name: str, values: Sequence[object]) -> dict[str, Any]:
+def value_columns(name: str, *kinds: Sequence[object]) -> dict[str, Any]:
     """Return the columns of one metric: one, or one for each class, query or output there is.
 
-    Curves have none: the points of one slice are not those of another.
+    Its values are given by kind of slice, as arrays where all are floats. Curves have no columns:
+    the points of one slice are not those of another.
     """
+    if kinds and all(isinstance(values, np.ndarray) for values in kinds):
+        return {name: np.concatenate(kinds)}
+    values = [value for of_kind in kinds for value in of_kind]
     if all(type(value) is float for value in values):
         return {name: np.array(values, np.float64)}
     if any(map(is_curve, values)):

@@ -12,7 +12,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
-from streammetrics.metrics.averages import lone_doubt, mean_of_classes
+from streammetrics.metrics.averages import class_means, lone_doubt
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.parameters import (
     check_multilabel,
@@ -98,9 +98,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         """
         numerator, denominator = numerator[:, : table.kept], denominator[:, : table.kept]
         if self.average == "micro":
-            return self._defined(
-                table, self.ratio(numerator.sum(axis=1), denominator.sum(axis=1))
-            )
+            return self._defined(table, self.ratio(numerator.sum(axis=1), denominator.sum(axis=1)))
         if self.average == "binary":
             groups, place = np.arange(table.groups), self._positive(table)
             values = self.ratio(numerator[groups, place], denominator[groups, place])
@@ -127,9 +125,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         weight = np.ones(values.shape)
         if self.average == "weighted":
             weight = table.actual[:, kept]
-        means = mean_of_classes(
-            values, weight, lambda: table.seen[:, kept], self.zero_division
-        )
+        means = class_means(values, weight, lambda: table.seen[:, kept], self.zero_division)
         table.doubt(means.doubtful, lambda group: means.why(group, table.labels_of(group)))
         return self._defined(table, means.values)
 
@@ -149,9 +145,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         """Return the value of each group, one for each class with its label."""
         if self.average is not None:
             return super()._listed(values, table)
-        return [
-            LabelledArray.of(each, table.labels_of(group)) for group, each in enumerate(values)
-        ]
+        return [LabelledArray.of(each, table.labels_of(group)) for group, each in enumerate(values)]
 
     def _with_positive(self, table: Confusion) -> Confusion:
         """Return the table with the positive class also where no row is of it.

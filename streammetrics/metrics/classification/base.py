@@ -234,7 +234,9 @@ class ContingencyMetric(Metric[V_co]):
 
     def ratio(self, numerator: Numeric, denominator: Numeric) -> Floats:
         """Return the ratio of each pair of sums, or the value of 0/0."""
-        quotients = np.full(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), self._zero_by_zero)
+        quotients = np.full(
+            np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), self._zero_by_zero
+        )
         np.divide(numerator, denominator, out=quotients, where=np.not_equal(denominator, 0))
         return quotients
 

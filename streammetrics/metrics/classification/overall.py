@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate
+from itertools import accumulate, repeat
 from operator import add, mul
 from typing import TYPE_CHECKING, Literal
 
@@ -316,9 +316,11 @@ class CohenKappa(ContingencyMetric[float]):
     def read(self, table: Confusion) -> Floats:
         """Return the weighted kappa."""
         table = table.within()
-        gaps = table.parts(np.abs(table.rows - table.columns))
-        pairs = zip(table.integers(), gaps, strict=True)
-        return np.array([self._agreement(counts, apart) for counts, apart in pairs])
+        counts = table.integers()
+        gaps: Iterable[list[int]] = repeat([])
+        if self.weights is not None:
+            gaps = table.parts(np.abs(table.rows - table.columns))
+        return np.array(list(map(self._agreement, counts, gaps)))
 
     def _agreement(self, counts: Integers, gaps: list[int]) -> float:
         actual, predicted, tp, cells = counts

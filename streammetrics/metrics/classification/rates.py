@@ -272,9 +272,10 @@ def _determinant(
 ) -> Floats:
     """Return TP TN - FP FN over a product of margins, averaged: of integers, rounded once."""
     shares, known = [], []
-    for counts in table.outcomes():
+    for outcomes in table.outcomes():
+        counts = outcomes
         if metric.average == "micro":
-            counts = [cast("Outcomes", tuple(map(sum, zip(*counts, strict=True))))]
+            counts = [cast("Outcomes", tuple(map(sum, zip(*outcomes, strict=True))))]
         below = [margins(*each) for each in counts]
         known.append([product != 0 for product in below])
         shares.append(

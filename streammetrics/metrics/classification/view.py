@@ -66,6 +66,11 @@ class Classes:
         there = self.codes == place
         return np.where(there.any(axis=1), there.argmax(axis=1), -1)
 
+    def each(self) -> list[Self]:
+        """Return the classes of each group on their own."""
+        assert self.groups == 1
+        return [self]
+
     def doubt(self, where: Bools, why: Callable[[int], str]) -> None:
         """Warn of the values of some groups, (groups,); `why` is the text for one of them."""
         if where.any():
@@ -228,7 +233,9 @@ class Confusion(Margins):
             start = np.cumsum(kept) - kept
             rows, columns = pairs.reshape(2, -1) - start[group]
         amount = places[1].plain()
-        for count, has_others in map(divmod, np.unique(2 * kept[kept > 0] + others[kept > 0]).tolist(), repeat(2)):
+        for count, has_others in map(
+            divmod, np.unique(2 * kept[kept > 0] + others[kept > 0]).tolist(), repeat(2)
+        ):
             alike = np.flatnonzero((kept == count) & (others == has_others))
             for chosen in _in_one_unit(alike, amount, group):
                 number = np.full(size, -1)
@@ -266,7 +273,7 @@ class Confusion(Margins):
             group = np.repeat(np.arange(n), 4)
             yield chosen, cls(labels, *sides, cells[mine], group=group, groups=n)
 
-    def each(self) -> list[Confusion]:
+    def each(self) -> list[Confusion]:  # type: ignore[override]  # where there are several
         """Return the tables of the groups, one by one."""
         if self.groups == 1:
             return [self]
@@ -293,7 +300,9 @@ class Confusion(Margins):
         """Return a table with the same cells and other amounts."""
         return self._of_cells(slice(None), amount)
 
-    def _of_cells(self, chosen: Array | slice, amount: Amounts, *, inner: bool = False) -> Confusion:
+    def _of_cells(
+        self, chosen: Array | slice, amount: Amounts, *, inner: bool = False
+    ) -> Confusion:
         """Return a table of some of the cells, with these amounts; `inner` without other labels."""
         return Confusion(
             self.labels,
@@ -319,6 +328,11 @@ class Confusion(Margins):
             return self
         inside = np.flatnonzero((self.rows < self.kept) & (self.columns < self.kept))
         return self._of_cells(inside, self._amount[inside], inner=True)
+
+    @property
+    def counted(self) -> bool:
+        """Whether all rows are known to weigh one."""
+        return not isinstance(self._amount, ExactSum)
 
     @property
     def group(self) -> Places:
