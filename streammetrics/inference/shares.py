@@ -67,8 +67,8 @@ def share_rows(metric: Any, table: Confusion, power: int) -> tuple[Numeric, Nume
         return sides if success == "tp" else sides[::-1]
     rows = shares_of(parts, table, power)
     if metric.average == "binary":
-        groups, place = np.arange(table.groups), metric._positive(table)
-        return rows[0][groups, place], rows[1][groups, place]
+        place = metric._positive(table)
+        return table.at(rows[0], place), table.at(rows[1], place)
     return rows
 
 

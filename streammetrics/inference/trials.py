@@ -62,7 +62,7 @@ def _of_classes(metric: AveragedMetric, table: object) -> tuple[float, float]:
         return 0.0, 0.0
     right, wrong = (side[0] for side in shares_of(parts, cells, 1))
     if metric.average == "binary":
-        (place,) = metric._positive(cells)
+        place = int(metric._positive(cells))
         return float(right[place]), float((right + wrong)[place])
     return float(np.sum(right)), float(np.sum(right + wrong))
 

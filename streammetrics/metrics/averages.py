@@ -29,14 +29,9 @@ class ClassMeans(NamedTuple):
     """The mean over classes of each group, and which classes, being 0/0, there is to warn of."""
 
     values: Floats  # (groups,)
-    zero: Bools  # that count as 0, (groups, K)
-    absent: Bools  # that are left out, (groups, K)
-
-    @property
-    def doubtful(self) -> Bools:
-        """Of which groups there is something to warn of."""
-        doubtful: Bools = (self.zero | self.absent).any(axis=1)
-        return doubtful
+    doubtful: Bools  # of which groups there is something to warn of, (groups,)
+    zero: Bools  # which classes count as 0, (groups, K)
+    absent: Bools  # which are left out, (groups, K)
 
     def why(self, group: int, labels: Sequence[object], of: str = "") -> str:
         """Return the warning about a group, empty where there is none.
@@ -81,22 +76,24 @@ def class_means(
     weight = light(weight)
     empty = np.isnan(values)
     zero = absent = np.zeros(values.shape, np.bool_)
+    doubtful = np.zeros(len(values), np.bool_)
+    whole = weight.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = (values * weight).sum(axis=1) / weight.sum(axis=1)
-        lacking = empty.any(axis=1) & ~empty.all(axis=1)
-        if lacking.any():
+        means = (values * weight).sum(axis=1) / whole
+        if empty.any():
+            lacking = empty.any(axis=1) & ~empty.all(axis=1)
             counted = weight > 0
             empty &= counted & lacking[:, None]
-            if zero_division is None and empty.any():
+            if zero_division is None:
                 zero, absent = empty & seen(), empty & ~seen()
+                doubtful = empty.any(axis=1)
                 values, empty = np.where(zero, 0.0, values), absent
             chosen = counted & ~empty
             some = row_sums(values * weight, chosen) / row_sums(weight, chosen)
             means[lacking] = some[lacking]
         if zero_division is not None and not math.isnan(zero_division):
-            weightless = ~weight.any(axis=1)
-            means[weightless] = values.mean(axis=1)[weightless]
-    return ClassMeans(means, zero, absent)
+            means = np.where(whole == 0, values.mean(axis=1), means)
+    return ClassMeans(means, doubtful, zero, absent)
 
 
 class ClassMean(NamedTuple):
@@ -144,8 +141,10 @@ def row_sums(values: Floats, chosen: Bools) -> Floats:
 
 def light(weight: Floats) -> Floats:
     """Return weights of each group (..., K) in the same proportions, times any class mean finite."""
+    if not weight.size or weight.max() < 2.0**500:
+        return weight
     heavy = weight.sum(axis=-1, keepdims=True) > 2.0**600
-    return np.where(heavy, weight * 2.0**-400, weight) if heavy.any() else weight
+    return np.where(heavy, weight * 2.0**-400, weight)
 
 
 def lone_doubt(

@@ -100,12 +100,14 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         if self.average == "micro":
             return self._defined(table, self.ratio(numerator.sum(axis=1), denominator.sum(axis=1)))
         if self.average == "binary":
-            groups, place = np.arange(table.groups), self._positive(table)
-            values = self.ratio(numerator[groups, place], denominator[groups, place])
+            place = self._positive(table)
+            values = self.ratio(table.at(numerator, place), table.at(denominator, place))
             table.doubt(
                 np.isnan(values),
                 lambda group: lone_doubt(
-                    [self._positive_label], values[group], _lacks(table, group, place[[group]])
+                    [self._positive_label],
+                    values[group],
+                    _lacks(table, group, np.broadcast_to(place, table.groups)[[group]]),
                 ),
             )
             return values
@@ -158,13 +160,13 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         alike = not labels or isinstance(labels[0], str) == isinstance(positive, str)
         return table.with_class(positive) if alike else table
 
-    def _positive(self, table: Confusion) -> Places:
+    def _positive(self, table: Confusion) -> int | Places:
         """Return the place of the positive class in each group."""
         positive = self._positive_label
         place = table.place_of(positive)
-        wrong = np.flatnonzero((place < 0) | (table.kept > 2))
-        if wrong.size:
-            labels = table.labels_of(int(wrong[0]))
+        missing = np.flatnonzero(np.less(place, 0)) if not isinstance(place, int) or place < 0 else ()
+        if table.kept > 2 or len(missing):
+            labels = table.labels_of(0 if table.kept > 2 else int(missing[0]))
             advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
             if len(labels) <= 2:
                 advice = f"pos_label={labels[-1]!r} or another says which is positive"

@@ -180,7 +180,9 @@ class ContingencyMetric(Metric[V_co]):
     def _read_all(self, table: Confusion) -> Any:
         """Return what `read` does, after checking that it has an entry for each group."""
         values: Any = self.read(table)
-        if np.ndim(values) == 0 or len(values) != table.groups:
+        shape = getattr(values, "shape", None)
+        size = len(values) if isinstance(values, list) else shape and shape[0]
+        if size != table.groups:
             raise TypeError(
                 f"{type(self).__name__}.read() must return an array with an entry for each of the "
                 f"{table.groups:,} groups of its table, not {values!r:.80}: counts of classes are "
@@ -234,10 +236,11 @@ class ContingencyMetric(Metric[V_co]):
 
     def ratio(self, numerator: Numeric, denominator: Numeric) -> Floats:
         """Return the ratio of each pair of sums, or the value of 0/0."""
-        quotients = np.full(
-            np.broadcast_shapes(np.shape(numerator), np.shape(denominator)), self._zero_by_zero
-        )
-        np.divide(numerator, denominator, out=quotients, where=np.not_equal(denominator, 0))
+        zero = np.equal(denominator, 0)
+        if not zero.any():
+            return np.divide(numerator, denominator)
+        quotients = np.full(np.broadcast(numerator, zero).shape, self._zero_by_zero)
+        np.divide(numerator, denominator, out=quotients, where=~zero)
         return quotients
 
     @property

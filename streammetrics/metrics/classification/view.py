@@ -56,15 +56,17 @@ class Classes:
             return self.labels
         return [self.labels[code] for code in self.codes[group].tolist()]
 
-    def place_of(self, label: ClassLabel) -> Places:
-        """Return the place of a class in each group, (groups,); -1 where there is none."""
-        if label not in self.labels:
-            return np.full(self.groups, -1)
-        place = self.labels.index(label)
-        if self.codes is None:
-            return np.full(self.groups, place)
+    def place_of(self, label: ClassLabel) -> int | Places:
+        """Return the place of a class, -1 where there is none: one, or of each group (groups,)."""
+        place = self.labels.index(label) if label in self.labels else -1
+        if self.codes is None or place < 0:
+            return place
         there = self.codes == place
         return np.where(there.any(axis=1), there.argmax(axis=1), -1)
+
+    def at(self, values: Array, place: int | Places) -> Array:
+        """Return from values (groups, classes) those at a place, (groups,)."""
+        return values[:, place] if isinstance(place, int) else values[np.arange(self.groups), place]
 
     def each(self) -> list[Self]:
         """Return the classes of each group on their own."""
@@ -155,20 +157,20 @@ class Confusion(Margins):
         self.exponent = 0  # all floats here are divided by this power of two, which ratios ignore
         self._few: Integers | None = None  # the counts, if they are few
         self._amount: Amounts = amount
-        if not isinstance(amount, ExactSum):
-            if groups == 1 and max(amount.size, self.size) <= _FEW:
-                self._few = _added(rows.tolist(), columns.tolist(), amount.tolist(), self.size)
-                self.total = np.array([sum(self._few.cells)], np.float64)
-            else:
-                self.total = self._sums(None)
-            if self.total.max(initial=0.0) >= WHOLE:
-                self._amount, self._few = ExactSum.counts(amount), None
-        if isinstance(self._amount, ExactSum):
-            if groups == 1:
-                self.exponent = _exponent(self._amount)
+        if isinstance(amount, ExactSum):
+            self.exponent = _exponent(amount) if groups == 1 else 0
+        elif groups == 1 and max(amount.size, self.size) <= _FEW:
+            few = _added(rows.tolist(), columns.tolist(), amount.tolist(), self.size)
+            total = sum(few.cells)
+            if total < WHOLE:
+                self._few = few
+                self.total = np.array([total], np.float64)
+                self.actual, self.predicted, self.tp = np.array(few[:3], np.float64)[:, None]
+                return
+        self.total = self._sums(None)
+        if not self.total.max(initial=0.0) < WHOLE and not isinstance(amount, ExactSum):
+            self._amount = ExactSum.counts(amount)
             self.total = self._sums(None)
-        if self._few is not None:
-            self.actual, self.predicted, self.tp = np.array(self._few[:3], np.float64)[:, None]
 
     @classmethod
     def of_labels(cls, cells: LabelCells, labels: tuple[ClassLabel, ...] | None) -> Self:
