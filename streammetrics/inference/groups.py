@@ -13,7 +13,7 @@ from streammetrics.statistics.grouped.tables import Tables
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats
+    from streammetrics.core.types import Floats, Ints
 
 
 class Readings(NamedTuple):
@@ -24,8 +24,8 @@ class Readings(NamedTuple):
     high: Floats
 
 
-def readings_of(metric: Metric[Any], level: float, *forms: object) -> Readings | None:
-    """Return what a metric is in every group, of rows that all weigh one.
+def readings_of(metric: Metric[Any], level: float, n_rows: Ints, *forms: object) -> Readings | None:
+    """Return what a metric is in every group of so many rows, which all weigh one.
 
     Of its statistics the states are given as a form of all groups holds them. ``None`` where they
     are to be read in turn.
@@ -33,16 +33,24 @@ def readings_of(metric: Metric[Any], level: float, *forms: object) -> Readings |
     values = metric._of_groups(*forms)
     if values is None or not isinstance(values.values, np.ndarray):
         return None
-    limits = _limits_of(metric, level, *forms)
+    limits = limits_of_groups(metric, level, n_rows, *forms)
     return None if limits is None else Readings(values.values, *limits)
 
 
-def _limits_of(metric: Any, level: float, form: Tables) -> tuple[Floats, Floats] | None:
-    if not isinstance(metric, ContingencyMetric) or not getattr(metric, "normalize", True):
+def limits_of_groups(
+    metric: Any, level: float, n_rows: Ints, *forms: object
+) -> tuple[Floats, Floats] | None:
+    """Return the confidence limits alone, ``None`` where they are to be found in turn."""
+    form, *more = forms
+    if not isinstance(metric, ContingencyMetric) or not isinstance(form, Tables) or more:
+        return None
+    if not getattr(metric, "normalize", True) or getattr(metric, "average", "") is None:
         return None
     low, high = np.full((2, form.size), np.nan)
     for groups, table in metric._confusions(form):
-        found = share_of(metric, Asked(level, False, 0), table, table) if table.counted else None
+        if not table.counted or (table.total != n_rows[groups]).any():
+            return None
+        found = share_of(metric, Asked(level, False, 0), table, table)
         if found is None:
             return None
         low[groups], high[groups] = found

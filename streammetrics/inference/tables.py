@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from streammetrics.metrics.families import Family
 if TYPE_CHECKING:
     from streammetrics.core.errors import NoConfidenceError
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats, Numeric
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.classification.averaged import AveragedMetric
     from streammetrics.metrics.classification.base import ContingencyMetric
     from streammetrics.metrics.classification.overall import Accuracy, CohenKappa, ZeroOneLoss

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,11 +13,12 @@ from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import GroupValues
-from streammetrics.inference.groups import Readings, readings_of
-from streammetrics.slices.rest import rest_of
+from streammetrics.inference.groups import Readings, limits_of_groups, readings_of
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
-from streammetrics.slices.table import OTHERS, named
+from streammetrics.slices.rest import rest_of
+from streammetrics.slices.table import OTHERS, key_columns, named
+from streammetrics.slices.worst import Slice
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.grouped.keys import (
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Places
+    from streammetrics.core.types import Floats, Ints, Places
 
     Parts = tuple[Part, ...]
 
@@ -99,45 +101,47 @@ class SliceKind:
     def kept(self, state: State) -> KeptSlices:
         """Return all slices of this kind."""
         keys, groups = self.groups(state)
-        turns = sorted(range(len(keys)), key=lambda place: sort_key(keys[place]))
-        return KeptSlices(groups, np.array(turns, np.intp), [keys[place] for place in turns])
+        if not keys and not self.columns:
+            return KeptSlices((), groups, np.empty(0, np.intp), [()])  # all rows, of which none is
+        turns = places_in_order(keys)
+        return KeptSlices(self.columns, groups, turns, [keys[place] for place in turns.tolist()])
 
 
 class KeptSlices(NamedTuple):
     """The slices of one kind, sorted by their values."""
 
+    columns: tuple[str, ...]
     groups: Groups
     turns: Places  # of each slice the place among the groups
-    keys: list[Parts | None]  # the parts of each
+    keys: Sequence[Parts | None]  # the parts of each
 
     @property
-    def n_rows(self) -> list[int]:
+    def n_rows(self) -> Ints:
         """Rows of each slice."""
-        rows: list[int] = self.groups.n_rows[self.turns].tolist()
-        return rows
+        return self.groups.n_rows[self.turns] if len(self.groups) else np.zeros(1, np.int64)
 
     def state(self, place: int) -> State:
         """Return the state of the rows of a slice."""
+        if not len(self.groups):
+            return self.groups.layout.start
         return self.groups.state(self.turns[place : place + 1])
 
-    def beside_rest(self, metric: Metric, level: float) -> tuple[Readings, Readings] | None:
-        """Return a metric of each slice, and of all other rows, at once; ``None``: in turn."""
-        with own_arithmetic():
-            forms = self.groups.forms(metric)
-            mine = None if forms is None else readings_of(metric, level, *forms)
-            if mine is None or forms is None:
-                return None
-            others = [rest_of(form) for form in forms]
-            rest = None if None in others else readings_of(metric, level, *others)
-        if rest is None:
-            return None
-        one, other = (Readings(*(each[self.turns] for each in side)) for side in (mine, rest))
-        return one, other
+    def slices(self) -> list[Slice]:
+        """Return the slices, whose states are made where they are asked for."""
+        return [
+            Slice(self.columns, parts, n, partial(self.state, place))
+            for place, (parts, n) in enumerate(zip(self.keys, self.n_rows.tolist(), strict=True))
+        ]
+
+    def slice(self, place: int) -> Slice:
+        """Return one of the slices."""
+        rows = int(self.n_rows[place])
+        return Slice(self.columns, self.keys[place], rows, partial(self.state, place))
 
     def values(self, metric: Metric) -> GroupValues:
         """Return a metric of each slice, and where there is something to warn of."""
         with own_arithmetic():
-            forms = self.groups.forms(metric)
+            forms = self.groups.forms(metric) if len(self.groups) else None
             together = None if forms is None else metric._of_groups(*forms)
             if together is None:
                 states = map(self.state, range(len(self.keys)))
@@ -148,6 +152,53 @@ class KeptSlices(NamedTuple):
         if isinstance(values, np.ndarray):
             return GroupValues(values[self.turns], doubtful[self.turns])
         return GroupValues([values[turn] for turn in self.turns.tolist()], doubtful[self.turns])
+
+    def limits(self, metric: Metric, level: float) -> tuple[Floats, Floats] | None:
+        """Return the confidence limits of all slices at once; ``None``: they are read in turn."""
+        with own_arithmetic():
+            forms = self.groups.forms(metric) if len(self.groups) else None
+            found = (
+                None
+                if forms is None
+                else limits_of_groups(metric, level, self.groups.n_rows, *forms)
+            )
+        return None if found is None else (found[0][self.turns], found[1][self.turns])
+
+    def beside_rest(self, metric: Metric, level: float) -> tuple[Readings, Readings] | None:
+        """Return a metric of each slice, and of all other rows, at once; ``None``: in turn."""
+        with own_arithmetic():
+            forms = self.groups.forms(metric) if len(self.groups) else None
+            others = [] if forms is None else [rest_of(form) for form in forms]
+            if forms is None or None in others:
+                return None
+            rows = self.groups.n_rows
+            mine = readings_of(metric, level, rows, *forms)
+            rest = readings_of(metric, level, rows.sum() - rows, *others)
+        if mine is None or rest is None:
+            return None
+        one, other = (Readings(*(each[self.turns] for each in side)) for side in (mine, rest))
+        return one, other
+
+
+def keys_of(kinds: Sequence[KeptSlices]) -> dict[str, Any]:
+    """Return the columns that say which slices there are, and of how many rows."""
+    columns = key_columns([(kept.columns, kept.keys) for kept in kinds])
+    return {**columns, "n_rows": np.concatenate([kept.n_rows for kept in kinds])}
+
+
+def places_in_order(keys: Sequence[Parts | None]) -> Places:
+    """Return the places of keys sorted by their values, missing ones after others, folded last.
+
+    >>> places_in_order([("b", 1), ("a", 2), None, ("a", None)]).tolist()
+    [1, 3, 0, 2]
+    """
+    columns = [] if None in keys else list(zip(*keys, strict=True))
+    kinds = [set(map(type, column)) for column in columns]
+    if kinds == [{int}]:
+        return np.argsort(np.array(columns[0]), kind="stable")
+    if all(len(kind) == 1 and kind < {int, str, bool, datetime.date} for kind in kinds) and kinds:
+        return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
+    return np.array(sorted(range(len(keys)), key=lambda place: sort_key(keys[place])), np.intp)
 
 
 def sort_key(parts: Parts | None) -> tuple[object, ...]:

@@ -164,7 +164,9 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         """Return the place of the positive class in each group."""
         positive = self._positive_label
         place = table.place_of(positive)
-        missing = np.flatnonzero(np.less(place, 0)) if not isinstance(place, int) or place < 0 else ()
+        missing = (
+            np.flatnonzero(np.less(place, 0)) if not isinstance(place, int) or place < 0 else ()
+        )
         if table.kept > 2 or len(missing):
             labels = table.labels_of(0 if table.kept > 2 else int(missing[0]))
             advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"

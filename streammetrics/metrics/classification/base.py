@@ -198,20 +198,26 @@ class ContingencyMetric(Metric[V_co]):
         form, *more = forms
         if more or not isinstance(form, Tables):
             return None
-        value, doubt = self._judged(form.of)
-        values: Any = [value] * form.size
-        doubtful = np.full(form.size, bool(doubt))
+        values: Any = None
+        doubtful, left = np.zeros(form.size, np.bool_), np.ones(form.size, np.bool_)
         for groups, table in self._confusions(form):
             found = self._read_all(table)
+            left[groups], doubtful[groups] = False, table.doubtful
             if getattr(found, "ndim", 0) == 1:
-                values = np.asarray(values, np.float64)
+                values = np.full(form.size, math.nan) if values is None else values
                 values[groups] = found
-                doubtful[groups] = table.doubtful | np.isnan(found)
+                doubtful[groups] |= np.isnan(found)
                 continue
-            doubtful[groups] = table.doubtful
+            values = [None] * form.size if values is None else values
             for group, each in zip(groups.tolist(), self._listed(found, table), strict=True):
                 values[group] = each
                 doubtful[group] |= has_nan(each)
+        if left.any():
+            nothing, doubt = self._judged(form.of)
+            values = [None] * form.size if values is None else values
+            for group in np.flatnonzero(left).tolist():
+                values[group] = nothing
+            doubtful[left] = bool(doubt)
         return GroupValues(values, doubtful)
 
     def _confusions(self, form: Tables) -> Iterator[tuple[Places, Confusion]]:

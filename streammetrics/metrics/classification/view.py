@@ -86,8 +86,10 @@ class Classes:
     @property
     def doubtful(self) -> Bools:
         """Of which groups there is something to warn of, (groups,)."""
-        every = [where for where, _ in self._doubts]
-        return np.logical_or.reduce([np.zeros(self.groups, np.bool_), *every])
+        doubtful = np.zeros(self.groups, np.bool_)
+        for where, _ in self._doubts:
+            doubtful |= where
+        return doubtful
 
 
 class Margins(Classes):
@@ -205,18 +207,24 @@ class Confusion(Margins):
         A table is to each of its groups what `of_labels` makes of the group alone; a group without
         rows has none. A group of a single class gets the class `at_least` as well.
         """
-        places = cells.codes, cells.amount
-        there = cells.amount.signs() > 0
+        cell, amounts = cells.codes, cells.amount
+        there = amounts.signs() > 0
         if not there.all():
-            places = cells.codes[there], cells.amount.at(np.flatnonzero(there))
-        group, cell = np.divmod(places[0], cells.area)
+            cell, amounts = cell[there], amounts.at(np.flatnonzero(there))
+        group, cell = np.divmod(cell, cells.area)
         sides = [cells.row_labels, cells.column_labels]
         rows, columns = np.divmod(cell, max(len(sides[1]), 1))
-        classes = list(labels) if labels is not None else _united(sides)
-        if at_least is not None and labels is None and _alike(classes, at_least):
-            classes = _united([np.array(classes), np.array([at_least])])
-        if classes:
+        names = [side.tolist() for side in sides]
+        classes = names[0]
+        if labels is not None:
+            classes = list(labels)
+        elif names[0] != names[1]:
+            classes = _united(sides)
+        if at_least is not None and at_least not in classes and _alike(classes, at_least):
+            classes = classes if labels is not None else sorted([*classes, at_least])
+        if classes != names[0] and names[0]:
             rows = places_or_last(sides[0], tuple(classes))[rows]
+        if classes != names[1] and names[1]:
             columns = places_or_last(sides[1], tuple(classes))[columns]
         width = len(classes)
         kept = np.where(np.bincount(group, minlength=size) > 0, width, 0)
@@ -227,17 +235,16 @@ class Confusion(Margins):
         elif group.size < size * width**2:  # some group may lack a class
             pairs = np.concatenate([group * width + rows, group * width + columns])
             pairs, codes = numbered(pairs, size * width)
-            lone = np.flatnonzero(np.bincount(codes // width, minlength=size) == 1)
-            if at_least in classes and lone.size:
+            kept = np.bincount(codes // width, minlength=size)
+            lone = np.flatnonzero(kept == 1)
+            if lone.size and at_least in classes:
                 every = np.union1d(codes, lone * width + classes.index(at_least))
                 pairs, codes = np.searchsorted(every, codes)[pairs], every
-            kept = np.bincount(codes // width, minlength=size)
-            start = np.cumsum(kept) - kept
-            rows, columns = pairs.reshape(2, -1) - start[group]
-        amount = places[1].plain()
-        for count, has_others in map(
-            divmod, np.unique(2 * kept[kept > 0] + others[kept > 0]).tolist(), repeat(2)
-        ):
+                kept = np.bincount(codes // width, minlength=size)
+            rows, columns = pairs.reshape(2, -1) - (np.cumsum(kept) - kept)[group]
+        amount = amounts.plain()
+        for kind in sorted(set((2 * kept + others).tolist()) - {0, 1}):
+            count, has_others = divmod(kind, 2)
             alike = np.flatnonzero((kept == count) & (others == has_others))
             for chosen in _in_one_unit(alike, amount, group):
                 number = np.full(size, -1)
@@ -245,7 +252,8 @@ class Confusion(Margins):
                 mine = slice(None) if chosen.size == size else np.flatnonzero(number[group] >= 0)
                 own = None
                 if codes is not None and count < width:
-                    own = (codes % width)[start[chosen][:, None] + np.arange(count)]
+                    start = (np.cumsum(kept) - kept)[chosen]
+                    own = (codes % width)[start[:, None] + np.arange(count)]
                 yield (
                     chosen,
                     cls(
