@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats, Ints, Places
+    from streammetrics.core.types import Array, Floats, Ints, Places
 
     Parts = tuple[Part, ...]
 
@@ -58,6 +58,12 @@ class Cut:
         self.titles = tuple(map(title_of, by))
         self.name = f"by/{number}"  # as no column of a user's is likely to be called
         self.title = f"by {', '.join(self.titles)}"
+        # The keys whose slices were last put in order, and that order.
+        self.ordered: tuple[Array | None, Places, list[Parts | None]] = (
+            None,
+            np.empty(0, np.intp),
+            [],
+        )
         self.statistics = grouped(
             layout, name=self.name, titles=self.titles, most=most, overflow=overflow
         )
@@ -100,11 +106,17 @@ class SliceKind:
 
     def kept(self, state: State) -> KeptSlices:
         """Return all slices of this kind."""
-        keys, groups = self.groups(state)
-        if not keys and not self.columns:
+        keys, (known, turns, ordered) = self.cut.groups(state).keys, self.cut.ordered
+        if known is keys and self.columns == self.cut.titles:
+            return KeptSlices(self.columns, self.cut.groups(state), turns, ordered)
+        parts, groups = self.groups(state)
+        if not parts and not self.columns:
             return KeptSlices((), groups, np.empty(0, np.intp), [()])  # all rows, of which none is
-        turns = places_in_order(keys)
-        return KeptSlices(self.columns, groups, turns, [keys[place] for place in turns.tolist()])
+        turns = places_in_order(parts)
+        ordered = [parts[place] for place in turns.tolist()]
+        if self.columns == self.cut.titles:
+            self.cut.ordered = keys, turns, ordered
+        return KeptSlices(self.columns, groups, turns, ordered)
 
 
 class KeptSlices(NamedTuple):

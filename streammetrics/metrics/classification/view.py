@@ -15,6 +15,7 @@ from streammetrics.core.columns.distinct import numbered
 from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.unions import Union, moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -236,11 +237,12 @@ class Confusion(Margins):
             pairs = np.concatenate([group * width + rows, group * width + columns])
             pairs, codes = numbered(pairs, size * width)
             kept = np.bincount(codes // width, minlength=size)
-            lone = np.flatnonzero(kept == 1)
-            if lone.size and at_least in classes:
-                every = np.union1d(codes, lone * width + classes.index(at_least))
-                pairs, codes = np.searchsorted(every, codes)[pairs], every
-                kept = np.bincount(codes // width, minlength=size)
+            if at_least in classes:
+                lone, added = np.flatnonzero(kept == 1), classes.index(at_least)
+                lone = lone[codes[(np.cumsum(kept) - kept)[lone]] % width != added]
+                codes, mine, _ = Union.of(codes, lone * width + added)
+                pairs = moved(mine, pairs)
+                kept[lone] = 2
             rows, columns = pairs.reshape(2, -1) - (np.cumsum(kept) - kept)[group]
         amount = amounts.plain()
         for kind in sorted(set((2 * kept + others).tolist()) - {0, 1}):

@@ -42,7 +42,7 @@ class Parties(NamedTuple):
         if known and (self.which[places] == first).all():
             return self
         facts, moved = list(self.facts), self.which.copy()
-        for old in np.unique(moved[places]).tolist():
+        for old in np.flatnonzero(np.bincount(moved[places])).tolist():
             more = joined_facts(facts[old], fact)
             if more not in facts:
                 facts.append(more)
@@ -66,7 +66,9 @@ class Parties(NamedTuple):
 
     def agreed(self, texts: Sequence[str]) -> frozenset[str]:
         """Return which of some facts, as texts, all keys are party to."""
-        known = [self.facts[which].items() for which in np.unique(self.which).tolist()]
+        known = [
+            self.facts[which].items() for which in np.flatnonzero(np.bincount(self.which)).tolist()
+        ]
         return frozenset(t for t in texts if all(facts_of(t).items() <= fact for fact in known))
 
     def at(self, place: int) -> dict[str, Any]:
@@ -76,7 +78,7 @@ class Parties(NamedTuple):
     def arrays(self) -> dict[str, Array]:
         """Return the facts that occur as text, in order, and the place of that of each key."""
         told = [facts_text(fact) for fact in self.facts]
-        texts = sorted({told[which] for which in np.unique(self.which).tolist()})
+        texts = sorted({told[which] for which in np.flatnonzero(np.bincount(self.which)).tolist()})
         places = {text: place for place, text in enumerate(texts)}
         lookup = np.array([places.get(text, 0) for text in told], np.int64)
         return {"facts": as_bytes(texts), "party": lookup[self.which]}
