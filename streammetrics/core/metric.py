@@ -233,10 +233,22 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _confident(
         self, state: State, level: float, *, anytime: bool, depth: int = 3
     ) -> ConfidenceInterval:
-        n_rows = self._n_rows(state)
+        n_rows, statistics = self._n_rows(state), self._chosen(state)
+        return self._limits(n_rows, statistics, level, anytime=anytime, depth=depth + 1)
+
+    def _limits(
+        self,
+        n_rows: int,
+        statistics: Sequence[Statistic],
+        level: float,
+        *,
+        anytime: bool = False,
+        depth: int = 3,
+    ) -> ConfidenceInterval:
+        """Return the confidence limits of statistics of so many rows."""
         try:
             with own_arithmetic():
-                interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
+                interval = confidence_of(self, Asked(level, anytime, n_rows), *statistics)
         except ArithmeticError:  # too large, or too small, to be divided
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")
         if has_nan(interval):

@@ -16,7 +16,8 @@ from streammetrics.core.metric import GroupValues
 from streammetrics.inference.groups import Readings, limits_of_groups, readings_of
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
-from streammetrics.slices.rest import rest_of
+from streammetrics.slices.fairness import reading, readings
+from streammetrics.slices.forms import rest_of, states_of
 from streammetrics.slices.table import OTHERS, key_columns, named
 from streammetrics.slices.worst import Slice
 from streammetrics.statistics.grouped.grouped import Grouped
@@ -33,14 +34,16 @@ from streammetrics.statistics.grouped.keys import (
 from streammetrics.statistics.grouped.layouts import grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
+    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Ints, Places
 
     Parts = tuple[Part, ...]
+    Beside = tuple[Readings, Readings]
 
 
 class Cut:
@@ -155,11 +158,11 @@ class KeptSlices(NamedTuple):
         with own_arithmetic():
             forms = self.groups.forms(metric) if len(self.groups) else None
             together = None if forms is None else metric._of_groups(*forms)
+            if together is None and forms is not None:
+                together = _in_turn(metric, states_of(forms))
             if together is None:
                 states = map(self.state, range(len(self.keys)))
-                judged = [metric._judged(*metric._chosen(state)) for state in states]
-                doubtful = np.array([bool(doubt) for _, doubt in judged], np.bool_)
-                return GroupValues([value for value, _ in judged], doubtful)
+                return _in_turn(metric, map(metric._chosen, states))
         values, doubtful = together
         if isinstance(values, np.ndarray):
             return GroupValues(values[self.turns], doubtful[self.turns])
@@ -167,29 +170,43 @@ class KeptSlices(NamedTuple):
 
     def limits(self, metric: Metric, level: float) -> tuple[Floats, Floats] | None:
         """Return the confidence limits of all slices at once; ``None``: they are read in turn."""
+        forms = self.groups.forms(metric) if len(self.groups) else None
+        if forms is None:
+            return None
         with own_arithmetic():
-            forms = self.groups.forms(metric) if len(self.groups) else None
-            found = (
-                None
-                if forms is None
-                else limits_of_groups(metric, level, self.groups.n_rows, *forms)
-            )
+            found = limits_of_groups(metric, level, self.groups.rows_of(metric), *forms)
         return None if found is None else (found[0][self.turns], found[1][self.turns])
 
-    def beside_rest(self, metric: Metric, level: float) -> tuple[Readings, Readings] | None:
-        """Return a metric of each slice, and of all other rows, at once; ``None``: in turn."""
-        with own_arithmetic():
-            forms = self.groups.forms(metric) if len(self.groups) else None
-            others = [] if forms is None else [rest_of(form) for form in forms]
-            if forms is None or None in others:
-                return None
-            rows = self.groups.n_rows
-            mine = readings_of(metric, level, rows, *forms)
-            rest = readings_of(metric, level, rows.sum() - rows, *others)
-        if mine is None or rest is None:
+    def beside_rest(self, name: str, metric: Metric, level: float) -> Beside | None:
+        """Return a metric of each slice, and of all other rows; ``None`` if rows must be merged.
+
+        Raises:
+            ValueError: It is not one number.
+            NoConfidenceError: It has no confidence limits.
+        """
+        forms = self.groups.forms(metric) if len(self.groups) else None
+        others = [] if forms is None else [rest_of(form) for form in forms]
+        if forms is None or None in others:
             return None
-        one, other = (Readings(*(each[self.turns] for each in side)) for side in (mine, rest))
-        return one, other
+        rows = self.groups.rows_of(metric)
+        sides = []
+        for n_rows, side in ((rows, forms), (rows.sum() - rows, others)):
+            with own_arithmetic():
+                found = readings_of(metric, level, n_rows, *side)
+            if found is None:
+                every = zip(n_rows.tolist(), states_of(side), strict=True)
+                found = readings(
+                    [reading(name, metric, n, statistics, level) for n, statistics in every]
+                )
+            sides.append(Readings(*(each[self.turns] for each in found)))
+        return sides[0], sides[1]
+
+
+def _in_turn(metric: Metric, every: Iterable[Sequence[Statistic]]) -> GroupValues:
+    """Return a metric of each of several statistics, and where there is something to warn of."""
+    judged = [metric._judged(*statistics) for statistics in every]
+    doubtful = np.array([bool(doubt) for _, doubt in judged], np.bool_)
+    return GroupValues([value for value, _ in judged], doubtful)
 
 
 def keys_of(kinds: Sequence[KeptSlices]) -> dict[str, Any]:

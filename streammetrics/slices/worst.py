@@ -18,6 +18,7 @@ from streammetrics.slices.fairness import (
     p_by_unit,
     p_values,
     plain_limits,
+    readings,
     value_of,
     without_each,
 )
@@ -110,7 +111,7 @@ def beside_rest(
             value = value[wanted]
         nothing = np.full(places.size, math.nan)
         return Ranking(*slices, value, value, value, nothing, nothing)
-    found = kept.beside_rest(metric, level)
+    found = kept.beside_rest(name, metric, level)
     if found is None:
         every = kept.slices()
         rests = without_each(kept.groups.layout, [each.state for each in every], wanted.tolist())
@@ -119,19 +120,15 @@ def beside_rest(
             for each, rest in zip(every, rests, strict=True)
             if rest is not None
         ]
-        mine, rest = map(_readings, zip(*pairs, strict=True)) if pairs else (_NONE, _NONE)
+        mine, rest = (_readings([pair[side] for pair in pairs]) for side in (0, 1))
     else:
         mine, rest = (Readings(*(each[wanted] for each in side)) for side in found)
     return Ranking(*slices, *mine, rest.value, np.array(p_values(mine, rest, level)))
 
 
-_NONE = Readings(*[np.empty(0)] * 3)
-
-
 def _readings(every: Sequence[Measured]) -> Readings:
     """Return what was read of slices in turn."""
-    table = np.array([(each.value, *plain_limits(each.confidence)) for each in every])
-    return Readings(*table.T)
+    return readings([(each.value, *plain_limits(each.confidence)) for each in every])
 
 
 def beside_units(
@@ -174,7 +171,7 @@ def beside_units(
         every[0].columns if every else (),
         [each.parts for each in every],
         np.array([each.n_rows for each in every], np.int64),
-        *(_readings(mine) if mine else _NONE),
+        *_readings(mine),
         rest,
         np.array(p, float),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np

@@ -121,6 +121,13 @@ class Groups:
             found.append(kept.forms[self.layout.sources[:place].count(source)])
         return tuple(found)
 
+    def rows_of(self, metric: Metric) -> Ints:
+        """Return how many rows of each key a metric has seen, which has `forms`."""
+        rows: Ints = np.zeros(len(self), np.int64)
+        for source in metric._feeds:
+            rows = np.maximum(rows, self._parts[source].kept.rows)
+        return rows
+
     def _state_at(self, place: int) -> State:
         feeds: list[Feed] = []
         found: dict[tuple[int, int], Statistic] = {}
