@@ -93,6 +93,9 @@ def class_means(
             means[lacking] = some[lacking]
         if zero_division is not None and not math.isnan(zero_division):
             means = np.where(whole == 0, values.mean(axis=1), means)
+    undefined = np.isnan(means)
+    if undefined.any():
+        means[undefined] = math.nan  # of one sign
     return ClassMeans(means, doubtful, zero, absent)
 
 
@@ -140,7 +143,7 @@ def row_sums(values: Floats, chosen: Bools) -> Floats:
 
 
 def light(weight: Floats) -> Floats:
-    """Return weights of each group (..., K) in the same proportions, times any class mean finite."""
+    """Return weights of each group (..., K), whose products with `ZeroDivision` are finite."""
     if not weight.size or weight.max() < 2.0**500:
         return weight
     heavy = weight.sum(axis=-1, keepdims=True) > 2.0**600

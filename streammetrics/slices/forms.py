@@ -50,9 +50,9 @@ def _each(field: GroupedField[Any, Any], value: Any, size: int) -> Iterable[Any]
         return (dict(zip(value, sums, strict=True)) for sums in zip(*columns, strict=True))
     if isinstance(value, ExactSum):
         return (value[group] for group in range(size))
-    return (
-        repeat(value, size) if isinstance(value, int) else map(field.at, repeat(value), range(size))
-    )
+    if isinstance(value, int):
+        return repeat(value, size)
+    return map(field.at, repeat(value), range(size))
 
 
 def rest_of(form: Form) -> Tables | None:

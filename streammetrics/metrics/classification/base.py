@@ -154,7 +154,7 @@ class ContingencyMetric(Metric[V_co]):
 
     @property
     def _two_classes(self) -> tuple[list[ClassLabel], int]:
-        """The classes of scores at a threshold, and 1 where the positive one comes first, else 0."""
+        """The classes of scores at a threshold; and 1 if the positive one comes first, else 0."""
         positive = self._positive_label
         if self.labels is None:
             return [0 if positive == 1 else f"not {positive}", positive], 0

@@ -153,10 +153,12 @@ class Confusion(Margins):
         groups: int = 1,
         codes: Places | None = None,
     ) -> None:
+        if groups == 1 and codes is not None:
+            labels, codes = [labels[code] for code in codes[0].tolist()], None
         self.labels, self.codes, self.groups = labels, codes, groups
         self.kept = len(labels) if codes is None else codes.shape[1]
         self.size = self.kept + others
-        self.rows, self.columns, self._group = rows, columns, group
+        self.rows, self.columns, self._group = rows, columns, group if groups > 1 else None
         self.exponent = 0  # all floats here are divided by this power of two, which ratios ignore
         self._few: Integers | None = None  # the counts, if they are few
         self._amount: Amounts = amount
