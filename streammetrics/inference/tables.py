@@ -200,7 +200,9 @@ def of_accuracy(
     """The share of rows predicted right, or wrong."""
     if not metric.normalize:
         raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
-    low, high = interval = share_of(metric, asked, *tables_of(metric, asked, table))
+    interval = share_of(metric, asked, *tables_of(metric, asked, table))
+    assert interval is not None  # of this family
+    low, high = interval
     return ConfidenceInterval(float(low[0]), float(high[0]), asked.level, interval.method)
 
 

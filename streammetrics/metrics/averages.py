@@ -74,9 +74,9 @@ def class_means(
         zero_division: The metric's parameter.
     """
     weight = light(weight)
-    empty = np.isnan(values)
-    zero = absent = np.zeros(values.shape, np.bool_)
-    doubtful = np.zeros(len(values), np.bool_)
+    empty: Bools = np.isnan(values)
+    zero: Bools = np.zeros(values.shape, np.bool_)
+    absent, doubtful = zero, zero.any(axis=1)
     whole = weight.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (values * weight).sum(axis=1) / whole
@@ -93,7 +93,7 @@ def class_means(
             means[lacking] = some[lacking]
         if zero_division is not None and not math.isnan(zero_division):
             means = np.where(whole == 0, values.mean(axis=1), means)
-    undefined = np.isnan(means)
+    undefined: Bools = np.isnan(means)
     if undefined.any():
         means[undefined] = math.nan  # of one sign
     return ClassMeans(means, doubtful, zero, absent)

@@ -47,7 +47,8 @@ def _each(field: GroupedField[Any, Any], value: Any, size: int) -> Iterable[Any]
         return map(Amount, value.counts.tolist())
     if isinstance(value, dict):
         columns = [_each(field, sums, size) for sums in value.values()]
-        return (dict(zip(value, sums, strict=True)) for sums in zip(*columns, strict=True))
+        every = zip(*columns, strict=True) if columns else repeat((), size)
+        return (dict(zip(value, sums, strict=True)) for sums in every)
     if isinstance(value, ExactSum):
         return (value[group] for group in range(size))
     if isinstance(value, int):
@@ -71,8 +72,8 @@ def _rest(value: Any, size: int) -> Any:
         if value.weights is None:
             return Amount.of_counts(value.counts.sum(axis=0) - value.counts)
         squares = value.squared()
-        left = [None if sums is None else _rest(sums, size) for sums in (value.exact(), squares)]
-        return Amount.of_weights(*left)
+        left = None if squares is None else _rest(squares, size)
+        return Amount.of_weights(_rest(value.exact(), size), left)
     if isinstance(value, dict):
         return {name: _rest(sums, size) for name, sums in value.items()}
     if isinstance(value, GroupedCells):

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Ints, Places
+    from streammetrics.statistics.grouped.forms import Form
 
     Parts = tuple[Part, ...]
     Beside = tuple[Readings, Readings]
@@ -133,7 +134,9 @@ class KeptSlices(NamedTuple):
     @property
     def n_rows(self) -> Ints:
         """Rows of each slice."""
-        return self.groups.n_rows[self.turns] if len(self.groups) else np.zeros(1, np.int64)
+        if not len(self.groups):
+            return np.zeros(len(self.keys), np.int64)
+        return self.groups.n_rows[self.turns]
 
     def state(self, place: int) -> State:
         """Return the state of the rows of a slice."""
@@ -185,12 +188,13 @@ class KeptSlices(NamedTuple):
             NoConfidenceError: It has no confidence limits.
         """
         forms = self.groups.forms(metric) if len(self.groups) else None
-        others = [] if forms is None else [rest_of(form) for form in forms]
-        if forms is None or None in others:
+        others = [rest for form in forms or () if (rest := rest_of(form)) is not None]
+        if forms is None or len(others) < len(forms):
             return None
         rows = self.groups.rows_of(metric)
         sides = []
-        for n_rows, side in ((rows, forms), (rows.sum() - rows, others)):
+        pairs: list[tuple[Ints, Sequence[Form]]] = [(rows, forms), (rows.sum() - rows, others)]
+        for n_rows, side in pairs:
             with own_arithmetic():
                 found = readings_of(metric, level, n_rows, *side)
             if found is None:
@@ -225,9 +229,9 @@ def places_in_order(keys: Sequence[Parts | None]) -> Places:
     kinds = [set(map(type, column)) for column in columns]
     if kinds == [{int}]:
         return np.argsort(np.array(columns[0]), kind="stable")
-    if all(len(kind) == 1 and kind < {int, str, bool, datetime.date} for kind in kinds) and kinds:
-        return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
-    return np.array(sorted(range(len(keys)), key=lambda place: sort_key(keys[place])), np.intp)
+    plain = [len(kind) == 1 and kind < {int, str, bool, datetime.date} for kind in kinds]
+    values: Any = keys if plain and all(plain) else list(map(sort_key, keys))
+    return np.array(sorted(range(len(keys)), key=values.__getitem__), np.intp)
 
 
 def sort_key(parts: Parts | None) -> tuple[object, ...]:

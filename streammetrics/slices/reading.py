@@ -92,7 +92,10 @@ def key_column(columns: Mapping[str, object], by: Sequence[KeySpec]) -> KeyColum
             facts[f"by {title}"] = part.kind
         parts.append(part)
     codes, combinations = _crossed(parts)
-    spelt = [part.spelt(each) for part, each in zip(parts, combinations.T, strict=True)]
+    spelt = [
+        part.spelt(each)
+        for part, each in zip(parts, np.ascontiguousarray(combinations.T), strict=True)
+    ]
     texts = list(map(text_of, zip(*spelt, strict=True)))
     vocabulary = np.array(texts) if texts else np.empty(0, "U1")
     order = np.argsort(vocabulary)

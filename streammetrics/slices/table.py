@@ -202,14 +202,15 @@ def limit_columns(
     return sides
 
 
-def value_columns(name: str, *kinds: Sequence[object]) -> dict[str, Any]:
+def value_columns(name: str, *kinds: Floats | Sequence[Any]) -> dict[str, Any]:
     """Return the columns of one metric: one, or one for each class, query or output there is.
 
     Its values are given by kind of slice, as arrays where all are floats. Curves have no columns:
     the points of one slice are not those of another.
     """
-    if kinds and all(isinstance(values, np.ndarray) for values in kinds):
-        return {name: np.concatenate(kinds)}
+    arrays = [values for values in kinds if isinstance(values, np.ndarray)]
+    if arrays and len(arrays) == len(kinds):
+        return {name: np.concatenate(arrays)}
     values = [value for of_kind in kinds for value in _listed(of_kind)]
     if all(type(value) is float for value in values):
         return {name: np.array(values, np.float64)}
@@ -223,7 +224,7 @@ def value_columns(name: str, *kinds: Sequence[object]) -> dict[str, Any]:
     }
 
 
-def _listed(values: Sequence[object]) -> Sequence[object]:
+def _listed(values: Floats | Sequence[Any]) -> Sequence[Any]:
     return values.tolist() if isinstance(values, np.ndarray) else values
 
 

@@ -117,8 +117,9 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             return self._defined(table, mean)
         kept = slice(table.kept)
         if self.average is None:
+            undefined: Bools = np.isnan(values)
             table.doubt(
-                np.isnan(values).any(axis=1),
+                undefined.any(axis=1),
                 lambda group: lone_doubt(
                     table.labels_of(group), values[group], _lacks(table, group, kept)
                 ),
@@ -164,11 +165,9 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         """Return the place of the positive class in each group."""
         positive = self._positive_label
         place = table.place_of(positive)
-        missing = (
-            np.flatnonzero(np.less(place, 0)) if not isinstance(place, int) or place < 0 else ()
-        )
-        if table.kept > 2 or len(missing):
-            labels = table.labels_of(0 if table.kept > 2 else int(missing[0]))
+        missing = place < 0 if isinstance(place, int) else bool((place < 0).any())
+        if table.kept > 2 or missing:
+            labels = table.labels_of(0 if table.kept > 2 else int(np.argmin(place)))
             advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
             if len(labels) <= 2:
                 advice = f"pos_label={labels[-1]!r} or another says which is positive"

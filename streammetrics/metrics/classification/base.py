@@ -244,7 +244,8 @@ class ContingencyMetric(Metric[V_co]):
         """Return the ratio of each pair of sums, or the value of 0/0."""
         zero = np.equal(denominator, 0)
         if not zero.any():
-            return np.divide(numerator, denominator)
+            quotients: Floats = np.divide(numerator, denominator)
+            return quotients
         quotients = np.full(np.broadcast(numerator, zero).shape, self._zero_by_zero)
         np.divide(numerator, denominator, out=quotients, where=~zero)
         return quotients

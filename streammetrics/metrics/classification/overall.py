@@ -62,7 +62,8 @@ class Accuracy(ContingencyMetric[float]):
     def read(self, table: Confusion) -> Floats:
         """Return the share of rows on the diagonal, or their number."""
         if not self.normalize:
-            return table.unscaled(table.hits)
+            right: Floats = table.unscaled(table.hits)
+            return right
         return self.ratio(table.hits, table.total)
 
 
@@ -97,7 +98,8 @@ class ZeroOneLoss(ContingencyMetric[float]):
     def read(self, table: Confusion) -> Floats:
         """Return the share of rows off the diagonal, or their number."""
         if not self.normalize:
-            return table.unscaled(table.misses)
+            wrong: Floats = table.unscaled(table.misses)
+            return wrong
         return self.ratio(table.misses, table.total)
 
 
@@ -134,7 +136,8 @@ class BalancedAccuracy(ContingencyMetric[float]):
         if self.adjusted:
             return np.array([self._above_chance(each) for each in table.integers()])
         recalls, seen = recalls_of(table)
-        return row_sums(recalls, seen) / seen.sum(axis=1)
+        means: Floats = row_sums(recalls, seen) / seen.sum(axis=1)
+        return means
 
     def _above_chance(self, counts: Integers) -> float:
         """Return (Σ recall - 1) / (K - 1), of recalls in units so small that none is rounded.

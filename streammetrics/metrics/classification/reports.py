@@ -69,19 +69,20 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
 
     def read(self, table: Confusion) -> list[LabelledArray]:
         """Return the matrices."""
-        return [
-            self._matrix(each, table, group) for group, each in enumerate(table.within().each())
-        ]
+        found = [self._matrix(each) for each in table.within().each()]
+        doubts = [why for _, why in found]
+        table.doubt(np.array(doubts) != "", doubts.__getitem__)
+        return [matrix for matrix, _ in found]
 
-    def _matrix(self, table: Confusion, whole: Confusion, group: int) -> LabelledArray:
+    def _matrix(self, table: Confusion) -> tuple[LabelledArray, str]:
         if self.normalize is None and table.counts is not None:
             counts = np.zeros((table.size, table.size), np.int64)
             counts[table.rows, table.columns] = table.counts
-            return _labelled(counts, table)
+            return _labelled(counts, table), ""
         matrix = np.zeros((table.size, table.size))
         matrix[table.rows, table.columns] = table.amount
         if self.normalize is None:
-            return _labelled(table.unscaled(matrix), table)
+            return _labelled(table.unscaled(matrix), table), ""
         by = {
             "true": table.actual.T,
             "pred": table.predicted,
@@ -92,8 +93,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
         if self.normalize != "pred":
             what, side = ("rows of", table.actual[0])
         why = lone_doubt(table.labels, np.diag(shares), {what: side == 0})
-        whole.doubt(np.arange(whole.groups) == (group if why else -1), lambda _: why)
-        return _labelled(shares, table)
+        return _labelled(shares, table), why
 
     def _nothing(self, table: Confusion) -> LabelledArray:
         """Return zeros, or nan where the matrix is normalized."""
@@ -204,12 +204,10 @@ class ClassificationReport(ContingencyMetric[Report]):
 
     def read(self, table: Confusion) -> list[Report]:
         """Return the reports."""
-        found = []
-        for group, each in enumerate(table.each()):
-            report, why = self._report(each)
-            table.doubt(np.arange(table.groups) == (group if why else -1), lambda _, why=why: why)
-            found.append(report)
-        return found
+        found = [self._report(each) for each in table.each()]
+        doubts = [why for _, why in found]
+        table.doubt(np.array(doubts) != "", doubts.__getitem__)
+        return [report for report, _ in found]
 
     def _report(self, table: Confusion) -> tuple[Report, str]:
         columns, kept = (

@@ -253,8 +253,7 @@ class Confusion(Margins):
             for chosen in _in_one_unit(alike, amount, group):
                 number = np.full(size, -1)
                 number[chosen] = np.arange(chosen.size)
-                mine = slice(None) if chosen.size == size else np.flatnonzero(number[group] >= 0)
-                own = None
+                own, cell = None, np.flatnonzero(number[group] >= 0)
                 if codes is not None and count < width:
                     start = (np.cumsum(kept) - kept)[chosen]
                     own = (codes % width)[start[:, None] + np.arange(count)]
@@ -262,11 +261,11 @@ class Confusion(Margins):
                     chosen,
                     cls(
                         classes,
-                        rows[mine],
-                        columns[mine],
-                        amount if chosen.size == size else amount[mine],
+                        rows[cell],
+                        columns[cell],
+                        amount if cell.size == group.size else amount[cell],
                         others=bool(has_others),
-                        group=number[group[mine]],
+                        group=number[group[cell]],
                         groups=chosen.size,
                         codes=own,
                     ),
@@ -287,13 +286,13 @@ class Confusion(Margins):
             group = np.repeat(np.arange(n), 4)
             yield chosen, cls(labels, *sides, cells[mine], group=group, groups=n)
 
-    def each(self) -> list[Confusion]:  # type: ignore[override]  # where there are several
+    def each(self) -> list[Self]:
         """Return the tables of the groups, one by one."""
         if self.groups == 1:
             return [self]
-        ends = np.searchsorted(self._group, np.arange(self.groups + 1)).tolist()
+        ends = np.searchsorted(self.group, np.arange(self.groups + 1)).tolist()
         return [
-            Confusion(
+            type(self)(
                 self.labels_of(group),
                 self.rows[first:last],
                 self.columns[first:last],

@@ -54,7 +54,7 @@ def encoded(part: Part) -> str:
         return f'{{"date":"{part.isoformat()}"}}'
     if isinstance(part, str):
         return encode_basestring_ascii(part)
-    return {True: "true", False: "false", None: "null"}[part]
+    return "null" if part is None else str(part).lower()  # true or false
 
 
 def _edge(edge: float | None) -> str:
