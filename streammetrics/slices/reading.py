@@ -66,7 +66,7 @@ class _CodedColumn:
         texts = list(map(encoded, known if self.made is None else map(self.made, known)))
         if found.size and found[-1] == len(values):
             texts.append(encoded(None))
-        return texts if places is codes else [texts[place] for place in places.tolist()]
+        return [texts[place] for place in places.tolist()]
 
 
 def key_column(columns: Mapping[str, object], by: Sequence[KeySpec]) -> KeyColumn:
