@@ -12,7 +12,7 @@ import pytest
 from oracles.table import ORACLES
 
 import streammetrics as sm
-from streammetrics.core.stateful import REGISTRY
+from streammetrics.core.registry import REGISTRY
 
 WITHOUT = "needs an extra: pip install 'streammetrics[engines,live,otel,plot]'"
 ROOMS = ("engines.", "live.exporting.", "live.service.", "show.pictures.figure")

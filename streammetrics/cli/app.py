@@ -14,7 +14,7 @@ from streammetrics.cli.listing import listing
 from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.parsing import Once, complete_metrics, complete_task
 from streammetrics.cli.tasks import TASKS
-from streammetrics.core.kernels import describe
+from streammetrics.core.kernels.active import kernels
 from streammetrics.show.terminal import console
 
 app = typer.Typer(help="Exact metrics of prediction files of any size.", rich_markup_mode=None)
@@ -23,7 +23,7 @@ app = typer.Typer(help="Exact metrics of prediction files of any size.", rich_ma
 def _print_version(wanted: bool) -> None:
     if wanted:
         try:
-            typer.echo(f"streammetrics {version('streammetrics')}, {describe()}")
+            typer.echo(f"streammetrics {version('streammetrics')}, {kernels()}")
         except PackageNotFoundError:
             typer.echo("streammetrics, not installed: run from a checkout")
         raise typer.Exit

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.parsing import summary
 from streammetrics.cli.tasks import TASKS
-from streammetrics.core.by_name.catalogue import catalogue
 from streammetrics.core.columns.naming import near
+from streammetrics.core.registry import catalogue
 from streammetrics.metrics.specs import known_as
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typer.core import TyperCommand
 
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.tasks import TASKS
-from streammetrics.core.by_name.catalogue import catalogue
+from streammetrics.core.registry import catalogue
 from streammetrics.readers.paths import FORMATS
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from streammetrics.core.errors import NoConfidenceError
+from streammetrics.core.registry import load
 from streammetrics.core.results.values import Interval, plain
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def confidence_of(metric: Any, asked: Asked, *statistics: object) -> ConfidenceI
     family = metric.family
     if isinstance(family, Refusal):
         raise without(metric, family)
+    if family not in _RULES:
+        load("limits")
     if family not in _RULES:
         raise without(
             metric,

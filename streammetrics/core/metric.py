@@ -33,8 +33,8 @@ from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.looks import drawn_of, html_of, line_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.parameters import Parameter  # noqa: TC001 - type hints are read
+from streammetrics.core.registry import registered_name
 from streammetrics.core.results.values import Interval
-from streammetrics.core.stateful import registered_name
 from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:

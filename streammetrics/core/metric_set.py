@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.by_name.inputs import NamedInputs, beside_a_table, columns_of
@@ -24,8 +24,8 @@ from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.looks import html_of_set
 from streammetrics.core.readings import read_together
+from streammetrics.core.registry import class_named, registered_name
 from streammetrics.core.results.values import Values
-from streammetrics.core.stateful import registered_name
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -75,11 +75,9 @@ class MetricSet(NamedInputs, ByName):
         Interval(low=1.0, high=1.0)
     """
 
-    with_units: ClassVar[type[MetricSet]]  # what a set with a unit is, which `slices` knows
-
     def __new__(cls, *_: object, unit: str | None = None, **__: object) -> Self:
         """Return a set, which with a unit keeps its rows by that."""
-        kind: Any = cls if unit is None or cls is not MetricSet else cls.with_units
+        kind: Any = cls if unit is None or cls is not MetricSet else class_named("UnitSet")
         made: Self = object.__new__(kind)
         return made
 
@@ -268,7 +266,7 @@ class MetricSet(NamedInputs, ByName):
         return f"a MetricSet of {len(self)} metric{'s' * (len(self) != 1)}"
 
     def _differing(self, other: object) -> str:
-        if {type(self), type(other)} == {MetricSet, MetricSet.with_units}:
+        if {type(self).__name__, type(other).__name__} == {"MetricSet", "UnitSet"}:
             mine, theirs = (getattr(each, "unit", None) for each in (self, other))
             return f" (unit is {theirs!r} there and {mine!r} here)"
         return super()._differing(other)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError, an
+from streammetrics.core.registry import REGISTRY, class_named, register, registered_name
 from streammetrics.core.state.container import brief, header_of, packed, unpacked
 from streammetrics.core.state.files import write_whole
 
@@ -96,29 +97,29 @@ class Stateful(ABC):
 
 
 def pickled(types: tuple[type, ...], blob: bytes) -> tuple[Any, ...]:
-    """Return what `pickle` keeps of an object with a state."""
-    return _unpickled, (types, from_bytes, blob)
+    """Return what `pickle` keeps of an object with a state: its bytes, and a user's own classes.
 
+    Naming a class makes pickle import its module. Those of the package are found by name.
+    """
+    return from_bytes, (blob, *[cls for cls in types if "." in registered_name(cls)])
 
-# The classes whose states can be read, by the name that stands in a file.
-REGISTRY: dict[str, type[Any]] = {}
 
 # Objects without rows, and the classes they are made of, by how the headers of their files begin:
 # states come by the thousand of one configuration.
 _KNOWN: dict[bytes, tuple[Any, dict[str, type[Any]]]] = {}
 
 
-def register(cls: type[Any]) -> None:
-    """Let states of a class be read."""
-    REGISTRY[registered_name(cls)] = cls
-
-
-def from_bytes(blob: bytes) -> Any:
+def from_bytes(blob: bytes, *classes: type[Any]) -> Any:
     """Rebuild the metric, the set or the ledger whose `to_bytes` gave `blob`.
 
-    Nothing is unpickled or imported: only classes that are already defined are built, so a file
-    with a user's own metric needs the module that defines it to be imported first. Only what
-    `to_bytes` writes is read: the object that comes back gives the same bytes again.
+    Nothing is unpickled, and nothing outside the package is imported: a file with a user's own
+    metric needs the module that defines it to be imported first. Only what `to_bytes` writes is
+    read: the object that comes back gives the same bytes again.
+
+    Args:
+        blob: The bytes of a state.
+        classes: Classes of your own that the state may name, where their definition is not the
+            latest one of that name; pickle passes those that it has imported.
 
     Raises:
         StateFormatError: The bytes are truncated, altered, of a later format or not a state.
@@ -138,6 +139,8 @@ def from_bytes(blob: bytes) -> Any:
     except TypeError:
         what = an(type(blob).__name__)
         raise TypeError(f"from_bytes takes the bytes that to_bytes() gave, not {what}") from None
+    for cls in classes:
+        register(cls)
     try:
         return _rebuilt(own)
     except StateFormatError as error:
@@ -145,6 +148,10 @@ def from_bytes(blob: bytes) -> Any:
         if len(text) <= _TEXT:
             raise
         raise StateFormatError(f"{text[:_TEXT]}...") from None
+
+
+# What pickles name, so that no pickle depends on where in the package the function stands.
+from_bytes.__module__ = "streammetrics"
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -196,7 +203,7 @@ def _known(header: bytes) -> Any:
 
 def registered(name: object) -> type[Any]:
     """Return the class that states name so, or raise `StateFormatError` where it is unknown."""
-    cls = REGISTRY.get(name) if isinstance(name, str) else None
+    cls = class_named(name) if isinstance(name, str) else None
     if cls is None:
         raise StateFormatError(
             f"the state is of {an(name) if isinstance(name, str) else brief(name)}, which is not "
@@ -204,21 +211,3 @@ def registered(name: object) -> type[Any]:
             "that wrote it"
         )
     return cls
-
-
-def registered_name(cls: type) -> str:
-    """Return the name under which states name a class: short for the package's own."""
-    module = cls.__module__
-    if module.partition(".")[0] == __name__.partition(".")[0]:
-        return cls.__name__
-    if module == "__mp_main__":  # a script, as processes that it spawns call it
-        module = "__main__"
-    return f"{module}.{cls.__qualname__}"
-
-
-def _unpickled(classes: tuple[Any, ...], read: Any, blob: bytes) -> Any:
-    # Naming the classes makes pickle import them. A class that was pickled by value is built again
-    # and given up for the one that is there already, which has to be registered again.
-    for cls in classes:
-        register(cls)
-    return read(blob)

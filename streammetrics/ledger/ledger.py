@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.stateful import Stateful, registered_name
+from streammetrics.core.registry import registered_name
+from streammetrics.core.stateful import Stateful
 from streammetrics.ledger.form import read, written
 from streammetrics.ledger.held import Held
 from streammetrics.ledger.shards import (

@@ -8,9 +8,10 @@ import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.registry import registered_name
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.state.container import packed
-from streammetrics.core.stateful import from_bytes, registered_name
+from streammetrics.core.stateful import from_bytes
 from streammetrics.ledger.kinds import kinds_of, written
 from streammetrics.ledger.rows import opened, rows_of
 from streammetrics.live.config import Config

@@ -8,9 +8,10 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streammetrics.core.by_name.catalogue import catalogue, letters, meant_metric
+from streammetrics.core.by_name.shortcuts import letters, meant_metric
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.registry import metric_names, public
 from streammetrics.metrics.spellings import in_python, spelled, with_ours
 
 if TYPE_CHECKING:
@@ -71,9 +72,9 @@ def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
     """Return what a name stands for, which may be that of a ranking tool: ``nDCG@10``, ``P_5``."""
     stem, _, depth = name.partition("@")
     found = spelled(stem, ast.literal_eval(depth) if depth else None)
-    if found is None or (not depth and letters(name) in map(letters, catalogue())):
-        found = known_as(name, catalogue()), {}
-    known = inspect.signature(catalogue()[found[0]]).parameters
+    if found is None or (not depth and letters(name) in map(letters, metric_names())):
+        found = known_as(name, metric_names()), {}
+    known = inspect.signature(public(found[0])).parameters
     return Spec(found[0], with_ours({**found[1], **parameters}, known))
 
 
@@ -123,7 +124,7 @@ def known_as(name: str, names: Collection[str]) -> str:
 
 def parameters_of(spec: Spec) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a metric; raise `SpecError` if it lacks one that was given."""
-    parameters = inspect.signature(catalogue()[spec.name]).parameters
+    parameters = inspect.signature(public(spec.name)).parameters
     for name in spec.parameters:
         if name not in parameters:
             raise SpecError(f"{spec.name} has no parameter {name!r}{near(name, parameters)}")
@@ -136,17 +137,18 @@ def construct(spec: Spec) -> Metric:
     Raises:
         SpecError: A required parameter is missing, a given one is unknown, or a value is refused.
     """
-    known, cls = parameters_of(spec), catalogue()[spec.name]
+    known, cls = parameters_of(spec), public(spec.name)
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in spec.parameters:
             raise SpecError(
                 f"{spec.name} needs {name}, {cls._parameters[name].words}: {spec.name}({name}=...)"
             )
     try:
-        return cls(**spec.parameters)
+        metric: Metric = cls(**spec.parameters)
     except (ValueError, TypeError) as error:
         why = str(error)
         if isinstance(error, TypeError):  # a value that cannot be compared with the limits
             types = [f"{name} is {known[name].annotation}" for name in spec.parameters]
             why = f"a parameter is of the wrong type: {', '.join(types) or error}"
         raise SpecError(why if why.startswith(spec.name) else f"{spec}: {why}") from None
+    return metric

@@ -14,12 +14,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from streammetrics.core.metric import Metric
-from streammetrics.core.stateful import REGISTRY
+from streammetrics.core.registry import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.core.metric import Metric
     from streammetrics.core.parameters import Parameter
 
 _SECTION = re.compile(r"^(Args|Raises|Memory and cost|Reference|Example):[ \n]", re.MULTILINE)
@@ -51,17 +51,6 @@ def formula(cls: type) -> tuple[str, str]:
         if found:
             return found[1], found[2] or ""
     return "", ""
-
-
-def public() -> dict[str, type[Metric]]:
-    """Return the metrics of the package by name: those that their modules list in ``__all__``."""
-    found = {}
-    for cls in REGISTRY.values():
-        module = sys.modules.get(cls.__module__)  # that of a user's metric may be gone
-        ours = cls.__module__.startswith("streammetrics.metrics.") and issubclass(cls, Metric)
-        if ours and cls.__name__ in getattr(module, "__all__", ()):
-            found[cls.__name__] = cls
-    return found
 
 
 def entry(cls: type[Metric]) -> str:
@@ -117,7 +106,7 @@ def _item(name: str, parameter: Parameter, body: str) -> str:
 
 def updated(page: str) -> str:
     """Return a page with the entry of every metric as its docstring has it."""
-    metrics = public()
+    metrics = catalogue()
     page = _ENTRY.sub(
         lambda found: (
             f"### {found[1]}\n\n{entry(metrics[found[1]])}\n\n" if found[1] in metrics else found[0]

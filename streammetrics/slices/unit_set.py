@@ -59,6 +59,3 @@ class UnitSet(KeyedSet):
     def __repr__(self) -> str:
         inside = repr(self._suite).partition(" <")[0].removesuffix(")")
         return f"{inside}, unit={self.unit!r}) <{self.n_rows:,} rows>"
-
-
-MetricSet.with_units = UnitSet

@@ -15,7 +15,7 @@ from oracles.table import ORACLES
 
 import streammetrics as sm
 from streammetrics.cli.planning import plan
-from streammetrics.core.stateful import REGISTRY
+from streammetrics.core.registry import catalogue
 
 
 def binary_suite(max_bins=1 << 16):
@@ -81,10 +81,7 @@ VARIANTS = {
 def every_metric():
     """Return each public metric, and some variants, with rows that it takes."""
     found = {}
-    for name in sm.__all__:
-        cls = REGISTRY.get(name)
-        if cls is None:
-            continue
+    for cls in catalogue().values():
         try:
             metric = cls()
         except TypeError:  # it needs a parameter

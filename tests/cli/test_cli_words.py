@@ -9,7 +9,7 @@ import pytest
 import streammetrics as sm
 from streammetrics.cli.parsing import complete_metrics, complete_task
 from streammetrics.cli.specs import depths, parse
-from streammetrics.core.by_name.catalogue import catalogue
+from streammetrics.core.registry import catalogue
 from streammetrics.metrics.specs import Spec
 
 

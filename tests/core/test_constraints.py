@@ -88,7 +88,7 @@ def test_a_parameter_without_a_default_is_asked_for():
 def test_what_relates_parameters_is_all_that_is_left_to_methods():
     """Others are said in annotations: a method looks at several, or at the entries of one."""
     hooks: dict[type, set[str]] = {}
-    public = filter(inspect.isclass, map(sm.__dict__.get, sm.__all__))
+    public = filter(inspect.isclass, (getattr(sm, name) for name in sm.__all__))
     for cls in (thing for thing in public if issubclass(thing, sm.Metric)):
         for base in set(cls.__mro__) - {Configured, sm.Metric}:
             if "check_parameters" in base.__dict__:

@@ -12,7 +12,7 @@ from kinds.rows import statistics_of
 from oracles.table import ORACLES, distinct, thinned
 
 import streammetrics as sm
-from streammetrics.core import stateful as state
+from streammetrics.core.registry import REGISTRY, registered_name
 from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 
@@ -201,7 +201,7 @@ def test_a_users_metric_must_be_defined_to_be_read():
 
     blob = Mine().update([1], [1]).to_bytes()
     assert type(sm.from_bytes(blob)) is Mine
-    del state.REGISTRY[state.registered_name(Mine)]
+    del REGISTRY[registered_name(Mine)]
     with pytest.raises(sm.StateFormatError, match="import its module first"):
         sm.from_bytes(blob)
 
@@ -221,7 +221,7 @@ def test_a_class_defined_anew_is_the_one_that_is_read():
             assert type(back if isinstance(back, Mine) else back["a"]) is Mine
             assert back.to_bytes() == blobs[-1]
     assert blobs[:2] == blobs[2:]
-    del state.REGISTRY[state.registered_name(classes[1])]
+    del REGISTRY[registered_name(classes[1])]
     for blob in blobs:
         with pytest.raises(sm.StateFormatError, match="import its module first"):
             sm.from_bytes(blob)

@@ -11,7 +11,7 @@ import pytest
 import streammetrics as sm
 from fuzz import ledgers, run, states
 from fuzz.seedlings import seedlings
-from streammetrics.core.stateful import REGISTRY
+from streammetrics.core.registry import REGISTRY
 
 grown = cache(seedlings)
 
@@ -24,7 +24,7 @@ def test_forged_states_are_refused_or_are_states(block):
 
 
 def test_all_that_has_bytes_is_forged():
-    public = {vars(sm)[name] for name in sm.__all__} & set(REGISTRY.values()) - {sm.Metric}
+    public = {getattr(sm, name) for name in sm.__all__} & set(REGISTRY.values()) - {sm.Metric}
     assert public - {type(one.filled) for one in grown()} == set()
 
 

@@ -12,10 +12,10 @@ import streammetrics as sm
 from kinds.rows import statistics_of
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.by_name import elsewhere
-from streammetrics.core.by_name.catalogue import catalogue
 from streammetrics.core.columns.column import Column, stacked
 from streammetrics.core.columns.naming import meant
 from streammetrics.core.fields.entries import KeyedExtremes
+from streammetrics.core.registry import catalogue
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.unions import Union
 from streammetrics.metrics.specs import SpecError, known_as

@@ -18,7 +18,7 @@ from thinning import some
 
 import streammetrics as sm
 from kinds.rows import FIRST, named, plain_rows, with_parameters
-from streammetrics.core.stateful import REGISTRY, registered_name
+from streammetrics.core.registry import REGISTRY, registered_name
 
 TRIED = (True, False, 0, 1, 2, 3, 2048, 4096, 0.25, 0.5, 1.0, None, "a", (0, 1), (0, 1, 2),
          ("a", "b"), ("a", "b", "c"), ((0.0,), (1.0,)), ((0.0,), (2.0,)), "f1", "accuracy",

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import streammetrics as sm
-from streammetrics.core.by_name.catalogue import letters
+from streammetrics.core.by_name.shortcuts import letters
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "coverage.md"

@@ -14,9 +14,10 @@ import numpy as np
 from mkdocs.structure.files import File
 
 import streammetrics as sm
+from streammetrics.core.registry import catalogue
 from streammetrics.show.formulas import set_formula, set_letters
 from streammetrics.show.pictures.canvas import Sheet
-from streammetrics.show.reference import entry, inherited, public
+from streammetrics.show.reference import entry, inherited
 
 mpl.use("agg")
 RNG = np.random.default_rng(0)
@@ -42,7 +43,7 @@ ERRORS = (T, T + RNG.normal(size=N) / 2)
 def on_files(files, config):
     """Add the pages of all metrics, the list of them, the notebooks, and the examples as files."""
     rooms = {}
-    for name, metric in sorted(public().items()):
+    for name, metric in sorted(catalogue().items()):
         room = metric.__module__.split(".")[2].replace("_", " ")
         rooms.setdefault(room, []).append(name)
         picture = drawn(name, metric)

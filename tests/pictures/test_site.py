@@ -12,7 +12,7 @@ import pytest
 from browser import opened, requested
 from selenium.webdriver.support.ui import WebDriverWait
 
-from streammetrics.show.reference import public
+from streammetrics.core.registry import catalogue
 
 ROOT = Path(__file__).parents[2]
 FETCHED = re.compile(
@@ -40,7 +40,7 @@ def site(tmp_path_factory):
 
 
 def test_every_metric_has_its_page(site):
-    for name in public():
+    for name in catalogue():
         page = (site / "reference" / f"{name}.html").read_text()
         assert f'<h1 id="{name.lower()}">{name}' in page
         assert '<div class="formula"' in page or "<p>Algorithm: " in page, name

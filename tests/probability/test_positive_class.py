@@ -14,7 +14,7 @@ from sklearn import metrics as sk
 
 import streammetrics as sm
 from streammetrics.core.columns.scored import ScoredLabels
-from streammetrics.core.stateful import REGISTRY
+from streammetrics.core.registry import catalogue
 
 pytestmark = pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 S = np.array([0.1, 0.4, 0.35, 0.8])
@@ -29,9 +29,7 @@ MORE = {
 
 def judges():
     """Yield every metric that can be made to take labels and (n,) scores."""
-    for name, cls in sorted(REGISTRY.items()):
-        if not (isinstance(cls, type) and issubclass(cls, sm.Metric) and name in sm.__all__):
-            continue
+    for name, cls in catalogue().items():
         for given in ({}, MORE.get(name, CUT), {"q": 0.1}, {"share": 0.1}, {"average": "binary"}):
             try:
                 metric = cls(**given)

@@ -6,13 +6,18 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.by_name.catalogue import catalogue, letters, meant_metric
+from streammetrics.core.by_name.elsewhere import ELSEWHERE
+from streammetrics.core.columns.naming import meant
 from streammetrics.core.errors import an
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.registry import metric_names, public
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from streammetrics.core.metric import Metric
 
+_KIND = re.compile("^(binary|multiclass|multilabel)")  # how torchmetrics begins names
 _AVERAGES = ("micro", "macro", "weighted", "samples")
 
 # Where a metric is called otherwise elsewhere, as a scorer of scikit-learn mostly, in letters of
@@ -53,26 +58,45 @@ _SCORERS: dict[str, tuple[str, dict[str, object]]] = {
 }  # fmt: skip
 
 
+def letters(name: str) -> str:
+    """Return what two spellings of a name have in common: ``rocauc`` of ROCAUC and roc_auc."""
+    return name.lower().replace("_", "")
+
+
+def meant_metric(name: str, names: Collection[str], near: Collection[str] = ()) -> str:
+    """Return which of our `names` is called so elsewhere, or which of them, or of `near`, is meant.
+
+    >>> meant_metric("BinaryAUROC", ["ROCAUC", "ROCCurve"])
+    "; did you mean 'ROCAUC'?"
+    """
+    key = re.sub(r"[\W_]", "", name.lower()).removesuffix("score")
+    known = {letters(each): each for each in names} | ELSEWHERE
+    ours = known.get(key) or known.get(_KIND.sub("", key), "")
+    found = [repr(each) for each in ours.split(", ") if each in names]
+    return f"; did you mean {' or '.join(found)}?" if found else meant(name, near or names)
+
+
 def named_metric(name: str) -> Metric:
     """Return the metric of a name: its own in any case, ``roc_auc`` for ROCAUC, or a scorer's.
 
     Raises:
         ValueError: There is no such metric, it needs parameters, or its scorer changes its sign.
     """
-    known = {letters(key): cls for key, cls in catalogue().items()}
+    known = {letters(each): each for each in metric_names()}
     metric, parameters = _SCORERS.get(name, (name, {}))
-    cls = known.get(letters(metric)) or known.get(letters(metric.removesuffix("_score")))
-    if cls is None and name.startswith("neg_"):
+    found = known.get(letters(metric)) or known.get(letters(metric.removesuffix("_score")))
+    if found is None and name.startswith("neg_"):
         positive = name.removeprefix("neg_")
         raise ValueError(
             f"{name!r} is {positive!r} with its sign changed, and metrics here keep theirs: ask "
             f"for {positive!r}, whose higher_is_better is False"
         )
-    if cls is None:
-        choice = [_spelt(cls.__name__) for cls in known.values()] + [*_SCORERS]
-        told = meant_metric(name, catalogue(), sorted(choice))
+    if found is None:
+        choice = [*map(_spelt, known.values()), *_SCORERS]
+        told = meant_metric(name, known.values(), sorted(choice))
         advice = "; a metric by its name, in any case, or the name of a scorer of scikit-learn"
         raise ValueError(f"there is no metric {name!r}{told or advice}")
+    cls = public(found)
     needed = [name for name, parameter in cls._parameters.items() if parameter.required]
     if needed:
         asked = ", ".join(f"{each}=..." for each in needed)

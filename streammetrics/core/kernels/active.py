@@ -20,7 +20,7 @@ _REASON = Path(__file__).with_name("reason.txt")
 
 
 def _chosen() -> tuple[ModuleType, str]:
-    """Return the module of kernels, and what `describe` says of it."""
+    """Return the module of kernels, and what `kernels` says of it."""
     wanted = os.environ.get("STREAMMETRICS_KERNELS", "")
     if wanted not in ("", "reference", "baseline", "avx2"):
         raise ImportError(f"STREAMMETRICS_KERNELS={wanted}: choose reference, baseline or avx2")
@@ -48,7 +48,7 @@ def _chosen() -> tuple[ModuleType, str]:
 active, _description = _chosen()
 
 
-def describe() -> str:
+def kernels() -> str:
     """Return which kernels run: ``kernels 1 (avx2)``, or ``reference`` with the reason.
 
     Results are the same bytes with all of them. ``STREAMMETRICS_KERNELS`` forces one.

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
+from streammetrics.core.registry import load
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -51,7 +53,11 @@ class Drawing:
 
 
 @singledispatch
-def drawn(value: object, ax: object, drawing: Drawing) -> Axes:  # noqa: ARG001 - what families take
+def drawn(value: object, ax: object, drawing: Drawing) -> Axes:
     """Return Matplotlib's axes with the picture of a value, by its family."""
+    load("pictures")
+    family = drawn.dispatch(type(value))
+    if family is not drawn.dispatch(object):
+        return family(value, ax, drawing)
     what = drawing.name or type(value).__name__
     raise TypeError(f"{what} has no picture: its value is one number, or of no known kind")

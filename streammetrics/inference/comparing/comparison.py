@@ -12,8 +12,8 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.feeding.states import State
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.registry import registered_name
 from streammetrics.core.results.differences import Difference, Differences
-from streammetrics.core.stateful import registered_name
 from streammetrics.inference.comparing.base import Side
 from streammetrics.inference.comparing.families import family_of
 from streammetrics.inference.comparing.models import asked_columns, told_columns
