@@ -1,4 +1,4 @@
-"""Ctrl-C while the command line still loads: one line and an exit code, like any time later.
+"""Ctrl-C and SIGTERM end a command with one line and an exit code, also while it still loads.
 
 The package is imported before the first line of the command runs, and NumPy takes its time, so
 this is the first thing that the package imports. In a library it does nothing.
@@ -9,8 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 
 INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
+
+_PATIENCE = 5.0  # seconds for what cleans up, in which a second SIGTERM changes nothing
+_raised = 0.0  # when SIGTERM came
 
 
 def _is_command() -> bool:
@@ -20,24 +24,40 @@ def _is_command() -> bool:
     return os.path.splitext(os.path.basename(program))[0] == "streammetrics"
 
 
-def leave_at_interrupt() -> None:
-    """End the process at Ctrl-C, where there is nothing yet, or nothing more, to clean up."""
+def leave_at_signals() -> None:
+    """End the process at a signal, where there is nothing yet, or nothing more, to clean up."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
+    is_worker = "--multiprocessing-fork" in sys.orig_argv  # whose parent prints the line
+    if signal.getsignal(signal.SIGTERM) in {signal.SIG_DFL, _raise} and not is_worker:
+        signal.signal(signal.SIGTERM, _leave)
 
 
-def _leave(*_: object) -> None:
-    os.write(2, b"interrupted\n")
-    os._exit(INTERRUPTED)
+def _leave(number: int, _: object) -> None:
+    os.write(2, _LINES[number])
+    os._exit(128 + number)
 
 
-def raise_at_interrupt() -> None:
-    """Let Ctrl-C be a KeyboardInterrupt again."""
+def raise_at_signals() -> None:
+    """Let Ctrl-C be a KeyboardInterrupt again, and SIGTERM a SystemExit: both clean up."""
     if signal.getsignal(signal.SIGINT) is _leave:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGTERM) is _leave:
+        signal.signal(signal.SIGTERM, _raise)
 
 
+def _raise(number: int, _: object) -> None:
+    global _raised  # noqa: PLW0603 - a handler has no other memory
+    if not _raised:
+        _raised = time.monotonic()
+        os.write(2, _LINES[number])
+        raise SystemExit(128 + number)
+    if time.monotonic() - _raised > _PATIENCE:  # else what cleans up goes on
+        os._exit(128 + number)
+
+
+_LINES: dict[int, bytes] = {signal.SIGINT: b"interrupted\n", signal.SIGTERM: b"terminated\n"}
 # Whether this process was started as ``streammetrics`` or ``-m streammetrics``.
 IS_COMMAND = _is_command()
 if IS_COMMAND:
-    leave_at_interrupt()
+    leave_at_signals()

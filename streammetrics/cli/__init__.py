@@ -6,7 +6,7 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from streammetrics._command import INTERRUPTED, IS_COMMAND, leave_at_interrupt, raise_at_interrupt
+from streammetrics._command import INTERRUPTED, IS_COMMAND, leave_at_signals, raise_at_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0 is done, 1 that there were no rows, 2 a mistake, 130 Ctrl-C; docs/cli.md has them all.
+    0 is done, 1 that there were no rows, 2 a mistake; docs/cli.md has them all.
     """
     try:
-        raise_at_interrupt()
+        raise_at_signals()
         # Worker processes import this module through the console script, so nothing heavy above.
         missing = [name for name in ("pyarrow", "typer", "rich") if find_spec(name) is None]
         if missing:
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         code = run_command(arguments)
         if IS_COMMAND:  # what was printed is out: nothing is lost any more
-            leave_at_interrupt()
+            leave_at_signals()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED

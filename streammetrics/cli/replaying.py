@@ -111,7 +111,7 @@ def _grid(series: Series, found: Settings) -> Grid:
             str(starts[row]).replace("T", " "),
             str(times[row]).replace("T", " "),
             f"{series['n_rows'][row]:,}",
-            f"{series['coverage'][row]:.1%}",
+            "" if np.isnan(share := series["coverage"][row]) else f"{share:.1%}",
             *(number(float(series[name][row])) for name in names),
         )
         for row in some.tolist()

@@ -101,16 +101,18 @@ def _check_address(target: str) -> None:
 
 
 @contextmanager
-def of_store(found: Settings) -> Iterator[Live]:
+def of_store(
+    found: Settings, advice: str = "give the address of the service, http://..."
+) -> Iterator[Live]:
     """Open the live state that settings have a store for.
 
     Raises:
-        CommandError: There is no store.
+        CommandError: There is no store; the message ends with the advice.
     """
     store = found.options["store"]
     if store is None or not os.path.exists(store):
         lack = "has no store" if store is None else f"has a store, {store}, which is not there yet"
-        raise CommandError(f"{found.path} {lack}: give the address of the service, http://...")
+        raise CommandError(f"{found.path} {lack}: {advice}")
     with found.live() as live:
         if found.server.clock == "wall":
             live.now(time.time())

@@ -106,7 +106,7 @@ class Statistic(Configured, ABC):
     def each_at(self, values: Mapping[str, Any], size: int) -> Iterator[Self]:
         """Yield the state of every group."""
         columns = [field.each_at(values[name], size) for name, field in self.fields.items()]
-        for each in zip(*columns, strict=True):
+        for each in zip(*columns, strict=True) if columns else [()] * size:
             twin = self.fork()
             twin.__dict__.update(zip(self.fields, each, strict=True))
             yield twin

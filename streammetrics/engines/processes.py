@@ -199,15 +199,27 @@ class _Worker:
 
 @contextlib.contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ignore Ctrl-C, which a process started meanwhile inherits: ending it is its parent's part."""
+    """Let no signal break the start of a process, which would be left half begun.
+
+    Ctrl-C is ignored, which the process inherits: ending it is its parent's part. A handler of
+    SIGTERM is called afterwards.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    came: list[int] = []
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    handler = signal.getsignal(signal.SIGTERM)
+    if callable(handler):
+        signal.signal(signal.SIGTERM, lambda number, _: came.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
+        if callable(handler):
+            signal.signal(signal.SIGTERM, handler)
+        if came:
+            signal.raise_signal(signal.SIGTERM)
 
 
 @contextlib.contextmanager

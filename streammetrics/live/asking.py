@@ -337,12 +337,12 @@ class Asking:
         The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, ``start``,
         when the window begins, and of each metric ``NAME``, ``NAME_low`` and ``NAME_high``; of a
         single metric ``value``, ``low`` and ``high``. Values that are no numbers, as those of
-        curves, have no column. Before any event, and without `now`, there is no window: columns
-        without rows.
+        curves, have no column.
 
-        The last window is that of `window`. Where the panes of its tier end, windows continue in
-        the coarser tiers, as far back as there are rows: there a window is as few panes as hold
-        one, so it may be longer. Where a tier has days of a calendar, whole days are these.
+        The last window is that of `window`, the first one is the first that reaches a row: before
+        any event there is none, and the columns are empty. Where the panes of its tier end, windows
+        continue in the coarser tiers: there a window is as few panes as hold one, so it may be
+        longer. Where a tier has days of a calendar, whole days are these.
 
         With `by`, a kind of the slices that are kept, there is a row for each slice of each window:
         its keys are columns, and there is no ``coverage``. Windows are read one after the other:

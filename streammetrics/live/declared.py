@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,11 +22,11 @@ from streammetrics.statistics.grouped.schema import KeyColumn
 from streammetrics.statistics.texts.tags import Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Self
 
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Facts
+    from streammetrics.core.columns.schema import Facts, Kind
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import ClassLabel, Document, Json
 
@@ -84,6 +83,7 @@ class Declared:
         check_range(target_range)
         self.target_range = target_range and (float(target_range[0]), float(target_range[1]))
         self.labels, self._ignored = self._classes(labels)
+        self._check_types()
         self.facts = self._facts()
 
     def described(self) -> Document:
@@ -164,7 +164,7 @@ class Declared:
             return len(self.labels or ()) if several and name == self._title("y_score") else 1
         if not self._is_class(name):
             return "text"
-        return "text" if self.labels is not None and isinstance(self.labels[0], str) else "integers"
+        return "text" if self._has_words else "integers"
 
     def _is_class(self, name: str) -> bool:
         """Whether a column holds classes, and not ids, texts or what rows are sliced by."""
@@ -178,15 +178,94 @@ class Declared:
         }
         return name in {*map(self._title, _CLASSES)} - tags and name in kinds_of(inner)
 
+    def _check_types(self) -> None:
+        """Raise where a column is declared to hold what its readers cannot read."""
+        inside = kinds_of(self._keys.inner)
+        for name, kind in self._keys.kinds.items():
+            reads_numbers = inside.get(name) == "number"
+            if kind == "label" and reads_numbers and self._type(name) not in _BOTH:
+                raise ValueError(
+                    f"by names {name!r}, from which a metric reads numbers: slice by bins, "
+                    f"sm.Bins({name!r}, [0.5]), or declare types={{{name!r}: 'integers'}} if all "
+                    "are whole numbers"
+                )
+            if kind == "number" and self._is_class(name) and self._has_words:
+                raise ValueError(
+                    f"by has bins of {name!r}, which is text: slice by {name!r} itself"
+                )
+        for name, what in self._given.items():
+            if why := self._unreadable(name, what, inside.get(name)):
+                raise ValueError(f"types: {name} is {what!r}, and {why}")
+
+    def _unreadable(self, name: str, what: Type, kind: Kind | None) -> str:
+        """Return why a column cannot hold what is declared, and what to do; empty where it can."""
+        if name == self.weights and name not in self._kinds:
+            number = f"weights are one number a row: types={{{name!r}: 'number'}}"
+            return "" if what == 1 else number
+        sliced, is_word = self._keys.kinds.get(name), isinstance(what, str)
+        is_class, why = self._is_class(name), ""
+        if sliced == "number" and what != 1:
+            why = "bins of it are of one number a row"
+        elif sliced == "label" and not is_word:
+            why = "slices by it need one value a row"
+        elif kind == "number" and is_word and sliced is None:
+            why = "a metric reads numbers from it"
+        elif kind and kind != "number" and what == "dates":
+            why = "a metric reads text or integers from it"
+        elif is_class and is_word and self.labels and (what == "text") != self._has_words:
+            why = f"the classes are labels={[*self.labels]!r}"
+        elif kind and kind != "number" and not is_class and not is_word and what != 1:
+            why = "a metric reads one text or integer a row from it"
+        return why and f"{why}: leave out {name!r}"
+
+    @property
+    def _has_words(self) -> bool:
+        """Whether classes are text."""
+        return self.labels is not None and isinstance(self.labels[0], str)
+
     def _facts(self) -> tuple[Facts, ...]:
-        """Return what rows agree on that hold what is declared."""
-        none: tuple[Facts, ...] = tuple({} for _ in self._suite._layout.schemas)
-        for number in _NUMBERS:
-            checks = Checks(self._suite, self._kinds, lambda: none)
-            with suppress(InvalidBatchError):
-                checks.observed(self._example(number))
-                return checks.facts
-        return none
+        """Return what rows agree on that hold what is declared.
+
+        Raises:
+            ValueError: Some do, but none with a target within `target_range`.
+        """
+        found, _ = self._tried([self._example(number) for number in _NUMBERS])
+        if found is None or self.target_range is None or self._type(self._truth) != 1:
+            return found or self._no_facts
+        low, high = self.target_range
+        targets = [low, high, *(min(max(number, low), high) for number in _NUMBERS)]
+        rows = [{**self._example(1.0), self._truth: [target]} for target in targets]
+        within, errors = self._tried(rows)
+        if within is None:
+            raise ValueError(f"target_range={self.target_range!r} has no target: {errors[0]}")
+        return found
+
+    def misfit(self) -> str:
+        """Return why no row is as declared, whatever its numbers; empty where one may be."""
+        if any(field.nested for schema in self._suite._layout.schemas for field in schema.fields):
+            return ""  # there is no example
+        found, errors = self._tried([self._example(number) for number in _NUMBERS])
+        # An error that names a row is about its number, and there may be better ones.
+        return next((str(e) for e in errors if e.row is None), "") if found is None else ""
+
+    def _tried(
+        self, examples: Iterable[dict[str, Any]]
+    ) -> tuple[tuple[Facts, ...] | None, list[InvalidBatchError]]:
+        """Return the facts of the first example that is good, and why those before are not."""
+        errors = []
+        for example in examples:
+            checks = Checks(self._suite, self._kinds, lambda: self._no_facts)
+            try:
+                checks.observed(example)
+            except InvalidBatchError as error:
+                errors.append(error)
+            else:
+                return checks.facts, errors
+        return None, errors
+
+    @property
+    def _no_facts(self) -> tuple[Facts, ...]:
+        return tuple({} for _ in self._suite._layout.schemas)
 
     def _example(self, number: float) -> dict[str, Any]:
         """Return rows that hold what is declared, one of each class as far as they fit."""
@@ -204,7 +283,21 @@ class Declared:
             else:
                 classes = self.labels if self._is_class(name) else None
                 found[name] = [*(classes or [_SAMPLES[what]] * n)][:n]
-        return found
+        return found | ({self.weights: [1.0] * n} if self._has_weights else {})
+
+    def check_default(self, label: object) -> None:
+        """Raise where the label that stands for missing ones is none."""
+        if label is None:
+            return
+        amiss = ""
+        if self.labels and label not in self.labels:
+            amiss = f"{self._truth} is one of {[*self.labels]!r}"
+        if self.target_range is not None and isinstance(label, int | float):
+            low, high = self.target_range
+            if not low <= label <= high:
+                amiss = f"target_range is [{low:g}, {high:g}]"
+        if amiss:
+            raise ValueError(f"default_label={label!r} is no label here: {amiss}")
 
     # --- what comes ----------------------------------------------------------------------------
 
@@ -338,7 +431,7 @@ def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]
         is_width = isinstance(what, int) and what is not True and what > 0
         if isinstance(what, int) and what > _MOST:
             raise ValueError(f"types: {name} has {what} numbers a row, and may have {_MOST:,}")
-        if what not in {*_SAMPLES, "number"} and not is_width:
+        if what not in (*_SAMPLES, "number") and not is_width:  # it may have no hash
             names = ", ".join(map(repr, (*_SAMPLES, "number")))
             raise ValueError(
                 f"types: {name} is {what!r}; expected {names}, or how many numbers a row has"

@@ -162,6 +162,11 @@ class Entrance(Gathered):
                 raise InvalidBatchError(
                     f"a prediction comes without {truth!r}: observe() takes both, label() the label"
                 )
+            if truth in self._stream.keys.kinds:
+                raise InvalidBatchError(
+                    f"slices are by the label, {truth!r}, which a prediction does not have: "
+                    "observe() takes both"
+                )
             self._config.declared.check_weights(columns)
             names, keys = self._stream.join.names, self._stream.keys
             known = keys.named(names) if names else buffer.names

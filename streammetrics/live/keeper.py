@@ -12,7 +12,7 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.errors import StateFormatError, StreamMetricsError
 from streammetrics.core.locks import Locked
 from streammetrics.live.events import read, written
 from streammetrics.live.store import Store
@@ -230,10 +230,10 @@ class Keeper:
         """Write what came, and close the file.
 
         Raises:
-            StreamMetricsError: It cannot be written; nothing was closed.
+            StreamMetricsError: It cannot be written, and events would be lost; nothing was closed.
         """
         until = time.monotonic() + PATIENCE
-        while not self._try(self._append):
+        while not self._try(self._append) and self.unwritten:
             self._tell()
             if time.monotonic() > until:
                 raise StreamMetricsError(
@@ -283,12 +283,22 @@ class Keeper:
         else:
             self._follow(found)
 
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        """Raise about the file where what it holds is no state, or no events."""
+        try:
+            yield
+        except StateFormatError as error:
+            raise StateFormatError(f"the store {self._path} is damaged: {error}") from error
+
     def _follow(self, parts: list[JournalPart]) -> None:
         """Bring parts of others to the stream."""
         kept = self._kept()
         others = [part for part in parts if not self._has(part)]
         if others and kept is not None:
-            kept._apply([events for part in others for events in read(part.blob)])
+            with self._decoding():
+                events = [events for part in others for events in read(part.blob)]
+            kept._apply(events)
         self._seen = parts[-1].seq if parts else self._seen
 
     def _has(self, part: JournalPart) -> bool:
@@ -305,9 +315,10 @@ class Keeper:
             base = self._store.base()
             parts = self._store.since(base.through) or []
             came_through = self._store.last(self.worker) >= self._number
-        events = [event for part in parts for event in read(part.blob)]
         mine = [] if self._part is None or came_through else self._mine
-        kept._restore(base.blob, base.counters, [*events, *mine, *self._waiting])
+        with self._decoding():
+            events = [event for part in parts for event in read(part.blob)]
+            kept._restore(base.blob, base.counters, [*events, *mine, *self._waiting])
         self._seen = parts[-1].seq if parts else base.through
 
     def alerts(self) -> dict[str, str]:

@@ -127,11 +127,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
         if store is not None and not os.fspath(store):
             raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
         declared = Declared(suite, labels, types, target_range)
-        if default_label is not None and declared.labels and default_label not in declared.labels:
-            raise ValueError(
-                f"default_label={default_label!r} is no label here: "
-                f"y_true is one of {[*declared.labels]!r}"
-            )
+        declared.check_default(default_label)
         if keep_rows and any(f.nested for s in suite._layout.schemas for f in s.fields):
             raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
         config = Config.of(

@@ -101,7 +101,8 @@ def spans_of(
     and `window` and `every` are whole days. Where that tier ends they continue in the coarser ones,
     as far back as there are rows: there a window, and a step, is as few panes as hold it.
 
-    None ends before 1970, and there are none where nobody has said what time it is.
+    The first window is the first one that reaches a row: those before it are left out. Before any
+    event there is none.
 
     Args:
         tiers: The tiers, the finest first.
@@ -116,17 +117,16 @@ def spans_of(
     """
     length, step = duration(window, "window"), duration(every, "every")
     begin = _first_place(tiers, length, step)
-    if newest < 0 and not now:
+    if newest < 0:
         return []
-    seen = newest if newest >= 0 else now  # before any event, what it would keep
     found: list[Span] = []
     for place in range(begin, len(tiers)):
         tier = tiers[place]
         panes, stride = -(-length // tier.length), -(-step // tier.length)
-        last, least = tier.number(now), max(tier.oldest(seen) + panes - 1, tier.number(0))
-        if place > begin:
-            least = max(least, tier.number(oldest))
+        last, least = tier.number(now), max(tier.oldest(newest) + panes - 1, tier.number(oldest))
         if found:
+            if bounds_of(tiers, found[0])[0] <= oldest:
+                break
             last, found = _continued(tiers, tier, found)
         lasts = range(last, least - 1, -stride)
         found = [*(Span(place, n - panes + 1, n) for n in reversed(lasts)), *found]

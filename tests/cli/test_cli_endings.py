@@ -109,16 +109,48 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.1, 0.4])
-def test_control_c_while_everything_is_still_loading(tmp_path, delay):
+@pytest.mark.parametrize(
+    ("delay", "number", "line"),
+    [
+        (0.0, signal.SIGINT, "interrupted\n"),
+        (0.1, signal.SIGINT, "interrupted\n"),
+        (0.4, signal.SIGINT, "interrupted\n"),
+        (0.0, signal.SIGTERM, "terminated\n"),
+        (0.4, signal.SIGTERM, "terminated\n"),
+    ],
+)
+def test_a_signal_while_everything_is_still_loading(tmp_path, delay, number, line):
     os.mkfifo(tmp_path / "a.csv")
     columns = ("--task", "regression", "--y-true", "a", "--y-pred", "b")
     process = started("-c", LOADING, "evaluate", tmp_path / "a.csv", *columns)
     process.stdout.readline()
     time.sleep(delay)
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=60) == ("", "interrupted\n")
-    assert process.returncode == 130
+    process.send_signal(number)
+    assert process.communicate(timeout=60) == ("", line)
+    assert process.returncode == 128 + number
+
+
+IN_A_WRITE = """
+import os, sys
+sys.argv = ["streammetrics", *sys.argv[1:]]
+from streammetrics.cli import main
+os.fsync = lambda file: os.kill(os.getpid(), int(os.environ["NUMBER"]))
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_leaves_no_file_half_written(path, tmp_path, number):
+    words = ["evaluate", path, *BINARY, "--save", tmp_path / "new.state"]
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_WRITE, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "NUMBER": str(int(number))},
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (128 + number, "", 1)
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

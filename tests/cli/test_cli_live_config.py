@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import socket
 
 import pytest
 
@@ -53,7 +54,7 @@ MISTAKES = [
     ('window = "1h"', 'window = "61s"', "page.window", "is no whole number of panes"),
     ('every = "5min"', 'every = "90s"', "page.every", "is no whole number of panes"),
     ("[page]", "[pages]", "pages", "did you mean 'page'? There are: alerts, columns, live, metr"),
-    ("port = 8000", "port = 80000", "server.port", "80000 is not between 1 and 65,535"),
+    ("port = 8000", "port = 80000", "server.port", "80000 is not between 0 and 65,535"),
     ("workers = 1", "workers = true", "server.workers", "true is not a whole number"),
     ('"127.0.0.1"', '"0.0.0.0"', "server.host", "open to other machines, and there is no"),
     ("port =", "prt =", "server.prt", "did you mean 'port'"),
@@ -79,6 +80,60 @@ def test_a_mistake_is_named_by_line_and_key(tmp_path, good, bad, key, why):
     said = re.escape(f"{path}: line {line}, {key}: ") + ".*" + re.escape(why)
     with pytest.raises(ConfigError, match=f"(?s)^{said}"):
         settings(path)
+
+
+UNFIT = [
+    ('mae = "MAE"', "", 'types = { y_true = "integers" }', "live.types: y_true is 'integers', and"),
+    (
+        'mae = "MAE"',
+        "",
+        "types = { y_pred = 3 }",
+        "no event fits: y_true has 1 numbers a row, y_pred",
+    ),
+    ('top = "TopKAccuracy"', "", "", "live.types: no event fits: y_score has one number a r"),
+    ('n = "NDCG"', "", 'types = { sample_weight = "number" }', "ranking metrics take no weights"),
+    ('n = "NDCG"', "", "types = { sample_weight = 2 }", "types = { sample_weight = 'number' }"),
+    ('auc = "ROCAUC"', 'y_score = "score"', 'by = [["score"]]', 'bins, by = [["score:0.5"]], or'),
+    ('auc = "ROCAUC"', 'y_score = "kind"', "", "columns.y_score: events say in 'kind'"),
+    ('auc = "ROCAUC"', 'sample_weight = "time"', "", "columns.time: 'time' is also what is read"),
+    ('auc = "ROCAUC"', 'id = "kind"', "", "columns.id: events say in 'kind'"),
+    ('auc = "ROCAUC"', 'id = ""', "", "columns.id: expected the name of a column"),
+    ('auc = "ROCAUC"', "", 'by = [["id"]]', "live.by: 'id' is of the event itself"),
+    ('auc = "ROCAUC"', "", 'by = [["kind"]]', "live.by: 'kind' is of the event itself"),
+    ('auc = "ROCAUC"', "", 'label_ttl = "20000d"', "live.label_ttl: label_ttl is 20000d: at mo"),
+    ('auc = "ROCAUC"', "", 'label_lateness = "20000d"', "live.label_lateness: label_lateness is"),
+    ('mae = "MAE"', "", 'target_range = ["a", "b"]', "live.target_range: expected the least"),
+    ('m = "MSLE"', "", "target_range = [-9, -2]", "live.target_range: target_range=(-9.0, -2.0) "),
+    (
+        'mae = "MAE"',
+        "",
+        "target_range = [0, 1]\ndefault_label = 5",
+        "live.default_label: default_la",
+    ),
+    (
+        'a = "Accuracy"',
+        "",
+        'labels = ["x", "y"]\ntypes = { y_pred = "integers" }',
+        "leave out 'y_p",
+    ),
+    ('a = "Accuracy"', "", 'labels = ["x", "y"]\nby = [["y_pred:0.5"]]', "which is text: slice by"),
+]
+
+
+@pytest.mark.parametrize(("metric", "columns", "live", "why"), UNFIT, ids=range(len(UNFIT)))
+def test_what_no_event_fits_is_refused_with_its_line(mistake, tmp_path, metric, columns, live, why):
+    text = f"[metrics]\n{metric}\n[columns]\n{columns}\n[live]\n{live}\n"
+    told = mistake("live", "check", written(tmp_path, text))
+    assert why in told
+    line, key = re.match(r".*: line (\d+), ([^:]*): ", told).groups()
+    assert text.splitlines()[int(line) - 1].startswith(
+        (key.rpartition(".")[2], f"[{key.split('.')[0]}")
+    )
+
+
+def test_a_model_s_version_may_be_a_slice(tmp_path):
+    text = '[metrics]\nauc = "ROCAUC"\n[live]\nby = [["version"]]\n'
+    assert settings(written(tmp_path, text)).options["by"] == [["version"]]
 
 
 def test_a_column_is_one_thing(tmp_path):
@@ -147,3 +202,15 @@ def test_rules_judge_windows_that_are_kept_when_they_are_over(tmp_path, rule, is
         ConfigError, match=r"line 6, alerts.low: a window of .*, for which the rule"
     ):
         settings(path)
+
+
+def test_a_port_that_is_taken_and_a_host_that_is_elsewhere(mistake, tmp_path, monkeypatch):
+    pytest.importorskip("uvicorn", reason="needs the extra live")
+    monkeypatch.setenv("LIVE_TOKEN", "secret")
+    text = '[metrics]\nn = "Count"\n[server]\ntoken_env = "LIVE_TOKEN"\nhost = "{}"\n'
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        told = mistake("live", "serve", written(tmp_path, text.format("127.0.0.1")), "--port", port)
+    assert told.endswith(f"port {port}: Address already in use; --port names another")
+    told = mistake("live", "serve", written(tmp_path, text.format("203.0.113.9")))
+    assert told.endswith("[server] host is an address of this machine")

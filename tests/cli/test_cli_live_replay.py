@@ -134,6 +134,15 @@ def test_rows_with_labels_are_observed(command, config, tmp_path):
         assert live.n_rows == 50
 
 
+def test_the_series_has_no_line_of_a_window_before_the_first_row(command, config, tmp_path):
+    config.write_text(CONFIG.replace('every = "6h"', 'every = "2h"'))
+    text = f"time,score,label\n{START},0.5,1\n{START + 7200},0.25,0\n"
+    (tmp_path / "rows.csv").write_text(text)
+    told = command("live", "replay", config, tmp_path / "rows.csv", "--series-out", "-").out
+    rows = [line.split(",")[1] for line in told.splitlines()]
+    assert rows == ["n_rows", "1", "2"]
+
+
 @LONG
 def test_the_series_is_written(command, mistake, served, config, tmp_path):
     files = [put(table, tmp_path / f"{n}.parquet") for n, table in enumerate(served)]

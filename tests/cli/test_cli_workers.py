@@ -84,6 +84,30 @@ def test_control_c_ends_a_command(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="children as Linux has them")
+@pytest.mark.parametrize("tell", [os.kill, os.killpg])
+def test_sigterm_ends_a_command_and_its_workers(tmp_path, folder, tell):
+    words = ("--by", "text", "--workers", "2", "--json", tmp_path / "o.json")
+    process = started("-m", "streammetrics", "evaluate", folder, *BINARY, *words)
+    children = f"/proc/{process.pid}/task/{process.pid}/children"
+    mine = []
+    while len(mine) < 3:  # and one that looks after what they share
+        assert process.poll() is None, process.communicate()
+        with open(children) as file:
+            mine = file.read().split()
+        time.sleep(0.01)
+    begun = time.monotonic()
+    tell(process.pid, signal.SIGTERM)
+    assert process.communicate(timeout=20) == ("", "terminated\n")
+    assert process.returncode == 143
+    assert time.monotonic() - begun < 10  # far from what the rest would take
+    while any(os.path.exists(f"/proc/{each}") for each in mine):
+        assert time.monotonic() - begun < 20
+        time.sleep(0.01)
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.long
 def test_pandas_is_not_imported_to_read_numbers(tmp_path, binary):
     path = store(binary.select(["label", "score"]), tmp_path / "t.parquet")
     arguments = ["evaluate", str(path), *BINARY, "--json", str(tmp_path / "j")]

@@ -304,9 +304,32 @@ def test_commands_print_rules_a_dashboard_and_history(tmp_path, capsys):
     assert json.loads(said["grafana"])["title"] == "Ours"
     value = f'streammetrics_value{{metric="loss",window="5min"}} {-math.log(0.25)!r} '
     assert value in said["backfill"]
+
+
+def test_where_nothing_is_kept_there_is_no_history(tmp_path, capsys):
+    config, store = tmp_path / "live.toml", tmp_path / "live.db"
     config.write_text('[metrics]\nloss = "LogLoss"\n')
     assert main(["live", "backfill", str(config)]) == 2
-    assert "has no store" in capsys.readouterr().err
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "has no store: there is no history; `live serve` and" in err
+    config.write_text('[metrics]\nloss = "LogLoss"\n[live]\nstore = "live.db"\n')
+    assert main(["live", "backfill", str(config)]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "live.db, which is not there yet: there is no history" in err
+    assert not store.exists()
+    suite = sm.MetricSet({"loss": sm.LogLoss()})
+    sm.Live(suite, store=store).close()
+    assert main(["live", "backfill", str(config)]) == 1
+    out, err = capsys.readouterr()
+    assert out.endswith("# EOF\n")
+    assert "error: no rows: " in err
+    assert err.endswith("live.db has no event\n")
+    with sm.Live(suite, store=store) as live:
+        live.predict(id="a", time=NOW, y_score=0.5)
+    assert main(["live", "backfill", str(config)]) == 0
+    assert 'streammetrics_coverage{window="1h"} 0.0' in capsys.readouterr().out
 
 
 def test_the_service_is_scraped():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
 import time
@@ -467,11 +468,52 @@ def test_scores_of_any_width_in_memory_wait_together():
         (sm.ROCAUC(), {"types": {"y_score": "words"}}, "y_score is 'words'; expected 'text'"),
         (sm.LogLoss(), {"types": {"y_score": 10**9}}, "1000000000 numbers a row, and may have"),
         (sm.ROCAUC(), {"default_label": 2}, "no label here"),
+        (sm.MAE(), {"default_label": 2, "target_range": (0, 1)}, "no label here: target_range is"),
+        (sm.MSLE(), {"target_range": (-9, -2)}, "has no target: y_true is not above -1"),
+        (sm.MAE(), {"types": {"y_pred": "text"}}, "a metric reads numbers from it: leave out"),
+        (sm.WER(), {"types": {"reference": "dates"}}, "reads text or integers from it"),
+        (sm.WER(), {"types": {"reference": 2}}, "reads one text or integer a row"),
     ],
 )
 def test_what_cannot_be_declared_is_told_before_any_event(metric, parameters, message):
     with pytest.raises(ValueError, match=message):
         sm.Live(metric, **parameters)
+
+
+FITTED = [sm.MAE(), sm.Accuracy(), sm.ROCAUC(), sm.NDCG(), sm.KSDistance(), sm.WER()]
+
+
+@pytest.mark.parametrize("metric", FITTED, ids=lambda metric: type(metric).__name__)
+def test_some_event_fits_whatever_is_declared_or_it_is_refused(metric):
+    kinds = ("text", "integers", "booleans", "dates", "number", 2)
+    slices = [(), *[[name] for name in (*metric.inputs, "c")], [sm.Bins(metric.inputs[0], [0.5])]]
+    good = 0
+    for by, name, kind, labels in itertools.product(
+        slices, (*metric.inputs, "c", "sample_weight"), kinds, (None, ["a", "b"])
+    ):
+        suite = sm.MetricSet({"m": metric.copy()})
+        try:
+            state = sm.Live(suite, by=by, types={name: kind}, labels=labels)
+        except ValueError:
+            continue
+        declared = state._config.declared
+        if declared.misfit():
+            continue
+        for number in (0.5, 1.0):
+            columns = declared._example(number)
+            with contextlib.suppress(sm.InvalidBatchError):
+                state.observe(time=[START] * len(next(iter(columns.values()))), **columns)
+        assert state.n_rows, (by, name, kind, labels)
+        good += 1
+    assert good
+
+
+def test_a_prediction_has_no_label_to_be_sliced_by():
+    state = sm.Live(sm.MetricSet({"accuracy": sm.Accuracy()}), by="y_true")
+    with pytest.raises(sm.InvalidBatchError, match="slices are by the label, 'y_true', which a"):
+        state.predict(id="a", time=START, y_pred=1)
+    state.observe(time=START, y_true=1, y_pred=1)
+    assert state.window("1h", by="y_true").n_rows == 1
 
 
 def test_many_classes_are_declared_in_little_memory():

@@ -246,6 +246,16 @@ def test_closing_waits_for_events_to_be_written_and_for_nothing_else(path, monke
         assert service.to_bytes() == first(1).to_bytes()
 
 
+def test_closing_waits_for_no_store_where_nothing_is_to_be_written(path):
+    service = joined(store=path, durable=True)
+    send(service, 0)
+    path.rename(path.with_name("away.db"))
+    assert not service._keeper.try_to_write()
+    begun = time.monotonic()
+    service.close()
+    assert time.monotonic() - begun < keeper_module.PATIENCE / 2
+
+
 def test_a_full_disk_loses_nothing(path):
     with joined(store=path) as service:
         db = service._keeper._store._db
@@ -314,6 +324,20 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
         joined(store=path)
     with pytest.raises(FileNotFoundError, match="no folder for the store"):
         joined(store=tmp_path / "nowhere" / "live.db")
+
+
+@pytest.mark.parametrize("table", ["journal", "parts"])
+def test_a_store_with_a_damaged_state_is_told_by_its_name(path, table):
+    with sm.Live(sm.Mean(), store=path) as state:
+        state.observe(time=START, values=1.0)
+    if table == "journal":
+        other = sm.Live(sm.Mean(), store=path).observe(time=START, values=1.0).flush()
+        assert other.n_rows == 2
+    with sqlite3.connect(path) as db:
+        changed = db.execute(f"update {table} set blob = substr(blob, 1, length(blob) / 2)")
+        assert changed.rowcount
+    with pytest.raises(sm.StateFormatError, match=r"the store .*live.db is damaged: "):
+        sm.Live(sm.Mean(), store=path)
 
 
 def test_a_store_without_room_is_told_by_its_name(path):

@@ -123,17 +123,39 @@ def test_a_series_of_nothing_at_no_time_has_columns_without_rows(by):
 
 
 def test_no_window_of_a_series_ends_before_1970():
-    state = sm.Live(sm.Mean(), tiers=[("1min", "5min")]).observe(time=90, values=1.0)
+    state = sm.Live(sm.Mean(), tiers=[("1min", "5min")]).observe(time=[10, 90], values=[1.0, 2.0])
     assert state.series("1min", every="1min")["time"].astype("int64").tolist() == [
         60 * 10**9, 120 * 10**9,
     ]  # fmt: skip
 
 
-def test_a_series_of_nothing_reaches_back_from_now_and_no_further():
+@pytest.mark.parametrize("every", ["1min", "2min", "5min"])
+def test_a_series_begins_with_the_first_window_that_reaches_a_row(every):
+    tiers = (("1min", "3h"), ("1h", "15d"), ("1d", "400d"))
+    state = sm.Live(sm.Mean(), tiers=tiers).observe(time=[START, START + 300], values=[1.0, 2.0])
+    series = state.series("2min", every=every)
+    assert series["n_rows"][0] == 1
+    assert seconds(series["start"])[0] <= START < seconds(series["time"])[0]
+    state.now(START + 3600)  # an idle stream's windows are empty, those before its rows are none
+    series = state.series("2min", every="1min")
+    assert series["n_rows"][0] == 1
+    assert series["n_rows"][-1] == 0
+
+
+def test_a_series_begins_with_the_first_prediction_though_its_label_never_came():
+    state = sm.Live(sm.Accuracy())
+    state.predict(id=["a", "b"], time=[START, START + 60], y_pred=[1, 1])
+    state.label(id="b", time=START + 90, y_true=1)
+    series = state.series("1min", every="1min")
+    assert series["n_rows"].tolist() == [0, 1]
+    assert series["coverage"].tolist() == [0.0, 1.0]
+
+
+def test_before_any_event_a_series_has_no_window():
     asked = live().now(START)
-    assert len(asked.series("5min", every="1min")["time"]) == len(
-        live().observe(time=START, y_true=1, y_score=0.5).series("5min", every="1min")["time"]
-    )
+    assert not len(asked.series("5min", every="1min")["time"])
+    asked.label(id="a", time=START, y_true=1)  # of a prediction that is not there
+    assert not len(asked.series("5min", every="1min")["time"])
 
 
 def test_a_series_is_windows_one_after_the_other():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import os
 import random
 import re
@@ -242,6 +243,23 @@ def test_clients_that_wait_hold_no_place_of_those_who_ask(config):
             client.close()
 
 
+def test_a_burst_of_half_requests_takes_no_place_of_a_whole_one(config):
+    many = 20
+    half = b"POST /events HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900\r\n\r\n{"
+    with Service(config(server=f'timeout = "60s"\nconnections = {many}')) as service:
+        with contextlib.ExitStack() as stack:
+            held = []
+            for _ in range(10 * many):  # more than are let in, all at once
+                client = socket.create_connection(("127.0.0.1", service.port), timeout=30)
+                client.sendall(half)
+                held.append(stack.enter_context(client))
+            assert service.post(observed(5))["taken"] == 5
+            for client in held[: -2 * many]:  # which have made room: nobody is answered 503
+                with contextlib.suppress(ConnectionResetError):
+                    assert client.recv(100) == b""
+        assert service.end() == ""
+
+
 def test_who_reads_no_answer_is_closed(config):
     with Service(config(server='timeout = "2s"')) as service:
         with socket.create_connection(("127.0.0.1", service.port)) as client:
@@ -312,6 +330,22 @@ def test_it_says_that_it_serves_when_it_listens(config):
         assert listens(port)
         process.terminate()
         process.communicate(timeout=60)
+
+
+@pytest.mark.parametrize(("words", "workers"), [(("--port", "0"), 2), ((), 1)])
+def test_of_port_0_it_says_which_one_it_has(config, words, workers):
+    path = config(server=f"workers = {workers}\nport = {8000 if words else 0}")
+    command = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(path), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        told = re.fullmatch(r"serving on (http://127\.0\.0\.1:(\d+)/)\n", process.stdout.readline())
+        try:
+            assert int(told[2]) not in {0, 8000}
+            with urllib.request.urlopen(f"{told[1]}health", timeout=30) as answer:
+                assert json.load(answer)["status"] in {"ok", "starting"}
+        finally:
+            process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == 0
 
 
 def test_history_is_folded_when_the_service_ends(config, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from dataclasses import replace
 from typing import Annotated
@@ -14,7 +15,8 @@ from streammetrics.cli.outcome import Outcome
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.parsing import Once
 from streammetrics.cli.replaying import OUT, replayed
-from streammetrics.cli.standing import firing, standing
+from streammetrics.cli.running import NO_ROWS
+from streammetrics.cli.standing import firing, of_store, standing
 from streammetrics.live.exporting import files
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.judging import judging
@@ -66,28 +68,31 @@ def check(config: Config) -> Outcome:
 def serve(
     config: Config,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="In place of that in the file.")
+        int | None,
+        typer.Option(min=0, max=65535, help="In place of that in the file. 0: any free one."),
     ] = None,
 ) -> Outcome:
     """Take events by HTTP and show the metrics on a page. Ctrl-C or SIGTERM ends it."""
     from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
 
     found = settings(config)
-    server = found.server if port is None else replace(found.server, port=port)
-    _check_free(server.host, server.port)
-    run(replace(found, server=server))
+    server = found.server
+    free = _free_port(server.host, server.port if port is None else port)
+    run(replace(found, server=replace(server, port=free)))
     return Outcome()
 
 
-def _check_free(host: str, port: int) -> None:
-    """Raise where nothing can listen there."""
+def _free_port(host: str, port: int) -> int:
+    """Return a port, or any free one for 0, after seeing that one can listen there."""
     try:
-        with socket.create_server((host, port), family=_family(host)):
-            pass
+        with socket.create_server((host, port), family=_family(host)) as listening:
+            found: int = listening.getsockname()[1]
+            return found
     except OSError as error:
-        raise CommandError(
-            f"cannot listen on {host}, port {port}: {error.strerror}; --port names another"
-        ) from error
+        why = str(error.strerror).partition(" (while")[0]
+        taken = error.errno in {errno.EADDRINUSE, errno.EACCES}
+        advice = "--port names another" if taken else "[server] host is an address of this machine"
+        raise CommandError(f"cannot listen on {host}, port {port}: {why}; {advice}") from error
 
 
 def _family(host: str) -> socket.AddressFamily:
@@ -157,7 +162,10 @@ def grafana(config: Config) -> Outcome:
 def backfill(config: Config) -> Outcome:
     """Print the history in the store as OpenMetrics. `promtool` makes blocks of it."""
     found = settings(config)
-    if found.options["store"] is None:
-        raise CommandError(f"{config} has no store, so there is no history: add one to [live]")
-    with found.live() as live:
-        return Outcome("".join(files.openmetrics(live, found.view.window, found.view.every)))
+    advice = "there is no history; `live serve` and `live replay` write the store that [live] names"
+    with of_store(found, advice) as live:
+        live.now(None)  # the last window is that of the newest event
+        lines = [*files.openmetrics(live, found.view.window, found.view.every)]
+    if all(line.startswith("#") for line in lines):
+        return Outcome("".join(lines), NO_ROWS, f"no rows: {found.options['store']} has no event")
+    return Outcome("".join(lines))

@@ -147,19 +147,20 @@ class Service:
 
     def _end(self) -> None:
         self._intake.close()
+        keeper = self._live._keeper
         try:
             (self._live.close if self._owned else self._live.flush)()
         except StreamMetricsError as error:
-            keeper = self._live._keeper
             if n := keeper.waiting:
                 lost = "1 event is" if n == 1 else f"{n:,} events are"
                 raise StreamMetricsError(
                     f"the store cannot be written, {lost} lost: {keeper.trouble}"
                 ) from error
-            tell(f"the store cannot be written, no event is lost: {keeper.trouble}", StoreWarning)
         finally:
             for executor in (self._reader, self._scraper):
                 executor.shutdown(wait=True, cancel_futures=True)
+        if keeper is not None and keeper.trouble:
+            tell(f"the store cannot be written, no event is lost: {keeper.trouble}", StoreWarning)
 
     async def events(self, request: Request) -> Response:
         """Take events."""

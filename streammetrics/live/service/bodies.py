@@ -14,6 +14,7 @@ from streammetrics.live.service.forms import Forms
 from streammetrics.live.service.groups import BodyError, Group
 from streammetrics.live.service.lines import of_lines
 from streammetrics.live.service.tables import of_table
+from streammetrics.live.truth import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,6 +37,8 @@ class Bodies:
 
     def __init__(self, live: Entrance, names: Names) -> None:
         self._live, self._names, self._forms = live, names, Forms()
+        # What errors call the event's own columns, but for those that a metric reads.
+        self._heads = {"id", "time", "version"} - kinds_of(live._suite).keys()
 
     def take(self, body: bytes, form: str, kind: str | None) -> dict[str, int]:
         """Bring the events of a request to the state, all or none; return how many of each kind.
@@ -66,15 +69,18 @@ class Bodies:
         try:
             self._live._take_all([_part(group, self._names) for group in groups])
         except PartError as error:
-            raise _placed(error, groups[error.place].rows) from error
+            raise self._placed(error, groups[error.place].rows) from error
 
-
-def _placed(error: InvalidBatchError, rows: Any) -> BodyError:
-    """Return an error of a group with the row's number in the request."""
-    if error.row is None:
-        return BodyError(str(error), error.column)
-    row = int(rows[error.row])
-    return BodyError(re.sub(rf"\brow {error.row}\b", f"row {row}", str(error)), error.column, row)
+    def _placed(self, error: InvalidBatchError, rows: Any) -> BodyError:
+        """Return an error of a group with the row's number in the request, and the user's names."""
+        text, column = str(error), error.column
+        if column in self._heads:
+            column = getattr(self._names, column)
+            text = f"{column}{text.removeprefix(error.column or '')}"
+        if error.row is None:
+            return BodyError(text, column)
+        row = int(rows[error.row])
+        return BodyError(re.sub(rf"\brow {error.row}\b", f"row {row}", text), column, row)
 
 
 def _part(group: Group, names: Names) -> EventColumns:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core.columns.naming import near
 from streammetrics.core.metric_set import MetricSet
@@ -20,7 +21,7 @@ from streammetrics.live.tiers import DEFAULT, tiers_of
 from streammetrics.live.time import duration
 from streammetrics.live.truth import truth_of
 from streammetrics.metrics.specs import SpecError, construct, parse
-from streammetrics.slices.bins import KeySpec, column_of
+from streammetrics.slices.bins import column_of, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
     from streammetrics.live.service.toml import Section
     from streammetrics.slices.bins import KeySpec
 
-_DECLARED = ("default_label", "target_range", "types", "labels")  # as errors name them
+_KEYS = re.compile(  # of [live], as errors name them
+    r"^by\b|\b(?:default_label|target_range|types|labels|label_ttl|label_lateness|max_ahead)\b"
+)
+_TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice as Python has it
+_BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
+_RENAME = "give the column another name"
 _OWN = ("id", "time", "label_time", "version")  # columns that are of events, not of metrics
 
 
@@ -71,7 +77,7 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     _check_apart(columns, names, suite)
     folder = os.path.dirname(file.file)
     live = file.table("live")
-    options = _options(live, suite, folder)
+    options = _options(live, suite, names, folder)
     view = _view(file.table("page"), title, options)
     server = server_of(file.table("server"), shared=options["store"] is not None)
     empty = _empty(live, suite, options)
@@ -81,12 +87,24 @@ def settings(path: str | os.PathLike[str]) -> Settings:
 
 
 def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
-    """Return the live state without a store; raise where its parameters do not go together."""
+    """Return the live state without a store; raise where no event could fit its parameters."""
     try:
-        return Live(suite, **{**options, "store": None})
+        empty = Live(suite, **{**options, "store": None})
     except (ValueError, TypeError) as error:
-        told = str(error)
-        table.fail(next((key for key in _DECLARED if key in told), "by"), told)
+        _fail(table, str(error))
+    if misfit := empty._config.declared.misfit():
+        if not options["types"]:
+            misfit += "; how many numbers a row has is declared as types = { y_score = 3 }"
+        table.fail("types", f"no event fits: {misfit}")
+    return empty
+
+
+def _fail(table: Section, why: str) -> NoReturn:
+    """Raise with the line of the key that an error of `Live` names, and its advice as TOML."""
+    key = _KEYS.search(why)
+    why = why.removeprefix("types: ")
+    why = _TYPES.sub(lambda found: f"types = {{ {found[1]} = {found[2]} }}", why)
+    table.fail(key[0] if key else "", _BINS.sub(r'by = [["\1:0.5"]]', why))
 
 
 def _rules(table: Section, empty: Live, folder: str) -> tuple[tuple[Rule, ...], tuple[Notice, ...]]:
@@ -127,6 +145,8 @@ def _suite(file: Section, columns: Section, inputs: Mapping[str, Sequence[str]])
     table = file.table("metrics")
     metrics = {}
     for name, words in table.rest().items():
+        if not name:
+            table.fail(name, 'expected a name before the =: auc = "ROCAUC"')
         if not isinstance(words, str):
             table.fail(name, f'expected a metric in quotes: {name} = "ROCAUC(max_bins=1024)"')
         try:
@@ -152,16 +172,23 @@ def _suite(file: Section, columns: Section, inputs: Mapping[str, Sequence[str]])
 
 def _check_apart(columns: Section, names: Names, suite: MetricSet) -> None:
     """Raise where one column would be two things in one event."""
-    read = {suite.columns.get(name, name): name for name in suite.inputs}
-    for key in ("id", "time", "version", "label_time"):
+    read = {title: name for name, title in suite.columns.items()}
+    read |= {suite.columns.get(name, name): name for name in suite.inputs}
+    if "kind" in read:
+        columns.fail(read["kind"], f"events say in 'kind' what they are: {_RENAME}")
+    for key in _OWN:
         name = getattr(names, key)
-        if name in {*read, "kind"}:
-            columns.fail(key, f"{name!r} is also what is read as {read.get(name, 'kind')}")
+        if not name:
+            columns.fail(key, "expected the name of a column")
+        if name == "kind":
+            columns.fail(key, f"events say in 'kind' what they are: {_RENAME}")
+        if name in read:
+            columns.fail(key, f"{name!r} is also what is read as {read[name]}: {_RENAME}")
     if len({names.id, names.time, names.version}) < 3 or names.label_time == names.id:
         columns.fail("id", "id, time and version are columns of their own")
 
 
-def _options(table: Section, suite: MetricSet, folder: str) -> Options:
+def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Options:
     tiers = table.take("tiers", list, DEFAULT)
     try:
         tiers_of(tiers)
@@ -181,7 +208,7 @@ def _options(table: Section, suite: MetricSet, folder: str) -> Options:
     if place is not None and not os.path.isdir(place):
         table.fail("store", f"there is no folder {place!r}")
     options["store"] = None if store is None else os.path.join(folder, store)
-    options["by"] = _by(table)
+    options["by"] = _by(table, names)
     options["durable"] = table.take("durable", bool, False)
     options["labels"] = table.take("labels", list)
     options["types"] = table.table("types").rest()
@@ -190,15 +217,19 @@ def _options(table: Section, suite: MetricSet, folder: str) -> Options:
     return options
 
 
-def _by(table: Section) -> list[list[KeySpec]]:
+def _by(table: Section, names: Names) -> list[list[KeySpec]]:
     """Return the columns of each kind of slices."""
     found = table.take("by", list, [])
     if not all(isinstance(spec, list) and all(isinstance(c, str) for c in spec) for spec in found):
         table.fail("by", 'expected lists of columns: [["country"], ["country", "device"]]')
     try:
-        return [[column_of(text) for text in spec] for spec in found]
+        kinds = [[column_of(text) for text in spec] for spec in found]
     except ValueError as error:
         table.fail("by", str(error))
+    for column in (title_of(column) for spec in kinds for column in spec):
+        if column in {"kind", names.id, names.time}:
+            table.fail("by", f"{column!r} is of the event itself, no slice: {_RENAME}")
+    return kinds
 
 
 def _label(table: Section, suite: MetricSet) -> object:
@@ -221,7 +252,12 @@ def _duration(table: Section, key: str, default: str) -> str:
 
 def _range(table: Section) -> tuple[float, float] | None:
     between = table.take("target_range", list)
-    if between is not None and (len(between) != 2 or not between[0] < between[1]):
+    good = between is None or (
+        len(between) == 2
+        and all(type(end) in {int, float} for end in between)
+        and between[0] < between[1]
+    )
+    if not good:
         table.fail("target_range", "expected the least and the largest target, as [0, 100]")
     return None if between is None else (between[0], between[1])
 

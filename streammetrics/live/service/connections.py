@@ -24,6 +24,7 @@ class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not
     """
 
     patience = 30.0  # seconds
+    most = 1000  # that are open
     _since = 0.0  # when it began to wait
     _begun = False  # whether a part of the next request has come
     _late: asyncio.TimerHandle | None = None
@@ -32,7 +33,7 @@ class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not
         """Begin to wait for the first request."""
         super().connection_made(transport)
         self._wait()
-        if len(self.connections) >= self.limit_concurrency:
+        if len(self.connections) > self.most:
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
@@ -40,6 +41,9 @@ class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not
         if self._is_idle() and not self._begun:
             self._begun = True
             self._wait()
+        # Where no place could be made, the server refuses what it has no limit for.
+        full = len(self.connections) > self.most
+        self.limit_concurrency = 0 if full else self.config.limit_concurrency
         super().data_received(data)
         if not self._is_idle():
             self._forget()

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 _AGAIN = (429, 503)  # answers that say when to come again
 _STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of refusals
 _GZIP = 31  # what zlib calls it
+_PACKED = ("gzip", "x-gzip")  # one encoding by both names, as HTTP has it
 _HELD = 16  # bodies of the largest size that may be held at once
+
+
+def _encoding(request: Request) -> str:
+    """Return how a body is packed, in whatever case that is written."""
+    written: str = request.headers.get("content-encoding", "identity")
+    return written.strip().lower()
 
 
 class RefusalError(Exception):
@@ -57,7 +64,7 @@ class Intake:
         try:
             form, kind = self._form(request)
             await self._read(request, body)
-            packed = request.headers.get("content-encoding", "identity") != "identity"
+            packed = _encoding(request) in _PACKED
             counts = await self._take(bytes(body), form, kind, packed=packed)
         except RefusalError as refusal:
             self.refused[str(refusal.answer.status_code)] += 1
@@ -75,8 +82,8 @@ class Intake:
         if form not in {*JSON_TYPES, *ARROW_TYPES, "application/x-www-form-urlencoded"}:
             known = ", ".join(filter(None, (*JSON_TYPES[:1], *ARROW_TYPES[:1])))
             raise RefusalError(415, f"no content type {form!r}: send {known}")
-        encoding = request.headers.get("content-encoding", "identity")
-        if encoding not in {"identity", "gzip"}:
+        encoding = _encoding(request)
+        if encoding not in {"identity", *_PACKED}:
             raise RefusalError(415, f"no content-encoding {encoding!r}: send gzip, or none")
         return form, request.query_params.get("kind")
 

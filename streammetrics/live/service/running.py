@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _PATH = "STREAMMETRICS_LIVE_CONFIG"  # how a worker learns what it is to serve
 _LOST = "STREAMMETRICS_LIVE_LOST"  # the file of one byte in which a worker says that it lost events
 _HEADERS = 16_384  # bytes of a request's headers
+_BACKLOG = 2048  # connections that are taken at once
 _GRACE = 5  # seconds for requests to end; who stops a container often waits for no more than 10
 _SILENCE = 60  # seconds without a sign of life, as on a machine that is busy, until one is replaced
 _PAUSE = 0.05  # seconds between looks whether it listens
@@ -53,7 +54,7 @@ def served() -> Opening:
     warnings.simplefilter("ignore", UndefinedMetricWarning)  # answers say null
     warnings.showwarning = _show_warning
     found = settings(os.environ[_PATH])
-    Connection.patience = found.server.timeout
+    Connection.patience, Connection.most = found.server.timeout, found.server.connections
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
@@ -137,7 +138,9 @@ def _run(server: Server) -> None:
         http=Connection,
         ws="none",
         loop="asyncio",
-        limit_concurrency=server.connections + 1,  # at which it refuses
+        backlog=_BACKLOG,
+        # Of requests: beside those of open connections so many of closed ones may be about to end.
+        limit_concurrency=server.connections + _BACKLOG,
         h11_max_incomplete_event_size=_HEADERS,
         timeout_keep_alive=max(1, math.ceil(server.timeout)),
         timeout_graceful_shutdown=_GRACE,

@@ -25,7 +25,7 @@ class Server:
 
     Attributes:
         host: The address, which is of this machine alone unless there is a token.
-        port: Its port.
+        port: Its port; 0: any free one.
         workers: Processes, which share a store.
         token: What requests have to bear; empty: none.
         clock: What time it is for reads: that of the wall, or of the newest event.
@@ -60,7 +60,7 @@ def server_of(table: Section, *, shared: bool) -> Server:
     """Return what a table says; `shared`: whether there is a store."""
     none = Server()
     host: str = table.take("host", str, none.host)
-    port = _number(table, "port", none.port, 1, 65_535)
+    port = _number(table, "port", none.port, 0, 65_535)
     workers = _number(table, "workers", none.workers, 1, 1024)
     if workers > 1 and not shared:
         table.fail("workers", "several workers share a store: give [live] store a file")

@@ -43,7 +43,7 @@ every = "5min"  # how far apart the points of a line are
 
 [server]
 host = "127.0.0.1"  # another address needs a token
-port = 8000
+port = 8000         # 0: any free one, which `live serve` prints
 workers = 1         # processes; several need a store
 # token_env = "STREAMMETRICS_TOKEN"  # the variable that holds the bearer token
 # clock = "wall"    # or "events": it is as late as the newest event, for replays
