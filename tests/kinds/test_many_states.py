@@ -241,6 +241,17 @@ def test_a_field_of_an_author_has_groups_without_a_line_for_them():
     assert isinstance(Layout([of]).start.statistics[0], Wording)
 
 
+class Nothing(Wording):
+    """A statistic that remembers nothing."""
+
+    longest = lengths = None
+
+
+def test_a_statistic_without_fields_has_as_many_states_as_there_are_groups():
+    groups = GroupedStates.empty(Nothing(), 3)
+    assert len(list(groups.each())) == len(list(GroupedStates.empty(Wording(), 3).each())) == 3
+
+
 @pytest.mark.parametrize("largest", [0, 100, 2**15 - 1, 2**15, 2**31 - 1, 2**31, 2**62])
 def test_integers_of_many_states_are_written_as_narrow_as_they_are(largest):
     every = [{"n": np.array([largest, -1]), "x": np.array([0.5])}, {"n": np.array([3, 4, 5])}]
