@@ -1,22 +1,27 @@
-"""The confusion table that the metrics of classification read."""
+"""The confusion tables that the metrics of classification read: those of any number of groups."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.distinct import numbered
 from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.unions import Union, moved
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Numeric
+    from streammetrics.core.fields.tables import GroupedCells
+    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Numeric, Places
     from streammetrics.statistics.tables.contingency import LabelCells
 
     Amounts = Ints | ExactSum
@@ -29,7 +34,66 @@ _SMALLEST = float(np.finfo(np.float64).smallest_normal)
 WHOLE = 1 << 53  # integers with a sum below this are exact in float64, and so are all partial sums
 
 
-class Margins:
+class Classes:
+    """The classes of each group, and what there is to warn of in the values read.
+
+    Every group has `size` classes, of which `kept` have a name. Without `codes` all groups have
+    the classes `labels`; with `codes`, (groups, kept), these are their places among `labels`.
+    """
+
+    groups: int = 1
+    codes: Places | None = None
+    labels: list[ClassLabel]
+    kept: int
+    size: int
+
+    @cached_property
+    def _doubts(self) -> list[tuple[Bools, Callable[[int], str]]]:
+        return []
+
+    def labels_of(self, group: int) -> list[ClassLabel]:
+        """Return the classes of a group, in order."""
+        if self.codes is None:
+            return self.labels
+        return [self.labels[code] for code in self.codes[group].tolist()]
+
+    def place_of(self, label: ClassLabel) -> int | Places:
+        """Return the place of a class, -1 where there is none: one, or of each group (groups,)."""
+        place = self.labels.index(label) if label in self.labels else -1
+        if self.codes is None or place < 0:
+            return place
+        there = self.codes == place
+        return np.where(there.any(axis=1), there.argmax(axis=1), -1)
+
+    def at(self, values: Array, place: int | Places) -> Array:
+        """Return from values (groups, classes) those at a place, (groups,)."""
+        return values[:, place] if isinstance(place, int) else values[np.arange(self.groups), place]
+
+    def each(self) -> list[Self]:
+        """Return the classes of each group on their own."""
+        assert self.groups == 1
+        return [self]
+
+    def doubt(self, where: Bools, why: Callable[[int], str]) -> None:
+        """Warn of the values of some groups, (groups,); `why` is the text for one of them."""
+        if where.any():
+            self._doubts.append((where, why))
+
+    def why(self, group: int) -> str:
+        """Return the warning about the value of a group, empty where there is none."""
+        texts = (why(group) for where, why in reversed(self._doubts) if where[group])
+        return next(texts, "")
+
+    @property
+    def doubtful(self) -> Bools:
+        """Of which groups there is something to warn of, (groups,)."""
+        doubtful = np.zeros(self.groups, np.bool_)
+        for where, _ in self._doubts:
+            doubtful |= where
+        return doubtful
+
+
+class Margins(Classes):
     """False positives, false negatives and true negatives of each class, from its margins."""
 
     actual: Numeric
@@ -52,7 +116,7 @@ class Margins:
     @property
     def tn(self) -> Floats:
         """True negatives of each class."""
-        tn: Floats = self.total - self.actual - self.fp
+        tn: Floats = self.total[:, None] - self.actual - self.fp
         return tn
 
 
@@ -69,13 +133,13 @@ class Integers(NamedTuple):
 
 
 class Confusion(Margins):
-    """The counts of each class, in the order of `labels`; sums are exact and rounded once.
+    """The counts of each class in each group; sums are exact and rounded once.
 
-    With `others` one more class follows, of all other labels; `kept` is the number of classes
-    without it.
+    Counts of classes are (groups, size), of all rows (groups,); a metric that stands alone has one
+    group. With `others` one more class follows those with names, of all other labels. The cells
+    that occur are those of each group in turn: of each its `group`, its class in `rows` and its
+    predicted class in `columns`.
     """
-
-    total: float
 
     def __init__(
         self,
@@ -85,26 +149,33 @@ class Confusion(Margins):
         amount: Amounts,
         *,
         others: bool = False,
+        group: Places | None = None,
+        groups: int = 1,
+        codes: Places | None = None,
     ) -> None:
-        self.labels, self.kept, self.size = labels, len(labels), len(labels) + others
-        self.rows, self.columns = rows, columns
+        if groups == 1 and codes is not None:
+            labels, codes = [labels[code] for code in codes[0].tolist()], None
+        self.labels, self.codes, self.groups = labels, codes, groups
+        self.kept = len(labels) if codes is None else codes.shape[1]
+        self.size = self.kept + others
+        self.rows, self.columns, self._group = rows, columns, group if groups > 1 else None
         self.exponent = 0  # all floats here are divided by this power of two, which ratios ignore
-        self.doubt = ""  # the text of a warning about the value read
         self._few: Integers | None = None  # the counts, if they are few
-        total: float = 0
-        if not isinstance(amount, ExactSum):
-            if max(amount.size, self.size) <= _FEW:
-                self._few = _added(rows.tolist(), columns.tolist(), amount.tolist(), self.size)
-            total = amount.sum(dtype=np.float64) if self._few is None else sum(self._few.cells)
-            if total >= WHOLE:
-                amount, self._few = ExactSum.counts(amount), None
-        if isinstance(amount, ExactSum):
-            self.exponent = _exponent(amount)
-            total = amount.sum().to_float(-self.exponent)  # type: ignore[assignment]  # of one sum
         self._amount: Amounts = amount
-        self.total = float(total)  # of all rows
-        if self._few is not None:
-            self.actual, self.predicted, self.tp = np.array(self._few[:3], np.float64)
+        if isinstance(amount, ExactSum):
+            self.exponent = _exponent(amount) if groups == 1 else 0
+        elif groups == 1 and max(amount.size, self.size) <= _FEW:
+            few = _added(rows.tolist(), columns.tolist(), amount.tolist(), self.size)
+            total = sum(few.cells)
+            if total < WHOLE:
+                self._few = few
+                self.total = np.array([total], np.float64)
+                self.actual, self.predicted, self.tp = np.array(few[:3], np.float64)[:, None]
+                return
+        self.total = self._sums(None)
+        if not self.total.max(initial=0.0) < WHOLE and not isinstance(amount, ExactSum):
+            self._amount = ExactSum.counts(amount)
+            self.total = self._sums(None)
 
     @classmethod
     def of_labels(cls, cells: LabelCells, labels: tuple[ClassLabel, ...] | None) -> Self:
@@ -117,9 +188,7 @@ class Confusion(Margins):
         elif names[0] == names[1]:
             return cls(names[0], cells.rows, cells.columns, cells.amount)
         else:
-            # A side without labels has no type of its own.
-            labelled = [side for side in sides if len(side)]
-            classes = np.unique(np.concatenate(labelled)).tolist()
+            classes = _united(sides)
         places: list[Array] = [cells.rows, cells.columns]
         for index, (side, own) in enumerate(zip(sides, names, strict=True)):
             if own and own != classes:
@@ -128,10 +197,136 @@ class Confusion(Margins):
                 places[index] = among[places[index]]
         return cls(classes, places[0], places[1], cells.amount, others=others)
 
+    @classmethod
+    def of_groups(
+        cls,
+        cells: GroupedCells,
+        size: int,
+        labels: tuple[ClassLabel, ...] | None,
+        at_least: ClassLabel | None = None,
+    ) -> Iterator[tuple[Places, Self]]:
+        """Yield the tables of groups that have equally many classes, and which groups these are.
+
+        A table is to each of its groups what `of_labels` makes of the group alone; a group without
+        rows has none. A group of a single class gets the class `at_least` as well.
+        """
+        cell, amounts = cells.codes, cells.amount
+        there = amounts.signs() > 0
+        if not there.all():
+            cell, amounts = cell[there], amounts.at(np.flatnonzero(there))
+        group, cell = np.divmod(cell, cells.area)
+        sides = [cells.row_labels, cells.column_labels]
+        rows, columns = np.divmod(cell, max(len(sides[1]), 1))
+        names = [side.tolist() for side in sides]
+        classes = names[0]
+        if labels is not None:
+            classes = list(labels)
+        elif names[0] != names[1]:
+            classes = _united(sides)
+        if at_least is not None and at_least not in classes and _alike(classes, at_least):
+            classes = classes if labels is not None else sorted([*classes, at_least])
+        if classes != names[0] and names[0]:
+            rows = places_or_last(sides[0], tuple(classes))[rows]
+        if classes != names[1] and names[1]:
+            columns = places_or_last(sides[1], tuple(classes))[columns]
+        width = len(classes)
+        kept = np.where(np.bincount(group, minlength=size) > 0, width, 0)
+        others = np.zeros(size, np.bool_)
+        codes: Places | None = None
+        if labels is not None:
+            others[group[np.maximum(rows, columns) == width]] = True
+        elif group.size < size * width**2:  # some group may lack a class
+            pairs = np.concatenate([group * width + rows, group * width + columns])
+            pairs, codes = numbered(pairs, size * width)
+            kept = np.bincount(codes // width, minlength=size)
+            if at_least in classes:
+                lone, added = np.flatnonzero(kept == 1), classes.index(at_least)
+                lone = lone[codes[(np.cumsum(kept) - kept)[lone]] % width != added]
+                codes, mine, _ = Union.of(codes, lone * width + added)
+                pairs = moved(mine, pairs)
+                kept[lone] = 2
+            rows, columns = pairs.reshape(2, -1) - (np.cumsum(kept) - kept)[group]
+        amount = amounts.plain()
+        for kind in sorted(set((2 * kept + others).tolist()) - {0, 1}):
+            count, has_others = divmod(kind, 2)
+            alike = np.flatnonzero((kept == count) & (others == has_others))
+            for chosen in _in_one_unit(alike, amount, group):
+                number = np.full(size, -1)
+                number[chosen] = np.arange(chosen.size)
+                own, cell = None, np.flatnonzero(number[group] >= 0)
+                if codes is not None and count < width:
+                    start = (np.cumsum(kept) - kept)[chosen]
+                    own = (codes % width)[start[:, None] + np.arange(count)]
+                yield (
+                    chosen,
+                    cls(
+                        classes,
+                        rows[cell],
+                        columns[cell],
+                        amount if cell.size == group.size else amount[cell],
+                        others=bool(has_others),
+                        group=number[group[cell]],
+                        groups=chosen.size,
+                        codes=own,
+                    ),
+                )
+
+    @classmethod
+    def of_two(
+        cls, labels: list[ClassLabel], amount: Amount, *, flip: int
+    ) -> Iterator[tuple[Places, Self]]:
+        """Yield the same of amounts (groups, 4) of two classes, with `flip` in reverse order."""
+        two, size = np.arange(2) ^ flip, len(amount.counts)
+        seen = np.flatnonzero(amount.signs().any(axis=1))
+        cells = amount.shaped((4 * size,)).plain()
+        for chosen in _in_one_unit(seen, cells, np.repeat(np.arange(size), 4)):
+            n = chosen.size
+            mine = (4 * chosen[:, None] + np.arange(4)).reshape(-1)
+            sides = np.tile(np.repeat(two, 2), n), np.tile(two, 2 * n)
+            group = np.repeat(np.arange(n), 4)
+            yield chosen, cls(labels, *sides, cells[mine], group=group, groups=n)
+
+    def each(self) -> list[Self]:
+        """Return the tables of the groups, one by one."""
+        if self.groups == 1:
+            return [self]
+        ends = np.searchsorted(self.group, np.arange(self.groups + 1)).tolist()
+        return [
+            type(self)(
+                self.labels_of(group),
+                self.rows[first:last],
+                self.columns[first:last],
+                self._amount[first:last],
+                others=self.size > self.kept,
+            )
+            for group, (first, last) in enumerate(pairwise(ends))
+        ]
+
+    def parts(self, values: Array) -> list[list[Any]]:
+        """Return numbers of the cells as those of each group."""
+        if self.groups == 1:
+            return [values.tolist()]
+        ends = np.searchsorted(self.group, np.arange(1, self.groups))
+        return [part.tolist() for part in np.split(values, ends)]
+
     def holding(self, amount: Amounts) -> Confusion:
         """Return a table with the same cells and other amounts."""
-        others = self.size > self.kept
-        return Confusion(self.labels, self.rows, self.columns, amount, others=others)
+        return self._of_cells(slice(None), amount)
+
+    def _of_cells(
+        self, chosen: Array | slice, amount: Amounts, *, inner: bool = False
+    ) -> Confusion:
+        """Return a table of some of the cells, with these amounts; `inner` without other labels."""
+        return Confusion(
+            self.labels,
+            self.rows[chosen],
+            self.columns[chosen],
+            amount,
+            others=self.size > self.kept and not inner,
+            group=None if self._group is None else self._group[chosen],
+            groups=self.groups,
+            codes=self.codes,
+        )
 
     def with_class(self, label: ClassLabel) -> Confusion:
         """Return a table with one more class, without rows, among labels that are sorted."""
@@ -145,23 +340,41 @@ class Confusion(Margins):
         if self.size == self.kept:
             return self
         inside = np.flatnonzero((self.rows < self.kept) & (self.columns < self.kept))
-        amount = self._amount[inside]
-        return Confusion(self.labels, self.rows[inside], self.columns[inside], amount)
+        return self._of_cells(inside, self._amount[inside], inner=True)
 
-    def _exact(self, side: Array, chosen: Bools | None = None) -> ExactSum:
-        """Return the sum over each class's cells on one side, all or the chosen ones."""
-        amount = self._amount
+    @property
+    def counted(self) -> bool:
+        """Whether all rows are known to weigh one."""
+        return not isinstance(self._amount, ExactSum)
+
+    @property
+    def group(self) -> Places:
+        """The group of each cell."""
+        return np.zeros(len(self.rows), np.intp) if self._group is None else self._group
+
+    def _codes(self, side: Array | None) -> tuple[Array, tuple[int, ...]]:
+        """Return where each cell counts: by group and its class on one side, or by group."""
+        if side is None:
+            return self.group, (self.groups,)
+        codes = side if self._group is None else self._group * self.size + side
+        return codes, (self.groups, self.size)
+
+    def _exact(self, side: Array | None, chosen: Bools | None = None) -> ExactSum:
+        """Return the sums of all cells, or of the chosen ones, by group and class."""
+        amount, (codes, shape) = self._amount, self._codes(side)
         if not isinstance(amount, ExactSum):
             amount = ExactSum.counts(amount)
-        if chosen is None:
-            return amount.regroup(side, self.size)
-        return amount[np.flatnonzero(chosen)].regroup(side[chosen], self.size)
+        if chosen is not None:
+            amount, codes = amount[np.flatnonzero(chosen)], codes[chosen]
+        return amount.regroup(codes, math.prod(shape)).reshaped(shape)
 
-    def _sums(self, side: Array, chosen: Bools | None = None) -> Floats:
+    def _sums(self, side: Array | None, chosen: Bools | None = None) -> Floats:
         if isinstance(self._amount, ExactSum):
             return np.asarray(self._exact(side, chosen).to_float(-self.exponent))
+        codes, shape = self._codes(side)
         amount = self._amount if chosen is None else self._amount * chosen
-        return np.bincount(side, amount, self.size).astype(np.float64, copy=False)
+        counts = np.bincount(codes, amount, math.prod(shape)).reshape(shape)
+        return counts.astype(np.float64, copy=False)
 
     @cached_property
     def amount(self) -> Floats:
@@ -192,19 +405,20 @@ class Confusion(Margins):
         return hit
 
     @cached_property
-    def hits(self) -> float:
-        """Rows predicted right."""
-        return self._sum(self._hit) if self._few is None else float(sum(self._few.tp))
+    def hits(self) -> Floats:
+        """Rows predicted right, (groups,)."""
+        if isinstance(self._amount, ExactSum):
+            return self._sums(None, self._hit)
+        hits: Floats = self.tp.sum(axis=1)
+        return hits
 
     @cached_property
-    def misses(self) -> float:
-        """Rows predicted wrong."""
-        return self.total - self.hits if self._few else self._sum(~self._hit)
-
-    def _sum(self, chosen: Bools) -> float:
+    def misses(self) -> Floats:
+        """Rows predicted wrong, (groups,)."""
         if isinstance(self._amount, ExactSum):
-            return float(self._amount[np.flatnonzero(chosen)].sum().to_float(-self.exponent))
-        return float(self._amount[chosen].sum())
+            return self._sums(None, ~self._hit)
+        misses: Floats = self.total - self.hits
+        return misses
 
     @cached_property
     def tp(self) -> Floats:
@@ -230,11 +444,10 @@ class Confusion(Margins):
         """True negatives: rows of other classes that are not predicted as the class."""
         if not isinstance(self._amount, ExactSum):
             return super().tn
-        everything = self._amount.regroup(np.zeros(len(self.rows), np.intp), 1)
+        everything = self._exact(None)[np.repeat(np.arange(self.groups), self.size)]
         touched = self._exact(self.rows) + self._exact(self.columns, ~self._hit)
-        return np.asarray(
-            (everything[np.zeros(self.size, np.intp)] - touched).to_float(-self.exponent)
-        )
+        outside = everything.reshaped(touched.shape) - touched
+        return np.asarray(outside.to_float(-self.exponent))
 
     @cached_property
     def actual(self) -> Floats:
@@ -249,34 +462,65 @@ class Confusion(Margins):
     @cached_property
     def seen(self) -> Bools:
         """Whether a class has rows, true or predicted."""
-        seen: Bools = np.zeros(self.size, np.bool_)
-        seen[self.rows] = seen[self.columns] = True
+        seen: Bools = np.zeros((self.groups, self.size), np.bool_)
+        seen[self.group, self.rows] = seen[self.group, self.columns] = True
         return seen
 
-    def integers(self) -> Integers:
-        """Return the counts, or the weights as integers of a common unit."""
+    def integers(self) -> list[Integers]:
+        """Return the counts of each group, or its weights as integers of a common unit."""
         amount = self._amount
         if self._few:
-            return self._few
+            return [self._few]
+        if self.groups > 1:
+            return [one for each in self.each() for one in each.integers()]
         if not isinstance(amount, ExactSum):
             sides = (self.actual, self.predicted, self.tp)
-            actual, predicted, tp = (side.astype(np.int64).tolist() for side in sides)
-            return Integers(actual, predicted, tp, amount.tolist())
+            actual, predicted, tp = (side[0].astype(np.int64).tolist() for side in sides)
+            return [Integers(actual, predicted, tp, amount.tolist())]
         exact = [
-            self._exact(self.rows),
-            self._exact(self.columns),
-            self._exact(self.rows, self._hit),
+            self._exact(self.rows)[0],
+            self._exact(self.columns)[0],
+            self._exact(self.rows, self._hit)[0],
             amount,
         ]
-        return Integers(*in_one_unit(exact))
+        return [Integers(*in_one_unit(exact))]
 
-    def outcomes(self) -> list[Outcomes]:
-        """Return TP, FP, FN and TN of each class, as `integers`."""
-        actual, predicted, tp, _ = self.integers()
-        n, sides = sum(actual), zip(actual, predicted, tp, strict=True)
-        return [(hit, pred - hit, true - hit, n - true - pred + hit) for true, pred, hit in sides][
-            : self.kept
-        ]
+    def outcomes(self) -> list[list[Outcomes]]:
+        """Return TP, FP, FN and TN of each class of each group, as `integers`."""
+        found = []
+        for actual, predicted, tp, _ in self.integers():
+            n, sides = sum(actual), zip(actual, predicted, tp, strict=True)
+            of_classes = [
+                (hit, pred - hit, true - hit, n - true - pred + hit) for true, pred, hit in sides
+            ]
+            found.append(of_classes[: self.kept])
+        return found
+
+
+def _in_one_unit(groups: Places, amount: Amounts, group: Places) -> Iterator[Places]:
+    """Yield groups whose sums fit into one unit: all together, but for sums beyond 2**1019.
+
+    A table has one `exponent`, which must be 0 unless it is of one group.
+    """
+    if groups.size and isinstance(amount, ExactSum):
+        total = np.asarray(amount.regroup(group, int(group.max()) + 1).to_float())
+        heavy = total[groups] >= 2.0 ** (ROOM - 1)
+        yield from groups[heavy][:, None]
+        groups = groups[~heavy]
+    if groups.size:
+        yield groups
+
+
+def _united(sides: Sequence[Array]) -> list[ClassLabel]:
+    """Return all labels, sorted; a side without labels has no type of its own."""
+    labelled = [side for side in sides if len(side)]
+    labels: list[ClassLabel] = np.unique(np.concatenate(labelled)).tolist() if labelled else []
+    return labels
+
+
+def _alike(labels: Sequence[ClassLabel], label: ClassLabel) -> bool:
+    """Whether a label is of the kind of others: text, or a number."""
+    return not labels or isinstance(labels[0], str) == isinstance(label, str)
 
 
 def in_one_unit(sums: Sequence[ExactSum]) -> list[list[int]]:

@@ -166,6 +166,8 @@ class Grouped(Statistic):
         known, places, _ = self._known
         if known is labels and places[seen].min(initial=0) >= 0:
             return places
+        before = places if known is labels else np.full(len(labels), -1, np.intp)
+        seen = seen[before[seen] < 0]
         keys, mine, found = Union.of(self.keys, labels[seen])
         theirs = np.arange(len(keys)) if found is None else found
         if self.most is not None and len(keys) > self.most:
@@ -177,8 +179,11 @@ class Grouped(Statistic):
             places[seen] = theirs
             return places
         # Keys of the vocabulary that come in other slices of the batch are known by then.
-        found = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
-        places = np.where(keys[found] == labels, found, -1)
+        if known is labels:
+            places = before if mine is None else np.where(before < 0, -1, mine[before])
+        else:
+            found = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
+            places = np.where(keys[found] == labels, found, -1)
         places[seen] = theirs
         same = len(labels) == len(keys) and bool((places == np.arange(len(keys))).all())
         self._known = _Places(labels, places, same)
