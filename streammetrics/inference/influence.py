@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.confidence import without
-from streammetrics.metrics.classification.view import Margins
+from streammetrics.metrics.classification.margins import Margins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
