@@ -50,6 +50,9 @@ class _Margins(Margins):
     def __getattr__(self, name: str) -> Numeric:
         raise _NeedsCells(name)
 
+    def each(self) -> list[_Margins]:
+        raise _NeedsCells("each")
+
     def within(self) -> _Margins:
         if self.size > self.kept:
             raise _NeedsCells("within")
