@@ -35,12 +35,11 @@ def dispatched(*, above_avx2: bool = False) -> list[str]:
     return [name for name in names if not above_avx2 or name.startswith(wide)]
 
 
-def per_platform(of: str = "value") -> set[str]:
-    """Return the names of the metrics whose ``"value"``, or ``"state"``, differs by the docs."""
+def per_platform() -> set[str]:
+    """Return the names of the metrics whose value may differ, by the docs."""
     table = LAWS.read_text().partition("## Per platform\n")[2].partition("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")]
-    cells = [row.split("|") for row in rows[1:]]
-    return {name for row in cells if of in row[2] for name in re.findall(r"`(\w+)`", row[1])}
+    return {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
 
 
 def digests() -> dict[str, list[str]]:
@@ -61,8 +60,9 @@ def digests() -> dict[str, list[str]]:
 
 
 def digests_of_a_plain_processor() -> dict[str, list[str]]:
-    """Return the same of a process without the features, libm's variants and BLAS's kernels."""
+    """Return the same of a process without the features, kernels and variants of libm and BLAS."""
     env = {**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(dispatched())}
+    env["STREAMMETRICS_KERNELS"] = "reference"
     if platform.machine().lower() in {"x86_64", "amd64"}:
         env |= {"GLIBC_TUNABLES": NO_FMA, "OPENBLAS_CORETYPE": "Nehalem"}
     command = [sys.executable, __file__, "digests"]

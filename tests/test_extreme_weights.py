@@ -91,6 +91,26 @@ def test_curves_hold_at_extreme_weights(metric, weight):
     assert metric.bounds() == sm.Interval(1.0, 1.0)
 
 
+@pytest.mark.parametrize("light", [1e-200, 1e-300])
+def test_areas_below_light_positives_keep_their_digits(light):
+    rows = [1, 0], [0.2, 0.3]
+    weight = [light, 1.0]
+    area = sm.AveragePrecision().update(*rows, sample_weight=weight)
+    assert area.compute() == pytest.approx(light, rel=1e-15)
+    trapezoid = sm.PRAUC(max_bins=2).update(*rows, sample_weight=weight)
+    assert trapezoid.bounds().low <= light / 2 <= trapezoid.bounds().high
+    share = sm.SpecificityAtSensitivity(s=0.5)
+    share.update([0, 0, 1], [0.5, 0.25, 0.5], sample_weight=[1.0, light, 1.0])
+    assert share.compute() == pytest.approx(light, rel=1e-15)
+
+
+def test_bins_of_rows_that_no_float_holds_beside_the_others_are_refused():
+    error = sm.CalibrationError(norm="max")
+    error.update([0, 0, 0], [0.1, 0.4, 0.06], sample_weight=[1.0, 1e-300, 1e300])
+    with pytest.raises(sm.StreamMetricsError, match="lie more than 2.*rescale"):
+        error.compute()
+
+
 def test_weights_of_classes_that_no_float_holds_together_are_refused_with_words():
     recall = sm.Recall(average=None)
     recall.update([1, 0], [1, 0], sample_weight=[5e-324, 1e308])

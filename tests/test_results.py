@@ -292,3 +292,10 @@ def test_a_matrix_of_no_classes_is_an_empty_table():
     assert matrix._repr_html_() == "<table><tr><th>y_true</th></tr></table>"
     slices = sm.Slices(sm.MetricSet({"matrix": sm.ConfusionMatrix()}), by=[[], ["k"]])
     assert slices.compute().to_dict()["n_rows"] == [0]
+
+
+def test_slashes_within_names_do_not_make_two_parts_one():
+    suite = sm.MetricSet({"m": sm.ConfusionMatrix()})
+    suite.update(y_true=["a", "a/a", "a"], y_pred=["a/a", "a", "a"])
+    of = suite.compute().to_frame("polars")["of"].to_list()
+    assert of == ["a/a", r"a/a\/a", r"a\/a/a", r"a\/a/a\/a"]

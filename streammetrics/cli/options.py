@@ -135,9 +135,9 @@ Delimiter = Annotated[
         "each file say."
     ),
 ]
-BatchRows = Annotated[int, option("Rows read at a time.", min=1)]
+BatchRows = Annotated[int, option("Rows read at a time, at most.", min=1)]
 Workers = Annotated[
-    int, option("Processes that read; the result is the same to the last bit.", min=1)
+    int, option("Threads or processes that read; the result is the same to the last bit.", min=1)
 ]
 
 Json = Annotated[str | None, option("Write the results as JSON.", "--json", metavar="FILE|-")]

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.specs import at_each, construct, parse
 from streammetrics.cli.tasks import TASKS, WEIGHT, Task, flag
+from streammetrics.core.by_name.elsewhere import ELSEWHERE
 from streammetrics.core.columns.naming import near
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.registry import catalogue
 from streammetrics.metrics.ranking.base import ranking_preset
 
 if TYPE_CHECKING:
@@ -141,6 +143,21 @@ def _read(built: Mapping[str, Metric], asked: Mapping[str, str]) -> set[str]:
         optional = frozenset().union(*(schema.optional for schema in schemas))
         missing = [flag(i) for i in metric.inputs if i not in asked and i not in optional]
         if missing:
-            raise CommandError(f"{title} needs {' and '.join(missing)}")
+            told = _of_the_same_name(metric, asked)
+            raise CommandError(f"{title} needs {' and '.join(missing)}{told}")
         read.update(metric.inputs)
     return read
+
+
+def _of_the_same_name(metric: Metric, asked: Mapping[str, str]) -> str:
+    """Return which metric of the given columns is called elsewhere what this one is, as AP is."""
+    shared = [names.split(", ") for names in ELSEWHERE.values()]
+    names = {name for each in shared if type(metric).__name__ in each for name in each}
+    known = catalogue()
+    made = [
+        known[name]()
+        for name in sorted(names & known.keys())
+        if not any(parameter.required for parameter in known[name]._parameters.values())
+    ]
+    fits = [repr(type(other).__name__) for other in made if {*other.inputs} <= {*asked}]
+    return f"; did you mean {' or '.join(fits)}?" if fits else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core import tuning
@@ -63,7 +64,11 @@ class Accumulator(Locked):
     def update(self, batch: Batch) -> None:
         """Take a batch, or raise and be as before."""
         check_arithmetic()
-        layout = self.layout
+        layout, batch.copied = self.layout, tuning.STAGED_ROWS
+        rows = layout.whole(batch)
+        if rows is not None:
+            self._add((rows,), rows.n)
+            return
         layout.prepare(batch)
         n = len(batch.column(layout.required[0]).values)
         if layout.nested:
@@ -81,9 +86,10 @@ class Accumulator(Locked):
         if n > tuning.STAGED_ROWS or (layout.can_refuse and layout.may_refuse(self._state, rows)):
             self._change_long(lambda state: layout.with_rows(state, rows))
             return
-        if self._state.pending >= tuning.STAGED_ROWS:
+        staged = self._state.staged
+        if staged is not None and staged.size >= tuning.STAGED_ROWS:
             self.flush()
-        self._change(lambda state: layout.with_staged(state, rows, n))
+        self._change(partial(layout.with_staged, rows=rows, n=n))
 
     def merge(self, others: Sequence[Accumulator | ReadOnly]) -> None:
         """Take what the others have seen, or raise and be as before."""
@@ -164,9 +170,10 @@ class Accumulator(Locked):
         with lock:
             inside, self._changing = self._changing is lock, lock
             try:
-                at, before, mine = self._last, self._state, _Change()
-                after = change(before)
-                alone, resets = change(start) if inside else None, change == self._forget
+                at, before = self._last, self._state
+                after, alone = change(before), None
+                if inside:
+                    alone, mine, resets = change(start), _Change(), change == self._forget
                 # From the check that ends the loop to the last assignment, Python runs no handler.
                 while self._last is not at:
                     before, added, at = self._state, at.added, at.next

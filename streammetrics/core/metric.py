@@ -29,7 +29,7 @@ from streammetrics.core.errors import (
     an,
 )
 from streammetrics.core.feeding.layout import Layout
-from streammetrics.core.floating import own_arithmetic
+from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 from streammetrics.core.looks import drawn_of, html_of, line_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.parameters import Parameter  # noqa: TC001 - type hints are read
@@ -160,10 +160,11 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             )
         return value
 
+    @quiet
     def _judged_state(self, state: State) -> tuple[V_co, str]:
         """Return the readout, and what `compute` warns of, also where there are no rows."""
-        with own_arithmetic():
-            value, doubt = self._judged(*self._chosen(state))
+        check_arithmetic()
+        value, doubt = self._judged(*self._chosen(state))
         no_rows = doubt and not self._n_rows(state)
         return value, f"is nan: {self._no_rows()}" if no_rows else doubt
 
@@ -190,7 +191,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _why_nan(self, value: object, *statistics: Any) -> str:
         """Return why a value is ``nan``, and nothing where it is not."""
-        if not has_nan(value):
+        if (type(value) is float and value == value) or not has_nan(value):  # noqa: PLR0124 - no nan
             return ""
         return f"is nan: {self._lacking(*statistics) or 'the rows seen do not define it'}"
 

@@ -73,7 +73,8 @@ def evaluate(
             the GIL; else processes, which are spawned, so a script needs the usual
             ``if __name__ == "__main__":``. They share files by row groups, batches or whole, and
             tables whole; of processes, states travel back, rows do not.
-        batch_rows: Rows of a file that are read at a time.
+        batch_rows: Rows of a file read at a time, at most; Parquet of many columns, or of texts,
+            is read in smaller batches.
         format: The format of all files: parquet, arrow, csv, tsv or jsonl; by default what their
             endings say.
         delimiter: What is between the fields of CSV; by default what the first rows of each file
@@ -139,7 +140,7 @@ def _filled(
                 progress = _silent  # rows that contradict each other: one pass meets where they do
     state = suite.copy()
     for piece in pieces:
-        read(piece, state, batch_rows, progress, threads=True)
+        read(piece, state, batch_rows, progress)
     return state
 
 

@@ -65,12 +65,10 @@ def located(where: str, row: int | Callable[[], int], unit: str) -> Iterator[Non
         raise InvalidBatchError(f"{where}: {error}", error.column, error.row) from None
 
 
-def read(
-    piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress, *, threads: bool
-) -> None:
+def read(piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress) -> None:
     """Update the set with the rows of a piece."""
     row = 0
-    for rows, table in piece.tables(batch_rows, threads=threads):
+    for rows, table in piece.tables(batch_rows):
         with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
             suite.update(table)
         row += rows

@@ -73,7 +73,7 @@ class _Work(Generic[S]):
             if piece is None:
                 break
             try:
-                read(piece, state, self.batch_rows, self._tell, threads=False)
+                read(piece, state, self.batch_rows, self._tell)
             except _StoppedError:
                 break
             except Exception as error:  # raised by whoever waits for the threads

@@ -33,7 +33,7 @@ class _Share:
 
     def read(self, piece: Piece) -> None:
         """Take the rows of a piece."""
-        read(piece, self.suite, self.batch_rows, self.progress, threads=False)
+        read(piece, self.suite, self.batch_rows, self.progress)
 
     def progress(self, rows: int) -> None:
         """Show how many rows have been read."""

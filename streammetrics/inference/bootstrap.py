@@ -66,7 +66,8 @@ def point_errors(metric: Any, cells: Ladder) -> float:
         tp, fp = (np.append(np.cumsum(side[::-1])[::-1], 0) for side in (p, n))
         if 0 < tp[0] < np.inf and 0 < fp[0] < np.inf:
             places, tied = np.arange(p.size, dtype=np.float64), np.ones(p.size, np.bool_)
-            values.append(metric._found(Corners(places, places, tied, tp, fp))[1])
+            known = Corners(places, places, tied, tp, fp, tp[0] - tp, fp[0] - fp)
+            values.append(metric._found(known)[1])
     return float(np.std(values)) if values else 0.0
 
 
@@ -99,7 +100,7 @@ def _redrawn(cells: Ladder) -> Iterator[tuple[Floats, Floats]]:
 def _best(metric: Any, tp: Array, fp: Array) -> float:
     side = _Redraw(tp[-1], fp[-1])
     none = np.zeros(1)
-    reached = [metric._reached(side, t, f, 0.0) for t, f in ((none, none), (tp, fp))]
+    reached = [metric._reached(side, t, f, fp[-1] - f, 0.0) for t, f in ((none, none), (tp, fp))]
     return float(max(values.max() / scale for values, scale in reached))
 
 

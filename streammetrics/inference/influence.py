@@ -79,8 +79,8 @@ class _Margins(Margins):
             if max(sums[0].max(), sums[1].max()) > (1 - 4 * _STEP) * total:
                 raise _NeedsCells("sums that a step brings above the total")
             shift = _BITS - math.frexp(total)[1]
-            whole: Any = [_whole(each, shift) for each in sums]
-            found.append(Integers(*whole, _Unread()))  # type: ignore[arg-type]  # which nobody reads
+            parts: Any = (*(_whole(each, shift) for each in sums), _Unread())
+            found.append(Integers(*parts))
         return found
 
 

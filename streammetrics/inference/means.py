@@ -193,7 +193,11 @@ def of_probabilities(
     values, errors = _means(metric, asked, held, means, total)
     factors = [scale * v for v in values], [scale * e for e in errors]
     signed = metric.family == Family.SIGNED_SCORE_LOSS
-    return _answer(metric, asked, *factors, -math.inf if signed else 0.0)
+    interval = _answer(metric, asked, *factors, -math.inf if signed else 0.0)
+    if metric.family == Family.BRIER:  # no value is above, and few rows have limits far beyond
+        low, high, most = *interval, 2 * scale
+        interval = ConfidenceInterval(low, min(high, most), interval.level, interval.method)
+    return interval
 
 
 @rule_of(Family.PERPLEXITY)

@@ -8,6 +8,7 @@ import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.columns.scored import ScoredLabels
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.live.keys import SliceKeys
@@ -165,7 +166,9 @@ class Checks:
     def _agreed(self, batch: Batch, rows: Sequence[Rows]) -> bool:
         """Let rows agree with all others; return whether they may wait beside them."""
         seen = zip(self._feeds, self._facts(), strict=True)  # also elsewhere, and before
-        feeds = tuple([feed.grown(facts, 0, 0) for feed, facts in seen])
+        feeds = tuple(
+            [feed._replace(facts=joined_facts(feed.facts, facts)) for feed, facts in seen]
+        )
         self._feeds = self._layout.agreed(feeds, rows)
         whole = all(read.n == batch.n_rows and not read.omitted for read in rows)
         return whole and not self._layout.can_refuse

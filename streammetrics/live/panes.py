@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.schema import joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
+from streammetrics.core.feeding.staging import owned
 from streammetrics.live.rows import pieces
 from streammetrics.live.tiers import QUARTER
 from streammetrics.live.windows import PaneTree
@@ -228,4 +229,4 @@ def grown(layout: Layout, state: State, rows: tuple[Rows, ...], n: int) -> State
         return layout.with_rows(state, rows)
     if state.pending >= tuning.PANE_ROWS:
         state = layout.fed(state)
-    return layout.with_staged(state, rows, n)
+    return layout.with_staged(state, tuple(map(owned, rows)), n)

@@ -82,7 +82,7 @@ class CocoPiece:
         """Return 0: it is read from the start."""
         return 0
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:  # noqa: ARG002 - files are parsed whole
+    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of images and their boxes, some images at a time."""
         told = _parsed(self.annotations, dict, "an object of images, annotations and categories")
         lacking = [key for key in ("images", "annotations") if not isinstance(told.get(key), list)]

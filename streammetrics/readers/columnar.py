@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
-_MANY = 5  # columns of a batch that are worth a thread each
+
+_BATCH_BYTES = 1 << 24  # decoded at a time: two columns of `BATCH_ROWS` numbers
+_LONG_VALUE = 128  # bytes assumed of a text or a list
 
 
 @dataclass(frozen=True)
@@ -28,20 +30,20 @@ class ParquetPiece(FilePiece):
     groups: tuple[int, ...]
     start: int
     coded: tuple[str, ...]  # labels of text, which are read as the dictionaries they are stored as
+    largest: int  # rows of a batch
 
     def first_row(self) -> int:
         """Return the rows of the groups before."""
         return self.start
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:
-        """Decode the row groups, some pages at a time."""
-        names = needed(self.columns)
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Decode the row groups, some pages at a time, in the worker's own thread."""
         with _parquet_file(self.source, self.coded) as file:
             yield from file.iter_batches(
-                batch_size=batch_rows,
+                batch_size=min(batch_rows, self.largest),
                 row_groups=list(self.groups),
-                columns=names,
-                use_threads=threads and len(names) >= _MANY,
+                columns=needed(self.columns),
+                use_threads=False,
             )
 
 
@@ -57,11 +59,11 @@ class Parquet(File):
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
         """Join small row groups."""
-        texts = tuple(
-            name
-            for name in needed(columns)
-            if name in of_kind(columns, "label") and _is_text(self.schema.field(name).type)
-        )
+        types = {name: self.schema.field(name).type for name in needed(columns)}
+        labels = of_kind(columns, "label")
+        texts = tuple(name for name, kind in types.items() if name in labels and _is_text(kind))
+        widths = [8 if pa.types.is_primitive(kind) else _LONG_VALUE for kind in types.values()]
+        largest = max(1, _BATCH_BYTES // max(1, sum(widths)))
         pieces: list[FilePiece] = []
         groups: list[int] = []
         start = rows = 0
@@ -69,7 +71,10 @@ class Parquet(File):
             groups.append(group)
             rows += size
             if rows >= PIECE_ROWS or group == len(self.sizes) - 1:
-                pieces.append(ParquetPiece(self.source, columns, rows, tuple(groups), start, texts))
+                piece = ParquetPiece(
+                    self.source, columns, rows, tuple(groups), start, texts, largest
+                )
+                pieces.append(piece)
                 groups, start, rows = [], start + rows, 0
         return pieces
 
@@ -97,7 +102,7 @@ class ArrowPiece(FilePiece):
         with _arrow_file(self.source, self.columns) as file:
             return sum(file.get_batch(i).num_rows for i in range(self.first))
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
         """Read the needed columns of the batches."""
         with _arrow_file(self.source, self.columns) as file:
             for index in range(self.first, self.stop):
@@ -108,7 +113,7 @@ class ArrowPiece(FilePiece):
 class ArrowStreamPiece(FilePiece):
     """A whole Arrow stream."""
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
         """Read to the end."""
         with self.source.open() as stream, pa.ipc.open_stream(stream) as reader:
             yield from reader

@@ -32,7 +32,7 @@ class ConllPiece(FilePiece):
     width: int  # how many columns it has
     separator: str | None
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by lines
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by lines
         """Parse some sentences at a time."""
         sentences: list[list[list[str]]] = []
         tokens = 0

@@ -79,7 +79,7 @@ class CsvPiece(FilePiece):
 
     head: Head
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one thread numbers the rows
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one thread numbers the rows
         """Parse block by block; the type of a column never hangs on what its first block holds.
 
         Numbers are parsed as float64, which is fastest, up to the first that may be an integer

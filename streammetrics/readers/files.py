@@ -7,7 +7,7 @@ import csv
 import zlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -44,48 +44,38 @@ class FilePiece(SourcePiece, ABC):
     columns: tuple[WantedColumn, ...]
     rows: int | None  # how many, where it is known
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
+    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the columns of each batch, of at most `batch_rows`."""
         with reading(self.source):
-            for batch in self.batches(batch_rows, threads=threads):
+            for batch in self.batches(batch_rows):
                 for start in range(0, batch.num_rows, batch_rows):
                     part = batch.slice(start, batch_rows)
                     yield part.num_rows, wanted.table(part, self.columns)
 
     @abstractmethod
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns."""
 
 
 @dataclass(frozen=True)
-class KeyedPiece:
+class KeyedPiece(SourcePiece):
     """A piece, with columns that every row of its file has from the file's path."""
 
     piece: FilePiece
     values: Mapping[str, object]  # by the column's title
-
-    unit: ClassVar[str] = "file"
-
-    @property
-    def once(self) -> bool:
-        """Whether it can only be read in this process."""
-        return self.piece.once
 
     @property
     def rows(self) -> int | None:
         """How many rows it has, where that is known."""
         return self.piece.rows
 
-    def __str__(self) -> str:
-        return str(self.piece)
-
     def first_row(self) -> int:
         """Return where in the file the piece begins."""
         return self.piece.first_row()
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Foreign]]:
+    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
         """Yield the number of rows and the columns of each batch."""
-        for rows, table in self.piece.tables(batch_rows, threads=threads):
+        for rows, table in self.piece.tables(batch_rows):
             keys = {title: wanted.repeated(value, rows) for title, value in self.values.items()}
             yield rows, {**table, **keys}
 
@@ -118,7 +108,7 @@ class File(ABC):
         wanted.check(stored, self.names, self.source)
         with reading(self.source):
             parts = self.split(stored)
-        return [KeyedPiece(part, keys) for part in parts] if keys else parts
+        return [KeyedPiece(self.source, part, keys) for part in parts] if keys else parts
 
     @abstractmethod
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:

@@ -48,7 +48,7 @@ class JsonPiece(FilePiece):
     known: frozenset[str]  # the keys that its beginning has
     unsettled: tuple[str, ...]  # names and globs that other keys would have been read for
 
-    def batches(self, batch_rows: int, *, threads: bool) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by bytes
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by bytes
         """Parse some lines at a time."""
         numbers, names = of_kind(self.columns, "number"), needed(self.columns)
         row = 0
@@ -61,7 +61,7 @@ class JsonPiece(FilePiece):
                 plain = [name for name in names if name not in of_lists]
                 schema = pa.schema([(n, pa.float64() if n in numbers else kinds[n]) for n in plain])
                 try:
-                    read = _parsed(lines, schema, threads=threads)
+                    read = _parsed(lines, names, schema)
                 except pa.ArrowInvalid as error:
                     raise InvalidBatchError(
                         f"{self.source}: {_faulty(lines, row, schema, error)}"
@@ -130,15 +130,25 @@ class JsonLines(File):
         return [JsonPiece(self.source, columns, None, frozenset(self.names), globs + self.lacking)]
 
 
-def _parsed(lines: bytes, schema: pa.Schema, *, threads: bool) -> pa.Table:
+def _parsed(lines: bytes, names: Sequence[str], schema: pa.Schema) -> pa.Table:
     import pyarrow.json as pj  # noqa: PLC0415 - only for those who read JSON
 
     form = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
-        return pj.read_json(io.BytesIO(lines), pj.ReadOptions(use_threads=threads), form)
-    except pa.ArrowInvalid:  # an object may be longer than the parser's own blocks
-        whole = pj.ReadOptions(use_threads=threads, block_size=len(lines))
-        return pj.read_json(io.BytesIO(lines), whole, form)
+        return pj.read_json(io.BytesIO(lines), parse_options=form)
+    except pa.ArrowInvalid:
+        # An object may be longer than the parser's own blocks, or other keys hold what it refuses.
+        with contextlib.suppress(ValueError):  # a broken line is told of where it is parsed
+            lines = b"".join(_only(names, line) for line in io.BytesIO(lines))
+        return pj.read_json(io.BytesIO(lines), pj.ReadOptions(block_size=len(lines)), form)
+
+
+def _only(names: Sequence[str], line: bytes) -> bytes:
+    """Return the line of an object with some of its keys."""
+    if line.isspace():
+        return line
+    values = _object(line)
+    return json.dumps({name: values.get(name) for name in names}).encode() + b"\n"
 
 
 def _blocks(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
@@ -203,7 +213,7 @@ def _object(line: bytes) -> dict[str, object]:
 
 def _spelled(line: bytes) -> dict[str, object]:
     """Return a line's object, its numbers as they are written."""
-    values: Document = json.loads(line, parse_int=str, parse_float=str)
+    values: Document = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     return values
 
 

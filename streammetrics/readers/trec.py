@@ -148,7 +148,7 @@ class TrecPiece(SourcePiece):
     score: str = "score"  # what the scores of a run are called
     rows = None  # how many is only known at the end
 
-    def tables(self, batch_rows: int, *, threads: bool) -> Iterator[tuple[int, Table]]:  # noqa: ARG002 - lines are split one by one
+    def tables(self, batch_rows: int) -> Iterator[tuple[int, Table]]:
         """Yield the number of rows and the columns of each batch."""
         read = _judgments if self.judged else _results
         for table in read(self.source, batch_rows):

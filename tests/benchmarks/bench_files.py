@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -53,7 +54,10 @@ def evaluate(scale):
 
 
 def _run(*arguments):
-    done = subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True)
+    """Run Python as it is installed: modules are compiled once, not at every start."""
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=env)
     return done.stdout
 
 

@@ -65,6 +65,10 @@ def changed(binary, name, row, value):
             "--threshold makes labels of scores, but --y-pred has the labels",
         ),
         (("evaluate", "{path}", *BINARY, "--metrics", "ROCAUK"), "did you mean 'ROCAUC'"),
+        (
+            ("evaluate", "{path}", *BINARY, "--metrics", "ap"),
+            "MAP needs --query; did you mean 'AveragePrecision'?",
+        ),
         (("evaluate", "{path}", *BINARY, "--metrics", "F1(0.5)"), "expected names and parameters"),
         (("evaluate", "{path}", *BINARY, "--metrics", "F1("), "expected names and parameters"),
         (("evaluate", "{path}", *BINARY, "--metrics", ""), "expected names and parameters"),

@@ -49,6 +49,22 @@ def test_a_point_without_a_direction_is_apart_from_all():
         )
 
 
+def test_points_without_a_direction_are_apart_from_each_other(monkeypatch):
+    points = [[0.0, 0.0, 0.0]] * 2 + [[1.0, 2.0, 3.0]] * 2
+    for metric in ("cosine", "correlation"):
+        silhouette = sm.Silhouette(metric=metric).update(points, [0, 0, 1, 1])
+        assert silhouette.compute() == 0.5
+        assert silhouette.per_point(points, [0, 0, 1, 1]).tolist() == [0.0, 0.0, 1.0, 1.0]
+    monkeypatch.setattr("streammetrics.core.tuning.MEAN_DISTANCES", 1000)
+    rng = np.random.default_rng(3)
+    table = rng.integers(-1, 2, (900, 3)).astype(float) * 1e200
+    labels = rng.integers(0, 4, 900)
+    assert (table == 0).all(axis=1).sum() > 8
+    expected = sk.silhouette_score(np.sign(table), labels, metric="cosine")
+    found = sm.Silhouette(metric="cosine").update(table, labels).compute()
+    assert found == pytest.approx(expected, abs=1e-13)
+
+
 def test_points_that_are_infinitely_far_count_as_in_scikit_learn():
     points, labels = [[0.1, -0.7], [1.1, 0.9], [-1.1, -0.9]], [0, 1, 0]  # the last two are opposite
     metric = sm.Silhouette(metric="braycurtis").update(points, labels)

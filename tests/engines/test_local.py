@@ -243,7 +243,7 @@ def test_what_is_no_data(tmp_path):
         sm.evaluate(suite(), [path, path])
     with pytest.raises(ValueError, match="workers=0"):
         sm.evaluate(suite(), TABLE, workers=0)
-    with pytest.raises(TypeError, match="workers=1.5 and batch_rows=65536 must be integers"):
+    with pytest.raises(TypeError, match="workers=1.5 and batch_rows=1048576 must be integers"):
         sm.evaluate(suite(), TABLE, workers=1.5)
 
 
@@ -276,7 +276,7 @@ class Rows:
     def first_row(self):
         return 100
 
-    def tables(self, batch_rows, *, threads):
+    def tables(self, batch_rows):
         for values in self.batches:
             yield len(values), {"y_true": values, "y_pred": [1] * len(values)}
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from prediction_files import store
 
 import streammetrics as sm
 from streammetrics.engines import processes, threads
@@ -39,6 +41,18 @@ def test_threads_give_the_bytes_of_one_pass(no_processes):
         found = sm.evaluate(suite(), data, workers=workers, progress=told.append)
         assert found.to_bytes() == whole.to_bytes()
         assert sum(told) == 12 * 70_000
+
+
+def test_files_whose_path_says_a_column_are_read_by_threads(no_processes, tmp_path):
+    for label in (0, 1):
+        folder = tmp_path / f"y_true={label}"
+        folder.mkdir()
+        store(
+            pa.table({"y_score": np.random.default_rng(label).random(3000)}), folder / "a.parquet"
+        )
+    one, two = (sm.evaluate(suite(), tmp_path, workers=workers) for workers in (1, 2))
+    assert one.n_rows == 6000
+    assert one.to_bytes() == two.to_bytes()
 
 
 def test_the_first_piece_that_fails_is_told(no_processes):

@@ -111,6 +111,12 @@ def test_the_error_is_that_of_what_each_weight_does(metric, draw):
     np.testing.assert_allclose([low, high], expected, atol=0.1 * (high - low))
 
 
+def test_limits_of_the_brier_score_of_few_rows_stay_within_its_range():
+    rows = [1, 0], [0.8474337369372327, 0.763774618976614]
+    assert sm.BrierScore().update(*rows).confidence().high == 1.0
+    assert sm.BrierScore(scale_by_half=False).update(*rows).confidence().high == 2.0
+
+
 @pytest.mark.parametrize("metric", [sm.CalibrationSlope(), sm.CalibrationIntercept()])
 def test_a_fit_of_weighted_rows_varies_as_they_do(metric):
     rng = np.random.default_rng(2)

@@ -113,6 +113,28 @@ def test_rows_that_do_not_fit_are_named(kernels):
     )
 
 
+@pytest.mark.parametrize("kernels", [compiled, reference])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_rows_of_few_groups_that_do_not_fit_are_named(kernels, columns):
+    """Such rows are folded a block at a time, up to the one that does not fit."""
+    rng, n = np.random.default_rng(0), 3000
+    x, w, group = np.ones(n * columns), np.ones(n), rng.integers(0, 4, n)
+    for row in (0, 1023, 2047, 2999):
+        for bad in (np.nan, np.inf, 1e300, 1e-300):
+            changed = x.copy()
+            changed[row * columns + columns - 1] = bad
+            for others in ((None, None), (x, None), (None, w)):
+                table = np.zeros((4 * columns, 12), np.int64)
+                assert kernels.exact_add(table, 12, -224, changed, *others, group, columns) == row
+            table = np.zeros((4 * columns, 12), np.int64)
+            assert kernels.exact_add(table, 12, -224, x, changed, None, group, columns) == row
+        for code in (-1, 4):
+            changed = group.copy()
+            changed[row] = code
+            table = np.zeros((4 * columns, 12), np.int64)
+            assert kernels.exact_add(table, 12, -224, x, None, w, changed, columns) == row
+
+
 def test_arguments_are_checked_before_anything_is_written():
     x, table = np.ones(6), np.zeros((2, 8), np.int64)
     for call in (

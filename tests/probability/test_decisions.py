@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -105,3 +106,66 @@ def test_one_limit_of_an_area_and_pairs_that_are_averaged():
         sm.ROCAUC(max_fpr=0.2, min_tpr=0.5)
     with pytest.raises(ValueError, match="an average with 'ovo'"):
         sm.ROCAUC(multi_class="ovo", average=None)
+
+
+def exactly(name, tp, fp, fn, tn):
+    """Return a value of a confusion table of fractions, squared with its sign for some names."""
+    apart, p, n = tp * tn - fp * fn, tp + fn, fp + tn
+    values = {
+        "f1": lambda: 2 * tp / (2 * tp + fp + fn),
+        "jaccard": lambda: tp / (tp + fp + fn),
+        "accuracy": lambda: (tp + tn) / (p + n),
+        "balanced_accuracy": lambda: (tp / p + tn / n) / 2,
+        "informedness": lambda: tp / p + tn / n - 1,
+        "g_mean": lambda: tp * tn / (p * n),
+        "matthews_corrcoef": lambda: apart * abs(apart) / (p * n * (tp + fp) * (fn + tn)),
+        "cohen_kappa": lambda: 2 * apart / (p * (fn + tn) + (tp + fp) * n),
+    }
+    try:
+        return values[name]()
+    except ZeroDivisionError:
+        return None
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 2.0, 0.1, 1e-5, 1e8]])
+@pytest.mark.parametrize(
+    "name",
+    ["f1", "jaccard", "accuracy", "balanced_accuracy", "informedness", "g_mean",
+     "matthews_corrcoef", "cohen_kappa"],
+)  # fmt: skip
+def test_of_exactly_equal_thresholds_the_highest_is_taken(name, weights):
+    rng = np.random.default_rng(5)
+    for _ in range(25):
+        n = rng.integers(2, 14)
+        y, s = np.append(rng.integers(0, 2, n), [0, 1]), rng.integers(0, 9, n + 2) / 8
+        w = rng.choice(weights, n + 2)
+        rows = [(int(a), b, Fraction(c)) for a, b, c in zip(y, s.tolist(), w.tolist(), strict=True)]
+        found = []
+        for cut in [*sorted(set(s.tolist())), math.inf]:
+            table = [
+                sum((c for a, b, c in rows if a == label and (b >= cut) == called), Fraction(0))
+                for label, called in ((1, True), (0, True), (1, False), (0, False))
+            ]
+            if (value := exactly(name, *table)) is not None:
+                found.append((value, cut))
+        value, cut = max(found)
+        exact = float(value)
+        if name in {"g_mean", "matthews_corrcoef"}:
+            exact = math.copysign(math.sqrt(abs(value)), value)
+        batch = {"y_true": y, "y_score": s, "sample_weight": w}
+        best = sm.BestThreshold(for_=name).update(**batch).compute()
+        assert best.threshold == cut
+        assert best.value == pytest.approx(exact, rel=4e-16, abs=0)
+        for max_bins in (2, 4):
+            low, high = sm.BestThreshold(for_=name, max_bins=max_bins).update(**batch).bounds()
+            assert low.value <= exact + 4e-16
+            assert exact - 4e-16 <= high.value
+            assert low.threshold <= cut <= high.threshold
+
+
+def test_light_rows_below_a_threshold_keep_their_digits():
+    table = sm.ConfusionAtThresholds(thresholds=[0.5])
+    table.update([1, 1, 0, 0], [0.1, 0.9, 0.2, 0.8], sample_weight=[1e-5, 1e8, 3e-7, 1e12])
+    assert [float(entry[0]) for entry in table.compute()[:4]] == [3e-7, 1e12, 1e-5, 1e8]
+    curve = sm.DETCurve().update([1, 1, 0], [0.1, 0.9, 0.5], sample_weight=[1e-5, 1e8, 1.0])
+    assert curve.compute().fnr[1] == pytest.approx(1e-13, rel=1e-12)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import warnings
 
 import numpy as np
@@ -87,6 +88,22 @@ def test_a_fit_that_does_not_exist_is_nan(metric):
 def test_extreme_probabilities_are_clipped_in_a_fit():
     slope = sm.CalibrationSlope().update([0, 1, 1, 0, 1], [0.0, 1.0, 0.0, 1.0, 0.5])
     assert np.isfinite(slope.compute())
+
+
+def test_fits_of_saturated_probabilities_keep_their_digits():
+    fit = sm.CalibrationIntercept
+    assert fit().update([0, 1], [0.0, 1.0]).compute() == 0.0
+    assert fit().update([0, 1, 0, 1], [0.0, 1.0, 1.0, 0.0]).compute() == 0.0
+    # By symmetry a / 2 of these: 1000 exp(a - z) = 10 exp(-a - z).
+    far = fit().update([0] * 1000 + [1] * 10, [0.0] * 1000 + [1.0] * 10).compute()
+    assert_close(far, math.log(0.01) / 2, 1e-13, 0)
+    # Newton's step from 0 would overshoot: all but the heaviest rows are beyond float64 there.
+    slope = sm.CalibrationSlope().update(
+        [1, 0, 0, 0, 0, 0, 0, 0, 1, 0],
+        [1e-17, 1.0, 1e-05, 1e-17, 1e-15, 1e-17, 0.5, 0.5, 1e-15, 1e-05],
+        sample_weight=[1e8, 2.0, 1e-05, 1e-05, 2.0, 1.0, 1e-05, 2.0, 2.0, 2.0],
+    )
+    assert_close(slope.compute(), -12.24064878054413, 1e-9, 0)  # mpmath, 60 digits
 
 
 @pytest.mark.parametrize("score", [np.inf, 1e200])

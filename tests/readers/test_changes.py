@@ -80,7 +80,7 @@ def test_a_change_before_it_is_opened_again(tmp_path, name, change):
     (piece, *_) = pieces_of(find([str(path)]).sources, suite()._asked, suite()._kinds).pieces
     change(path)
     with pytest.raises(ReadError, match=rf"{name} (changed while it was read: |was there, and is)"):
-        list(piece.tables(500, threads=False))
+        list(piece.tables(500))
 
 
 def test_a_change_names_what_is_other(tmp_path):

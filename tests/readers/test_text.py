@@ -386,6 +386,18 @@ def test_a_number_beyond_float64_is_no_infinity(tmp_path, number):
         assert counted(tmp_path, f"v\n{infinity}\n") == (1, 0, float("inf"))
 
 
+def test_a_number_beyond_float64_that_nothing_reads_does_not_matter(tmp_path):
+    for other in ("1e400", "-1e999", "Infinity", "NaN"):
+        lines = f'{{"v": 1, "o": {other}}}\n\n{{"v": 2.5, "o": [{other}]}}\n{{"o": {other}}}\n'
+        assert counted(tmp_path, lines, "v.jsonl") == (2, 1, 2.5)
+        assert counted(tmp_path, f"v,o\n1,{other}\n2.5,\n,{other}\n") == (2, 1, 2.5)
+
+
+def test_infinity_beside_a_long_integer_is_read(tmp_path):
+    lines = '{"v": Infinity}\n{"v": 9007199254740992}\n'
+    assert counted(tmp_path, lines, "v.jsonl") == (2, 0, float("inf"))
+
+
 def test_labels_beyond_float64_stay_apart(tmp_path):
     (tmp_path / "t.csv").write_text("t,p\n1e400,1e400\n1e500,1e400\n")
     suite_ = sm.MetricSet({"a": sm.Accuracy()}, columns={"y_true": "t", "y_pred": "p"})

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, getcontext, localcontext
 from fractions import Fraction
 
 import numpy as np
@@ -285,3 +285,63 @@ def test_entropies_of_unbalanced_clusters(table):
     metrics = sm.MutualInfo, sm.Homogeneity, sm.TheilsU, sm.Completeness, sm.VMeasure
     exact = [mutual, homogeneity, homogeneity, completeness, measure]
     agree(map(value, metrics), exact)
+
+
+@pytest.mark.parametrize("spread", [0.3, 3.0, 30.0, 100.0])
+@pytest.mark.parametrize("classes", [1, 2, 4])
+def test_losses_of_saturated_logits(classes, spread):
+    getcontext().prec = 250  # terms below 1e-80 are left of ones near 1
+    rng = np.random.default_rng(7)
+    n = 20
+    logits = rng.normal(scale=spread, size=(n, classes))
+    wide = np.column_stack([np.zeros(n), logits]) if classes == 1 else logits
+    y = rng.integers(0, wide.shape[1], n)
+    p = rng.dirichlet(np.full(wide.shape[1], 0.3), n)
+    p[:10] = np.eye(wide.shape[1])[y[:10]]
+    exact = {name: [] for name in ("brier", "ranked", "excess", "cross", "kl")}
+    near = np.empty_like(p)
+    for i, row in enumerate(wide):
+        odds = [z.exp() for z in numbers(row)]
+        q = [each / sum(odds) for each in odds]
+        near[i] = [float(each) for each in q]
+        if classes == 1:
+            near[i, 1] *= 1 + rng.choice([-1e-9, -1e-13])
+            near[i, 0] = 1 - near[i, 1]
+            p[i, 0] = 1 - p[i, 1]
+        best = int(np.argmax(row)) if classes > 1 else 1
+        off = [each - (k == y[i]) for k, each in enumerate(q)]
+        steps = [sum(off[: k + 1]) for k in range(len(q) - 1)]
+        exact["brier"].append(sum(each * each for each in off))
+        exact["ranked"].append(sum(each * each for each in steps))
+        exact["excess"].append(off[best] if classes == 1 or best == y[i] else q[best])
+        exact["cross"].append(-sum(a * b.ln() for a, b in zip(numbers(p[i]), q, strict=True)))
+        for truth in (p[i], near[i]):
+            a = numbers(truth)
+            if classes == 1:
+                a[0] = 1 - a[1]
+            terms = [(x * (x / m).ln() if x else 0) - x + m for x, m in zip(a, q, strict=True)]
+            exact["kl"].append(sum(terms))
+    score, options = (logits[:, 0] if classes == 1 else logits), {"from_logits": True}
+    truths = np.concatenate([p, near]) if classes > 1 else np.concatenate([p, near])[:, 1]
+    labels = options | {"labels": list(range(wide.shape[1]))}
+    agree(each_row(sm.BrierScore(scale_by_half=False, **labels), y, score), exact["brier"])
+    agree(each_row(sm.CalibrationInTheLarge(**labels), y, score), exact["excess"])
+    if classes > 1:
+        agree(each_row(sm.RankedProbabilityScore(**labels), y, score), exact["ranked"])
+    agree(each_row(sm.CrossEntropy(**options), truths[:n], score), exact["cross"])
+    ordered = exact["kl"][::2] + exact["kl"][1::2]
+    agree(each_row(sm.KLDivergence(**options), truths, np.concatenate([score, score])), ordered)
+
+
+def test_infinite_logits_are_probabilities_of_zero_and_one():
+    brier = sm.BrierScore(from_logits=True)
+    assert brier.update([0, 1], [np.inf, -np.inf]).compute() == 1.0
+    masked = [[-np.inf, 0.0, 0.0], [1e308, -1e308, -np.inf]]
+    score = sm.BrierScore(from_logits=True, labels=[0, 1, 2])
+    assert score.update([1, 2], masked).compute() == (0.5 + 2.0) / 2
+    ranked = sm.RankedProbabilityScore(from_logits=True, labels=[0, 1, 2])
+    assert ranked.update([1, 2], masked).compute() == (0.25 + 2.0) / 2
+    with pytest.raises(sm.InvalidBatchError, match="is infinite"):
+        sm.BrierScore(from_logits=True).update([0], [[np.inf, 0.0]])
+    with pytest.raises(sm.InvalidBatchError, match="is infinite or too large for a logit"):
+        sm.KLDivergence(from_logits=True).update([[0.0, 1.0]], [[-np.inf, 0.0]])

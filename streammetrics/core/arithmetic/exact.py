@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from streammetrics.core.arithmetic.rounding import nearest_scaled
-from streammetrics.core.columns.long import LongNumbers, halves, nearest
+from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import Stack
@@ -89,17 +89,28 @@ class ExactSum:
     @classmethod
     def of(cls, values: Array | LongNumbers, weight: Array | None = None) -> Self:
         """Return the sums over axis 0 of `values` ``(n, *shape)``, times `weight` ``(n,)``."""
-        if isinstance(values, LongNumbers):
-            return cls.of(values.head, weight) + cls.of(values.tail, weight)
         return cls.product(values, None, weight)
 
     @classmethod
-    def product(cls, x: Array, y: Array | None, weight: Array | None = None) -> Self:
+    def product(
+        cls, x: Array | LongNumbers, y: Array | LongNumbers | None, weight: Array | None = None
+    ) -> Self:
         """Return the sums over axis 0 of ``x * y``, each ``(n, *shape)``, times `weight` (n,)."""
-        _check_shapes(x, *() if y is None else (y,), weight=weight)
-        if x.ndim == 1:
-            return cls.single(*_sum(x, y, weight))
-        return cls._added(x, y, weight, None, 1, x.shape[1:])
+        if isinstance(x, LongNumbers):
+            return cls.product(x.head, y, weight) + cls.product(x.tail, y, weight)
+        if isinstance(y, LongNumbers):
+            return cls.product(y, x, weight)
+        _check_shapes(x, y, weight)
+        if x.ndim > 1:
+            return cls._added(x, y, weight, None, 1, x.shape[1:])
+        try:
+            found = kernels.exact_sum(x, y, weight)
+        except BufferError:
+            found = kernels.exact_sum(*[None if c is None else _ready(c) for c in (x, y, weight)])
+        if type(found) is int:
+            raise _infinite(found)
+        value, unit = found
+        return cls((), None, unit, value)
 
     @classmethod
     def of_terms(
@@ -116,18 +127,26 @@ class ExactSum:
         >>> ExactSum.of_terms(np.subtract, [np.array([3.0, 5.0]), np.array([1.0, 2.0])]).to_float()
         5.0
         """
-        parts = []
-        for rows in _blocks(len(columns[0])):
+        total = None
+        for start in range(0, max(len(columns[0]), 1), _TERMS):
+            rows = slice(start, start + _TERMS)
             values = terms(*[column[rows] for column in columns])
-            parts.append(cls.of(values, None if weight is None else weight[rows]))
-        total: Self = _all(parts)
+            part = cls.of(values, None if weight is None else weight[rows])
+            total = part if total is None else total + part
+        assert total is not None
         return total
 
     @classmethod
     def of_powers(
-        cls, terms: Callable[..., Any], columns: Sequence[ReadColumn], powers: Collection[int]
+        cls,
+        terms: Callable[..., Any],
+        columns: Sequence[ReadColumn],
+        powers: Collection[int],
+        *parameters: float,
     ) -> tuple[dict[int, Self], float, float]:
         """Return the sums of powers of ``terms(*columns)`` by exponent, and the terms' extremes.
+
+        Parameters are further arguments of the terms.
 
         The exponents are among 1, 2 and 4: each power but the first is the square of the one
         before, as float64, cut to `LARGEST`. The extremes are the smallest magnitude but 0, and the
@@ -137,12 +156,14 @@ class ExactSum:
         >>> {power: total.to_float() for power, total in sums.items()}, least, most
         ({1: -4.0, 2: 10.0, 4: 82.0}, 1.0, 3.0)
         """
+        rows = len(columns[0])
+        if rows <= _TERMS:
+            return cls._powers(terms(*columns, *parameters), powers)
         totals: dict[int, Self] = {}
         lowest, highest = math.inf, 0.0
-        for rows in _blocks(len(columns[0])):
-            values = terms(*[column[rows] for column in columns])
-            if values.shape[1:] == (1,):
-                values = values.reshape(-1)
+        for start in range(0, rows, _TERMS):
+            part = slice(start, start + _TERMS)
+            values = terms(*[column[part] for column in columns], *parameters)
             found, least, most = cls._powers(values, powers)
             lowest, highest = min(lowest, least or math.inf), max(highest, most)
             totals = {p: totals[p] + found[p] for p in powers} if totals else found
@@ -152,9 +173,11 @@ class ExactSum:
     def _powers(
         cls, values: Floats | LongNumbers, powers: Collection[int]
     ) -> tuple[dict[int, Self], float, float]:
-        near = nearest(values)
+        near = values.head if isinstance(values, LongNumbers) else values
         if near.ndim > 1:
             each = [cls._powers(values[:, k], powers) for k in range(near.shape[1])]
+            if len(each) == 1:
+                return each[0]
             sums = {p: cls.row_of([found[p] for found, _, _ in each]) for p in powers}
             leasts = [least for _, least, _ in each if least]
             return sums, min(leasts, default=0.0), max([most for _, _, most in each])
@@ -165,26 +188,13 @@ class ExactSum:
             found = kernels.exact_powers(_ready(near), mask)
         if type(found) is int:
             raise _infinite(found)
-        least, most, *every = found
-        totals = zip((1, 2, 4), every, strict=True)
-        sums = {power: cls.single(*total) for power, total in totals if power in powers}
+        sums = {}
+        for power in powers:
+            value, unit = found[2 + power // 2]
+            sums[power] = cls((), None, unit, value)
         if 1 in sums and near is not values:
             sums[1] = cls.of(values)
-        return sums, least, most
-
-    @classmethod
-    def weighted(cls, columns: Sequence[Array], weight: Floats) -> tuple[list[Self], list[Self]]:
-        """Return the sums of each column ``(n,)`` times the weight, and times its square.
-
-        A column may be a mask. Last come those of the weight, and of its square, alone.
-
-        >>> once, twice = ExactSum.weighted([np.array([1.0, 3.0])], np.array([2.0, 0.5]))
-        >>> [total.to_float() for total in once + twice]
-        [3.5, 2.5, 4.75, 4.25]
-        """
-        once = [cls.product(column, weight) for column in columns]
-        twice = [cls.product(column, weight, weight) for column in columns]
-        return [*once, cls.of(weight)], [*twice, cls.product(weight, weight)]
+        return sums, found[0], found[1]
 
     @classmethod
     def moments(
@@ -196,16 +206,9 @@ class ExactSum:
         >>> [s.to_float() for s in first], second[0, 1].to_float()
         ([3.0, 8.0], 13.0)
         """
-        parts = [
-            halves(column) if isinstance(column, LongNumbers) else (column,) for column in columns
-        ]
-        first = [_all(cls.of(x, weight) for x in part) for part in parts]
-        second = {
-            (i, j): _all(cls.product(x, y, weight) for x in parts[i] for y in parts[j])
-            for i in range(len(parts))
-            for j in range(i, len(parts))
-        }
-        return first, second
+        first = [cls.of(x, weight) for x in columns]
+        pairs = [(i, j) for i in range(len(columns)) for j in range(i, len(columns))]
+        return first, {(i, j): cls.product(columns[i], columns[j], weight) for i, j in pairs}
 
     @classmethod
     def grouped(
@@ -226,7 +229,7 @@ class ExactSum:
         array([[1. , 2. ],
                [5.5, 7. ]])
         """
-        _check_shapes(values, *() if times is None else (times,), weight=weight)
+        _check_shapes(values, times, weight)
         if index.shape != values.shape[:1]:
             raise ValueError(f"{len(values)} rows have groups of shape {index.shape}")
         return cls._added(values, times, weight, index, size, values.shape[1:])
@@ -295,10 +298,7 @@ class ExactSum:
     @classmethod
     def row_of(cls, every: Sequence[Self]) -> Self:
         """Return single sums as an array of them."""
-        integers = [total.integers() for total in every]
-        low = min([unit for _, unit in integers])
-        values = [value << unit - low for value, unit in integers]
-        return cls((len(every),), *_from_integers(values, low))
+        return cls((len(every),), *_from_integers(*_in_one_unit(every)))
 
     @classmethod
     def stacked(cls, every: Sequence[Self], shape: tuple[int, ...]) -> Self:
@@ -351,7 +351,13 @@ class ExactSum:
     # ---- arithmetic ----
 
     def __add__(self, other: Self) -> Self:
-        return self._plus(other, operator.add) if isinstance(other, ExactSum) else NotImplemented
+        if not isinstance(other, ExactSum):
+            return NotImplemented
+        if self._digits is not None or other._digits is not None:
+            return self._plus(other, operator.add)
+        low = min(self._exponent, other._exponent)
+        mine = self._value << self._exponent - low
+        return type(self)((), None, low, mine + (other._value << other._exponent - low))
 
     def __sub__(self, other: Self) -> Self:
         return self._plus(other, operator.sub) if isinstance(other, ExactSum) else NotImplemented
@@ -362,12 +368,8 @@ class ExactSum:
     def _plus(self, other: Self, operation: Callable[[Numeric, Numeric], Numeric]) -> Self:
         if self.shape != other.shape:
             raise ValueError(f"sums of shapes {self.shape} and {other.shape} cannot be added")
-        if self.shape == ():
-            low = min(self._exponent, other._exponent)
-            mine, theirs = (
-                self._value << self._exponent - low,
-                other._value << other._exponent - low,
-            )
+        if self._digits is None and other._digits is None:
+            (mine, theirs), low = _in_one_unit([self, other])
             return self.single(operation(mine, theirs), low)
         if not other.digits.shape[1]:  # all zero, as sums are before the first rows
             return self
@@ -378,6 +380,10 @@ class ExactSum:
 
     def plus_all(self, others: Sequence[Self]) -> Self:
         """Return the sum of this and others of its shape."""
+        every = [self, *others]
+        if all(sums._digits is None for sums in every):
+            values, low = _in_one_unit(every)
+            return self.single(sum(values), low)
         return functools.reduce(operator.add, others, self)
 
     def times(self, factor: float) -> Self:
@@ -681,19 +687,10 @@ def _thirds(values: Ints) -> tuple[Floats, Floats, Floats]:
     return tuple(part.astype(np.float64) for part in parts)  # type: ignore[return-value]  # three
 
 
-def _all(sums: Iterable[ExactSum]) -> Any:
-    """Return the sum of sums of one shape."""
-    return functools.reduce(operator.add, sums)
-
-
-def _sum(*columns: Array | None) -> tuple[int, int]:
-    try:
-        found = kernels.exact_sum(*columns)
-    except BufferError:
-        found = kernels.exact_sum(*[None if c is None else _ready(c) for c in columns])
-    if type(found) is int:
-        raise _infinite(found)
-    return found  # type: ignore[no-any-return]  # a pair
+def _in_one_unit(every: Sequence[ExactSum]) -> tuple[list[int], int]:
+    """Return single sums as integers of one unit, and its exponent."""
+    low = min([sums._exponent for sums in every])
+    return [sums._value << sums._exponent - low for sums in every], low
 
 
 def _extent(column: Floats) -> tuple[int, int]:
@@ -718,12 +715,8 @@ def _infinite(row: int) -> InvalidBatchError:
     return InvalidBatchError(f"values to be summed must be finite: row {row} is not")
 
 
-def _blocks(rows: int) -> Iterable[slice]:
-    return [slice(k, k + _TERMS) for k in range(0, max(rows, 1), _TERMS)]
-
-
-def _check_shapes(x: Array, *others: Array, weight: Array | None) -> None:
-    if any(column.shape != x.shape for column in others):
-        raise ValueError(f"columns differ in shape: {[column.shape for column in (x, *others)]}")
+def _check_shapes(x: Array, y: Array | None, weight: Array | None) -> None:
+    if y is not None and y.shape != x.shape:
+        raise ValueError(f"columns differ in shape: {x.shape} and {y.shape}")
     if weight is not None and weight.shape != x.shape[:1]:
         raise ValueError(f"{len(x)} rows have a weight of shape {weight.shape}")

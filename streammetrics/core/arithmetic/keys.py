@@ -74,21 +74,31 @@ def cell_edges(ids: Ints, level: int) -> tuple[Floats, Floats]:
 
 def _first_score(half: Ints) -> Floats:
     """Return the lowest double s with W(s) >= 2 * half."""
-    mirrored = _double(2 * _HALF - 2 * np.clip(half, _HALF >> 1, _HALF_KEY_OF_ONE))
-    near_one = 1.0 - np.floor(mirrored * _STEP) / _STEP
-    below = _double(2 * np.minimum(half, _HALF >> 1))
-    above = _double(2 * np.maximum(half - _SHIFT_ABOVE_ONE, _ONE >> 1))
-    return np.where(half <= _HALF >> 1, below, np.where(half <= _HALF_KEY_OF_ONE, near_one, above))
+    scores = _double(2 * half)
+    upper = half > _HALF >> 1
+    if upper.any():
+        half = half[upper]
+        mirrored = (2 * _HALF - 2 * np.minimum(half, _HALF_KEY_OF_ONE)).view(np.float64)
+        found = 1.0 - np.floor(mirrored * _STEP) / _STEP
+        above = half > _HALF_KEY_OF_ONE
+        found[above] = (2 * (half[above] - _SHIFT_ABOVE_ONE)).view(np.float64)
+        scores[upper] = found
+    return scores
 
 
 def _last_score(half: Ints) -> Floats:
     """Return the highest double s with W(s) <= 2 * half + 1."""
-    mirrored = _double(2 * _HALF - 1 - 2 * np.clip(half, _HALF >> 1, _HALF_KEY_OF_ONE - 1))
-    near_one = 1.0 - np.ceil(mirrored * _STEP) / _STEP
-    below = _double(2 * np.minimum(half, _HALF >> 1) + 1)
-    above = 2 * np.maximum(half - _SHIFT_ABOVE_ONE, _ONE >> 1) + 1
-    above = _double(np.minimum(above, _INFINITY))
-    return np.where(half < _HALF >> 1, below, np.where(half < _HALF_KEY_OF_ONE, near_one, above))
+    scores = _double(2 * half + 1)
+    upper = half >= _HALF >> 1
+    if upper.any():
+        half = half[upper]
+        mirrored = (2 * _HALF - 1 - 2 * np.minimum(half, _HALF_KEY_OF_ONE - 1)).view(np.float64)
+        found = 1.0 - np.ceil(mirrored * _STEP) / _STEP
+        above = half >= _HALF_KEY_OF_ONE
+        last = 2 * (half[above] - _SHIFT_ABOVE_ONE) + 1
+        found[above] = np.minimum(last, _INFINITY).view(np.float64)
+        scores[upper] = found
+    return scores
 
 
 def _double(signed: Ints) -> Floats:

@@ -21,10 +21,17 @@ def nearest(value: Number) -> float:
     try:
         if not isinstance(value, Fraction):
             return float(value)
-        above, below = value.as_integer_ratio()
-        return above / below
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+    return quotient(*value.as_integer_ratio())
+
+
+def quotient(above: int, below: int) -> float:
+    """Return the nearest float of a fraction, whose denominator is positive."""
+    try:
+        return above / below  # dividing integers rounds once
+    except OverflowError:
+        return math.inf if above > 0 else -math.inf
 
 
 def are_finite(values: Sequence[int], unit: int, weight: int, parts: int) -> bool:
@@ -49,8 +56,5 @@ def root(value: Fraction) -> float:
 
 
 def nearest_scaled(value: int, exponent: int) -> float:
-    """Return the float64 nearest to ``value * 2**exponent``: dividing integers rounds once."""
-    try:
-        return (value << max(exponent, 0)) / (1 << max(-exponent, 0))
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    """Return the float64 nearest to ``value * 2**exponent``."""
+    return quotient(value << max(exponent, 0), 1 << max(-exponent, 0))

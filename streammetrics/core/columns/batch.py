@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core import tuning
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.nested import Nested, as_nested
@@ -15,6 +16,7 @@ from streammetrics.core.columns.positions import by_row, refuse_one_hot
 from streammetrics.core.columns.sets import as_sets, marked
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +27,7 @@ WEIGHT = "sample_weight"
 
 MAX_NDIM = 32  # of a column before it is brought to rows
 _FLOAT64 = np.dtype(np.float64)
+_INTEGERS = "?bBhHiIlq"
 _LONG = frozenset(c for c in np.typecodes["AllInteger"] if np.dtype(c).itemsize == 8)
 
 
@@ -41,6 +44,8 @@ class Numeric:
 class Batch:
     """The columns of one update by their canonical names, each converted at first use.
 
+    Columns of at most `copied` rows are copied before they are looked at, so that they may be kept.
+
     `renamed` maps canonical names (``"y_true"``) to the user's (``"label"``); errors speak of the
     user's. Conversions are kept, so that statistics which read one column share them.
     """
@@ -48,22 +53,29 @@ class Batch:
     __slots__ = (
         "_columns",
         "_grids",
-        "_numeric",
         "_positions",
         "_raw",
         "_renamed",
         "_views",
+        "copied",
+        "known",
         "n_rows",
     )
 
-    def __init__(self, raw: Mapping[str, object], renamed: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        raw: Mapping[str, object],
+        renamed: Mapping[str, str] | None = None,
+        copied: int = 0,
+    ) -> None:
+        self.copied = copied
         self.n_rows = -1  # until a column is converted
         self._positions: tuple[int, ...] = ()  # the shape of labels that are (B, T...)
         self._raw = raw
         self._renamed = renamed or {}
         self._columns: dict[str, Column] = {}
         self._grids: dict[str, tuple[int, ...]] = {}  # shapes (n, L) like that of the labels
-        self._numeric: dict[str, Numeric] = {}
+        self.known: dict[str, Numeric] = {}  # columns that were read as numbers
         self._views: dict[tuple[str, ...], Batch] = {}  # as several models name the columns
 
     def title(self, name: str) -> str:
@@ -78,17 +90,24 @@ class Batch:
         """Return a column, converted; all columns of a batch have as many rows."""
         title = self._renamed.get(name, name)
         column = self._columns.get(title)
-        if column is None:
-            value = self._raw.get(title)
-            if value is None:
-                raise InvalidBatchError(
-                    f"no column {title!r}{f' (for {name})' if name != title else ''}; "
-                    f"there are: {', '.join(k for k, v in self._raw.items() if v is not None)}"
-                )
-            column = self._keep(title, as_column(value, title, max_ndim=MAX_NDIM))
-        return column
+        if column is not None:
+            return column
+        value = self._raw.get(title)
+        if value is None:
+            raise InvalidBatchError(
+                f"no column {title!r}{f' (for {name})' if name != title else ''}; "
+                f"there are: {', '.join(k for k, v in self._raw.items() if v is not None)}"
+            )
+        column = as_column(value, title, max_ndim=MAX_NDIM, copied=self.copied)
+        values = column.values
+        if values.ndim == 1 and column.owned and len(values) == self.n_rows and not self._positions:
+            self._columns[title] = column
+            return column
+        return self._keep(title, column)
 
     def _keep(self, title: str, column: Column) -> Column:
+        if not column.owned and len(column.values) <= self.copied:
+            column = column.copy()
         if column.values.ndim > 1 or self._positions:
             if self._columns and title != self.title(WEIGHT):
                 labels = next(iter(self._columns.values()))  # which `spread` has kept first
@@ -113,7 +132,7 @@ class Batch:
         title = self._renamed.get(name, name)
         value = self._raw.get(title)
         if value is not None:  # else there is an error to come
-            column = as_column(value, title, max_ndim=MAX_NDIM)
+            column = as_column(value, title, max_ndim=MAX_NDIM, copied=self.copied)
             if column.values.ndim > 1 and column.values.shape[1:] != (1,):
                 self._positions = column.values.shape
             self._keep(title, column)
@@ -134,7 +153,8 @@ class Batch:
         title = self._renamed.get(name, name)
         value = self._raw.get(title)
         if value is not None and title not in self._columns:
-            self._keep(title, as_nested(value, title, each))
+            column = as_nested(value, title, each)
+            self._keep(title, column.copy() if len(column.values) <= self.copied else column)
 
     @property
     def bulk(self) -> int:
@@ -158,7 +178,7 @@ class Batch:
         view = self._views.get(key)
         if view is None:
             titles = {name: self.title(other) for name, other in names.items()}
-            view = self._views[key] = Batch(self._raw, {**self._renamed, **titles})
+            view = self._views[key] = Batch(self._raw, {**self._renamed, **titles}, self.copied)
             view._columns, view._positions = self._columns, self._positions
             view._grids = self._grids
         view.n_rows = self.n_rows
@@ -173,22 +193,45 @@ class Batch:
 
     def numeric(self, name: str) -> Numeric:
         """Return a column as numbers, and what there is to know of them."""
-        found = self._numeric.get(name)
-        if found is None:
-            column = self.column(name)
-            values, residual = column.values, None
-            if column.vocabulary is not None:
-                title = self.title(name)
-                raise InvalidBatchError(f"{title} holds text; numbers are needed", title)
-            if (kind := values.dtype.char) != "d":
-                values = values.astype(_FLOAT64)
-            if column.nulls is not None:
-                values = np.where(column.nulls, math.nan, values)
-            low, high = extent(values)
-            if kind in _LONG:
-                residual = _residual(column, values, (low, high))
-            found = self._numeric[name] = Numeric(values, low, high, residual)
+        found = self.known.get(name)
+        if found is not None:
+            return found
+        column = self.column(name)
+        values, residual = column.values, None
+        if column.vocabulary is not None:
+            title = self.title(name)
+            raise InvalidBatchError(f"{title} holds text; numbers are needed", title)
+        if (kind := values.dtype.char) != "d":
+            values = values.astype(_FLOAT64)
+        if column.nulls is not None:
+            values = np.where(column.nulls, math.nan, values)
+        low, high = kernels.extent(values)
+        if kind in _LONG:
+            residual = _residual(column, values, (low, high))
+        found = self.known[name] = Numeric(values, low, high, residual)
         return found
+
+    def floats(self, name: str) -> Numeric | None:
+        """Return a column that comes as one array (n,) of floats; ``None`` for any other."""
+        value = self._raw.get(self._renamed.get(name, name))
+        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.char not in "df":
+            return None
+        if len(value) > tuning.BATCH_ROWS:  # some of them are read at a time
+            return None
+        try:
+            values = value.astype(_FLOAT64, copy=len(value) <= self.copied)
+            low, high = kernels.extent(values)
+        except BufferError:  # not contiguous
+            return None
+        found = self.known[name] = Numeric(values, low, high, None)
+        return found
+
+    def integers(self, name: str) -> Array | None:
+        """Return a column that comes as one array (n,) of integers; ``None`` for any other."""
+        value = self._raw.get(self._renamed.get(name, name))
+        if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.char not in _INTEGERS:
+            return None
+        return value if value.flags.carray and value.dtype.isnative else None
 
     def residual(self, name: str) -> Floats | None:
         """Return what float64 cannot hold of the integers of a column, mostly ``None``: nothing.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -77,7 +77,7 @@ class Column:
         """Return the column with `values` of its own; itself if they are already."""
         if self.owned:
             return self
-        return Column(self.values.copy(), self.nulls, True, self.vocabulary)
+        return replace(self, values=self.values.copy(), owned=True)
 
 
 def concatenate(columns: Sequence[Column], name: str = "the column") -> Column:

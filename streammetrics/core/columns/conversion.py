@@ -55,13 +55,16 @@ class Beside:
     columns: Mapping[str, ArrayLike]
 
 
-def as_column(value: object, name: str, *, max_ndim: int = 2, advice: str = "") -> Column:
+def as_column(
+    value: object, name: str, *, max_ndim: int = 2, advice: str = "", copied: int = 0
+) -> Column:
     """Return anything array-like as a column; `name` is what errors call it.
 
     A scalar is one row, a column stays one. ``uint64`` becomes ``int64`` where that holds it
     (together they would promote to floats), ``longdouble`` is rounded to ``float64``, ``bfloat16``
     and smaller become ``float32``, a Decimal an integer where it is one of 64 bits, else the
-    nearest ``float64``. `advice` is what to pass in the place of values that no column has.
+    nearest ``float64``. `advice` is what to pass in the place of values that no column has. Arrays
+    of up to `copied` rows are copied.
 
     Raises:
         InvalidBatchError: for complex numbers, dates, bytes and other objects, mixed or ragged
@@ -81,7 +84,7 @@ def as_column(value: object, name: str, *, max_ndim: int = 2, advice: str = "") 
         and value.flags.carray
         and 1 <= value.ndim <= max_ndim
     ):
-        return Column(value)
+        return Column(value.copy(), None, True) if len(value) <= copied else Column(value)
     try:
         column = value if isinstance(value, Column) else _read(value, name)
     except UnlikeError as error:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core import elementary
+
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
 
@@ -17,7 +19,7 @@ def sigmoid(logits: Floats) -> Floats:
     >>> sigmoid(np.array([-np.inf, 0.0, np.inf])).tolist()
     [0.0, 0.5, 1.0]
     """
-    small = np.exp(-np.abs(logits))
+    small = elementary.exp(-np.abs(logits))
     probabilities: Floats = np.where(logits >= 0, 1.0, small)
     probabilities /= 1.0 + small
     return probabilities
@@ -31,9 +33,30 @@ def softmax(logits: Floats) -> Floats:
     """
     with np.errstate(over="ignore"):  # a difference beyond float64 is a probability of 0
         shifted = logits - logits.max(axis=1, keepdims=True)
-    probabilities: Floats = np.exp(shifted, out=shifted)
+    probabilities: Floats = elementary.exp(shifted, out=shifted)
     probabilities /= probabilities.sum(axis=1, keepdims=True)
     return probabilities
+
+
+def log_total(logits: Floats) -> tuple[Floats, Floats]:
+    """Return log of the sum of exp(z) of each row (n, K) as its largest logit and what exceeds it.
+
+    >>> log_total(np.array([[1000.0, 1000.0 - 40.0]]))
+    (array([1000.]), array([4.24835426e-18]))
+    """
+    rows, best = np.arange(len(logits)), logits.argmax(axis=1)
+    top = logits[rows, best]
+    others = elementary.exp(logits - top[:, None])
+    others[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
+    return top, elementary.log1p(others.sum(axis=1))
+
+
+def softplus(logits: Floats) -> Floats:
+    """Return log(1 + exp(z)) of each logit (n,), which is -log of the sigmoid of -z."""
+    rest = elementary.exp(-np.abs(logits))
+    elementary.log1p(rest, out=rest)
+    rest += np.maximum(logits, 0.0)
+    return rest
 
 
 def log_odds(probability: float) -> float:
@@ -44,4 +67,6 @@ def log_odds(probability: float) -> float:
     """
     if probability <= 0.0:
         return -math.inf
-    return math.inf if probability >= 1.0 else math.log(probability) - math.log1p(-probability)
+    if probability >= 1.0:
+        return math.inf
+    return float(elementary.log(probability) - elementary.log1p(-probability))

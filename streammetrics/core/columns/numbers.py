@@ -68,13 +68,24 @@ class Numbers(Field):
         missing: Any = np.isnan(values)
         return (column,), missing if missing.ndim == 1 else missing.any(axis=1)
 
+    def whole(self, batch: Batch) -> Finished | None:
+        """Return an array (n,) of floats of which all are in the domain."""
+        numbers = batch.floats(self.name)
+        if numbers is None or not (
+            self.above < numbers.low >= self.low and numbers.high <= self.high
+        ):
+            return None
+        if not (self.ordered or (numbers.low > -_INF and numbers.high < _INF)):
+            return None
+        return self.finish(batch, (numbers.values,), None)
+
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: ARG002 - the batch has it
         """Check the domain."""
         if not self.long:
             batch.refuse_long(self.name, "what is computed here")
         if self.ordered:
             return
-        numbers = batch.numeric(self.name)  # read by now
+        numbers = batch.numeric(self.name)
         low, high = numbers.low, numbers.high
         if self.above < low >= self.low and low > -_INF and high <= self.high and high < _INF:
             return

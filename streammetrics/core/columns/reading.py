@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 class SharedReading:
     """One reading of columns for several schemas; it refuses what any of them refuses."""
 
-    __slots__ = ("_checks", "_conditions", "_fields", "_ignores", "_omits", "_unweighted")
+    __slots__ = ("_alone", "_checks", "_conditions", "_fields", "_ignores", "_omits", "_unweighted")
 
     def __init__(self, schemas: Sequence[Schema]) -> None:
         plain = schemas[0].plain
         self._fields = plain.fields
+        self._alone = schemas[0].fields if len(schemas) == 1 else ()
         self._ignores = any(type(field).ignored is not Field.ignored for field in self._fields)
         self._omits = plain.nan_policy == "omit"
         self._unweighted = next((s.unweighted for s in schemas if s.unweighted), "")
@@ -39,6 +40,27 @@ class SharedReading:
         )
         self._checks = tuple(fields)  # fields, each with the place of the one that reads for it
         self._conditions = tuple(dict.fromkeys(each for s in schemas for each in s.conditions))
+
+    def whole(self, batch: Batch) -> Rows | None:
+        """Return the rows of a batch whose fields see at once that all are kept, else ``None``."""
+        if not self._alone or batch.has(WEIGHT):
+            return None
+        every: list[ReadColumn] = []
+        facts: Facts = {}
+        for field in self._alone:
+            found = field.whole(batch)
+            if found is None or (facts and found[1] != facts):
+                return None
+            every += found[0]
+            facts = found[1]
+        n = len(every[0])
+        for column in every:
+            if not n or len(column) != n:
+                return None
+        for condition in self._conditions:
+            if not condition.holds(batch):
+                return None
+        return Rows(tuple(every), None, n, 0, facts)
 
     def read(self, batch: Batch) -> Rows:
         """Return the validated rows of a batch, without those ignored and those of weight zero."""

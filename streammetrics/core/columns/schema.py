@@ -75,6 +75,14 @@ class Field(ABC):
         There is one for each of the names.
         """
 
+    def whole(self, batch: Batch) -> Finished | None:  # noqa: ARG002 - for those that can
+        """Return what the methods above make of a batch all of whose rows are kept.
+
+        They are called where this returns ``None``, as it does unless it sees that nothing is
+        missing or refused, so that it need not look at all that they do.
+        """
+        return None
+
     @property
     def plain(self) -> Field:
         """The field that reads the same columns, without what `validate` alone refuses.
@@ -94,6 +102,10 @@ class Condition(ABC):
     @abstractmethod
     def check(self, batch: Batch, missing: Bools | None) -> None:
         """Raise where rows that are not missing do not meet it."""
+
+    def holds(self, batch: Batch) -> bool:  # noqa: ARG002 - for those that can tell
+        """Whether all rows clearly meet it; `check` is called where this is not so."""
+        return False
 
 
 @dataclass(frozen=True)

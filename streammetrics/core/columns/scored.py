@@ -114,6 +114,23 @@ class ScoredLabels(Field):
             )
         self.scores.validate(batch, taken[1:], missing)
 
+    def whole(self, batch: Batch) -> Finished | None:
+        """Return integers that are 0 or 1, beside an array (n,) of scores that may be any."""
+        labels = batch.integers(self.truth)
+        if labels is None or self.matrix or self.ignore_index is not None:
+            return None
+        if self.pos_label not in {None, 1} or self.labels is not None:
+            return None
+        scores = self.scores.whole(batch)
+        codes = np.empty(len(labels), np.uint8)
+        ones = -1 if scores is None else kernels.bits(codes, labels)
+        if scores is None or ones < 0:
+            return None
+        facts = {"labels": KINDS[labels.dtype.kind], "columns of scores": 0}
+        if ones < len(codes):
+            facts["negative label"] = 0
+        return (codes, *scores[0]), facts
+
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return codes 0 and 1 with (n,) scores, or codes below K with (n, K) scores."""
         column = taken[0] if rows is None else taken[0][rows]

@@ -40,6 +40,7 @@ class Scores(Numbers):
       probabilities, which are compared with those of the other class.
     - ``"probability"``: probabilities.
     - ``"logit"``: logits, which stay such; finite in any case.
+    - ``"logits"``: logits, which stay such; infinite ones stand for probabilities of 0 and 1.
     - ``"margin"``: decision values, on either side of 0; finite, and so are their squares.
     - ``"shape"``: only their number of columns counts, so any numbers will do.
 
@@ -49,13 +50,25 @@ class Scores(Numbers):
 
     name: str = "y_score"
     ordered: bool = True  # what is checked of them is below
-    use: Literal["order", "rank", "probability", "logit", "margin", "shape"] = "order"
+    use: Literal["order", "rank", "probability", "logit", "logits", "margin", "shape"] = "order"
     from_logits: bool = False
 
     @property
     def plain(self) -> Scores:
         """The same column, of any numbers, for whatever use."""
         return Scores(self.name, wide=True, long=True)
+
+    def whole(self, batch: Batch) -> Finished | None:
+        """Return an array (n,) of floats that are probabilities, or any of which the order counts.
+
+        Logits are looked at apart.
+        """
+        found = super().whole(batch)
+        if found is None or self.use in {"shape", "order"}:
+            return found
+        numbers = batch.known[self.name]
+        is_probability = self.use in {"rank", "probability"} and not self.from_logits
+        return found if is_probability and 0 <= numbers.low <= numbers.high <= 1 else None
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Check that they are what they are used as."""
@@ -71,10 +84,11 @@ class Scores(Numbers):
             return
         if self.use in _LIMITS:
             self._check_logits(batch, missing, _LIMITS[self.use])
-        elif not self.from_logits:
+        elif self.from_logits or self.use == "logits":
+            if wide:
+                self._check_logits(batch, missing, math.inf)
+        else:
             self._check_probabilities(batch, missing, wide)
-        elif wide:
-            self._check_logits(batch, missing, math.inf)
 
     def _check_logits(self, batch: Batch, missing: Bools | None, limit: float) -> None:
         """Refuse logits beyond the limit; without one, rows of which the largest is infinite."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.reading import SharedReading
-from streammetrics.core.columns.schema import Rows
+from streammetrics.core.columns.schema import Rows, joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.feeding.staging import Staged
 from streammetrics.core.feeding.states import Feed, RefusedRows, State
-from streammetrics.core.floating import own_arithmetic
+from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -119,9 +119,23 @@ class Layout:
         for name, each in self.nested:
             batch.nest(name, each)
 
+    def whole(self, batch: Batch) -> Rows | None:
+        """Return the rows of a batch where there is one reading, which takes all of them at once.
+
+        ``None`` where they are to be read as any others are.
+        """
+        readings = self._readings
+        rows = readings[0].whole(batch) if len(readings) == 1 else None
+        if rows is None:
+            batch.known.clear()  # of what was looked at meanwhile
+        return rows
+
     def read(self, batch: Batch) -> tuple[Rows, ...]:
         """Return the rows of a batch, once for each reading."""
-        return tuple([reading.read(batch) for reading in self._readings])
+        readings = self._readings
+        if len(readings) == 1:
+            return (readings[0].read(batch),)
+        return tuple([reading.read(batch) for reading in readings])
 
     def agree(self, feeds: Sequence[Feed]) -> bool:
         """Whether schemas that share a reading know the same of their rows."""
@@ -136,11 +150,15 @@ class Layout:
         pairs = zip(state.statistics, read, strict=True)
         return any(statistic.may_refuse(part) for statistic, part in pairs)
 
-    def with_staged(self, state: State, rows: Sequence[Rows], n: int) -> State:
-        """Return the state that keeps the rows of a small batch."""
-        feeds, statistics, staged, agreed = state
-        agreed = self.agreed(agreed or feeds, rows)
-        return State(feeds, statistics, Staged.of(rows, staged, n), agreed)
+    def with_staged(self, state: State, rows: tuple[Rows, ...], n: int) -> State:
+        """Return the state that keeps the rows of a small batch, whose arrays are our own."""
+        feeds, statistics, before, agreed = state
+        if not agreed or len(rows) > 1 or rows[0].facts != agreed[0].facts:
+            agreed = self.agreed(agreed or feeds, rows)
+        size = n if n > tuning.STAGED_LEAST else tuning.STAGED_LEAST
+        if before is not None:
+            size += before.size
+        return State(feeds, statistics, Staged(rows, before, size), agreed)
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
         """Return the state after rows that the statistics take at once."""
@@ -167,9 +185,10 @@ class Layout:
 
     def fed(self, state: State) -> State:
         """Return the state with staged rows brought to the statistics."""
-        if state.staged is None:
+        staged = state.staged
+        if staged is None:
             return state
-        rows = state.staged.together()
+        rows = staged.rows if staged.before is None else staged.together()
         return State(self._grown(state.agreed, rows), self._updated(state.statistics, rows))
 
     def sifted(self, state: State) -> tuple[State, list[RefusedRows]]:
@@ -201,38 +220,39 @@ class Layout:
         except Exception as error:  # of whatever kind: a user's statistic did it
             return error
 
+    @quiet
     def _updated(
         self, statistics: tuple[Statistic, ...], rows: Sequence[Rows]
     ) -> tuple[Statistic, ...]:
+        check_arithmetic()
         # Of each schema the columns, the weight, and what statistics leave to their peers.
         given: list[tuple[Any, Any, dict[Any, Any]] | None] = []
         for schema, reader in zip(self.schemas, self._readers, strict=True):
             columns, weight, n, _, _ = rows[reader]
             given.append((schema.present(columns), weight, {}) if n else None)
         updated = []
-        with own_arithmetic():
-            for statistic, source in zip(statistics, self.sources, strict=True):
-                mine = given[source]
-                if mine is not None:
-                    columns, weight, found = mine
-                    statistic = statistic.fork()  # noqa: PLW2901 - the loop's own copy from here on
-                    statistic.update_among(self._peers[source], found, columns, weight)
-                updated.append(statistic)
+        for statistic, source in zip(statistics, self.sources, strict=True):
+            mine = given[source]
+            if mine is not None:
+                columns, weight, found = mine
+                statistic = statistic.fork()  # noqa: PLW2901 - the loop's own copy from here on
+                statistic.update_among(self._peers[source], found, columns, weight)
+            updated.append(statistic)
         return tuple(updated)
 
     def _grown(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
-        grown = tuple(
-            [
-                feeds[first].grown(facts, n, omitted)
-                for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True)
-            ]
-        )
-        return grown if self._alone else tuple([grown[reader] for reader in self._readers])
+        grown = []
+        for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True):
+            before, n_before, omitted_before = feeds[first]
+            if facts != before:
+                facts = joined_facts(before, facts)  # noqa: PLW2901 - of all rows
+            grown.append(Feed(facts, n_before + n, omitted_before + omitted))
+        return tuple(grown if self._alone else [grown[reader] for reader in self._readers])
 
     def agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
         """Return the feeds with the facts of staged rows, which are counted at flush."""
         for first, read in zip(self._firsts, rows, strict=True):
-            if read.facts != feeds[first].facts:
+            if read[4] != feeds[first][0]:  # their facts
                 return self._grown(feeds, [read._replace(n=0, omitted=0) for read in rows])
         return feeds
 

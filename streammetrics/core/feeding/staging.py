@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from streammetrics.core import tuning
 from streammetrics.core.columns.nested import joined, joined_weights
 from streammetrics.core.columns.schema import NO_ROWS, Rows
 
@@ -18,16 +17,6 @@ class Staged(NamedTuple):
     rows: tuple[Rows, ...]  # arrays are our own
     before: Staged | None
     size: int  # about how many rows wait
-
-    @classmethod
-    def of(cls, rows: Sequence[Rows], before: Staged | None, n: int) -> Staged:
-        """Return what waits together with a batch of `n` rows, of which the rows are copied."""
-        size = n if n > tuning.STAGED_LEAST else tuning.STAGED_LEAST
-        return cls(
-            tuple([_owned(read) for read in rows]),
-            before,
-            size if before is None else size + before.size,
-        )
 
     def batches(self) -> list[tuple[Rows, ...]]:
         """Return all batches in the order in which they came."""
@@ -45,7 +34,8 @@ class Staged(NamedTuple):
         return tuple([_concatenated(each) for each in zip(*self.batches(), strict=True)])
 
 
-def _owned(rows: Rows) -> Rows:
+def owned(rows: Rows) -> Rows:
+    """Return rows whose arrays nobody else can write to."""
     columns, weight, n, omitted, facts = rows
     copies = tuple([column.copy() for column in columns])
     return Rows(copies, None if weight is None else weight.copy(), n, omitted, facts)

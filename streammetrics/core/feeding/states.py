@@ -24,11 +24,6 @@ class Feed(NamedTuple):
     n_rows: int
     n_omitted: int
 
-    def grown(self, facts: Facts, n_rows: int, n_omitted: int) -> Feed:
-        """Return the feed after more rows."""
-        facts = self.facts if self.facts == facts else joined_facts(self.facts, facts)
-        return Feed(facts, self.n_rows + n_rows, self.n_omitted + n_omitted)
-
     def with_all(self, others: Sequence[Feed]) -> Feed:
         """Return the feed after the rows of others."""
         facts, n_rows, n_omitted = self

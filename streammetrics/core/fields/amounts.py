@@ -138,10 +138,6 @@ class Amount:
             weights = other.weights if weights is None else weights + other.weights
         return type(self)(self.counts + other.counts, weights, self._most + other._most, squares)
 
-    def plus_rows(self, n: int) -> Self:
-        """Return the same amount of one thing with `n` rows of weight one."""
-        return type(self)(self.counts + n, self.weights, self._most, self.squares)
-
     def __sub__(self, other: Self) -> Self:
         mine, theirs = self.squared(), other.squared()
         squares = None if mine is None or theirs is None else mine - theirs

@@ -221,10 +221,13 @@ def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str
     """Return sums by name added to others of the same names, or to none."""
     if not mine or not other:
         return mine or other
+    sums = {}
     try:
-        return {name: total + other[name] for name, total in mine.items()}
+        for name, total in mine.items():
+            sums[name] = total + other[name]
     except ValueError as error:
         raise _other_outputs(error) from None
+    return sums
 
 
 def _other_outputs(error: ValueError) -> IncompatibleMetricsError:

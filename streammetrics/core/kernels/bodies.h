@@ -5,6 +5,7 @@
 #include "counts.h"
 #include "order.h"
 #include "tables.h"
+#include "elementary.h"
 
 const Kernels KERNELS = {
     exact_sum,
@@ -28,4 +29,6 @@ const Kernels KERNELS = {
     sort_order,
     cells_count,
     cells_merge,
+
+    elementary,
 };

@@ -3,14 +3,20 @@
 The wheel is ``cp311-abi3`` with kernels and ``py3-none-any`` without. Environment variables:
 
 - ``STREAMMETRICS_COMPILE=0`` installs without kernels, ``1`` makes a missing compiler an error;
-- ``STREAMMETRICS_PLATFORM`` is the platform of a wheel that is compiled for another machine;
+- ``STREAMMETRICS_PLATFORM``, one of `TARGETS`, compiles for that platform with ``zig cc``;
 - ``CC``, ``CFLAGS`` and ``LDFLAGS`` work as everywhere.
+
+``python streammetrics/core/kernels/build.py``, with hatchling and ziglang installed, makes an sdist
+and the wheels of all platforms in ``dist``.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
@@ -21,7 +27,34 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HERE = Path(__file__).parent
 SOURCES = ["module.c", "baseline.c", "avx2.c"]
 REASON = "reason.txt"  # why there are no kernels, for `sm.kernels()`
-EXACT = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-fast-math"]
+# Without the trapping of exceptions, comparisons become vectors; no result depends on it.
+EXACT = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-fast-math", "-fno-trapping-math"]
+LIMITED = ("Py_LIMITED_API", "0x030B0000")  # of Python 3.11, for one wheel for all later ones
+TARGETS = {  # a wheel's platform and zig's name of it
+    "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
+    "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
+    "musllinux_1_2_x86_64": "x86_64-linux-musl",
+    "musllinux_1_2_aarch64": "aarch64-linux-musl",
+    "macosx_11_0_arm64": "aarch64-macos.11.0",
+    "macosx_10_13_x86_64": "x86_64-macos.10.13",
+    "win_amd64": "x86_64-windows-gnu",
+    "win_arm64": "aarch64-windows-gnu",
+}
+# What the limited API reads of pyconfig.h; for macOS a header of Python's has the sizes.
+CONFIG = """\
+#ifndef __APPLE__
+#define SIZEOF_SIZE_T __SIZEOF_SIZE_T__
+#define SIZEOF_VOID_P __SIZEOF_POINTER__
+#define SIZEOF_LONG __SIZEOF_LONG__
+#define SIZEOF_LONG_LONG __SIZEOF_LONG_LONG__
+#endif
+#define SIZEOF_WCHAR_T __SIZEOF_WCHAR_T__
+#ifdef _WIN32
+#define MS_WINDOWS 1
+#define HAVE_DECLSPEC_DLL 1
+#define Py_ENABLE_SHARED 1
+#endif
+"""
 
 
 class KernelsHook(BuildHookInterface[Any]):  # type: ignore[misc]  # there when it builds
@@ -41,12 +74,13 @@ class KernelsHook(BuildHookInterface[Any]):  # type: ignore[misc]  # there when 
             made = folder / REASON
             made.write_text(reason + "\n", encoding="utf-8")
         else:
-            made = compiled(folder)
-            free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+            platform = os.environ.get("STREAMMETRICS_PLATFORM")
+            made = cross_compiled(folder, platform) if platform else compiled(folder)
+            free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and not platform
             build_data["pure_python"] = False
             build_data["infer_tag"] = free_threaded
             if not free_threaded:
-                build_data["tag"] = f"cp311-abi3-{platform_tag()}"
+                build_data["tag"] = f"cp311-abi3-{platform or this_platform()}"
         if version != "editable":
             self.made = made
             build_data["force_include"][str(made)] = f"streammetrics/core/kernels/{made.name}"
@@ -89,6 +123,7 @@ def compiled(folder: Path) -> Path:
         sources=[str(HERE / name) for name in SOURCES],
         depends=[str(path) for path in HERE.glob("*.h")],
         extra_compile_args=["/O2", "/std:c11", "/fp:precise"] if os.name == "nt" else EXACT,
+        define_macros=[LIMITED if limited else ("Py_GIL_DISABLED", "1")],
         py_limited_api=limited,
     )
     command = build_ext(Distribution({"name": "kernels", "ext_modules": [extension]}))
@@ -106,8 +141,49 @@ def compiled(folder: Path) -> Path:
         return Path(shutil.copy(made, folder))
 
 
-def platform_tag() -> str:
-    """Return the platform part of the wheel's tag."""
-    if wanted := os.environ.get("STREAMMETRICS_PLATFORM"):
-        return wanted
+def this_platform() -> str:
+    """Return the platform part of the tag of a wheel for this machine."""
     return sysconfig.get_platform().replace("-", "_").replace(".", "_")
+
+
+def cross_compiled(folder: Path, platform: str) -> Path:
+    """Compile the extension module for one of `TARGETS` into a folder; return its path."""
+    zig, target = [sys.executable, "-m", "ziglang"], TARGETS[platform]
+    made = folder / ("_kernels.pyd" if "windows" in target else "_kernels.abi3.so")
+    with tempfile.TemporaryDirectory() as scratch:
+        headers = Path(shutil.copytree(sysconfig.get_path("include"), f"{scratch}/include"))
+        (headers / "pyconfig.h").write_text(CONFIG, encoding="utf-8")
+        link = ["-Wl,-undefined,dynamic_lookup"] if "macos" in target else []
+        if "windows" in target:
+            # The library to link with is made of the names in the headers; those in use have to be
+            # in the limited API, for which `module.c` is compiled.
+            text = "".join(path.read_text("utf-8") for path in headers.glob("*.h"))
+            names = set(re.findall(r"PyAPI_(FUNC|DATA)\([^()]*\)\s*(\w+)", text))
+            lines = [f"{name} DATA" if kind == "DATA" else name for kind, name in sorted(names)]
+            library, machine = (
+                Path(scratch, "python3.def"),
+                "arm64" if "arm" in platform else "i386:x86-64",
+            )
+            library.write_text("\n".join(["LIBRARY python3.dll", "EXPORTS", *lines]), "utf-8")
+            link = [f"{scratch}/python3.lib"]
+            subprocess.run([*zig, "dlltool", "-m", machine, "-d", library, "-l", *link], check=True)
+        options = [*EXACT, "-shared", "-fPIC", "-s", f"-D{'='.join(LIMITED)}", f"-I{headers}"]
+        sources = [str(HERE / name) for name in SOURCES]
+        command = [*zig, "cc", "-target", target, *options, *sources, *link, "-o", str(made)]
+        subprocess.run(command, check=True)
+    return made
+
+
+def main() -> None:
+    """Make the sdist, the wheels of all platforms and the pure one."""
+    build = [sys.executable, "-m", "hatchling", "build", "-d", "dist", "-t"]
+    subprocess.run([*build, "sdist"], check=True)
+    for variables in (
+        {"STREAMMETRICS_COMPILE": "0"},
+        *({"STREAMMETRICS_COMPILE": "1", "STREAMMETRICS_PLATFORM": each} for each in TARGETS),
+    ):
+        subprocess.run([*build, "wheel"], check=True, env={**os.environ, **variables})
+
+
+if __name__ == "__main__":
+    main()

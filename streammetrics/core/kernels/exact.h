@@ -25,6 +25,7 @@
 #define PRODUCT_LEAST ((uint64_t)(1023 - 900) << 52)
 #define PRODUCT_MOST ((uint64_t)(1023 + 900) << 52)
 #define FACTOR_MOST 0x1p500
+#define LANE_TOTALS 512 /* of few groups, of which each has lanes of its own */
 #define AHEAD 16 /* rows whose totals are fetched before they are added to */
 #define CARRY_ROWS ((int64_t)1 << 26) /* elements between carries: 16 additions each stay below 2^63 */
 
@@ -108,11 +109,11 @@ static int64_t first_infinite(const double *x, int64_t n) {
   return n;
 }
 
-/* Add a block in two folds, which begin below 2^top, and write what they leave.
+/* Add a block in two folds, which begin below 2^top. If `keep`, write what they leave to rest.
  *
- * Returns 0 where that was all, 1 where something is left, and -1 with nothing added where a value is
- * too large, or is not finite. */
-static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, int64_t top) {
+ * Returns 0 where that was all; 1 where something is left, which without `keep` is not added up yet;
+ * and -1 with nothing added where a value is too large, or is not finite. */
+static inline int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, int64_t top, int keep) {
   double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
   uint64_t first_bits = bits_of(first), second_bits = bits_of(second);
   uint64_t above[LANES] = {0}, below[LANES] = {0}, beyond[LANES] = {0}, left[LANES] = {0};
@@ -126,7 +127,7 @@ static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, 
       below[j] += bits_of(low);
       low = middle - (low - second);
       left[j] |= bits_of(low);
-      rest[i + j] = low;
+      if (keep) rest[i + j] = low;
     }
   for (; i < n; i++) {
     double high = x[i] + first, middle = x[i] - (high - first);
@@ -134,8 +135,9 @@ static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, 
     above[0] += bits_of(high);
     beyond[0] |= bits_of(high) ^ first_bits;
     below[0] += bits_of(low);
-    rest[i] = middle - (low - second);
-    left[0] |= bits_of(rest[i]);
+    low = middle - (low - second);
+    left[0] |= bits_of(low);
+    if (keep) rest[i] = low;
   }
   for (int j = 1; j < LANES; j++) {
     above[0] += above[j];
@@ -144,18 +146,28 @@ static int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, 
     left[0] |= left[j];
   }
   if (beyond[0] >> 52) return -1; /* the sign or the exponent differs */
+  if ((left[0] & ABSOLUTE) && !keep) return 1;
   add_at(digits, (int64_t)(above[0] - (uint64_t)n * first_bits), top + 1 - 52 - TOTAL_LOW);
   add_at(digits, (int64_t)(below[0] - (uint64_t)n * second_bits), top - FOLD - 52 - TOTAL_LOW);
   return (left[0] & ABSOLUTE) != 0;
 }
 
+/* Lower least to one less than the bits of the smallest |x| but 0, and raise most to the largest. */
+static void size_extent(const double *x, int64_t n, int64_t *least, int64_t *most) {
+  int64_t low = *least, high = *most;
+  for (int64_t i = 0; i < n; i++) {
+    int64_t bits = (int64_t)(bits_of(x[i]) & ABSOLUTE), before = (bits - 1) & INT64_MAX; /* 0 is the last */
+    high = bits > high ? bits : high;
+    low = before < low ? before : low;
+  }
+  *least = low;
+  *most = high;
+}
+
 /* The exponent above all of a block. */
 static int64_t exponent_above(const double *x, int64_t n) {
-  uint64_t most = 0;
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = bits_of(x[i]) & ABSOLUTE;
-    most = bits > most ? bits : most;
-  }
+  int64_t least = INT64_MAX, most = 0;
+  size_extent(x, n, &least, &most);
   return EXPONENT(most) - 1022;
 }
 
@@ -167,18 +179,17 @@ static int add_block(int64_t *digits, const double *x, int64_t n, int64_t *top) 
   const double *from = x;
   int64_t guess = *top;
   if (n >= 8) {
-    int left = guess <= FOLD_MOST ? add_folds(digits, x, rest, n, guess) : -1;
+    int left = guess <= FOLD_MOST ? add_folds(digits, x, rest, n, guess, 0) : -1;
     if (left == 0) return 1;
-    *top = exponent_above(x, n);
-    if (*top < FOLD_LEAST) *top = FOLD_LEAST;
-    if (*top > 1024) return 0;
-    if (left < 0) guess = *top;
-    if (left < 0 && guess <= FOLD_MOST) left = add_folds(digits, x, rest, n, guess);
+    guess = *top = exponent_above(x, n);
+    if (guess > 1024) return 0;
+    if (guess < FOLD_LEAST) guess = *top = FOLD_LEAST;
+    if (guess <= FOLD_MOST) left = add_folds(digits, x, rest, n, guess, 1);
     /* What is left is at most 2^(guess - 104); a fold takes numbers strictly below its top. */
     while (left > 0 && guess - 103 >= FOLD_LEAST) {
       guess -= 103;
       from = rest;
-      left = add_folds(digits, rest, rest, n, guess);
+      left = add_folds(digits, rest, rest, n, guess, 1);
     }
     if (left == 0) return 1;
     if (left > 0) from = rest;
@@ -232,7 +243,7 @@ static int split(double terms[4][BLOCK], const double **factors, int count, int6
              : 0;
 }
 
-/* Add the sum of x * y * w to digits[TOTAL_DIGITS] and carry them; y and w may be NULL.
+/* Add the sum of x * y * w to digits[TOTAL_DIGITS]; y and w may be NULL.
  *
  * Returns the first row that is not finite, with digits useless, or n. */
 static int64_t exact_sum(int64_t *digits, const double *x, const double *y, const double *w, int64_t n) {
@@ -268,11 +279,10 @@ static int64_t exact_sum(int64_t *digits, const double *x, const double *y, cons
     uncarried += rows;
     if (uncarried >= CARRY_ROWS) carry_row(digits, TOTAL_DIGITS), uncarried = 0;
   }
-  carry_row(digits, TOTAL_DIGITS);
   return n;
 }
 
-/* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS] and carry them; powers has bits 1, 2
+/* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS]; powers has bits 1, 2
  * and 4 for those that are wanted. Each power is the square of the one before, rounded to float64 and
  * cut to 2^1023. extremes gets the smallest |x| but 0 and the largest; 0 and 0 if all are zero.
  *
@@ -280,23 +290,20 @@ static int64_t exact_sum(int64_t *digits, const double *x, const double *y, cons
 static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers) {
   double column[BLOCK];
   int64_t tops[3] = {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}, uncarried = 0;
-  uint64_t most = 0, least = UINT64_MAX;
+  int64_t most = 0, least = INT64_MAX;
   for (int64_t start = 0; start < n; start += BLOCK) {
     int64_t rows = n - start < BLOCK ? n - start : BLOCK;
-    memcpy(column, x + start, sizeof(double) * (size_t)rows);
-    for (int64_t i = 0; i < rows; i++) {
-      uint64_t bits = bits_of(column[i]) & ABSOLUTE;
-      most = bits > most ? bits : most;
-      least = bits - 1 < least ? bits - 1 : least; /* zero wraps around */
-    }
-    if (most >= INFINITE) return start + first_infinite(column, rows);
+    const double *from = x + start;
+    size_extent(from, rows, &least, &most);
+    if (most >= (int64_t)INFINITE) return start + first_infinite(from, rows);
     for (int k = 0; k < 3; k++) {
-      if (powers >> k & 1) (void)add_block(digits + k * TOTAL_DIGITS, column, rows, &tops[k]);
+      if (powers >> k & 1) (void)add_block(digits + k * TOTAL_DIGITS, from, rows, &tops[k]);
       if (powers >> (k + 1) == 0) break;
       for (int64_t i = 0; i < rows; i++) {
-        double square = column[i] * column[i];
+        double square = from[i] * from[i];
         column[i] = square < 0x1p1023 ? square : 0x1p1023;
       }
+      from = column;
     }
     uncarried += rows;
     if (uncarried >= CARRY_ROWS) {
@@ -304,9 +311,8 @@ static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, 
       uncarried = 0;
     }
   }
-  for (int k = 0; k < 3; k++) carry_row(digits + k * TOTAL_DIGITS, TOTAL_DIGITS);
-  extremes[0] = most ? from_bits(least + 1) : 0.0;
-  extremes[1] = from_bits(most);
+  extremes[0] = most ? from_bits((uint64_t)least + 1) : 0.0;
+  extremes[1] = from_bits((uint64_t)most);
   return n;
 }
 
@@ -314,14 +320,10 @@ static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, 
  *
  * Both are 0 if all are zero. Returns the first row that is not finite, or n. */
 static int64_t exact_extent(const double *x, int64_t n, int64_t *lowest, int64_t *highest) {
-  uint64_t most = 0, least = UINT64_MAX;
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = bits_of(x[i]) & ABSOLUTE;
-    most = bits > most ? bits : most;
-    least = bits - 1 < least ? bits - 1 : least; /* zero wraps around */
-  }
+  int64_t most = 0, least = INT64_MAX;
+  size_extent(x, n, &least, &most);
   *lowest = *highest = 0;
-  if (most >= INFINITE) return first_infinite(x, n);
+  if (most >= (int64_t)INFINITE) return first_infinite(x, n);
   if (most) {
     int64_t exponent = EXPONENT(least + 1);
     *lowest = exponent - 1075 + (exponent == 0);
@@ -354,37 +356,126 @@ static inline int add_product(int64_t *digits, const double *factors, int count,
   return 1;
 }
 
-/* Add x * y * w (n, columns) to the totals digits[groups * columns][width]: row i to group[i], or to
- * group 0 of one where group is NULL. y (n, columns) and w (n) may be NULL. The lowest digit has the
- * weight 2^low.
- *
- * Returns n, or the first row that is not finite or whose bits or group lie outside; digits are then
+/* What is added to totals digits[groups * columns][width], of which the lowest digit has the weight 2^low:
+ * x * y * w (n, columns), row i to group[i], or to group 0 of one where group is NULL. y (n, columns) and
+ * w (n) may be NULL. */
+typedef struct {
+  int64_t *digits, groups, width, low;
+  const double *x, *y, *w;
+  const int64_t *group;
+  int64_t n, columns;
+} Addition;
+
+/* Add rows one by one; returns `stop`, or the first row that is not finite or does not fit. */
+static int64_t add_rows_singly(const Addition *a, int64_t start, int64_t stop) {
+  int64_t columns = a->columns, width = a->width, high = a->low + 32 * (width - 3);
+  for (int64_t i = start; i < stop; i++) {
+    int64_t g = a->group ? a->group[i] : 0;
+    if ((uint64_t)g >= (uint64_t)a->groups) return i;
+    if (a->group && i + AHEAD < a->n) { /* a total may lie in two lines of the cache */
+      int64_t later = a->group[i + AHEAD];
+      later = (uint64_t)later < (uint64_t)a->groups ? later : g;
+      PREFETCH(a->digits + later * columns * width);
+      PREFETCH(a->digits + later * columns * width + width - 1);
+    }
+    for (int64_t j = 0; j < columns; j++) {
+      double factors[3] = {a->x[i * columns + j]};
+      int count = 1;
+      if (a->y) factors[count++] = a->y[i * columns + j];
+      if (a->w) factors[count++] = a->w[i];
+      for (int k = 0; k < count; k++)
+        if ((bits_of(factors[k]) & INFINITE) == INFINITE) return i;
+      if (!add_product(a->digits + (g * columns + j) * width, factors, count, a->low, high)) return i;
+    }
+  }
+  return stop;
+}
+
+/* Fold rows (n, columns) twice into the lanes of their totals, of which place[i] is the first of row i;
+ * 0 where that is not all, or a number is 2^top or more. */
+static int fold_lanes(int64_t *above, int64_t *below, const double *x, const int64_t *place, int64_t n,
+                      int64_t columns, int64_t top) {
+  double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
+  uint64_t first_bits = bits_of(first), second_bits = bits_of(second), beyond = 0, left = 0;
+  for (int64_t i = 0; i < n; i++, x += columns) {
+    int64_t *up = above + place[i], *down = below + place[i];
+    for (int64_t j = 0; j < columns; j++) {
+      double high = x[j] + first, middle = x[j] - (high - first), low = middle + second;
+      up[j] += (int64_t)(bits_of(high) - first_bits);
+      down[j] += (int64_t)(bits_of(low) - second_bits);
+      beyond |= bits_of(high) ^ first_bits;
+      left |= bits_of(middle - (low - second));
+    }
+  }
+  return !(beyond >> 52) && !(left & ABSOLUTE);
+}
+
+/* Add rows of few groups, at most BLOCK numbers, by folds; 0, with nothing added, where a row does not
+ * fit, or folds are not enough: they are then added singly. */
+static int add_rows_folded(const Addition *a, int64_t start, int64_t rows) {
+  double factors[3][BLOCK], terms[4][BLOCK];
+  const double *columns[3] = {factors[0], factors[1], factors[2]};
+  int64_t place[BLOCK], lanes[4][2][LANE_TOTALS], tops[4], size = rows * a->columns;
+  int64_t least = 0, most = 0, totals = a->groups * a->columns;
+  int count = 1, parts = 1;
+  memcpy(factors[0], a->x + start * a->columns, sizeof(double) * (size_t)size);
+  if (a->y) memcpy(factors[count++], a->y + start * a->columns, sizeof(double) * (size_t)size);
+  if (a->w) {
+    double *weights = factors[count++];
+    for (int64_t i = 0; i < rows; i++)
+      for (int64_t j = 0; j < a->columns; j++) *weights++ = a->w[start + i];
+  }
+  for (int64_t i = 0; i < rows; i++) {
+    int64_t g = a->group ? a->group[start + i] : 0;
+    if ((uint64_t)g >= (uint64_t)a->groups) return 0;
+    place[i] = g * a->columns;
+  }
+  for (int k = 0; k < count; k++) {
+    int64_t low, high;
+    if (exact_extent(factors[k], size, &low, &high) < size) return 0;
+    least += low;
+    most += high + 1;
+  }
+  if (least - (count > 1 ? 53 : 0) < a->low || most > a->low + 32 * (a->width - 3)) return 0;
+  if (count > 1 && !(parts = split(terms, columns, count, size))) return 0;
+  for (int k = 0; k < parts; k++) {
+    const double *term = count > 1 ? terms[k] : factors[0];
+    tops[k] = exponent_above(term, size);
+    if (tops[k] < FOLD_LEAST) tops[k] = FOLD_LEAST;
+    memset(lanes[k][0], 0, sizeof(int64_t) * (size_t)totals);
+    memset(lanes[k][1], 0, sizeof(int64_t) * (size_t)totals);
+    if (tops[k] > FOLD_MOST || !fold_lanes(lanes[k][0], lanes[k][1], term, place, rows, a->columns, tops[k]))
+      return 0;
+  }
+  for (int k = 0; k < parts; k++)
+    for (int fold = 0; fold < 2; fold++) {
+      int64_t at = (fold ? tops[k] - FOLD : tops[k] + 1) - 52 - a->low;
+      int64_t below = at < 0 ? -at : 0; /* such bits are 0 */
+      if (below > 63) continue;
+      for (int64_t t = 0; t < totals; t++)
+        if (lanes[k][fold][t]) add_at(a->digits + t * a->width, lanes[k][fold][t] >> below, at + below);
+    }
+  return 1;
+}
+
+/* Returns n, or the first row that is not finite or whose bits or group lie outside; digits are then
  * useless. */
 static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x,
                          const double *y, const double *w, const int64_t *group, int64_t n,
                          int64_t columns) {
-  int64_t uncarried = 0, high = low + 32 * (width - 3);
-  for (int64_t i = 0; i < n; i++) {
-    int64_t g = group ? group[i] : 0;
-    if ((uint64_t)g >= (uint64_t)groups) return i;
-    if (group && i + AHEAD < n) { /* a total may lie in two lines of the cache */
-      int64_t later = group[i + AHEAD];
-      later = (uint64_t)later < (uint64_t)groups ? later : g;
-      PREFETCH(digits + later * columns * width);
-      PREFETCH(digits + later * columns * width + width - 1);
+  const Addition addition = {digits, groups, width, low, x, y, w, group, n, columns};
+  int64_t uncarried = 0, totals = groups * columns, step = BLOCK / columns;
+  int few = columns <= BLOCK && totals <= LANE_TOTALS && totals <= n * columns / 4; /* lanes pay */
+  if (!few) step = BLOCK;
+  for (int64_t start = 0; start < n; start += step) {
+    int64_t stop = start + step < n ? start + step : n;
+    if (!few || !add_rows_folded(&addition, start, stop - start)) {
+      int64_t bad = add_rows_singly(&addition, start, stop);
+      if (bad < stop) return bad;
     }
-    for (int64_t j = 0; j < columns; j++) {
-      double factors[3] = {x[i * columns + j]};
-      int count = 1;
-      if (y) factors[count++] = y[i * columns + j];
-      if (w) factors[count++] = w[i];
-      for (int k = 0; k < count; k++)
-        if ((bits_of(factors[k]) & INFINITE) == INFINITE) return i;
-      if (!add_product(digits + (g * columns + j) * width, factors, count, low, high)) return i;
-    }
-    uncarried += columns;
+    uncarried += (stop - start) * columns;
     if (uncarried >= CARRY_ROWS) {
-      for (int64_t r = 0; r < groups * columns; r++) carry_row(digits + r * width, width);
+      for (int64_t r = 0; r < totals; r++) carry_row(digits + r * width, width);
       uncarried = 0;
     }
   }

@@ -2,8 +2,8 @@
  *
  * Each variant (baseline, avx2) compiles the same bodies into one table of functions. A kernel checks
  * every index that it reads from an array before it writes, and reads it once: another thread may change
- * the array meanwhile. Every result is an exact integer, so all variants give the same bytes;
- * reference.py defines them.
+ * the array meanwhile. Every result is an exact integer or, in elementary.h, of IEEE operations in a
+ * fixed order, so all variants give the same bytes; reference.py defines them.
  */
 #ifndef STREAMMETRICS_KERNELS_H
 #define STREAMMETRICS_KERNELS_H
@@ -105,6 +105,8 @@ typedef struct {
   int64_t (*cells_count)(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n,
                          int64_t most, int64_t *index);
   int64_t (*cells_merge)(CellsOut *out, const CellsIn parts[2], int64_t most);
+  /* elementary.h */
+  int64_t (*elementary)(double *out, const double *x, int64_t n, int64_t function, double p);
 } Kernels;
 
 extern const Kernels kernels_baseline;

@@ -1,17 +1,25 @@
-/* The extension module: arguments in, kernels called without the GIL, results out. */
-#ifndef Py_GIL_DISABLED
-#define Py_LIMITED_API 0x030B0000
-#endif
+/* The extension module: arguments in, kernels called without the GIL, results out.
+ *
+ * build.py defines Py_LIMITED_API, or Py_GIL_DISABLED for a free-threaded Python. Calls share nothing but
+ * `kernels` and `hash_seed`, which are written when the module is imported (`use` is for tests).
+ */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdarg.h>
 
 #include "kernels.h"
 
-#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+#ifdef HAVE_AVX2
+#include <cpuid.h>
+
+/* Whether processor and operating system have AVX2, FMA and BMI2. zig's library of the compiler answers no
+ * to every __builtin_cpu_supports. */
 static int has_avx2(void) {
-  __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const unsigned first = bit_FMA | bit_OSXSAVE, seventh = bit_AVX2 | bit_BMI2;
+  unsigned a, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d) || (c & first) != first) return 0;
+  __asm__("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  return (a & 6) == 6 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & seventh) == seventh;
 }
 #endif
 
@@ -177,14 +185,21 @@ static PyObject *integer_from(const int64_t *digits, int64_t width) {
   return result;
 }
 
-/* The (integer, unit) of carried digits[TOTAL_DIGITS]. */
+/* The (integer, unit) of digits[TOTAL_DIGITS], of which those in use are carried in place. */
 static PyObject *total_from(int64_t *digits) {
-  int64_t first, last;
-  kernels->exact_carry(digits, 1, TOTAL_DIGITS, &first, &last);
-  if (0 < last && last < TOTAL_DIGITS) digits[last - 1] -= (digits[last - 1] >> 31) * ((int64_t)1 << 32);
-  PyObject *integer = integer_from(digits + first, last - first);
-  if (!integer) return NULL;
-  return Py_BuildValue("(NL)", integer, (long long)(last ? TOTAL_LOW + 32 * first : 0));
+  int64_t first = 0, top = TOTAL_DIGITS - 1, carry = 0, k;
+  while (first <= top && !digits[first]) first++;
+  while (top > first && !digits[top]) top--;
+  for (k = first; k <= top || (carry != 0 && carry != -1); k++) {
+    carry += digits[k];
+    digits[k] = carry & 0xFFFFFFFF;
+    carry >>= 32;
+  }
+  while (first < k && !digits[first]) first++;
+  if (first == k && !carry) return Py_BuildValue("(ii)", 0, 0);
+  digits[k] = carry; /* of sums of any rows there are, the highest digits are the sign */
+  PyObject *integer = integer_from(digits + first, k + 1 - first);
+  return integer ? Py_BuildValue("(NL)", integer, (long long)(TOTAL_LOW + 32 * first)) : NULL;
 }
 
 PyDoc_STRVAR(exact_sum_doc,
@@ -764,6 +779,31 @@ static PyObject *cells_merge_(PyObject *self, PyObject *const *args, Py_ssize_t 
   return cells_found(&buffers, done, &out);
 }
 
+/* ---- elementary functions ---- */
+
+PyDoc_STRVAR(elementary_doc,
+             "elementary(out, x, function, exponent, /)\n\n"
+             "Write log x (function 0), log(1 + x) (1), exp x (2), exp(x) - 1 (3) or x**exponent (4); out may "
+             "be x.");
+
+static PyObject *elementary_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  const double *x;
+  double *out, exponent;
+  int64_t size, n, function, done;
+  (void)self;
+  if (count != 4) return refuse(&buffers, "expected 4 arguments");
+  if (!take_all(&buffers, args, 3, "wfl", (void *)&out, &size, (void *)&x, &n, &function))
+    return fail(&buffers);
+  exponent = PyFloat_AsDouble(args[3]);
+  if (exponent == -1.0 && PyErr_Occurred()) return fail(&buffers);
+  if (size != n) return refuse(&buffers, "columns differ in length");
+  RUN(n, done = kernels->elementary(out, x, n, function, exponent))
+  if (done != OK) return refuse(&buffers, "expected a function from 0 to 4");
+  release(&buffers);
+  Py_RETURN_NONE;
+}
+
 /* ---- the module ---- */
 
 PyDoc_STRVAR(variants_doc, "variants() -> tuple of the variants that this processor can run, the best last.");
@@ -771,7 +811,7 @@ PyDoc_STRVAR(variants_doc, "variants() -> tuple of the variants that this proces
 static PyObject *variants_(PyObject *self, PyObject *ignored) {
   (void)self;
   (void)ignored;
-#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+#ifdef HAVE_AVX2
   if (has_avx2()) return Py_BuildValue("(ss)", "baseline", "avx2");
 #endif
   return Py_BuildValue("(s)", "baseline");
@@ -786,7 +826,7 @@ static PyObject *use_(PyObject *self, PyObject *name) {
   const Kernels *found = NULL;
   if (!text) return Py_XDECREF(bytes), NULL;
   if (!strcmp(text, "baseline")) found = &kernels_baseline;
-#if defined(HAVE_AVX2) && !defined(_MSC_VER)
+#ifdef HAVE_AVX2
   if (!strcmp(text, "avx2") && has_avx2()) found = &kernels_avx2;
 #endif
   Py_DECREF(bytes);
@@ -805,7 +845,7 @@ static PyMethodDef methods[] = {
     FAST(group_order), FAST(inversions),   FAST(factorize),
     FAST(table_put),   FAST(table_move),   {"extent", extent_, METH_O, extent_doc},
     FAST(cells_ids),   FAST(sort_order),   FAST(cells_count),
-    FAST(cells_merge),
+    FAST(cells_merge), FAST(elementary),
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

@@ -116,7 +116,10 @@ class Interval(Result, _Sides[V_co]):
 
 
 def numbers(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every number of a value: what it is of, and it by the title of its column."""
+    """Yield every number of a value: what it is of, and it by the title of its column.
+
+    Of several parts a slash stands between two, and one within a part has a backslash before it.
+    """
     if isinstance(value, Interval):
         for (of, low), (_, high) in zip(numbers(value.low), numbers(value.high), strict=True):
             yield of, {"low": low[VALUE], "high": high[VALUE]}
@@ -126,7 +129,10 @@ def numbers(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
             path = [labels[row] for labels in table.index.values()] or [row]
             for title, column in table.columns.items():
                 parts = path if title == VALUE else [*path, title]
-                yield "/".join(map(str, parts)), {VALUE: column[row]}
+                texts = [f"{part}" for part in parts]
+                if len(texts) > 1:
+                    texts = [text.replace("\\", r"\\").replace("/", r"\/") for text in texts]
+                yield "/".join(texts), {VALUE: column[row]}
     else:
         yield "", {VALUE: value}
 

@@ -162,7 +162,7 @@ class _Files:
         for piece in opened.pieces:
             if not files or files[-1][0] != str(piece):
                 files.append((str(piece), at))
-            for n, table in piece.tables(BATCH_ROWS, threads=True):
+            for n, table in piece.tables(BATCH_ROWS):
                 try:
                     times.append(instants(table[time], time))
                 except InvalidBatchError as error:

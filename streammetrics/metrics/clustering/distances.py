@@ -20,7 +20,7 @@ from streammetrics.statistics.clusters.centroids import CentroidSums
 from streammetrics.statistics.clusters.distances import Cloud, lengths, silhouettes
 from streammetrics.statistics.clusters.rows import by_content
 from streammetrics.statistics.clusters.sample import PointSample
-from streammetrics.statistics.clusters.tiles import directions
+from streammetrics.statistics.clusters.tiles import DIRECTED, directions
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -57,9 +57,9 @@ class Silhouette(SampledMetric):
         metric: The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"cosine"``, ``"correlation"``,
             ``"manhattan"``, ``"chebyshev"``, ``"canberra"``, ``"braycurtis"`` or ``"hamming"``,
             as in ``scipy.spatial.distance``. By cosine and correlation, a point without a
-            direction is at distance 1 from all others. A point at an infinite distance
-            (``"braycurtis"`` of opposite points) counts as 0, as in scikit-learn. With
-            `centroids` only the first two are allowed.
+            direction is at distance 1 from all others, equal ones among them. A point at an
+            infinite distance (``"braycurtis"`` of opposite points) counts as 0, as in scikit-learn.
+            With `centroids` only the first two are allowed.
         centroids: The centroids of a fitted model, (K, d), with coordinates up to 1e150; points are
             then not stored.
 
@@ -160,7 +160,7 @@ class Silhouette(SampledMetric):
             return np.full(len(points), math.nan)
         cloud = self._cloud(rows.points, codes, rows.copies)
         values = np.empty(len(rows.codes))
-        values[cloud.order] = silhouettes(cloud, size, self._by)
+        values[cloud.order] = silhouettes(cloud, size, self.metric)
         both = np.concatenate(
             [np.column_stack(side) for side in ((rows.codes, rows.points), (places, points + 0.0))]
         )
@@ -169,14 +169,9 @@ class Silhouette(SampledMetric):
         by_group[groups[: len(values)]] = values
         return np.where(known, by_group[groups[len(values) :]], math.nan)
 
-    @property
-    def _by(self) -> str:
-        """The distance between points as they are compared."""
-        return "sqeuclidean" if self.metric in {"cosine", "correlation"} else self.metric
-
     def _cloud(self, points: Floats, codes: Places, copies: Ints) -> Cloud:
         """Return the points, or for cosine and correlation their directions."""
-        if self.metric in {"cosine", "correlation"}:
+        if self.metric in DIRECTED:
             points = directions(points, centred=self.metric == "correlation")
         return Cloud.of(points, codes, copies)
 
@@ -194,7 +189,7 @@ class Silhouette(SampledMetric):
             amounts = np.bincount(cloud.codes, cloud.copies, len(labels))
             counts = amounts.astype(np.int64)[places]
             if 2 <= len(labels) < counts.sum():
-                values = silhouettes(cloud, len(labels), self._by)
+                values = silhouettes(cloud, len(labels), self.metric)
                 added = np.bincount(cloud.codes, cloud.copies * values, len(labels))
                 means = (added / amounts)[places]
         if not 2 <= len(labels) < counts.sum():

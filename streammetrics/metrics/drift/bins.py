@@ -202,8 +202,8 @@ class _SampleCells(NamedTuple):
     @classmethod
     def of(cls, stairs: Staircase) -> _SampleCells:
         """Return the cells of a staircase."""
-        low, high, _, tp, fp = corners(stairs)
-        return cls(low, high, tp[0] - tp, fp[0] - fp)
+        known = corners(stairs)
+        return cls(known.low, known.high, known.fn, known.tn)
 
     def quantiles(self, bins: int) -> tuple[Range, Range]:
         """Return the weight of both samples at or below each quantile of the reference."""

@@ -41,8 +41,7 @@ class TweedieDeviance(MeanLoss):
         InvalidBatchError: From `update`, where a prediction is not above 0 (unless `power` is 0), a
             target is negative (for a `power` of 1 or more) or 0 (for 2 or more).
 
-    Memory and cost: one exact sum per output; about 60 ns per row. The last bits of
-    powers depend on the platform.
+    Memory and cost: one exact sum per output; about 60 ns per row.
 
     Reference: ``sklearn.metrics.mean_tweedie_deviance``.
 

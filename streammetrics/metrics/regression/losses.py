@@ -39,6 +39,8 @@ class MeanLoss(RegressionMetric):
 
     def readout(self, losses: LossSum) -> Value:
         """Return the mean loss."""
+        if losses.width == 1 and self.multioutput == "uniform_average":
+            return losses.rounded_mean("loss")
         return averaged(losses.means("loss"), self.multioutput)
 
 
@@ -233,8 +235,7 @@ class LogCoshError(MeanLoss):
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: one exact sum per output; about 30 ns per row. The last bits of
-    logarithms depend on the platform.
+    Memory and cost: one exact sum per output; about 30 ns per row.
 
     Reference: ``torchmetrics.LogCoshError``, but accurate for errors near 0 as well.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
-from streammetrics.core.arithmetic.rounding import nearest, root
+from streammetrics.core.arithmetic.rounding import nearest, quotient, root
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.regression.base import (
     RegressionMetric,
@@ -96,8 +97,8 @@ class R2(VarianceRatio):
     Formula: 1 - Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
 
     The squares around the mean are computed from exact integers, so targets far from 0 lose no
-    digits. Undefined where the target is constant. For a single row, or a total weight of at most
-    1, it is undefined whatever `force_finite` says.
+    digits. Undefined where the target is constant; whatever `force_finite` says, if all rows
+    together weigh at most 1, as a single row does.
 
     With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
 
@@ -130,7 +131,11 @@ class R2(VarianceRatio):
 
     def readout(self, squares: LossSum, moments: Moments, *_: MomentSample) -> Value:
         """Return the value."""
-        spread = moments.centred("y", "y")
+        ratios = moments.centred_ratios("y", "y")
+        if squares.width == 1 and ratios[0][0] and self.multioutput == "uniform_average":
+            ((variance, unit),), ((error, other),) = ratios, squares.exact_ratios("loss")
+            return quotient(variance * other - error * unit, variance * other)
+        spread = list(starmap(Fraction, ratios))
         if not any(spread) and squares.total <= 1:
             return averaged([None] * squares.width, self.multioutput)
         shares = _shares(squares.exact("loss"), spread, force_finite=self.force_finite)

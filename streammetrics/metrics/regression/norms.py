@@ -111,8 +111,7 @@ class MinkowskiDistance(RegressionMetric):
     With an order above 2, errors below 1e-308^(2 / order) add nothing beside larger ones; where
     there are no others but 0 the value is ``nan``.
 
-    Memory and cost: one exact sum per output; about 30 ns per row. The last bits of
-    powers depend on the platform.
+    Memory and cost: one exact sum per output; about 30 ns per row.
 
     Reference: ``scipy.spatial.distance.minkowski``; ``torchmetrics.MinkowskiDistance``.
 

@@ -130,8 +130,7 @@ class MSLE(MeanLoss):
     Raises:
         InvalidBatchError: From `update`, where a target or a prediction is -1 or less.
 
-    Memory and cost: one exact sum per output; about 15 ns per row. The last bits of
-    logarithms depend on the platform.
+    Memory and cost: one exact sum per output; about 15 ns per row.
 
     Reference: ``sklearn.metrics.mean_squared_log_error``.
 

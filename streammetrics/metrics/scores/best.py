@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from streammetrics.metrics.scores.base import ROUNDING
+from streammetrics.metrics.scores.view import corners
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array
@@ -23,7 +22,7 @@ class Target(Protocol):
     """What thresholds are compared by: a value, under a condition that it may have to meet."""
 
     def _reached(
-        self, stairs: Staircase, tp: Array, fp: Array, margin: float
+        self, stairs: Staircase, tp: Array, fp: Array, tn: Array, margin: float
     ) -> tuple[Array, float]:
         """Return the value at each threshold, times a scale, and the scale.
 
@@ -31,6 +30,7 @@ class Target(Protocol):
             stairs: The class that is read.
             tp: The true positives at each threshold, (m,).
             fp: The false positives, (m,).
+            tn: The true negatives, (m,).
             margin: By how much more than asked for the condition is to be met.
         """
 
@@ -38,24 +38,18 @@ class Target(Protocol):
         """Whether a class that is needed has no rows."""
 
 
-def _best(
-    target: Target, stairs: Staircase, margin: float = 0.0, *, corners: bool = False
-) -> float:
+def _best(target: Target, stairs: Staircase, margin: float = 0.0, *, within: bool = False) -> float:
     """Return the best value of any threshold, ``nan`` where it is undefined."""
     if target._undefined(stairs):
         return math.nan
-    none = np.zeros(1, np.int64)
-    values, scale = target._reached(stairs, none, none, margin)
-    best = values.max()
-    for steps in stairs.steps():
-        places = [(steps.tp, steps.fp)]
-        if corners:
-            single = steps.single
-            places.append((steps.tp, np.where(single, steps.fp, steps.fp_above)))
-            places.append((np.where(single, steps.tp, steps.tp_above), steps.fp))
-        for tp, fp in places:
-            best = max(best, target._reached(stairs, tp, fp, margin)[0].max())
-    return float(best.item() / scale)
+    known = corners(stairs)
+    places = [(known.tp, known.fp, known.tn)]
+    if within:
+        mixed = ~known.single
+        places.append((known.tp[:-1][mixed], known.fp[1:][mixed], known.tn[1:][mixed]))
+        places.append((known.tp[1:][mixed], known.fp[:-1][mixed], known.tn[:-1][mixed]))
+    reached = [target._reached(stairs, *place, margin) for place in places]
+    return max(float(values.max(initial=0) / scale) for values, scale in reached)
 
 
 def highest(target: Target, stairs: Staircase) -> float:
@@ -68,7 +62,7 @@ def certainly_highest(target: Target, stairs: Staircase) -> tuple[float, float, 
     value = _best(target, stairs)
     margin = 0.0 if stairs.counted else ROUNDING
     low = _best(target, stairs, margin) if margin else value
-    return low, value, _best(target, stairs, -margin, corners=True)
+    return low, value, _best(target, stairs, -margin, within=True)
 
 
 def lacks_a_class(_: object, stairs: Staircase) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.errors import StreamMetricsError
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats, Places
@@ -54,6 +55,8 @@ def bin_sums(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Sc
     for steps in stairs.steps():
         middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
+        if not rows.all():  # bins of such rows alone would be left out
+            raise StreamMetricsError("the weights lie more than 2**1300 apart; rescale them")
         positives, weight = _grouped(at, size, steps.p), None
         if (rows == 1).all():  # the usual case: one row per score, so no product is needed
             counts = ExactSum.counts(np.bincount(at, minlength=size))

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.rounding import nearest, root
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Interval
-from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.families import GROWS, SEVERAL
 from streammetrics.metrics.scores.base import ROUNDING, ScoreMetric, one_or_all
+from streammetrics.metrics.scores.criteria import EXACTLY, SQUARED, VALUES
 from streammetrics.metrics.scores.view import corners, staircases
-from streammetrics.statistics.sums.precise import product_and_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from streammetrics.core.types import Floats, Places
+    from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.view import Corners, Staircase
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
@@ -136,9 +135,8 @@ def _ordered(
 
 
 def _points(stairs: Staircase, known: Corners, places: Places, cuts: Floats) -> ConfusionPoints:
-    tp, fp = known.tp[places], known.fp[places]
-    counts = (stairs.negatives - fp, fp, stairs.positives - tp, tp)
-    tn, fp, fn, tp = map(stairs.unscaled, counts)
+    table = (known.tn, known.fp, known.fn, known.tp)
+    tn, fp, fn, tp = (stairs.unscaled(entry[places]) for entry in table)
     return ConfusionPoints(tn, fp, fn, tp, cuts)
 
 
@@ -213,8 +211,8 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         """Check that there is such a metric, or a matrix in which errors cost."""
         super().check_parameters()
         if isinstance(self.for_, str):
-            known = ", ".join(map(repr, _VALUES))
-            require(self, "for_", self.for_ in _VALUES, f"a matrix of costs or one of {known}")
+            known = ", ".join(map(repr, VALUES))
+            require(self, "for_", self.for_ in VALUES, f"a matrix of costs or one of {known}")
             return
         costs = np.array(self.for_ if isinstance(self.for_, tuple) else (), object)
         numbers = costs.shape == (2, 2) and all(isinstance(x, int | float) for x in costs.flat)
@@ -236,20 +234,19 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
     def _best(self, stairs: Staircase) -> tuple[BestPoint, BestPoint, BestPoint]:
         """Return lower bounds, the best of the thresholds at edges, and upper bounds."""
         known = corners(stairs)
-        values = self._values(stairs, known.tp, known.fp)
+        values = self._values(known.tp, known.fp, known.fn, known.tn)
         if self.for_ == "informedness" and not stairs.counted and stairs.positives:
             values = np.append(stairs.gaps(), 0.0) if stairs.negatives else values
         if not stairs.rows or np.isnan(values).all():
             return (BestPoint(math.nan, math.nan),) * 3
         sign = 1.0 if isinstance(self.for_, str) else -1.0  # costs are negative values
-        best = float(np.nanmax(values))
-        at = int(np.flatnonzero(values == best)[-1])
+        best, at = self._highest(stairs, values)
         edges = np.append(stairs.probabilities(known.low), math.inf)
         value = BestPoint(float(edges[at]), sign * best + 0.0)
         if stairs.exact:
             return value, value, value
         # Where values are negative, one within a cell may exceed that of its corner, but not 0.
-        most = self._values(stairs, known.tp[:-1], known.fp[1:])
+        most = self._values(known.tp[:-1], known.fp[1:], known.fn[:-1], known.tn[1:])
         most = np.where(known.single, values[:-1], most)
         if isinstance(self.for_, str):
             most = np.where(known.single, most, np.fmax(most, 0.0))
@@ -264,66 +261,41 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
             BestPoint(float(highs[near].max()), ends[1]),
         )
 
-    def _values(self, stairs: Staircase, tp: object, fp: object) -> Floats:
-        """Return the value at thresholds with these true and false positives; larger is better."""
-        tp, fp = np.asarray(tp, np.float64), np.asarray(fp, np.float64)
-        fn, tn = stairs.positives - tp, stairs.negatives - fp
+    def _highest(self, stairs: Staircase, values: Floats) -> tuple[float, int]:
+        """Return the best of values at edges, rounded once, and the highest place that has it."""
+        best = float(np.nanmax(values))
+        if not isinstance(self.for_, str):
+            room = ROUNDING * float(np.abs(self.for_).max())
+        elif stairs.counted or self.for_ == "informedness":
+            room = ROUNDING * abs(best)
+        else:
+            room = ROUNDING
+        # What may be the best but for rounding is compared in integers.
+        near = np.flatnonzero(values >= best - room)
+        (negatives, positives), *sums = stairs.sums_above(near)
+        exact, at = max(
+            (self._exactly(tp, fp, positives - tp, negatives - fp), place)
+            for place, (fp, tp) in zip(near.tolist(), sums, strict=True)
+        )
+        if self.for_ in SQUARED:
+            return math.copysign(root(abs(exact)), exact), at
+        return nearest(exact), at
+
+    def _exactly(self, tp: int, fp: int, fn: int, tn: int) -> Fraction:
+        """Return the value of a confusion table, or the square of it with its sign."""
+        if isinstance(self.for_, str):
+            return EXACTLY[self.for_](tp, fp, fn, tn, self.beta)
+        (right_n, wrong_n), (wrong_p, right_p) = self.for_
+        costs = map(Fraction, (right_p, wrong_n, wrong_p, right_n))
+        terms = (cost * rows for cost, rows in zip(costs, (tp, fp, fn, tn), strict=True))
+        return -sum(terms, Fraction(0)) / (tp + fp + fn + tn)
+
+    def _values(self, *table: Array) -> Floats:
+        """Return the value at thresholds with these confusion tables; larger is better."""
+        tp, fp, fn, tn = (entry.astype(np.float64) for entry in table)
         with np.errstate(all="ignore"):
             if isinstance(self.for_, str):
-                return _VALUES[self.for_](tp, fp, fn, tn, self.beta)
+                return VALUES[self.for_](tp, fp, fn, tn, self.beta)
             (right_n, wrong_n), (wrong_p, right_p) = self.for_
             lost: Floats = right_n * tn + wrong_n * fp + wrong_p * fn + right_p * tp
-            return -lost / (stairs.positives + stairs.negatives)
-
-
-def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - as others
-    recall, precision = beta_weights(beta)
-    right = (recall + precision) * tp
-    return right / (right + recall * fn + precision * fp)
-
-
-def _rates(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> tuple[Floats, Floats]:
-    return tp / (tp + fn), tn / (tn + fp)
-
-
-def _scaled(*counts: Floats) -> tuple[Floats, ...]:
-    """Return counts divided by a power of two, so that products of four do not overflow."""
-    _, exponent = np.frexp(np.max(counts))
-    return tuple(np.ldexp(each, -exponent) for each in counts)
-
-
-def _determinant(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Return tp tn - fp fn, with what is rounded off both products."""
-    (one, lost), (other, more) = product_and_error(tp, tn), product_and_error(fp, fn)
-    return (one - other) + (lost - more)
-
-
-def _informedness(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
-    tp, fp, fn, tn = _scaled(tp, fp, fn, tn)
-    return _determinant(tp, fp, fn, tn) / ((tp + fn) * (fp + tn))
-
-
-def _correlation(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
-    tp, fp, fn, tn = _scaled(tp, fp, fn, tn)
-    sides = np.sqrt((tp + fn) * (fp + tn)) * np.sqrt((tp + fp) * (fn + tn))
-    correlation: Floats = np.clip(_determinant(tp, fp, fn, tn) / sides, -1.0, 1.0)
-    return correlation
-
-
-def _kappa(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
-    tp, fp, fn, tn = _scaled(tp, fp, fn, tn)
-    chance = (tp + fn) * (fn + tn) + (tp + fp) * (fp + tn)
-    return 2 * _determinant(tp, fp, fn, tn) / chance
-
-
-_VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = {
-    "f1": lambda tp, fp, fn, tn, _: _fbeta(tp, fp, fn, tn, 1.0),
-    "fbeta": _fbeta,
-    "jaccard": lambda tp, fp, fn, tn, _: tp / (tp + fp + fn),  # noqa: ARG005 - as others
-    "accuracy": lambda tp, fp, fn, tn, _: (tp + tn) / (tp + fp + fn + tn),
-    "balanced_accuracy": lambda tp, fp, fn, tn, _: np.mean(_rates(tp, fp, fn, tn), axis=0),
-    "informedness": _informedness,
-    "g_mean": lambda tp, fp, fn, tn, _: np.sqrt(np.prod(_rates(tp, fp, fn, tn), axis=0)),
-    "matthews_corrcoef": _correlation,
-    "cohen_kappa": _kappa,
-}
+            return -lost / (tp + fp + fn + tn)

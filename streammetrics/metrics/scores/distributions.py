@@ -40,14 +40,14 @@ class CrossEntropy(DistributionMetric):
 
     Formula: -mean Σ_k p_k log q_k, with p the true and q the predicted probabilities.
 
-    Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`. Where each row has a single
-    true class, it equals `LogLoss`.
+    Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`, and logits are not. Where each
+    row has a single true class, it equals `LogLoss`.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        from_logits: Whether predictions are logits, converted by the softmax, or by the sigmoid for
-            (n,) predictions.
+        from_logits: Whether predictions are logits, of which the log-softmax is taken, or the
+            log-sigmoid of (n,) ones.
 
     Reference: ``torch.nn.CrossEntropyLoss`` with probabilities as targets.
 
@@ -70,13 +70,14 @@ class KLDivergence(DistributionMetric):
     probabilities. The last two terms add up to 0 over a row; with them no term is negative, and
     none loses its digits where p and q are nearly equal.
 
-    Predictions below 2**-52 count as that where the true probability is larger.
+    Predictions below 2**-52 count as that where the true probability is larger; those of logits
+    count as what they are.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        from_logits: Whether predictions are logits, converted by the softmax, or by the sigmoid for
-            (n,) predictions.
+        from_logits: Whether predictions are logits, of which the log-softmax is taken, or the
+            log-sigmoid of (n,) ones.
 
     Reference: ``scipy.stats.entropy(p, q)``; ``torchmetrics.KLDivergence``.
 

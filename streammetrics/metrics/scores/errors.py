@@ -79,7 +79,7 @@ def _points(stairs: Staircase) -> DETPoints:
     shown = slice(first, max(first, last) + 1)
     with np.errstate(invalid="ignore"):
         fpr = known.fp[shown] / np.float64(stairs.negatives)
-        fnr = (stairs.positives - known.tp[shown]) / np.float64(stairs.positives)
+        fnr = known.fn[shown] / np.float64(stairs.positives)
     return DETPoints(fpr, fnr, cuts[shown].copy()).told(**rows_of(stairs))
 
 
@@ -119,7 +119,7 @@ class EqualErrorRate(ClassScoreMetric):
 
     def _found(self, known: Corners) -> tuple[float, float, float]:
         fpr = known.fp / np.float64(known.fp[0])
-        fnr = (known.tp[0] - known.tp) / np.float64(known.tp[0])
+        fnr = known.fn / np.float64(known.tp[0])
         # From the lowest threshold up, false positives decrease and false negatives increase.
         cell = int(np.flatnonzero(fpr >= fnr)[-1])
         if cell + 1 == fpr.size:  # a threshold above all scores: nothing is predicted positive

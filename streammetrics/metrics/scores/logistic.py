@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.logits import sigmoid
 from streammetrics.statistics.scores.losses import EPSILON
 
@@ -19,21 +20,53 @@ if TYPE_CHECKING:
 
 _FURTHEST = math.log((1 - EPSILON) / EPSILON)  # the largest logit of a clipped probability
 _STEPS = 200
+_FARTHEST_STEP = 8.0  # of log odds: Newton's steps are too long where every cell is saturated
 _CLOSE = 1e-13  # relative: a fit has converged when it changes by less
 
 
 class LogitCells(NamedTuple):
-    """Cells (m,): the range of their logits, and the weights of positives and of all rows."""
+    """Cells (m,): the range of their logits, and the weights of positives and of negatives."""
 
     low: Floats
     high: Floats
     positives: Floats
-    rows: Floats
+    negatives: Floats
+
+    @property
+    def rows(self) -> Floats:
+        """The weight of all rows of each cell."""
+        return self.positives + self.negatives
 
     @property
     def middle(self) -> Floats:
         """The midpoint of each cell."""
         return np.where(self.low == self.high, self.low, (self.low + self.high) / 2)
+
+
+class _Expected(NamedTuple):
+    """Cells at log odds eta: P = sigmoid(eta), and how many more positives there are than rows P.
+
+    That difference is `small` plus `whole`. The first is rows times P or, where it is smaller,
+    1 - P, which has all its digits; the second is whole rows. `weight` is rows P (1 - P).
+    """
+
+    share: Floats
+    small: Floats
+    whole: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, cells: LogitCells, eta: Floats) -> _Expected:
+        """Return what is expected of cells at these log odds."""
+        p, q, above = sigmoid(eta), sigmoid(-eta), eta > 0
+        small = cells.rows * np.where(above, q, -p)
+        whole = np.where(above, -cells.negatives, cells.positives)
+        return cls(p, small, whole, cells.rows * p * q)
+
+    def lacking(self, factor: Floats | float = 1.0) -> float:
+        """Return the sum of positives minus those expected, each times a factor."""
+        terms = np.concatenate([self.small * factor, self.whole * factor])
+        return float(ExactSum.of(terms).to_float())
 
 
 class Fit(NamedTuple):
@@ -57,7 +90,7 @@ class Fit(NamedTuple):
 def cells_of(stairs: Staircase) -> LogitCells:
     """Return the cells of one class."""
     blocks = [
-        (_logits(stairs, each.low), _logits(stairs, each.high), each.p, each.p + each.n)
+        (_logits(stairs, each.low), _logits(stairs, each.high), each.p, each.n)
         for each in stairs.steps()
     ]
     if not blocks:
@@ -77,8 +110,9 @@ def _logits(stairs: Staircase, scores: Floats) -> Floats:
 def fitted(stairs: Staircase, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
     """Return a coefficient with every cell at its midpoint."""
     cells = cells_of(stairs)
-    positives, rows = cells.positives.sum(), cells.rows.sum()
-    if not 0 < positives < rows or positives / rows == 0:
+    positives, negatives = cells.positives.sum(), cells.negatives.sum()
+    share = positives / ((positives + negatives) or 1.0)
+    if not 0 < share < 1:
         return Fit.none()  # one class weighs so little that float64 loses it beside the other
     coefficient = fit(cells.middle, cells)
     return coefficient._replace(moved=coefficient.moved * stairs.one)
@@ -89,46 +123,46 @@ def slope_of(logits: Floats, cells: LogitCells) -> Fit:
     ones, zeros = logits[cells.positives > 0], logits[cells.rows > cells.positives]
     if ones.min() >= zeros.max() or zeros.min() >= ones.max():
         return Fit.none()  # a score separates the classes: the likelihood has no maximum
-    centre = (logits * cells.rows).sum() / cells.rows.sum()
-    z = logits - centre
+    z = logits - (logits * cells.rows).sum() / cells.rows.sum()
     at, b, best = 0.0, 0.0, -math.inf
     step = np.zeros(2)
     for _ in range(_STEPS):
         eta = at + b * z
-        likelihood = (cells.positives * eta - cells.rows * np.logaddexp(0.0, eta)).sum()
+        lost = cells.positives * np.logaddexp(0.0, -eta) + cells.negatives * np.logaddexp(0.0, eta)
+        likelihood = -lost.sum()
         if likelihood < best + _CLOSE * best:  # the step was too long; the likelihood is negative
             step /= 2
             at, b = at - step[0], b - step[1]
             continue
-        best, p = likelihood, sigmoid(eta)
-        left, weight = cells.positives - cells.rows * p, cells.rows * p * (1 - p)
-        h00, h01, h11 = weight.sum(), (weight * z).sum(), (weight * z * z).sum()
-        determinant = h00 * h11 - h01 * h01
-        if not determinant > 0:
+        best, expected = likelihood, _Expected.of(cells, eta)
+        weight = expected.weight.sum()
+        middle = (expected.weight * z).sum() / weight if weight > 0 else 0.0
+        apart = z - middle
+        spread = (expected.weight * apart * apart).sum()
+        if not spread > 0:
             return Fit.none()  # weights differ so much that float64 sees a single logit
-        g0, g1 = left.sum(), (left * z).sum()
-        step = np.array([h11 * g0 - h01 * g1, h00 * g1 - h01 * g0]) / determinant
+        steeper = expected.lacking(apart) / spread
+        step = np.array([expected.lacking() / weight - middle * steeper, steeper])
+        step /= max(1.0, np.abs(step[0] + step[1] * z).max() / _FARTHEST_STEP)
         at, b = at + step[0], b + step[1]
         if np.abs(step).max() <= _CLOSE * (1 + abs(at) + abs(b)):
             break
-    moved = (h00 * z - h01) / determinant
-    return Fit(float(b), math.sqrt(h00 / determinant), p, moved)
+    return Fit(float(b), 1 / math.sqrt(spread), expected.share, apart / spread)
 
 
 def intercept_of(logits: Floats, cells: LogitCells) -> Fit:
     """Return the intercept at slope 1, by Newton's method within a shrinking bracket."""
     # At the ends of this bracket the expected positives are at most, and at least, those wanted.
-    wanted = cells.positives.sum()
-    mean = math.log(wanted / (cells.rows.sum() - wanted))
+    mean = math.log(cells.positives.sum()) - math.log(cells.negatives.sum())
     low, high = mean - logits.max(), mean - logits.min()
     a = min(max(0.0, low), high)
     for _ in range(_STEPS):
-        p = sigmoid(a + logits)
-        excess, slope = (cells.rows * p).sum() - wanted, (cells.rows * p * (1 - p)).sum()
-        low, high = (low, a) if excess > 0 else (a, high)
-        newton = a - excess / slope if slope > 0 else math.inf
-        ahead = newton if low < newton < high else (low + high) / 2
+        expected = _Expected.of(cells, a + logits)
+        lacking, slope = expected.lacking(), expected.weight.sum()
+        low, high = (low, a) if lacking < 0 else (a, high)
+        newton = a + lacking / slope if slope > 0 else math.inf
+        ahead = newton if low <= newton <= high else (low + high) / 2
         if abs(ahead - a) <= _CLOSE * (1 + abs(a)):
             break
         a = ahead
-    return Fit(float(a), 1 / math.sqrt(slope), p, np.full_like(p, 1 / slope))
+    return Fit(float(a), 1 / math.sqrt(slope), expected.share, np.full(logits.size, 1 / slope))

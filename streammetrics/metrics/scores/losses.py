@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
+from streammetrics.core import elementary
 from streammetrics.core.constraints import AtLeast
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options
@@ -214,7 +215,7 @@ class RankedProbabilityScore(ProbabilityLoss):
 
 def exponential(mean: float) -> float:
     """Return e to a non-negative power, infinity where it is beyond float64."""
-    return math.exp(mean) if mean < _MOST else mean * math.inf
+    return float(elementary.exp(mean)) if mean < _MOST else mean * math.inf
 
 
 class Perplexity(ProbabilityLoss):

@@ -43,28 +43,26 @@ def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float,
     """
     if not stairs.positives:
         return math.nan, math.nan, math.nan
+    # In the unit of the positives, products with small precisions are no smaller than the area.
+    unit = math.ldexp(1.0, -math.frexp(stairs.positives)[1])
     certain: ExactSum | None = None  # over cells of one score
     sums: list[ExactSum] = []  # over other cells: least, estimate, most
     for steps in stairs.steps():
-        tied = steps.p * heights._tied(steps)
+        positives = steps.p * unit
+        tied = positives * heights._tied(steps)
         if steps.single.all():
             part = ExactSum.of(tied[tied > 0])
             certain = part if certain is None else certain + part
             continue
         least, most = heights._least(steps, stairs.least), heights._most(steps)
         guess = np.clip(_halfway(steps, stairs.least), least, most)
-        each = [np.where(steps.single, tied, steps.p * height) for height in (least, guess, most)]
+        each = [np.where(steps.single, tied, positives * height) for height in (least, guess, most)]
         before = sums or [ExactSum.zero()] * 3
         sums = [total + ExactSum.of(part) for total, part in zip(before, each, strict=True)]
     if certain is not None:
         sums = [certain + total for total in sums] or [certain]
-    values = [_share(total, stairs) for total in sums]
+    values = [min(float(total.to_float()) / (stairs.positives * unit), 1.0) for total in sums]
     return values[0], values[len(values) // 2], values[-1]
-
-
-def _share(total: ExactSum, stairs: Staircase) -> float:
-    """Return a sum over the positives divided by their number, at most 1."""
-    return min(float(total.to_float()) / stairs.positives, 1.0)
 
 
 def _halfway(steps: Steps, row: float) -> Floats:

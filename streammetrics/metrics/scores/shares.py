@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-import sys
 from abc import abstractmethod
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from streammetrics.core import elementary
 from streammetrics.core.arithmetic.rounding import nearest
 from streammetrics.core.confidence import Refusal
 from streammetrics.metrics.families import BASELINE
@@ -177,7 +176,6 @@ def _information(share: Fraction) -> Fraction:
     if rest < _NO_REST:
         return rest
     if 2 * rest < 1:
-        return Fraction(-math.log1p(-nearest(rest)))
-    above, below = share.as_integer_ratio()
-    normal = share > sys.float_info.min
-    return Fraction(-math.log(share) if normal else math.log(below) - math.log(above))
+        return Fraction(-float(elementary.log1p(-nearest(rest))))
+    power = max(0, share.denominator.bit_length() - share.numerator.bit_length() - 1000)
+    return Fraction(power * elementary.LOG_2 - float(elementary.log(float(share * 2**power))))

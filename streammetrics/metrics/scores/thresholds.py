@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats
     from streammetrics.metrics.scores.view import Staircase
 
-    _Rate = Callable[[Staircase, Array, Array], Floats]
-    _Reached = Callable[[Any, Staircase, Array, Array, float], tuple[Array, float]]
+    _Rate = Callable[[Staircase, Array, Array, Array], Floats]
+    _Reached = Callable[[Any, Staircase, Array, Array, Array, float], tuple[Array, float]]
 
 __all__ = [
     "KolmogorovSmirnov",
@@ -81,6 +81,7 @@ class KolmogorovSmirnov(ClassScoreMetric):
         stairs: Staircase,
         tp: Array,
         fp: Array,
+        tn: Array,  # noqa: ARG002
         margin: float,  # noqa: ARG002
     ) -> tuple[Array, float]:
         """Return the distance times P N, an integer if rows are counted."""
@@ -90,17 +91,17 @@ class KolmogorovSmirnov(ClassScoreMetric):
     _undefined = lacks_a_class
 
 
-def _recall(stairs: Staircase, tp: Array, fp: Array) -> Floats:  # noqa: ARG001 - as others
+def _recall(stairs: Staircase, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
     """Return the true positive rates, the sensitivities, at thresholds."""
     return tp / np.float64(stairs.positives)
 
 
-def _specificity(stairs: Staircase, tp: Array, fp: Array) -> Floats:  # noqa: ARG001 - as others
+def _specificity(stairs: Staircase, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
     """Return the true negative rates."""
-    return (stairs.negatives - fp) / np.float64(stairs.negatives)
+    return tn / np.float64(stairs.negatives)
 
 
-def _precision(stairs: Staircase, tp: Array, fp: Array) -> Floats:  # noqa: ARG001 - as others
+def _precision(stairs: Staircase, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
     """Return the precisions, 1 where nothing is found."""
     found = tp + fp
     rates = np.ones(found.size)
@@ -112,11 +113,16 @@ def _where(value: _Rate, required: _Rate, parameter: str) -> _Reached:
     """Return what reads one rate where another is at least the metric's parameter, and else 0."""
 
     def reached(
-        metric: ClassScoreMetric, stairs: Staircase, tp: Array, fp: Array, margin: float
+        metric: ClassScoreMetric,
+        stairs: Staircase,
+        tp: Array,
+        fp: Array,
+        tn: Array,
+        margin: float,
     ) -> tuple[Array, float]:
         least = min(getattr(metric, parameter) + margin, 1.0)
-        enough = required(stairs, tp, fp) >= least
-        return np.where(enough, value(stairs, tp, fp), 0.0), 1.0
+        enough = required(stairs, tp, fp, tn) >= least
+        return np.where(enough, value(stairs, tp, fp, tn), 0.0), 1.0
 
     return reached
 

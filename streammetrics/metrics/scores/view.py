@@ -278,10 +278,11 @@ def _staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
 
 
 class Corners(NamedTuple):
-    """All cells (m,) in ascending order, and the true and false positives at their edges.
+    """All cells (m,) in ascending order, and the confusion table at their edges.
 
     `tp` and `fp` (m + 1,) are those with a score of at least the lower edge of each cell, and 0 at
-    the end. A threshold within a cell has counts between those of its edge and of the next one.
+    the end; `fn` and `tn` are those below, which in float64 keep digits that differences lose. A
+    threshold within a cell has counts between those of its edge and of the next one.
     """
 
     low: Floats
@@ -289,14 +290,21 @@ class Corners(NamedTuple):
     single: Bools
     tp: Array
     fp: Array
+    fn: Array
+    tn: Array
 
 
 def corners(stairs: Staircase) -> Corners:
     """Return all cells of a staircase at once."""
-    parts = [(s.low, s.high, s.single, s.tp, s.fp) for s in stairs.steps()]
-    empty = np.zeros(0), np.zeros(0), np.zeros(0, np.bool_), np.zeros(0, int), np.zeros(0, int)
-    low, high, single, tp, fp = map(np.concatenate, zip(*(parts or [empty]), strict=True))
-    return Corners(low, high, single, np.append(tp, 0), np.append(fp, 0))
+    parts = [(s.low, s.high, s.single, s.tp, s.fp, s.p, s.n) for s in stairs.steps()]
+    empty = np.zeros(0), np.zeros(0), np.zeros(0, np.bool_), *(np.zeros(0, int),) * 4
+    low, high, single, tp, fp, p, n = map(np.concatenate, zip(*(parts or [empty]), strict=True))
+    tp, fp = np.append(tp, 0), np.append(fp, 0)
+    if stairs.counted:
+        fn, tn = stairs.positives - tp, stairs.negatives - fp
+    else:
+        fn, tn = (_sums_above(side[::-1])[::-1] for side in (p, n))
+    return Corners(low, high, single, tp, fp, fn, tn)
 
 
 def missing_sides(classes: Sequence[Staircase]) -> dict[str, Bools]:

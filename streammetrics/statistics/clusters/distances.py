@@ -14,7 +14,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.counting import group_order
-from streammetrics.statistics.clusters.tiles import TILES
+from streammetrics.statistics.clusters.tiles import DIRECTED, TILES
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats, Ints, Places
@@ -137,7 +137,7 @@ class _Members(Block):
 def silhouettes(cloud: Cloud, size: int, metric: str) -> Floats:
     """Return the silhouette of each point of the cloud, 0 for the only one of its cluster.
 
-    `metric` is ``"euclidean"``, ``"sqeuclidean"`` or one of `TILES`.
+    `metric` is ``"euclidean"``, ``"sqeuclidean"``, or one of `TILES` or `DIRECTED`.
     ``(b - a) / max(a, b)``, with a the mean distance to the others of its cluster (a copy of the
     point is one of them) and b the smallest of the mean distances to another of the `size`
     clusters, all of which have points; 0 where the larger is infinite, as in scikit-learn, which
@@ -155,8 +155,20 @@ def silhouettes(cloud: Cloud, size: int, metric: str) -> Floats:
     for first in range(0, len(blocks), at_once):
         sums = _distance_sums(blocks, range(first, min(first + at_once, len(blocks))), size, metric)
         start = blocks[first].rows.start
+        if metric in DIRECTED:
+            _part_undirected(sums, cloud, start)
         values.append(_silhouettes(sums, cloud.codes[start : start + len(sums)], amounts))
     return np.concatenate(values)
+
+
+def _part_undirected(sums: Floats, cloud: Cloud, start: int) -> None:
+    """Add the distances between points without a direction, which all lie in one place."""
+    axis = cloud.points[:, -1]
+    amounts = np.bincount(cloud.codes, cloud.copies * (axis > 0), sums.shape[1])
+    rows = np.flatnonzero(axis[start : start + len(sums)])
+    apart = 2.0 * axis[start + rows] ** 2
+    sums[rows] += np.outer(apart, amounts)
+    sums[rows, cloud.codes[start + rows]] -= apart  # none from itself
 
 
 def _distance_sums(blocks: list[_Members], chosen: range, size: int, metric: str) -> Floats:

@@ -63,11 +63,15 @@ TILES: dict[str, Tile] = {
 }
 
 
+DIRECTED = frozenset({"cosine", "correlation"})  # distances of `directions`, squared
+
+
 def directions(points: Floats, *, centred: bool) -> Floats:
     """Return points of length one, half of whose squared distances are 1 - cos of their angle.
 
     With `centred` the mean of a point's coordinates is taken off first, so that it is 1 minus
-    their correlation. A point without a direction lies on an axis of its own, 1 from all others.
+    their correlation. Points without a direction lie on an axis of their own, the last one, 1 from
+    all others; `silhouettes` sees to it that they are 1 from each other too.
     """
     width = max(points.shape[1], 1)
     scale = np.abs(points).max(axis=1, initial=0.0, keepdims=True)

@@ -9,6 +9,7 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.long import LongNumbers, nearest
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import StateFormatError, StreamMetricsError, an
 from streammetrics.core.fields.sums import Sum
 from streammetrics.statistics.joint.base import JointStatistic
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
 
+_TERMS = 1 << 14  # rows whose terms are computed at a time, so that they stay in the cache
 _LARGEST = float(np.finfo(np.float64).max)
 
 
@@ -74,7 +76,8 @@ class JointMoments(JointStatistic):
 
 def _finite(terms: Floats) -> Floats:
     """Return terms of which none is infinite: those of the schema are finite, but for products."""
-    return np.clip(terms, -_LARGEST, _LARGEST)
+    low, high = extent(terms)
+    return terms if low >= -_LARGEST and high <= _LARGEST else np.clip(terms, -_LARGEST, _LARGEST)
 
 
 def terms_of(statistic: Statistic) -> Bring:
@@ -89,7 +92,14 @@ class _Terms:
         self.statistic = statistic
 
     def __call__(self, columns: list[Columns]) -> Columns:
-        return tuple(row_terms(self.statistic, *each) for each in columns)
+        return tuple(map(self._of_model, columns))
+
+    def _of_model(self, columns: Columns) -> Floats:
+        terms = np.empty(len(columns[0]))
+        for start in range(0, len(terms), _TERMS):
+            rows = slice(start, start + _TERMS)
+            terms[rows] = row_terms(self.statistic, *[column[rows] for column in columns])
+        return terms
 
 
 @singledispatch

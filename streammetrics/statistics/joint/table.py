@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.distinct import distinct
-from streammetrics.core.counting import counts_of
+from streammetrics.core.counting import counts_of, is_dense, packed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
@@ -123,12 +123,24 @@ class JointTable(JointStatistic):
             codes if len(known) == len(labels) else np.searchsorted(labels, known)[codes]
             for codes, known in coded
         ]
-        group, rows = distinct(np.stack(places, axis=1, dtype=np.int64))
-        cells = np.stack([codes[rows] for codes in places], axis=1)
-        order = np.lexsort(cells.T[::-1])
-        rank = np.empty(order.size, np.int64)
-        rank[order] = np.arange(order.size)
-        cells, amounts = cells[order], _amounts(rank[group], order.size, weight)
+        if is_dense(len(labels) ** 3, len(places[0])):
+            shape = (len(labels),) * 3
+            counts = counts_of(shape, *places)
+            kept = np.flatnonzero(counts)
+            cells = np.argwhere(counts)
+            if weight is None:
+                whole = ExactSum.counts(counts.reshape(-1)[kept])
+                amounts = whole, whole
+            else:
+                sums = _amounts(packed(shape, *places), counts.size, weight)
+                amounts = sums[0][kept], sums[1][kept]
+        else:
+            group, rows = distinct(np.stack(places, axis=1, dtype=np.int64))
+            cells = np.stack([codes[rows] for codes in places], axis=1)
+            order = np.lexsort(cells.T[::-1])
+            rank = np.empty(order.size, np.int64)
+            rank[order] = np.arange(order.size)
+            cells, amounts = cells[order], _amounts(rank[group], order.size, weight)
         used, inverse = np.unique(cells, return_inverse=True)
         cells = inverse.reshape(cells.shape).astype(np.int64)
         self.triples = self.triples.plus(Triples(labels[used], cells, *amounts))

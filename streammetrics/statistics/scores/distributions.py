@@ -7,17 +7,23 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from streammetrics.core import elementary
+from streammetrics.core.columns.logits import log_total, softplus
 from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.statistics.scores.losses import EPSILON, negative_log
 from streammetrics.statistics.sums.deviances import deviance
+from streammetrics.statistics.sums.precise import softmax_and_error
 from streammetrics.statistics.sums.rowwise import RowSum
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.types import Bools, Floats, ReadColumn
+
+
+_TINY = 1e-290  # probabilities below this have few digits, or none
 
 
 @dataclass(frozen=True)
@@ -50,14 +56,16 @@ class DistributionSum(RowSum):
         """Distributions, the second of which may be logits."""
         fields = (
             Scores("y_true", wide=True, use="probability"),
-            Scores("y_score", wide=True, use="probability", from_logits=self.from_logits),
+            Scores("y_score", wide=True, use="logit" if self.from_logits else "probability"),
         )
         return Schema(fields, self.nan_policy, conditions=(OfOneWidth(),))
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the divergence of each row."""
         p, q = columns
-        if self.loss == "kl":
+        if self.from_logits:
+            terms = self._of_logits(p, q)
+        elif self.loss == "kl":
             terms = _divergence(p, q, p - q)
             if p.ndim == 1:
                 terms += _divergence(1 - p, 1 - q, q - p)
@@ -66,9 +74,27 @@ class DistributionSum(RowSum):
             if p.ndim == 1:
                 terms = p * negative_log(q.copy(), 1 - q) + (1 - p) * negative_log(1 - q, q)
             else:
-                terms = p * -np.log(q)
-        total: Floats = terms if p.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
+                terms = p * -elementary.log(q)
+        total: Floats = terms if terms.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
         return total
+
+    def _of_logits(self, p: Floats, z: Floats) -> Floats:
+        """Return the terms (n, K) of rows whose predictions are logits; nothing is clipped."""
+        two = p.ndim == 1
+        if two:
+            lost = np.stack([softplus(-z), softplus(z)], axis=1)
+            p, z = np.stack([p, 1 - p], axis=1), np.stack([z, np.zeros_like(z)], axis=1)
+        else:
+            top, total = log_total(z)
+            lost = (top[:, None] - z) + total[:, None]
+        if self.loss == "cross_entropy":
+            return np.asarray(p * lost)
+        q, rest = softmax_and_error(z)
+        apart = (p - q) - rest
+        if two:
+            apart[:, 1] = -apart[:, 0]  # 1 - p is rounded
+        far = np.where(p > 0, p * (elementary.log(np.where(p > 0, p, 1.0)) + lost) - p, 0.0)
+        return np.where(q < _TINY, far, deviance(p, np.maximum(q, _TINY), apart))
 
 
 def _divergence(p: Floats, q: Floats, apart: Floats) -> Floats:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
+from streammetrics.core import elementary
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.rounding import nearest
+from streammetrics.core.columns.logits import log_total, sigmoid, softplus
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import StateFormatError
@@ -51,8 +53,9 @@ class Probabilities(ScoredStatistic):
 class ProbabilityLossSum(ScoredStatistic):
     """The exact sum of a loss, rounded row by row, and of the weights; 100 bytes.
 
-    Losses are of probabilities, which with `from_logits` are made of logits; ``"logit"`` is the log
-    loss of logits and ``"focal_logit"`` their focal loss, and the hinges are of decision values.
+    Losses are of probabilities; ``"logit"`` is the log loss of logits and ``"focal_logit"`` their
+    focal loss, and the hinges are of decision values. With `from_logits` the scores are logits, and
+    losses that a probability near 1 would leave few digits are made of those of the other classes.
     The Brier loss is summed over the classes, of which (n,) scores have two. ``"ranked"`` is of
     (n, K) scores only. ``"excess"`` alone may be negative.
     """
@@ -75,7 +78,7 @@ class ProbabilityLossSum(ScoredStatistic):
     @property
     def scores(self) -> Scores:
         """Probabilities, logits or decision values."""
-        return Scores(wide=True, use=_LOSSES[self.loss].use, from_logits=self.from_logits)
+        return Scores(wide=True, use="logits" if self.from_logits else _LOSSES[self.loss].use)
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
@@ -111,7 +114,7 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def losses(self, codes: Array, scores: Floats) -> Floats:
         """Return the loss of each row."""
-        loss = _LOSSES[self.loss]
+        loss = (_OF_LOGITS if self.from_logits else _LOSSES)[self.loss]
         of = loss.classes if scores.ndim > 1 else loss.binary
         return of(codes, scores, self.parameter)
 
@@ -154,7 +157,7 @@ def negative_log(t: Floats, other: Floats) -> Floats:
     rest = np.subtract(1.0, t)
     rest -= other
     rest /= t
-    rest += np.log(t, out=t)
+    rest += elementary.log(t, out=t)
     return np.negative(rest, out=rest)
 
 
@@ -167,41 +170,33 @@ def _log(probability: Floats) -> Floats:
     """Return the log, negated, of the clipped probabilities in their place."""
     np.maximum(probability, EPSILON, out=probability)
     np.minimum(probability, 1 - EPSILON, out=probability)
-    np.log(probability, out=probability)
+    elementary.log(probability, out=probability)
     return np.negative(probability, out=probability)
 
 
 def _focal_binary(codes: NDArray[np.uint8], scores: Floats, gamma: float) -> Floats:
     _, other = _of_truth(codes, scores)
-    factor = np.power(other, gamma)
+    factor = elementary.power(other, gamma)
     factor *= _log_binary(codes, scores, gamma)
     return factor
 
 
 def _focal_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
     probability = _of_class(codes, scores)
-    factor = np.power(1.0 - probability, gamma)
+    factor = elementary.power(1.0 - probability, gamma)
     factor *= _log(probability)
     return factor
 
 
 def _logit_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
     """Return log(1 + exp(z)), where z is the logit of the wrong class."""
-    wrong = np.where(codes.view(np.bool_), -scores, scores)
-    loss = np.exp(-np.abs(wrong))
-    np.log1p(loss, out=loss)
-    loss += np.maximum(wrong, 0.0)
-    return loss
+    return softplus(np.where(codes.view(np.bool_), -scores, scores))
 
 
 def _logit_classes(codes: Places, scores: Floats, _: float) -> Floats:
-    """Return log(sum of exp(z)) less the logit of the true class, shifted by the largest."""
-    rows, best = np.arange(codes.size), scores.argmax(axis=1)
-    top = scores[rows, best]
-    others = np.exp(scores - top[:, None])
-    others[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
-    loss: Floats = np.log1p(others.sum(axis=1))
-    loss += top - scores[rows, codes]
+    """Return log(sum of exp(z)) less the logit of the true class."""
+    top, loss = log_total(scores)
+    loss += top - _of_class(codes, scores)
     return loss
 
 
@@ -215,8 +210,8 @@ def _focal_logit_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
 
 def _focused(loss: Floats, gamma: float) -> Floats:
     """Return the focal loss of rows with these log losses: 1 - p is 1 - exp(-loss)."""
-    factor = np.negative(np.expm1(np.negative(loss)))
-    np.power(factor, gamma, out=factor)
+    factor = np.negative(elementary.expm1(np.negative(loss)))
+    elementary.power(factor, gamma, out=factor)
     factor *= loss
     return factor
 
@@ -278,6 +273,64 @@ def _excess_classes(codes: Places, scores: Floats, _: float) -> Floats:
     return excess
 
 
+def _odds(scores: Floats) -> tuple[Floats, Floats]:
+    """Return exp(z) of each logit (n, K) less the largest of its row, and the sum of the others."""
+    rows, best = np.arange(len(scores)), scores.argmax(axis=1)
+    with np.errstate(over="ignore"):  # a difference beyond float64 is a probability of 0
+        odds = elementary.exp(scores - scores[rows, best][:, None])
+    odds[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
+    others: Floats = odds.sum(axis=1)
+    odds[rows, best] = 1.0
+    return odds, others
+
+
+def _wrong_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
+    """Return the probability that each logit gives the wrong class of two."""
+    return sigmoid(np.where(codes.view(np.bool_), -scores, scores))
+
+
+def _brier_of_logits_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
+    off = _wrong_binary(codes, scores)
+    off *= off
+    off *= 2.0
+    return off
+
+
+def _brier_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats:
+    odds, others = _odds(scores)
+    off = odds / (1.0 + others)[:, None]
+    rows = np.arange(codes.size)
+    off[rows, codes] = 0.0
+    off[rows, codes] = off.sum(axis=1)
+    off *= off
+    total: Floats = off.sum(axis=1)
+    return total
+
+
+def _ranked_of_logits(codes: Places, scores: Floats, _: float) -> Floats:
+    """Return what is below of classes below the true one, and what is above of the others."""
+    odds, others = _odds(scores)
+    shares = odds / (1.0 + others)[:, None]
+    below = np.cumsum(shares, axis=1)[:, :-1]
+    above = np.cumsum(shares[:, :0:-1], axis=1)[:, ::-1]
+    off = np.where(np.arange(below.shape[1]) < codes[:, None], below, above)
+    off *= off
+    total: Floats = off.sum(axis=1)
+    return total
+
+
+def _excess_of_logits_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
+    wrong = _wrong_binary(codes, scores)
+    return np.where(codes.view(np.bool_), -wrong, wrong)
+
+
+def _excess_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats:
+    others = _odds(scores)[1]
+    excess = np.where(scores.argmax(axis=1) == codes, -others, 1.0)
+    excess /= 1.0 + others
+    return excess
+
+
 class _Loss(NamedTuple):
     """One row's loss of its class and (n,) or (n, K) scores, given a parameter."""
 
@@ -296,6 +349,14 @@ _LOSSES: dict[LossName, _Loss] = {
     "hinge": _Loss(_hinge_binary, _hinge_classes, "margin"),
     "ranked": _Loss(_ranked, _ranked, matrix=True),
     "excess": _Loss(_excess_binary, _excess_classes),
+}
+
+
+# Of logits, infinite ones among them.
+_OF_LOGITS: dict[LossName, _Loss] = {
+    "brier": _Loss(_brier_of_logits_binary, _brier_of_logits_classes),
+    "ranked": _Loss(_ranked_of_logits, _ranked_of_logits),
+    "excess": _Loss(_excess_of_logits_binary, _excess_of_logits_classes),
 }
 
 

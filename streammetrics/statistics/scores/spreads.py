@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.sums.spreads import Spreading, spread_by_group, sums_of
+from streammetrics.statistics.sums.spreads import Spreading, spread_by_group
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +32,7 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
         weight: Floats | None,
     ) -> None:
         """Add the losses of the rows; where they have weights those of peers are summed beside."""
-        if weight is None:
-            spread = sums_of(self.numbers, columns, None)
-        else:
-            spread = self.sums_among(peers, found, columns, weight)
+        spread = self.sums_among(peers, found, columns, weight)
         self.add(columns, spread.total, spread.rows)
         self.spread_by(spread.powers, spread.squared)
 

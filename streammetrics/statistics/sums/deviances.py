@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core import elementary
+
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Numeric
 
@@ -89,7 +91,7 @@ def _series(d: Floats, power: float) -> Floats:
 def _closed(d: Floats, power: float) -> Floats:
     """Return g(d) for d from -1/2 to 1, not near 0."""
     a, b = 2 - power, 1 - power
-    logs = np.log1p(d)
+    logs = elementary.log1p(d)
     if abs(b) <= 0.5:
         return ((1 + d) * _grown(logs, b) - d) / a
     return (_grown(logs, a) - d) / b
@@ -106,31 +108,31 @@ def _apart(y: Floats, p: Floats, power: float) -> Floats:
     if abs(a) <= 0.25:
         grown = _scaled(_grown(logs, a), p, a)
     else:
-        grown = (np.power(x, a) - np.power(p, a)) / a
+        grown = (elementary.power(x, a) - elementary.power(p, a)) / a
     return (grown - _scaled(y - p, p, b)) / b
 
 
 def _grown(logs: Floats, exponent: float) -> Floats:
     """Return (r**exponent - 1) / exponent for r with these logarithms; the logarithms for 0."""
-    return np.expm1(exponent * logs) / exponent if exponent else logs
+    return elementary.expm1(exponent * logs) / exponent if exponent else logs
 
 
 def _log_ratio(x: Floats, m: Floats) -> Floats:
     """Return log(x / m), also where the ratio overflows or loses digits below the normal floats."""
     ratio = x / m
-    logs: Floats = np.log(ratio)
+    logs: Floats = elementary.log(ratio)
     strays = np.logical_not((ratio > 1 / _TAME) & (ratio < _TAME))
-    return np.where(strays, np.log(x) - np.log(m), logs) if np.any(strays) else logs
+    return np.where(strays, elementary.log(x) - elementary.log(m), logs) if np.any(strays) else logs
 
 
 def _scaled(values: Floats, p: Floats, exponent: float) -> Floats:
     """Return values times p**exponent, which overflows only where the product does."""
     if exponent == 0:
         return values
-    power = p if exponent == 1 else np.power(p, exponent)
+    power = p if exponent == 1 else elementary.power(p, exponent)
     strays = ~((power > 1 / _TAME) & (power < _TAME))
     scaled = values * power
     if strays.any():
-        root = np.minimum(np.power(p[strays], exponent / 2), _LARGEST)  # 0 times it is 0
+        root = np.minimum(elementary.power(p[strays], exponent / 2), _LARGEST)  # 0 times it is 0
         scaled[strays] = values[strays] * root * root
     return scaled

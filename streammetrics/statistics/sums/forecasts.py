@@ -26,10 +26,9 @@ from streammetrics.statistics.sums.targets import regression_schema
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.counting import Grouping
-    from streammetrics.core.types import Array, Bools, Floats, Numeric, Places, ReadColumn
+    from streammetrics.core.types import Array, Bools, Floats, Places, ReadColumn
 
 _MOST = 2.0**250  # of numbers, whose inverse is the least scale
-_TERMS = 64  # of the series of a normal distribution's score
 _TAIL = 9.0  # standard deviations, beyond which it is a line
 
 
@@ -136,14 +135,33 @@ class GaussianSum(RowSum):
         return score
 
 
-def _gaussian_score(x: Numeric) -> Numeric:
-    """Return z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π at z from 0 to the tail, for x from -1 to 1."""
-    z = (x + 1) * (_TAIL / 2)
-    erf = np.array([math.erf(each / math.sqrt(2)) for each in z])
-    return z * erf + math.sqrt(2 / math.pi) * np.exp(-z * z / 2) - 1 / math.sqrt(math.pi)
-
-
-_SERIES: Floats = np.polynomial.chebyshev.chebinterpolate(_gaussian_score, _TERMS)
+# The Chebyshev series of z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π for z from 0 to the tail. It was made by
+# numpy.polynomial.chebyshev.chebinterpolate, whose last bits depend on the platform.
+# fmt: off
+_SERIES: Floats = np.array([
+    4.059555029123951, 4.268732507728398, 0.18811683557734565, -0.1317904971072169,
+    0.07771166484248071, -0.03664898436728487, 0.011940598668680857, -0.0008178482116785393,
+    -0.0020965884133186527, 0.0016270303579334828, -0.0006044884826725174,
+    2.2563379271966342e-05, 0.00011843191099968628, -7.449999433155236e-05,
+    1.7355973138709754e-05, 5.763224519231703e-06, -6.470978835437506e-06,
+    2.148184534588674e-06, 1.7567790008058208e-07, -4.7666256029639404e-07,
+    1.8439039868209704e-07, 2.26165264218171e-09, -3.217249714223009e-08,
+    1.2781005591452684e-08, 1.0827115583516286e-10, -2.041586384674083e-09,
+    7.422622011614384e-10, 3.607217956526267e-11, -1.203172771205638e-10, 3.579598644048687e-11,
+    4.8135129503435815e-12, -6.373113109538825e-12, 1.3609874692695266e-12,
+    4.099602130556953e-13, -2.921121514445186e-13, 3.1240041020627993e-14,
+    1.893884853546449e-14, -2.1188657835605377e-14, -1.4029774586430025e-14,
+    -1.232670415786695e-14, -1.4205159398838296e-14, -1.2377425961166146e-14,
+    -1.2492267003882162e-14, -1.3434871597414831e-14, -1.5604558817021082e-14,
+    -1.4397527705192472e-14, -1.4184176929304751e-14, -1.141719185309918e-14,
+    -1.0353908861629294e-14, -9.793805455087545e-15, -1.1306560683940092e-14,
+    -1.4388985986013047e-14, -1.9155211691480108e-14, -1.8653598203607625e-14,
+    -1.9654065400797387e-14, -1.8162702264978243e-14, -1.8560861465096485e-14,
+    -1.9123109319197375e-14, -2.20019603327479e-14, -2.242667108219088e-14,
+    -2.4850525694793477e-14, -2.3751308002912346e-14, -2.4858425527335744e-14,
+    -2.3968340099218046e-14, -2.504937049315716e-14,
+])
+# fmt: on
 
 
 class QuantileSum(RowSum):

@@ -1,8 +1,8 @@
 """The loss of one row by its name, and of many elementwise, as the formula is in float64.
 
 Integers beyond 2**53 are subtracted whole; where a loss divides by a number, or takes its logarithm
-or power, that is of the nearest float64. Logarithms and powers are the platform's, taken on
-contiguous arrays: their bits do not depend on how rows arrive.
+or power, that is of the nearest float64. Logarithms and powers are those of `elementary`, so that
+the bits depend neither on how rows arrive nor on the processor.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core import tuning
+from streammetrics.core import elementary, tuning
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.counting import extent
 from streammetrics.statistics.sums.deviances import tweedie_deviance
@@ -122,7 +122,7 @@ def _absolute_log(y: Floats, p: Floats, _: float) -> Floats:
     d = _absolute(y, p, 0.0)
     y, p = nearest(y), nearest(p)
     d /= 1 + np.minimum(y, p)
-    return np.log1p(d, out=d)
+    return elementary.log1p(d, out=d)
 
 
 @quiet
@@ -142,15 +142,13 @@ def _huber(y: Floats, p: Floats, delta: float) -> Floats:
 
 @quiet
 def _log_cosh(y: Floats, p: Floats, _: float) -> Floats:
-    # log cosh d = log1p(2 sinh(d / 2)**2), which keeps its digits near 0.
+    # log cosh d = log1p(E**2 / (2 E + 2)) with E = exp(d) - 1, which keeps its digits near 0.
     d = _absolute(y, p, 0.0)
     near = np.minimum(d, _FAR)
     d -= near
-    near /= 2
-    np.sinh(near, out=near)
-    near *= near
-    near *= 2
-    d += np.log1p(near, out=near)
+    elementary.expm1(near, out=near)
+    near *= near / (2 * near + 2)
+    d += elementary.log1p(near, out=near)
     return d
 
 
@@ -171,7 +169,7 @@ def _tweedie_target(y: Floats, _p: Floats, power: float) -> LongNumbers:
 @quiet
 def _power(y: Floats, p: Floats, order: float) -> Floats:
     d = _absolute(y, p, 0.0)
-    powers = np.power(d, order)
+    powers = elementary.power(d, order)
     low, high = extent(powers)
     if not (low >= NORMAL and high < np.inf) and not (_are_normal(powers) | (d == 0)).all():
         raise FloatingPointError("a power is beyond the normal floats")
@@ -182,7 +180,7 @@ def _power(y: Floats, p: Floats, order: float) -> Floats:
 def _half_power(y: Floats, p: Floats, order: float) -> Floats:
     """Return |y - p|**(order / 2), above 0 wherever the difference is."""
     d = _absolute(y, p, 0.0)
-    return np.maximum(np.power(d, order / 2), np.where(d > 0, _SMALLEST, 0.0))
+    return np.maximum(elementary.power(d, order / 2), np.where(d > 0, _SMALLEST, 0.0))
 
 
 def _are_normal(terms: Floats) -> Bools:
@@ -217,7 +215,8 @@ def squared_losses(loss: str, y: Floats, p: Floats) -> Floats:
 def parts_of(loss: str, parameter: float, y: Floats, p: Floats) -> tuple[Floats, Floats]:
     """Return the losses of rows that are normal floats, and what those of others are squares of."""
     if loss == "power":
-        root, terms = _half_power(y, p, parameter), np.power(_absolute(y, p, 0.0), parameter)
+        root = _half_power(y, p, parameter)
+        terms = elementary.power(_absolute(y, p, 0.0), parameter)
     else:
         root = squared_of(loss, y, p)
         terms = root * root

@@ -17,12 +17,13 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.errors import StateFormatError
+from streammetrics.core.fields.amounts import Amount
 from streammetrics.statistics.sums.formulas import (
     LOSSES,
     LossName,
     parts_of,
 )
-from streammetrics.statistics.sums.moments import ExactSums, as_outputs, has_long, weight_of
+from streammetrics.statistics.sums.moments import ExactSums, as_outputs, has_long
 from streammetrics.statistics.sums.targets import PRED, TRUE, FiniteTerms, regression_schema
 
 if TYPE_CHECKING:
@@ -121,27 +122,25 @@ class LossSum(ExactSums):
         self,
         peers: Sequence[Statistic],
         found: dict[object, ReadColumn],
-        columns: tuple[object, ...],
+        columns: Columns,
         weight: Floats | None,
     ) -> None:
         """Add the losses of the rows, of which peers mostly read powers of the same terms."""
-        loss, parameter = LOSSES[self.loss], self.parameter
-        if weight is None and not LOSSES[self.loss].long:
-            of = terms, _ = loss.root or loss.terms, parameter
+        loss = LOSSES[self.loss]
+        if weight is None and not loss.long:
+            of = terms, parameter = loss.root or loss.terms, self.parameter
             if of not in found:
                 powers = self.exponents if len(peers) == 1 else _powers_read(of, peers)
                 try:
-                    found[of] = ExactSum.of_powers(
-                        lambda y, p: terms(y, p, parameter), columns, powers
-                    )
+                    found[of] = ExactSum.of_powers(terms, columns, powers, parameter)
                 except FloatingPointError:  # of a power
-                    self.add_whole(columns, weight)
+                    self.add_whole(columns, None, (), found)
                     return
             sums, low, high = found[of]
             if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
-                self.add_powers(columns, sums)
+                self.add_powers(columns, Amount(len(columns[0])), sums)
                 return
-        self.add_whole(columns, weight)
+        self.add_whole(columns, weight, peers, found)
 
     def by_group(
         self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
@@ -168,13 +167,20 @@ class LossSum(ExactSums):
         """Which powers are summed of the terms, or of those that these are the squares of."""
         return (2,) if LOSSES[self.loss].root else (1,)
 
-    def add_powers(self, columns: Columns, sums: Mapping[int, ExactSum]) -> None:
-        """Add rows, of which these are the sums of powers."""
-        self.add(columns, len(columns[0]), {"loss": sums[self.exponents[0]]})
+    def add_powers(self, columns: Columns, rows: Amount, sums: Mapping[int, ExactSum]) -> None:
+        """Add rows of weight one, of which these are the sums of powers."""
+        self.add(columns, rows, {"loss": sums[self.exponents[0]]})
 
-    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
+    def add_whole(
+        self,
+        columns: Columns,
+        weight: Floats | None,
+        peers: Sequence[Statistic],  # noqa: ARG002 - for those that share them
+        found: dict[object, ReadColumn],  # noqa: ARG002
+    ) -> None:
         """Add rows that have weights, or squares or powers beyond the normal floats."""
-        self.add(columns, weight_of(columns, weight), self.lift(columns, weight))
+        rows = Amount.of_rows(len(columns[0]), weight)
+        self.add(columns, rows, self.lift(columns, weight))
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sum of the losses of rows."""

@@ -13,7 +13,7 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any, Literal
 
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.arithmetic.rounding import are_finite
+from streammetrics.core.arithmetic.rounding import are_finite, quotient
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
@@ -54,14 +54,12 @@ class ExactSums(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Add the sums of the rows."""
-        self.add(columns, weight_of(columns, weight), self.lift(columns, weight))
+        rows = Amount.of_rows(len(columns[0]), weight)
+        self.add(columns, rows, self.lift(columns, weight))
 
-    def add(
-        self, columns: tuple[Floats, ...], rows: int | Amount, sums: dict[str, ExactSum]
-    ) -> None:
-        """Add rows, of which these are the sums, and their number or what they weigh."""
-        mine = self.weight
-        self.weight = mine.plus_rows(rows) if isinstance(rows, int) else mine + rows
+    def add(self, columns: tuple[Floats, ...], rows: Amount, sums: dict[str, ExactSum]) -> None:
+        """Add rows, of which these are the sums, and what they weigh."""
+        self.weight += rows
         self.sums = each_plus(self.sums, sums)
         self.width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
 
@@ -92,11 +90,15 @@ class ExactSums(Statistic):
 
     def exact(self, name: str) -> list[Fraction]:
         """Return one sum exactly, an entry for each output, none without rows."""
+        return list(starmap(Fraction, self.exact_ratios(name)))
+
+    def exact_ratios(self, name: str) -> list[tuple[int, int]]:
+        """Return the same as numerators and denominators, which may have factors in common."""
         if not self.width:
             return []
         integers, exponent = self._integers(name)
         above, below = 1 << max(exponent, 0), 1 << max(-exponent, 0)
-        return [Fraction(integer * above, below) for integer in integers]
+        return [(integer * above, below) for integer in integers]
 
     def _integers(self, name: str) -> tuple[list[int], int]:
         """Return one sum as integers, and the power of two that is their unit."""
@@ -112,6 +114,14 @@ class ExactSums(Statistic):
         above, below = parts << max(exponent, 0), weight << max(-exponent, 0)
         return [Fraction(integer * above, below) for integer in integers]
 
+    def rounded_mean(self, name: str) -> float:
+        """Return the weighted mean of one output as the nearest float."""
+        integer, exponent = self.sums[name].integers()
+        weight, parts = self.weight.ratio()
+        if exponent < 0:
+            return quotient(integer * parts, weight << -exponent)
+        return quotient(integer * parts << exponent, weight)
+
 
 def has_long(columns: tuple[object, ...]) -> bool:
     """Whether a column holds integers that no float64 does."""
@@ -121,12 +131,6 @@ def has_long(columns: tuple[object, ...]) -> bool:
 def as_outputs(columns: tuple[Floats, ...]) -> list[Floats]:
     """Return columns as (n,) where there is one output."""
     return [column.reshape(-1) if column.shape[1:] == (1,) else column for column in columns]
-
-
-def weight_of(columns: tuple[Floats, ...], weight: Floats | None) -> int | Amount:
-    """Return how many rows there are, or what they weigh."""
-    n = len(columns[0])
-    return n if weight is None else Amount.of_rows(n, weight)
 
 
 class Moments(ExactSums):
@@ -162,15 +166,12 @@ class Moments(ExactSums):
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
         """Return the sums of columns and products."""
-        letters = self.letters
-        kept = columns[: len(letters)]
-        if self.order == "count":
-            return {}
-        if self.order == "first":
-            return {a: ExactSum.of(x, weight) for a, x in zip(letters, kept, strict=True)}
-        first, second = ExactSum.moments(kept, weight)
-        sums = dict(zip(letters, first, strict=True))
-        return sums | {letters[i] + letters[j]: total for (i, j), total in second.items()}
+        by_letter = dict(zip(self.letters, columns, strict=False))
+        sums = {}
+        for name in self.names:
+            y = by_letter[name[1]] if len(name) > 1 else None
+            sums[name] = ExactSum.product(by_letter[name[0]], y, weight)
+        return sums
 
     def by_group(
         self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
@@ -203,17 +204,21 @@ class Moments(ExactSums):
 
     def centred(self, a: str, b: str) -> list[Fraction]:
         """Return Σ w (a - mean a)(b - mean b) for each output; 0 where one is constant."""
+        return list(starmap(Fraction, self.centred_ratios(a, b)))
+
+    def centred_ratios(self, a: str, b: str) -> list[tuple[int, int]]:
+        """Return the same as numerators and denominators, which may have factors in common."""
         if not self.width:
             return []
         (xs, x_unit), (ys, y_unit) = self._integers(a), self._integers(b)
         products, unit = self._integers(a + b)
         weight, part = self.weight.ratio()
-        # (W Σ w a b - Σ w a Σ w b) / W of integers: only one fraction is brought to lowest terms.
+        # (W Σ w a b - Σ w a Σ w b) / W of integers.
         low = min(unit, x_unit + y_unit)
         left, right = weight << unit - low, part << x_unit + y_unit - low
         above, below = 1 << max(low, 0), weight << max(-low, 0)
         return [
-            Fraction((left * product - right * x * y) * above, below)
+            ((left * product - right * x * y) * above, below)
             for product, x, y in zip(products, xs, ys, strict=True)
         ]
 

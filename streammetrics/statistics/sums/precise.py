@@ -57,6 +57,20 @@ def power_terms(y: Floats, exponent: float, factor: float) -> LongNumbers:
 
 
 @np.errstate(all="ignore")
+def softmax_and_error(logits: Floats) -> Pair:
+    """Return the softmax of each row (n, K), rounded, and what was rounded off."""
+    odds = _exp(_sum(logits, -logits.max(axis=1, keepdims=True)))
+    total = [np.zeros((len(logits), 1))] * 2
+    for k in range(logits.shape[1]):
+        head, tail = _sum(total[0], odds[0][:, k : k + 1])
+        total = [head, tail + total[1] + odds[1][:, k : k + 1]]
+    whole, rest = _sum(*total)
+    share = odds[0] / whole
+    product, error = product_and_error(share, whole)
+    return _sum(share, (((odds[0] - product) - error) + odds[1] - share * rest) / whole)
+
+
+@np.errstate(all="ignore")
 def _in_blocks(terms: Callable[[Floats], Pair], y: Floats) -> LongNumbers:
     flat = y.reshape(-1)
     head, tail = np.empty(y.shape), np.empty(y.shape)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streammetrics.core import elementary
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
@@ -29,4 +30,4 @@ class Popularity(RowSum):
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return what each item has."""
         popularity: Floats = columns[0]
-        return np.abs(np.log2(popularity)) if self.surprise else popularity.copy()
+        return np.abs(elementary.log2(popularity)) if self.surprise else popularity.copy()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import LARGEST, ExactSum
-from streammetrics.core.columns.long import LongNumbers, nearest
+from streammetrics.core.columns.long import nearest
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
@@ -21,6 +21,7 @@ from streammetrics.statistics.sums.moments import Moments, as_outputs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from streammetrics.core.columns.long import LongNumbers
     from streammetrics.core.counting import Grouping
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
@@ -57,15 +58,21 @@ class Spreading(ABC):
         peers: Sequence[Statistic],
         found: dict[object, ReadColumn],
         columns: Columns,
-        weight: Floats,
+        weight: Floats | None,
     ) -> SpreadSums:
-        """Return what rows with weights add; those of peers of this class are summed beside."""
-        if self._key not in found:
-            alike = [peer for peer in peers if isinstance(peer, type(self))]
-            every = weighted_sums([peer.numbers(*columns) for peer in alike], weight)
-            found.update(zip([peer._key for peer in alike], every, strict=True))
-        sums: SpreadSums = found[self._key]
-        return sums
+        """Return what rows add; where they have weights those of peers are summed beside."""
+        alike = [peer for peer in peers if isinstance(peer, type(self))]
+        if weight is not None and len(alike) > 1 and columns[0].ndim == 1:
+            try:
+                if self._key not in found:
+                    every = weighted_sums([peer.numbers(*columns) for peer in alike], weight)
+                    found.update(zip([peer._key for peer in alike], every, strict=True))
+                sums: SpreadSums = found[self._key]
+            except FloatingPointError:  # of a square of one of them
+                pass
+            else:
+                return sums
+        return sums_of(self.numbers, columns, weight)
 
     def spread_by(self, powers: Powers, squared: Amount) -> None:
         """Add the powers of rows, and the squares of their weights."""
@@ -92,42 +99,27 @@ class LossSpread(Spreading, LossSum):
         (power,) = super().exponents
         return power, 2 * power
 
-    def add_powers(self, columns: Columns, sums: Mapping[int, ExactSum]) -> None:
-        """Add rows, of which these are the sums of powers."""
-        super().add_powers(columns, sums)
+    def add_powers(self, columns: Columns, rows: Amount, sums: Mapping[int, ExactSum]) -> None:
+        """Add rows of weight one, of which these are the sums of powers."""
+        super().add_powers(columns, rows, sums)
         power, squared = self.exponents
-        self.powers = each_plus(self.powers, {"values": sums[power], "squares": sums[squared]})
-        self.squared_weight = self.squared_weight.plus_rows(len(columns[0]))
+        powers = {"values": sums[power], "squares": sums[squared]}
+        self.spread_by(powers, rows)
 
-    def update_among(
+    def add_whole(
         self,
-        peers: Sequence[Statistic],
-        found: dict[object, ReadColumn],
         columns: Columns,
         weight: Floats | None,
+        peers: Sequence[Statistic],
+        found: dict[object, ReadColumn],
     ) -> None:
-        """Add the losses of the rows; where they have weights those of peers are summed beside."""
-        if weight is None or columns[0].ndim > 1:
-            super().update_among(peers, found, columns, weight)
-            return
+        """Add rows that have weights, which those of peers share, or squares beyond the floats."""
         try:
             sums = self.sums_among(peers, found, columns, weight)
-        except FloatingPointError:  # of the square of one of them
-            self.add_whole(columns, weight)
-            return
-        self._add_sums(columns, sums)
-
-    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
-        """Add rows that have weights, or squares beyond the normal floats."""
-        try:
-            found = sums_of(self.numbers, columns, weight)
         except FloatingPointError:  # of a square
-            super().add_whole(columns, weight)
+            super().add_whole(columns, weight, peers, found)
             self.spread_by(*powers_of(self._clipped, columns, weight))
             return
-        self._add_sums(columns, found)
-
-    def _add_sums(self, columns: Columns, sums: SpreadSums) -> None:
         self.add(columns, sums.rows, {"loss": sums.total})
         self.spread_by(sums.powers, sums.squared)
 
@@ -234,20 +226,14 @@ def sums_of(terms: Callable[..., Floats], columns: Columns, weight: Floats | Non
 
 def weighted_sums(every: Sequence[Floats | LongNumbers], weight: Floats) -> list[SpreadSums]:
     """Return what each of several numbers (n,) of the same rows adds."""
-    parts = [
-        (numbers.head, numbers.tail) if isinstance(numbers, LongNumbers) else (numbers,)
-        for numbers in every
-    ]
-    columns = [column for part in parts for column in (*part, squares_of(part[0]))]
-    once, twice = ExactSum.weighted(columns, weight)
-    rows, squared = Amount.of_weights(once[-1]), Amount.of_weights(twice[-1])
-    sums, first = [], 0
-    for part in parts:
-        last = first + len(part)
-        total, values = (s[first].plus_all(s[first + 1 : last]) for s in (once, twice))
-        powers = {"values": values, "squares": twice[last]}
-        sums.append(SpreadSums(total, powers, rows, squared))
-        first = last + 1
+    rows = Amount.of_weights(ExactSum.of(weight))
+    squared = Amount.of_weights(ExactSum.product(weight, weight))
+    sums = []
+    for numbers in every:
+        values = ExactSum.product(numbers, weight, weight)
+        squares = ExactSum.product(squares_of(nearest(numbers)), weight, weight)
+        powers = {"values": values, "squares": squares}
+        sums.append(SpreadSums(ExactSum.of(numbers, weight), powers, rows, squared))
     return sums
 
 

@@ -41,6 +41,11 @@ class FiniteTerms(Condition):
     def complaint(self) -> str:
         """Return what to say of rows whose term overflows."""
 
+    def holds(self, batch: Batch) -> bool:
+        """Whether the extents of both columns tell that every term is finite."""
+        one, other = batch.known[TRUE], batch.known[PRED]
+        return self.fits((one.low, one.high), (other.low, other.high))
+
     def check(self, batch: Batch, missing: Bools | None) -> None:
         """Check that both columns are of one shape and that every term is finite."""
         one, other = batch.numeric(TRUE), batch.numeric(PRED)
