@@ -144,8 +144,8 @@ class ContingencyTable(Statistic):
         if counts is not None:
             cells = np.flatnonzero(counts)
             amount = Amount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
-            sides = map(np.arange, counts.shape[1:])
-            return {"table": GroupedCells(*sides, cells, amount)}
+            row_labels, column_labels = map(np.arange, counts.shape[1:])
+            return {"table": GroupedCells(row_labels, column_labels, cells, amount)}
         (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
         shape = group.size, len(row_labels), len(column_labels)
         cells, amount = amounts_of(shape, group.codes, rows, cols, weight=weight)
