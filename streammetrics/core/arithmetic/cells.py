@@ -20,7 +20,6 @@ from streammetrics.core.arithmetic.keys import (
     cell_edges,
     cell_id_range,
     cell_ids,
-    order_of,
     plain,
 )
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
@@ -67,7 +66,7 @@ class ScoredRows(NamedTuple):
     Attributes:
         scores: Scores (n,).
         codes: The class of each row (n,); ``None`` if there is only one.
-        weight: Weights (n,), or (n, 2): a row weighs the product of its two; ``None`` for 1 each.
+        weight: Weights (n,), or (n, 2) of equal ones: a row weighs their product; ``None`` for 1.
         tails: What scores lack to be exact integers (n,), none of them 0; ``None`` for nothing.
 
     """
@@ -158,20 +157,24 @@ class Cells(NamedTuple):
         room = min(size, max_cells)
         found = np.empty(room)
         ids = np.empty(room, np.int64) if level or size > max_cells else None
-        index = counts = None
+        scores, codes = plain(scores, np.float64), None if codes is None else plain(codes, np.uint8)
+        mass: Mass
         if weight is None:
             counts = np.empty((room, classes), np.int32)
+            level, size = kernels.cells_count(
+                scores, codes, None, None, max_cells, level, ids, found, counts
+            )
+            mass = _cut(counts, size)
         else:
-            index, codes = np.empty(size, np.int64), None
-        codes = None if codes is None else plain(codes, np.uint8)
-        level, size = kernels.cells_count(
-            plain(scores, np.float64), codes, index, max_cells, level, ids, found, counts
-        )
+            index, moved = np.empty(size, np.int64), np.atleast_2d(weight.T)[0].copy()
+            level, size = kernels.cells_count(
+                scores, codes, moved, index, max_cells, level, ids, found, None
+            )
+            square = moved if weight.ndim > 1 else None
+            sums = ExactSum.grouped(index, size * classes, moved, square)
+            mass = normal_mass(sums.reshaped((size, classes)))
         ids = _cut(ids, size) if level and ids is not None else None
-        if index is not None:
-            return cls(level, ids, _cut(found, size), _summed(index, rows, size, classes))
-        assert counts is not None
-        return cls(level, ids, _cut(found, size), _cut(counts, size))
+        return cls(level, ids, _cut(found, size), mass)
 
     def rows(self) -> ScoredRows | None:
         """Return the rows if each has a cell of its own: sorting is faster than merging."""
@@ -202,6 +205,15 @@ class Cells(NamedTuple):
         if isinstance(self.mass, ExactSum):
             return tuple(np.atleast_1d(self.mass.sum(0).to_float()).tolist())
         return tuple(_totals(self.mass))
+
+    def area(self) -> tuple[int, int] | None:
+        """Return twice the pairs of classes in order, ties once, and the ties in mixed cells.
+
+        ``None`` unless the mass is integers.
+        """
+        return (
+            None if isinstance(self.mass, ExactSum) else kernels.cells_area(self.scores, self.mass)
+        )
 
     @property
     def unit(self) -> int:
@@ -297,8 +309,9 @@ def normal_mass(mass: Mass) -> Mass:
 
 
 def _cut(array: Array, size: int) -> Array:
-    """Return the first entries, in an array of their own."""
-    return array if len(array) == size else array[:size].copy()
+    """Return the array with its first entries only, which no one else has seen."""
+    array.resize((size, *array.shape[1:]), refcheck=False)
+    return array
 
 
 # ---- merging ----
@@ -369,7 +382,7 @@ def _chained(every: Sequence[Cells]) -> Cells:
     scores = np.concatenate([cells.scores for cells in every])
     ids = np.concatenate([cells.ids for cells in every if cells.ids is not None]) if level else None
     mass = _stacked([cells.mass for cells in every])
-    order = order_of(scores if ids is None else ids)
+    order = np.argsort(scores if ids is None else ids, kind="stable")
     return Cells(level, None if ids is None else ids[order], scores[order], mass[order])
 
 

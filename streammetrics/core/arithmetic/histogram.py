@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Floats, Places
 
 _TOO_MANY_CELLS = 1 << 29
-_CALL_ROWS = 1 << 30  # of a call of a kernel, at most
+_CALL_ROWS = 1 << 22  # of a call of a kernel, or as many as there may be cells
 _NO_IDS = np.empty(0, np.int64)
 
 
@@ -64,10 +64,11 @@ class DyadicHistogram:
 
     Memory: 16 bytes a cell with two classes (12 with one), 8 more past level 0, 40 to 80 with
     fractional weights; 9 bytes a buffered row, 17 with weights. Counting takes about as much again
-    for a moment.
+    for a moment, and 10 bytes for each row that is sorted, 34 with weights; many rows are counted
+    in parts of 2**22, or of the budget if that is more.
 
-    Cost: a radix sort of the rows if they are at most four times the budget, else a look-up of
-    each.
+    Cost: a radix sort of the rows if they are at most four times the budget, else one addition to
+    a table for each. Two threads or more share large parts; the state is the same.
 
     Args:
         max_cells: Budget of occupied cells, from 2 to 2**29.
@@ -104,7 +105,7 @@ class DyadicHistogram:
         Args:
             scores: Float64 scores (n,), none of them nan.
             codes: The class of each row (n,), below `classes`; needed if there are two.
-            weight: Positive finite weights (n,), or (n, 2): a row weighs the product of its two;
+            weight: Positive finite weights (n,), or (n, 2), both the same: a row weighs its square;
                 ``None`` for 1 each.
             tails: What the scores lack to be the exact numbers, as in `LongNumbers`, of which the
                 scores are the heads; ``None`` if they lack nothing.
@@ -165,8 +166,9 @@ class DyadicHistogram:
             cells, pending = Cells.empty(self.classes), (single, *pending)
         for kind in {rows.kind for rows in pending}:
             rows = joined([rows for rows in pending if rows.kind == kind])
-            for start in range(0, rows.scores.size, _CALL_ROWS):
-                part = slice(start, start + _CALL_ROWS)
+            step = max(_CALL_ROWS, self.max_cells)
+            for start in range(0, rows.scores.size, step):
+                part = slice(start, start + step)
                 more = Cells.of(rows.part(part), self.classes, self.max_cells, cells.level)
                 cells = merged(cells, more, self.max_cells)
         return cells
@@ -222,6 +224,14 @@ class DyadicHistogram:
         Other totals are floats, correctly rounded.
         """
         return self._read().totals()
+
+    def area(self) -> tuple[int, int] | None:
+        """Return twice the pairs of a negative and a higher positive row, and what is uncertain.
+
+        Ties count once; those in cells of several scores may be in any order. ``None`` unless the
+        weights are integers; their number times that of positives must be below 2**62.
+        """
+        return self._read().area()
 
     @property
     def unit(self) -> int:

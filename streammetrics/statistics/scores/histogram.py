@@ -16,6 +16,7 @@ from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.restoring import split_squares
 from streammetrics.core.fields.weighed import Weighed, WeighedHistograms
+from streammetrics.core.kernels import kernels
 from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
@@ -172,11 +173,11 @@ class ScoreHistogram(ScoredStatistic):
         if columns is None:
             return None
         truth, score = columns
-        low, high = extent(truth)
-        if not 0 <= low <= high <= 1 or math.isnan(extent(score)[0]):
+        codes = np.empty(truth.shape, np.uint8)
+        if kernels.bits(codes, np.ascontiguousarray(truth)) < 0 or math.isnan(extent(score)[0]):
             return None
         twin = self.fork()
-        twin.update(truth.astype(np.uint8), score, weight=None)
+        twin.update(codes, score, weight=None)
         return twin, self.facts_of(truth)
 
     def add(self, rows: Sequence[Added], weight: Floats | None) -> None:
