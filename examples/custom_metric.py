@@ -27,7 +27,8 @@ class ExpectedProfit(ContingencyMetric[float]):
     def read(self, table: Confusion) -> np.ndarray:
         """Return the profit per row of each group."""
         hits, alarms = table.tp[:, 1], table.fp[:, 1]
-        return (self.earns * hits - self.costs * alarms) / table.total
+        profit: np.ndarray = (self.earns * hits - self.costs * alarms) / table.total
+        return profit
 
 
 def main() -> None:

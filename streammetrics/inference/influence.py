@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.confidence import without
-from streammetrics.metrics.classification.view import Margins
+from streammetrics.metrics.classification.margins import Integers, Margins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,6 +50,9 @@ class _Margins(Margins):
     def __getattr__(self, name: str) -> Numeric:
         raise _NeedsCells(name)
 
+    def each(self) -> list[_Margins]:
+        raise _NeedsCells("each")
+
     def within(self) -> _Margins:
         if self.size > self.kept:
             raise _NeedsCells("within")
@@ -70,14 +73,15 @@ class _Margins(Margins):
         misses: Floats = self.fn.sum(axis=1)
         return misses
 
-    def integers(self) -> list[tuple[Numeric, Numeric, Numeric, Numeric]]:
+    def integers(self) -> list[Integers]:
         found = []
         for *sums, total in zip(self.actual, self.predicted, self.tp, self.total, strict=True):
             if max(sums[0].max(), sums[1].max()) > (1 - 4 * _STEP) * total:
                 raise _NeedsCells("sums that a step brings above the total")
             shift = _BITS - math.frexp(total)[1]
-            found.append((*(_whole(each, shift) for each in sums), _Unread()))
-        return found  # type: ignore[return-value]  # three and it
+            parts: Any = (*(_whole(each, shift) for each in sums), _Unread())
+            found.append(Integers(*parts))
+        return found
 
 
 class _Unread:

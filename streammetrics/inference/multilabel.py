@@ -26,7 +26,6 @@ from streammetrics.inference.tables import (
     at_end,
     general,
     of_classes,
-    value_of,
 )
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
 from streammetrics.metrics.classification.view import Confusion
@@ -72,7 +71,7 @@ def of_averages(metric: AveragedMetric, asked: Asked, table: object) -> Confiden
 def _of_label(metric: AveragedMetric, asked: Asked, cells: Ints) -> ConfidenceInterval:
     """Return the limits of one label, as of the positive class of a table (4,) of two."""
     twin, table = _alone(metric), _of_two(cells)
-    value = value_of(twin, table)
+    value = twin._of_table(table)
     return general(twin, asked, value, table, table)
 
 
@@ -129,7 +128,7 @@ def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
     values = np.full(len(cells), math.nan)
     for place, amounts in enumerate(cells):
         table = _of_two(amounts)
-        values[place] = value_of(twin, table)
+        values[place] = twin._of_table(table)
         slopes[place, np.flatnonzero(amounts)] = influence(twin, table, twin.read)
     return values, np.nan_to_num(slopes)  # what is 0/0 does not move
 

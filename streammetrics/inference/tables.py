@@ -92,15 +92,8 @@ def counts_rows(metric: Metric[object]) -> NoConfidenceError:
 def of_labels(metric: ContingencyMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Any readout of a table of labels, a user's own too: the infinitesimal jackknife."""
     amounts, squares = tables_of(metric, asked, table)
-    value = value_of(metric, amounts)
+    value = metric._of_table(amounts)
     return general(metric, asked, value, amounts, squares)
-
-
-def value_of(metric: ContingencyMetric[Any], table: Confusion) -> Any:
-    """Return the value of a table of one group."""
-    if not table.total[0]:
-        return metric._nothing(table)
-    return metric._listed(metric._read_all(table), table)[0]
 
 
 def general(
@@ -173,7 +166,7 @@ def of_classes(metric: AveragedMetric, asked: Asked, table: object) -> Confidenc
     """Quotients of counts by class: a share where one class or none is averaged, else as any."""
     amounts, squares = tables_of(metric, asked, table)
     interval = share_of(metric, asked, amounts, squares)
-    value = value_of(metric, amounts)
+    value = metric._of_table(amounts)
     if interval is None:
         return general(metric, asked, value, amounts, squares)
     low, high = (side[0] for side in interval)
@@ -234,7 +227,7 @@ def of_kappa(metric: CohenKappa, asked: Asked, table: object) -> ConfidenceInter
     if asked.anytime:
         raise not_anytime(metric)
     amounts, squares = (side.within() for side in tables_of(metric, asked, table))
-    value = value_of(metric, amounts)
+    value = metric._of_table(amounts)
     if not amounts.total[0]:
         return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
     n, place = float(amounts.total[0]), np.arange(amounts.size, dtype=np.float64)

@@ -76,17 +76,18 @@ def class_means(
     weight = light(weight)
     empty: Bools = np.isnan(values)
     zero: Bools = np.zeros(values.shape, np.bool_)
-    absent, doubtful = zero, zero.any(axis=1)
+    absent, doubtful = zero, np.zeros(len(values), np.bool_)
     whole = weight.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         means = (values * weight).sum(axis=1) / whole
         if empty.any():
-            lacking = empty.any(axis=1) & ~empty.all(axis=1)
+            count = np.count_nonzero(empty, axis=1)
+            lacking = (count > 0) & (count < values.shape[1])
             counted = weight > 0
             empty &= counted & lacking[:, None]
             if zero_division is None:
                 zero, absent = empty & seen(), empty & ~seen()
-                doubtful = empty.any(axis=1)
+                doubtful = np.logical_or.reduce(empty, axis=1)
                 values, empty = np.where(zero, 0.0, values), absent
             chosen = counted & ~empty
             some = row_sums(values * weight, chosen) / row_sums(weight, chosen)

@@ -14,7 +14,7 @@ from streammetrics.slices.bins import KeySpec, title_of
 from streammetrics.slices.disparity import Comparing, Disparity, alone, difference, ratio
 from streammetrics.slices.fairness import value_of
 from streammetrics.slices.groups import SliceKind
-from streammetrics.slices.worst import Ranking, Slice, beside_rest, beside_units, ranked
+from streammetrics.slices.worst import RankedSlices, beside_rest, beside_units, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.slices.disparity import Method
+    from streammetrics.slices.fairness import Slice
     from streammetrics.slices.table import SliceTable
     from streammetrics.slices.units import Rests
 
@@ -104,7 +105,7 @@ class Audit:
                 f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
             )
         state = self._accumulator.flush()
-        found: list[Ranking] = []
+        found: list[RankedSlices] = []
         for spec in self._chosen_specs(by):
             asked = metric, read, max(min_rows, 1)
             if of is None or confidence is None:

@@ -19,16 +19,18 @@ from streammetrics.core.results.values import Interval, plain
 from streammetrics.inference.distributions import normal_quantile, normal_tail, t_tail
 from streammetrics.inference.groups import Readings
 from streammetrics.inference.limits import margin
+from streammetrics.slices.table import named
 from streammetrics.slices.units import limits_by_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.grouped.keys import Part
 
 
 @dataclass(frozen=True)
@@ -173,3 +175,45 @@ def plain_limits(limits: ConfidenceInterval | None) -> tuple[float, float]:
         return math.nan, math.nan
     low, high = map(plain, limits)
     return float(low), float(high)
+
+
+class Slice:
+    """One slice that was read; its state is made where it is asked for."""
+
+    __slots__ = ("_made", "_state", "columns", "n_rows", "parts")
+
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        parts: tuple[Part, ...] | None,
+        n_rows: int,
+        state: Callable[[], State],
+    ) -> None:
+        self.columns, self.parts, self.n_rows, self._state = columns, parts, n_rows, state
+        self._made: State | None = None
+
+    @property
+    def state(self) -> State:
+        """The state of its rows."""
+        if self._made is None:
+            self._made = self._state()
+        return self._made
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return named(self.columns, self.parts)
+
+    def measured(
+        self,
+        name: str,
+        metric: Metric,
+        level: float | None,
+        without: Sequence[State] | None = None,
+    ) -> Measured:
+        """Return the value and the limits of a metric, of units where it is known without them."""
+        return measured(name, metric, self.title, self.n_rows, self.state, level, without)
+
+    def beside(self, name: str, metric: Metric, rest: State, level: float | None) -> Measured:
+        """Return the value and the limits of a metric for all other rows."""
+        return measured(name, metric, f"all but {self.title}", 0, rest, level)

@@ -16,10 +16,9 @@ from streammetrics.core.metric import GroupValues
 from streammetrics.inference.groups import Readings, limits_of_groups, readings_of
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
-from streammetrics.slices.fairness import reading, readings
+from streammetrics.slices.fairness import Slice, reading, readings
 from streammetrics.slices.forms import rest_of
 from streammetrics.slices.table import OTHERS, key_columns, named
-from streammetrics.slices.worst import Slice
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.grouped.keys import (

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.metric import Metric
+    from streammetrics.slices.fairness import Slice
     from streammetrics.slices.units import Rests
-    from streammetrics.slices.worst import Slice
     from streammetrics.statistics.grouped.keys import Part
 
     By = Sequence[Sequence[KeySpec] | KeySpec] | KeySpec

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
     from streammetrics.core.types import Bools, Json
+    from streammetrics.slices.fairness import Slice
     from streammetrics.slices.groups import KeptSlices
-    from streammetrics.slices.worst import Slice
 
 
 class Slices(KeyedSet, Audit):

@@ -14,7 +14,7 @@ from streammetrics.inference.corrections import benjamini_hochberg
 from streammetrics.inference.groups import Readings
 from streammetrics.slices.fairness import (
     Measured,
-    measured,
+    Slice,
     p_by_unit,
     p_values,
     plain_limits,
@@ -22,10 +22,10 @@ from streammetrics.slices.fairness import (
     value_of,
     without_each,
 )
-from streammetrics.slices.table import SliceTable, key_columns, named
+from streammetrics.slices.table import SliceTable, key_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.layout import Layout
@@ -37,49 +37,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.grouped.keys import Part
 
 
-class Slice:
-    """One slice that was read; its state is made where it is asked for."""
-
-    __slots__ = ("_made", "_state", "columns", "n_rows", "parts")
-
-    def __init__(
-        self,
-        columns: tuple[str, ...],
-        parts: tuple[Part, ...] | None,
-        n_rows: int,
-        state: Callable[[], State],
-    ) -> None:
-        self.columns, self.parts, self.n_rows, self._state = columns, parts, n_rows, state
-        self._made: State | None = None
-
-    @property
-    def state(self) -> State:
-        """The state of its rows."""
-        if self._made is None:
-            self._made = self._state()
-        return self._made
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return named(self.columns, self.parts)
-
-    def measured(
-        self,
-        name: str,
-        metric: Metric,
-        level: float | None,
-        without: Sequence[State] | None = None,
-    ) -> Measured:
-        """Return the value and the limits of a metric, of units where it is known without them."""
-        return measured(name, metric, self.title, self.n_rows, self.state, level, without)
-
-    def beside(self, name: str, metric: Metric, rest: State, level: float | None) -> Measured:
-        """Return the value and the limits of a metric for all other rows."""
-        return measured(name, metric, f"all but {self.title}", 0, rest, level)
-
-
-class Ranking(NamedTuple):
+class RankedSlices(NamedTuple):
     """Slices of one kind beside all other rows: what they are, and how probable differences are.
 
     Arrays are (n,); without limits the values stand in their place.
@@ -97,7 +55,7 @@ class Ranking(NamedTuple):
 
 def beside_rest(
     kept: KeptSlices, name: str, metric: Metric, least: int, level: float | None
-) -> Ranking:
+) -> RankedSlices:
     """Return the slices of so many rows beside all other rows, as samples of rows."""
     wanted = kept.n_rows >= least
     places = np.flatnonzero(wanted)
@@ -110,7 +68,7 @@ def beside_rest(
         else:
             value = value[wanted]
         nothing = np.full(places.size, math.nan)
-        return Ranking(*slices, value, value, value, nothing, nothing)
+        return RankedSlices(*slices, value, value, value, nothing, nothing)
     found = kept.beside_rest(name, metric, level)
     if found is None:
         every = kept.slices()
@@ -123,7 +81,7 @@ def beside_rest(
         mine, rest = (_readings([pair[side] for pair in pairs]) for side in (0, 1))
     else:
         mine, rest = (Readings(*(each[wanted] for each in side)) for side in found)
-    return Ranking(*slices, *mine, rest.value, np.array(p_values(mine, rest, level)))
+    return RankedSlices(*slices, *mine, rest.value, np.array(p_values(mine, rest, level)))
 
 
 def _readings(every: Sequence[Measured]) -> Readings:
@@ -138,7 +96,7 @@ def beside_units(
     metric: Metric,
     least: int,
     level: float,
-) -> Ranking:
+) -> RankedSlices:
     """Return the same as samples of units, some of which may have rows in many slices."""
     wanted = [each.n_rows >= least for each, _ in pairs]
 
@@ -167,7 +125,7 @@ def beside_units(
         p_by_unit(now[place][0] - now[place][1], without[:, place, 0] - without[:, place, 1])
         for place in chosen
     ]
-    return Ranking(
+    return RankedSlices(
         every[0].columns if every else (),
         [each.parts for each in every],
         np.array([each.n_rows for each in every], np.int64),
@@ -178,7 +136,7 @@ def beside_units(
 
 
 def ranked(
-    found: Sequence[Ranking],
+    found: Sequence[RankedSlices],
     name: str,
     k: int,
     level: float | None,

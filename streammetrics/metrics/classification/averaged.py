@@ -117,9 +117,8 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             return self._defined(table, mean)
         kept = slice(table.kept)
         if self.average is None:
-            undefined: Bools = np.isnan(values)
             table.doubt(
-                undefined.any(axis=1),
+                np.logical_or.reduce(np.isnan(values), axis=1),
                 lambda group: lone_doubt(
                     table.labels_of(group), values[group], _lacks(table, group, kept)
                 ),

@@ -17,6 +17,7 @@ from streammetrics.core.groups import GroupedStates
 from streammetrics.core.metric import GroupValues, Metric, has_nan
 from streammetrics.core.types import V_co
 from streammetrics.metrics.averages import ZeroDivision
+from streammetrics.metrics.classification.grouping import tables_of_groups, tables_of_two
 from streammetrics.metrics.classification.parameters import (
     judged_column,
     warn_of_indicators,
@@ -167,15 +168,19 @@ class ContingencyMetric(Metric[V_co]):
 
     def readout(self, table: ContingencyTable | ThresholdTable) -> V_co:
         """Return the value, and without rows what `_nothing` gives."""
-        return self._judged(table)[0]
+        return self._of_table(self._confusion(table))
 
     def _judged(self, *statistics: Any) -> tuple[V_co, str]:
         table = self._confusion(*statistics)
-        if not table.total[0]:
-            value = self._nothing(table)
-        else:
-            (value,) = self._listed(self._read_all(table), table)
+        value = self._of_table(table)
         return value, table.why(0) or self._why_nan(value, *statistics)
+
+    def _of_table(self, table: Confusion) -> V_co:
+        """Return the value of a table of one group."""
+        if not table.total[0]:
+            return self._nothing(table)
+        (value,) = self._listed(self._read_all(table), table)
+        return value
 
     def _read_all(self, table: Confusion) -> Any:
         """Return what `read` does, after checking that it has an entry for each group."""
@@ -224,8 +229,8 @@ class ContingencyMetric(Metric[V_co]):
         """Yield the tables of all groups that have rows, and which groups these are."""
         if isinstance(form.of, ThresholdTable):
             labels, flip = self._two_classes
-            return Confusion.of_two(labels, form.value("amount"), flip=flip)
-        return Confusion.of_groups(form.value("table"), form.size, self.labels, self._at_least)
+            return tables_of_two(labels, form.value("amount"), flip=flip)
+        return tables_of_groups(form.value("table"), form.size, self.labels, self._at_least)
 
     @property
     def _at_least(self) -> ClassLabel | None:

@@ -17,8 +17,9 @@ from streammetrics.metrics.families import Family
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from streammetrics.core.types import Bools, Floats
-    from streammetrics.metrics.classification.view import Confusion, Integers
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.classification.margins import Integers
+    from streammetrics.metrics.classification.view import Confusion
 
 __all__ = [
     "Accuracy",
@@ -61,10 +62,7 @@ class Accuracy(ContingencyMetric[float]):
 
     def read(self, table: Confusion) -> Floats:
         """Return the share of rows on the diagonal, or their number."""
-        if not self.normalize:
-            right: Floats = table.unscaled(table.hits)
-            return right
-        return self.ratio(table.hits, table.total)
+        return self.ratio(table.hits, table.total) if self.normalize else table.unscaled(table.hits)
 
 
 class ZeroOneLoss(ContingencyMetric[float]):
@@ -97,10 +95,8 @@ class ZeroOneLoss(ContingencyMetric[float]):
 
     def read(self, table: Confusion) -> Floats:
         """Return the share of rows off the diagonal, or their number."""
-        if not self.normalize:
-            wrong: Floats = table.unscaled(table.misses)
-            return wrong
-        return self.ratio(table.misses, table.total)
+        misses = table.misses
+        return self.ratio(misses, table.total) if self.normalize else table.unscaled(misses)
 
 
 class BalancedAccuracy(ContingencyMetric[float]):
@@ -135,28 +131,21 @@ class BalancedAccuracy(ContingencyMetric[float]):
         """Return the mean recall."""
         if self.adjusted:
             return np.array([self._above_chance(each) for each in table.integers()])
-        recalls, seen = recalls_of(table)
-        means: Floats = row_sums(recalls, seen) / seen.sum(axis=1)
-        return means
+        recalls, seen = table.recalls()
+        return np.asarray(row_sums(recalls, seen) / seen.sum(axis=1))
 
-    def _above_chance(self, counts: Integers) -> float:
+    def _above_chance(self, of: Integers) -> float:
         """Return (Σ recall - 1) / (K - 1), of recalls in units so small that none is rounded.
 
         Of two classes the sum differs from 1 by more than a unit, or not at all.
         """
-        actual, _, tp, _ = counts
+        actual, tp = of.actual, of.tp
         one = 1 << 2 * max(actual).bit_length() + 64
         recalls = [hits * one // rows for hits, rows in zip(tp, actual, strict=True) if rows]
         if len(recalls) < 2:
             return self._zero_by_zero
         above = sum(recalls) - one
         return above / ((len(recalls) - 1) * one) if abs(above) > len(recalls) else 0.0
-
-
-def recalls_of(table: Confusion) -> tuple[Floats, Bools]:
-    """Return the recall of each class, and which classes have rows; 0 for one that has none."""
-    seen = table.actual > 0
-    return np.divide(table.tp, table.actual, out=np.zeros(seen.shape), where=seen), seen
 
 
 class GMean(ContingencyMetric[float]):
@@ -182,11 +171,11 @@ class GMean(ContingencyMetric[float]):
 
     def read(self, table: Confusion) -> Floats:
         """Return the geometric mean, from logarithms, as the product of many recalls underflows."""
-        recalls, seen = recalls_of(table)
+        recalls, seen = table.recalls()
         count = seen.sum(axis=1)
         with np.errstate(divide="ignore"):
             logs = np.log(recalls)
-        means = np.exp(row_sums(logs, seen) / count)
+        means: Floats = np.exp(row_sums(logs, seen) / count)
         return np.where(count == 2, np.sqrt(recalls.prod(axis=1, where=seen)), means)
 
 
@@ -263,7 +252,7 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
 
     def read(self, table: Confusion) -> Floats:
         """Return the multiclass correlation coefficient."""
-        return np.array([self._correlation(each) for each in table.integers()])
+        return np.array(list(map(self._correlation, table.integers())))
 
     def _correlation(self, counts: Integers) -> float:
         actual, predicted, tp, _ = counts
@@ -274,10 +263,6 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
             return self._zero_by_zero
         size = math.sqrt(covariance**2 / spread)  # a quotient of integers is rounded once
         return size if covariance > 0 else 0.0 - size
-
-
-def _dot(one: Iterable[int], other: Iterable[int]) -> int:
-    return sum(map(mul, one, other))
 
 
 class CohenKappa(ContingencyMetric[float]):
@@ -319,11 +304,8 @@ class CohenKappa(ContingencyMetric[float]):
     def read(self, table: Confusion) -> Floats:
         """Return the weighted kappa."""
         table = table.within()
-        counts = table.integers()
-        gaps: Iterable[list[int]] = repeat([])
-        if self.weights is not None:
-            gaps = table.parts(np.abs(table.rows - table.columns))
-        return np.array(list(map(self._agreement, counts, gaps)))
+        apart = table.parts(np.abs(table.rows - table.columns)) if self.weights else repeat([])
+        return np.array(list(map(self._agreement, table.integers(), apart)))
 
     def _agreement(self, counts: Integers, gaps: list[int]) -> float:
         actual, predicted, tp, cells = counts
@@ -342,3 +324,7 @@ class CohenKappa(ContingencyMetric[float]):
             chance = n * _dot(map(add, actual, predicted), map(mul, places, places))
             chance -= 2 * _dot(actual, places) * _dot(predicted, places)
         return (chance - seen * n) / chance if chance else self._zero_by_zero
+
+
+def _dot(one: Iterable[int], other: Iterable[int]) -> int:
+    return sum(map(mul, one, other))

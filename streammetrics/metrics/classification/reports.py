@@ -20,8 +20,10 @@ from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Floats
+    from streammetrics.core.types import Array, ClassLabel, Floats
     from streammetrics.metrics.classification.view import Confusion
 
 __all__ = ["ClassificationReport", "ConfusionMatrix"]
@@ -67,22 +69,26 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
         """Whether there may be other labels; their rows are left out."""
         return self.labels is not None
 
-    def read(self, table: Confusion) -> list[LabelledArray]:
-        """Return the matrices."""
+    def read(self, table: Confusion) -> Array:
+        """Return the matrices, (groups, classes, classes)."""
         found = [self._matrix(each) for each in table.within().each()]
         doubts = [why for _, why in found]
         table.doubt(np.array(doubts) != "", doubts.__getitem__)
-        return [matrix for matrix, _ in found]
+        return np.stack([matrix for matrix, _ in found])
 
-    def _matrix(self, table: Confusion) -> tuple[LabelledArray, str]:
+    def _listed(self, values: Any, table: Confusion) -> list[LabelledArray]:
+        """Return the matrix of each group with its labels."""
+        return [_labelled(matrix, table.labels_of(group)) for group, matrix in enumerate(values)]
+
+    def _matrix(self, table: Confusion) -> tuple[Array, str]:
         if self.normalize is None and table.counts is not None:
             counts = np.zeros((table.size, table.size), np.int64)
             counts[table.rows, table.columns] = table.counts
-            return _labelled(counts, table), ""
+            return counts, ""
         matrix = np.zeros((table.size, table.size))
         matrix[table.rows, table.columns] = table.amount
         if self.normalize is None:
-            return _labelled(table.unscaled(matrix), table), ""
+            return table.unscaled(matrix), ""
         by = {
             "true": table.actual.T,
             "pred": table.predicted,
@@ -93,18 +99,18 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
         if self.normalize != "pred":
             what, side = ("rows of", table.actual[0])
         why = lone_doubt(table.labels, np.diag(shares), {what: side == 0})
-        return _labelled(shares, table), why
+        return shares, why
 
     def _nothing(self, table: Confusion) -> LabelledArray:
         """Return zeros, or nan where the matrix is normalized."""
         shape = (table.kept, table.kept)
         zeros = np.zeros(shape, np.int64)
-        return _labelled(zeros if self.normalize is None else np.full(shape, math.nan), table)
+        matrix = zeros if self.normalize is None else np.full(shape, math.nan)
+        return _labelled(matrix, table.labels)
 
 
-def _labelled(matrix: Array, table: Confusion) -> LabelledArray:
-    labels = tuple(table.labels)
-    return LabelledArray(matrix, (("y_true", labels), ("y_pred", labels)))
+def _labelled(matrix: Array, labels: Sequence[ClassLabel]) -> LabelledArray:
+    return LabelledArray(matrix, (("y_true", tuple(labels)), ("y_pred", tuple(labels))))
 
 
 class ClassificationReport(ContingencyMetric[Report]):

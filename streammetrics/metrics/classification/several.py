@@ -13,7 +13,8 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.metrics.averages import light
-from streammetrics.metrics.classification.view import ROOM, Classes, in_one_unit
+from streammetrics.metrics.classification.margins import GroupedClasses, in_one_unit
+from streammetrics.metrics.classification.view import ROOM
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, ClassLabel, Floats, Ints, Numeric
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.tables.multilabel import LabelTables, RowKinds, RowTables
 
 
-class LabelCounts(Classes):
+class LabelCounts(GroupedClasses):
     """The counts of each label (1, L), with the names that `Confusion` has for those of classes."""
 
     def __init__(self, labels: list[ClassLabel], amount: Amount, rows: Amount) -> None:
@@ -82,7 +83,7 @@ def _wide(amount: Amount, labels: tuple[ClassLabel, ...] | None) -> Amount:
     return Amount.zero((amount.counts.shape[0], len(labels)))
 
 
-class RowCounts(Classes):
+class RowCounts(GroupedClasses):
     """The counts of labels (1, m) in each kind of row, and `amount` (m,), how many rows it has.
 
     With `joined` the counts are of all rows of a kind together, so that their sums are the totals.

@@ -1,4 +1,4 @@
-"""The confusion tables that the metrics of classification read: those of any number of groups."""
+"""The confusion tables that the metrics of classification read, of any number of groups."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ import math
 from bisect import bisect
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.columns.distinct import numbered
 from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.unions import Union, moved
+from streammetrics.metrics.classification.margins import Integers, Margins, in_one_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
 
-    from streammetrics.core.fields.tables import GroupedCells
-    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Numeric, Places
+    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Places
     from streammetrics.statistics.tables.contingency import LabelCells
 
     Amounts = Ints | ExactSum
@@ -32,104 +30,6 @@ ROOM = 1020  # sums below 2**1020 can be doubled twice
 _FEW = 32  # cells up to which Python adds up sooner than NumPy is called
 _SMALLEST = float(np.finfo(np.float64).smallest_normal)
 WHOLE = 1 << 53  # integers with a sum below this are exact in float64, and so are all partial sums
-
-
-class Classes:
-    """The classes of each group, and what there is to warn of in the values read.
-
-    Every group has `size` classes, of which `kept` have a name. Without `codes` all groups have
-    the classes `labels`; with `codes`, (groups, kept), these are their places among `labels`.
-    """
-
-    groups: int = 1
-    codes: Places | None = None
-    labels: list[ClassLabel]
-    kept: int
-    size: int
-
-    @cached_property
-    def _doubts(self) -> list[tuple[Bools, Callable[[int], str]]]:
-        return []
-
-    def labels_of(self, group: int) -> list[ClassLabel]:
-        """Return the classes of a group, in order."""
-        if self.codes is None:
-            return self.labels
-        return [self.labels[code] for code in self.codes[group].tolist()]
-
-    def place_of(self, label: ClassLabel) -> int | Places:
-        """Return the place of a class, -1 where there is none: one, or of each group (groups,)."""
-        place = self.labels.index(label) if label in self.labels else -1
-        if self.codes is None or place < 0:
-            return place
-        there = self.codes == place
-        return np.where(there.any(axis=1), there.argmax(axis=1), -1)
-
-    def at(self, values: Array, place: int | Places) -> Array:
-        """Return from values (groups, classes) those at a place, (groups,)."""
-        return values[:, place] if isinstance(place, int) else values[np.arange(self.groups), place]
-
-    def each(self) -> list[Self]:
-        """Return the classes of each group on their own."""
-        assert self.groups == 1
-        return [self]
-
-    def doubt(self, where: Bools, why: Callable[[int], str]) -> None:
-        """Warn of the values of some groups, (groups,); `why` is the text for one of them."""
-        if where.any():
-            self._doubts.append((where, why))
-
-    def why(self, group: int) -> str:
-        """Return the warning about the value of a group, empty where there is none."""
-        texts = (why(group) for where, why in reversed(self._doubts) if where[group])
-        return next(texts, "")
-
-    @property
-    def doubtful(self) -> Bools:
-        """Of which groups there is something to warn of, (groups,)."""
-        doubtful = np.zeros(self.groups, np.bool_)
-        for where, _ in self._doubts:
-            doubtful |= where
-        return doubtful
-
-
-class Margins(Classes):
-    """False positives, false negatives and true negatives of each class, from its margins."""
-
-    actual: Numeric
-    predicted: Numeric
-    tp: Numeric
-    total: Numeric
-
-    @property
-    def fp(self) -> Floats:
-        """False positives of each class."""
-        fp: Floats = self.predicted - self.tp
-        return fp
-
-    @property
-    def fn(self) -> Floats:
-        """False negatives of each class."""
-        fn: Floats = self.actual - self.tp
-        return fn
-
-    @property
-    def tn(self) -> Floats:
-        """True negatives of each class."""
-        tn: Floats = self.total[:, None] - self.actual - self.fp
-        return tn
-
-
-class Integers(NamedTuple):
-    """Each class's rows, predictions and true positives, and all cells, in one unit.
-
-    They are Python's integers, whose products do not overflow.
-    """
-
-    actual: list[int]
-    predicted: list[int]
-    tp: list[int]
-    cells: list[int]
 
 
 class Confusion(Margins):
@@ -188,7 +88,7 @@ class Confusion(Margins):
         elif names[0] == names[1]:
             return cls(names[0], cells.rows, cells.columns, cells.amount)
         else:
-            classes = _united(sides)
+            classes = united(sides)
         places: list[Array] = [cells.rows, cells.columns]
         for index, (side, own) in enumerate(zip(sides, names, strict=True)):
             if own and own != classes:
@@ -196,95 +96,6 @@ class Confusion(Margins):
                 others = others or bool((among == len(classes)).any())
                 places[index] = among[places[index]]
         return cls(classes, places[0], places[1], cells.amount, others=others)
-
-    @classmethod
-    def of_groups(
-        cls,
-        cells: GroupedCells,
-        size: int,
-        labels: tuple[ClassLabel, ...] | None,
-        at_least: ClassLabel | None = None,
-    ) -> Iterator[tuple[Places, Self]]:
-        """Yield the tables of groups that have equally many classes, and which groups these are.
-
-        A table is to each of its groups what `of_labels` makes of the group alone; a group without
-        rows has none. A group of a single class gets the class `at_least` as well.
-        """
-        cell, amounts = cells.codes, cells.amount
-        there = amounts.signs() > 0
-        if not there.all():
-            cell, amounts = cell[there], amounts.at(np.flatnonzero(there))
-        group, cell = np.divmod(cell, cells.area)
-        sides = [cells.row_labels, cells.column_labels]
-        rows, columns = np.divmod(cell, max(len(sides[1]), 1))
-        names = [side.tolist() for side in sides]
-        classes = names[0]
-        if labels is not None:
-            classes = list(labels)
-        elif names[0] != names[1]:
-            classes = _united(sides)
-        if at_least is not None and at_least not in classes and _alike(classes, at_least):
-            classes = classes if labels is not None else sorted([*classes, at_least])
-        if classes != names[0] and names[0]:
-            rows = places_or_last(sides[0], tuple(classes))[rows]
-        if classes != names[1] and names[1]:
-            columns = places_or_last(sides[1], tuple(classes))[columns]
-        width = len(classes)
-        kept = np.where(np.bincount(group, minlength=size) > 0, width, 0)
-        others = np.zeros(size, np.bool_)
-        codes: Places | None = None
-        if labels is not None:
-            others[group[np.maximum(rows, columns) == width]] = True
-        elif group.size < size * width**2:  # some group may lack a class
-            pairs = np.concatenate([group * width + rows, group * width + columns])
-            pairs, codes = numbered(pairs, size * width)
-            kept = np.bincount(codes // width, minlength=size)
-            if at_least in classes:
-                lone, added = np.flatnonzero(kept == 1), classes.index(at_least)
-                lone = lone[codes[(np.cumsum(kept) - kept)[lone]] % width != added]
-                codes, mine, _ = Union.of(codes, lone * width + added)
-                pairs = moved(mine, pairs)
-                kept[lone] = 2
-            rows, columns = pairs.reshape(2, -1) - (np.cumsum(kept) - kept)[group]
-        amount = amounts.plain()
-        for kind in sorted(set((2 * kept + others).tolist()) - {0, 1}):
-            count, has_others = divmod(kind, 2)
-            alike = np.flatnonzero((kept == count) & (others == has_others))
-            for chosen in _in_one_unit(alike, amount, group):
-                number = np.full(size, -1)
-                number[chosen] = np.arange(chosen.size)
-                own, cell = None, np.flatnonzero(number[group] >= 0)
-                if codes is not None and count < width:
-                    start = (np.cumsum(kept) - kept)[chosen]
-                    own = (codes % width)[start[:, None] + np.arange(count)]
-                yield (
-                    chosen,
-                    cls(
-                        classes,
-                        rows[cell],
-                        columns[cell],
-                        amount if cell.size == group.size else amount[cell],
-                        others=bool(has_others),
-                        group=number[group[cell]],
-                        groups=chosen.size,
-                        codes=own,
-                    ),
-                )
-
-    @classmethod
-    def of_two(
-        cls, labels: list[ClassLabel], amount: Amount, *, flip: int
-    ) -> Iterator[tuple[Places, Self]]:
-        """Yield the same of amounts (groups, 4) of two classes, with `flip` in reverse order."""
-        two, size = np.arange(2) ^ flip, len(amount.counts)
-        seen = np.flatnonzero(amount.signs().any(axis=1))
-        cells = amount.shaped((4 * size,)).plain()
-        for chosen in _in_one_unit(seen, cells, np.repeat(np.arange(size), 4)):
-            n = chosen.size
-            mine = (4 * chosen[:, None] + np.arange(4)).reshape(-1)
-            sides = np.tile(np.repeat(two, 2), n), np.tile(two, 2 * n)
-            group = np.repeat(np.arange(n), 4)
-            yield chosen, cls(labels, *sides, cells[mine], group=group, groups=n)
 
     def each(self) -> list[Self]:
         """Return the tables of the groups, one by one."""
@@ -383,13 +194,12 @@ class Confusion(Margins):
             return np.asarray(self._amount.to_float(-self.exponent))
         return self._amount.astype(np.float64)
 
-    def unscaled(self, amount: Numeric) -> Numeric:
+    def unscaled(self, amount: Floats) -> Floats:
         """Return floats of this table without the scaling, infinite where they are too large."""
         if not self.exponent:
             return amount
         with np.errstate(over="ignore"):
-            scaled = np.ldexp(amount, self.exponent)
-        return scaled if scaled.ndim else float(scaled)
+            return np.asarray(np.ldexp(amount, self.exponent))
 
     @property
     def counts(self) -> Ints | None:
@@ -407,17 +217,13 @@ class Confusion(Margins):
     @cached_property
     def hits(self) -> Floats:
         """Rows predicted right, (groups,)."""
-        if isinstance(self._amount, ExactSum):
-            return self._sums(None, self._hit)
-        hits: Floats = self.tp.sum(axis=1)
+        hits: Floats = self.tp.sum(axis=1) if self.counted else self._sums(None, self._hit)
         return hits
 
     @cached_property
     def misses(self) -> Floats:
         """Rows predicted wrong, (groups,)."""
-        if isinstance(self._amount, ExactSum):
-            return self._sums(None, ~self._hit)
-        misses: Floats = self.total - self.hits
+        misses: Floats = self.total - self.hits if self.counted else self._sums(None, ~self._hit)
         return misses
 
     @cached_property
@@ -428,16 +234,12 @@ class Confusion(Margins):
     @cached_property
     def fp(self) -> Floats:
         """False positives: rows predicted as the class that are of another."""
-        if isinstance(self._amount, ExactSum):
-            return self._sums(self.columns, ~self._hit)
-        return super().fp
+        return super().fp if self.counted else self._sums(self.columns, ~self._hit)
 
     @cached_property
     def fn(self) -> Floats:
         """False negatives: rows of the class that are predicted as another."""
-        if isinstance(self._amount, ExactSum):
-            return self._sums(self.rows, ~self._hit)
-        return super().fn
+        return super().fn if self.counted else self._sums(self.rows, ~self._hit)
 
     @cached_property
     def tn(self) -> Floats:
@@ -497,37 +299,11 @@ class Confusion(Margins):
         return found
 
 
-def _in_one_unit(groups: Places, amount: Amounts, group: Places) -> Iterator[Places]:
-    """Yield groups whose sums fit into one unit: all together, but for sums beyond 2**1019.
-
-    A table has one `exponent`, which must be 0 unless it is of one group.
-    """
-    if groups.size and isinstance(amount, ExactSum):
-        total = np.asarray(amount.regroup(group, int(group.max()) + 1).to_float())
-        heavy = total[groups] >= 2.0 ** (ROOM - 1)
-        yield from groups[heavy][:, None]
-        groups = groups[~heavy]
-    if groups.size:
-        yield groups
-
-
-def _united(sides: Sequence[Array]) -> list[ClassLabel]:
+def united(sides: Sequence[Array]) -> list[ClassLabel]:
     """Return all labels, sorted; a side without labels has no type of its own."""
     labelled = [side for side in sides if len(side)]
     labels: list[ClassLabel] = np.unique(np.concatenate(labelled)).tolist() if labelled else []
     return labels
-
-
-def _alike(labels: Sequence[ClassLabel], label: ClassLabel) -> bool:
-    """Whether a label is of the kind of others: text, or a number."""
-    return not labels or isinstance(labels[0], str) == isinstance(label, str)
-
-
-def in_one_unit(sums: Sequence[ExactSum]) -> list[list[int]]:
-    """Return sums as integers of a common unit."""
-    integers = [one.integers() for one in sums]
-    unit = min(exponent for _, exponent in integers)  # that of an empty sum may be larger
-    return [[value << (exponent - unit) for value in values] for values, exponent in integers]
 
 
 def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> Integers:
