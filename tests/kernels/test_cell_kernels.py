@@ -181,6 +181,62 @@ def test_cells_that_share_an_id_are_united(compiled):
         assert counts[:3].tolist() == [[3], [2], [1]]
 
 
+@pytest.mark.parametrize("classes", [1, 2])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("name", SCORES)
+def test_cells_are_added_to_a_table_as_they_are_merged(compiled, name, dtype, classes):
+    """Many parts of several levels, some of them empty and some of 32 bits in a table of 64."""
+    rng = np.random.default_rng(4)
+    parts = [
+        cells_of(SCORES[name](rng, n), rng.integers(0, 2, n), most, classes, kind)
+        for n in (0, 1, 90, 700, 2000)
+        for most in (2, 9, 61, 5000)
+        for kind in {np.int32, dtype}
+    ]
+    level = max(52, *(part[0] for part in parts))
+    ids = np.concatenate([raised(part, level)[0] for part in parts])
+    low, span = int(ids.min()) - 3, int(np.ptp(ids)) + 9
+    found = []
+    for module in (reference, compiled):
+        totals, scores = np.zeros((span, classes), dtype), np.full(span, -7.0)
+        for part in parts:
+            weight = module.cells_add(totals, scores, low, level, *part)
+            assert weight == part[3].sum()
+        found.append((totals.tobytes(), scores.tobytes()))
+    assert found[0] == found[1]
+    order = np.argsort(ids, kind="stable")
+    every = [np.concatenate([part[k] for part in parts])[order] for k in (2, 3)]
+    none = (np.empty(0, int), np.empty(0), np.empty((0, classes), dtype), None)
+    out = np.empty(ids.size, int), np.empty(ids.size), np.empty((ids.size, classes), dtype)
+    merged = (ids[order], every[0], every[1].astype(dtype), None)
+    _, size = reference.cells_merge(level, *merged, *none, max(ids.size, 2), *out)
+    at = np.flatnonzero(totals.any(axis=1))
+    assert (at + low).tobytes() == out[0][:size].tobytes()
+    assert scores[at].tobytes() == out[1][:size].tobytes()
+    assert totals[at].tobytes() == out[2][:size].tobytes()
+    assert (np.delete(scores, at) == -7.0).all()
+
+
+def test_ids_beyond_a_table_are_refused_before_anything_is_written(compiled):
+    scores, counts = np.full(600, 0.25), np.ones((600, 2), np.int32)
+    for module in (reference, compiled):
+        totals, found = np.zeros((8, 2), np.int32), np.full(8, -7.0)
+        for wrong in (-1, 8, -(2**63), 2**63 - 1):
+            for place in (0, 599):
+                ids = np.full(600, 20)
+                ids[place] = 20 + wrong if abs(wrong) < 9 else wrong
+                with pytest.raises(ValueError, match="fit"):
+                    module.cells_add(totals, found, 20, 3, 3, ids, scores, counts)
+        with pytest.raises(ValueError, match="fit"):
+            module.cells_add(totals, found, 20, 3, 0, None, scores, counts)
+        assert not totals.any()
+        assert (found == -7.0).all()
+        ids = np.repeat(np.arange(20, 28), 75)
+        assert module.cells_add(totals, found, 20, 3, 3, ids, scores, counts) == 1200
+        assert (totals == 75).all()
+        assert (found == 0.25).all()
+
+
 @pytest.mark.parametrize("name", SCORES)
 def test_ids_are_those_of_the_reference(compiled, name):
     scores = SCORES[name](np.random.default_rng(2), 3000)
@@ -248,6 +304,17 @@ def test_lengths_and_levels_that_do_not_fit_are_refused(compiled):
         for parts in ((part, one), (one, part)):
             with pytest.raises((TypeError, ValueError), match="fit|length|bytes-like"):
                 compiled.cells_merge(1, *parts[0], *parts[1], 4, ids, found, counts)
+    totals, table = np.zeros((50, 2), np.int32), np.empty(50)
+    good = (totals, table, 0, 3, 3, np.arange(4), np.empty(4), np.ones((4, 2), np.int32))
+    compiled.cells_add(*good)
+    for place, wrong in (
+        *((0, totals[:9]), (0, None), (0, np.zeros((50, 3), np.int32)), (1, table[:9])),
+        *((3, 0), (3, 65), (3, 2), (4, -1), (4, 4), (5, None), (5, np.arange(3))),
+        *((6, np.empty(3)), (7, None), (7, np.ones((4, 1), np.int32)), (7, np.ones((4, 2), int))),
+    ):
+        arguments = [wrong if k == place else each for k, each in enumerate(good)]
+        with pytest.raises((TypeError, ValueError), match="fit|bytes-like"):
+            compiled.cells_add(*arguments)
     for level, most in ((65, 4), (-1, 4), (1, 1)):
         with pytest.raises(ValueError, match="fit"):
             compiled.cells_merge(level, *one, *one, most, ids, found, counts)

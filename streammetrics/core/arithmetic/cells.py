@@ -96,8 +96,23 @@ class ScoredRows(NamedTuple):
         return self.weight is not None, self.tails is not None
 
 
-def joined(every: Sequence[ScoredRows]) -> ScoredRows:
-    """Return all rows of one kind as one."""
+def batches(every: Iterable[ScoredRows], most: int) -> Iterator[ScoredRows]:
+    """Yield all rows of one kind, joined or cut into batches of at most `most`."""
+    pending: list[ScoredRows] = []
+    room = most
+    for rows in every:
+        for start in range(0, rows.scores.size, most):
+            part = rows.part(slice(start, start + most))
+            if part.scores.size > room:
+                yield _joined(pending)
+                pending, room = [], most
+            pending.append(part)
+            room -= part.scores.size
+    if pending:
+        yield _joined(pending)
+
+
+def _joined(every: Sequence[ScoredRows]) -> ScoredRows:
     if len(every) == 1:
         return every[0]
     columns: Iterable[Any] = [
@@ -356,8 +371,10 @@ def _united(a: Cells, b: Cells, max_cells: int) -> Cells:
 
 
 def merged_all(every: Sequence[Cells], max_cells: int) -> Cells:
-    """Return the rows of all, many small ones sorted together."""
-    cells, start = every[0], 1
+    """Return the rows of all: summed in a table if dense, else small ones sorted together."""
+    if (summed := _tabulated(every)) is not None:
+        return merged(summed, Cells.empty(summed.mass.shape[1]), max_cells)
+    cells, start, level = every[0], 1, max(one.level for one in every)
     while start < len(every):
         size, stop = cells.size + every[start].size, start + 1
         while stop < len(every) and size + every[stop].size <= tuning.SORTED_CELLS:
@@ -371,7 +388,43 @@ def merged_all(every: Sequence[Cells], max_cells: int) -> Cells:
             chain = _chained([cells, *some])
             none = Cells.empty(cells.mass.shape[1])
             cells = _united(chain, none.raised(chain.level), max_cells)
+        if cells.level > level:  # ids are denser
+            return merged_all([cells, *every[start:]], max_cells)
     return cells
+
+
+def _tabulated(every: Sequence[Cells]) -> Cells | None:
+    """Return the rows of all at the highest of their levels, however many cells they need.
+
+    The table has a place for each id from the least to the largest. ``None`` if these are more than
+    half the cells, at level 0, with tails or with exact sums.
+    """
+    every = [one for one in every if one.size]
+    masses = [one.mass for one in every if not isinstance(one.mass, ExactSum)]
+    level, size, total = max([one.level for one in every], default=0), sum(map(len, masses)), 0
+    if not level or len(masses) < len(every) or any(one.tails is not None for one in every):
+        return None
+    ends = [
+        cell_ids(one.scores[[0, -1]], level)
+        if one.ids is None
+        else one.ids[[0, -1]] >> (level - one.level)
+        for one in every
+    ]
+    low = int(np.min(ends))
+    span = int(np.max(ends)) - low + 1
+    if 2 * span > size:
+        return None
+    narrow = all(mass.dtype == np.int32 for mass in masses)
+    totals = np.zeros((span, masses[0].shape[1]), np.int32 if narrow else np.int64)
+    scores = np.empty(span)
+    for one in every:
+        total += kernels.cells_add(totals, scores, low, level, *one[:4])
+        if total >= INTEGER_LIMIT:
+            return None
+        if total >= _NARROW and narrow:  # nothing has wrapped: both sums were below 2**31
+            totals, narrow = totals.view(np.uint32).astype(np.int64), False
+    at = np.flatnonzero(totals[:, 0] | totals[:, -1])
+    return Cells(level, at + low, scores[at], totals[at])
 
 
 def _chained(every: Sequence[Cells]) -> Cells:

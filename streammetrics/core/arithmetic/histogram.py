@@ -11,8 +11,8 @@ from streammetrics.core.arithmetic.cells import (
     Cells,
     ScoredRows,
     arrays_of_all,
+    batches,
     exact_mass,
-    joined,
     merged,
     merged_all,
     normal_mass,
@@ -39,6 +39,11 @@ class _State(NamedTuple):
     cells: Cells
     pending: tuple[ScoredRows, ...] = ()  # rows that are not counted yet
     size: int = 0  # of them
+
+    @property
+    def weighted(self) -> bool:
+        """Whether some rows that are not counted yet have weights."""
+        return any(rows.weight is not None for rows in self.pending)
 
 
 class DyadicHistogram:
@@ -131,6 +136,11 @@ class DyadicHistogram:
                     f"classes={self.classes}"
                 )
         states = [histogram._state for histogram in (self, *others)]
+        if sum(state.size for state in states) > self._room(states[0].cells, weighted=False):
+            # Large buffers are counted where they are, once for all merges, and never joined.
+            for k, histogram in enumerate((self, *others)):
+                if states[k].size >= tuning.PASS_ROWS and not states[k].weighted:
+                    states[k] = _State(histogram._read())
         cells = merged_all([state.cells for state in states], self.max_cells)
         pending = tuple(rows for state in states for rows in state.pending)
         waiting = sum(state.size for state in states)
@@ -148,8 +158,10 @@ class DyadicHistogram:
 
     def _buffered(self, state: _State) -> _State:
         """Return the state, with its buffered rows counted if there are too many."""
-        weighted = any(rows.weight is not None for rows in state.pending)
-        if state.size > self._room(state.cells, weighted) or len(state.pending) > tuning.BUFFERS:
+        if (
+            state.size > self._room(state.cells, state.weighted)
+            or len(state.pending) > tuning.BUFFERS
+        ):
             return _State(self._counted(state.cells, state.pending))
         return state
 
@@ -165,11 +177,9 @@ class DyadicHistogram:
         if cells.size < size <= self.max_cells - cells.size and (single := cells.rows()):
             cells, pending = Cells.empty(self.classes), (single, *pending)
         for kind in {rows.kind for rows in pending}:
-            rows = joined([rows for rows in pending if rows.kind == kind])
-            step = max(_CALL_ROWS, self.max_cells)
-            for start in range(0, rows.scores.size, step):
-                part = slice(start, start + step)
-                more = Cells.of(rows.part(part), self.classes, self.max_cells, cells.level)
+            some = (rows for rows in pending if rows.kind == kind)
+            for rows in batches(some, max(_CALL_ROWS, self.max_cells)):
+                more = Cells.of(rows, self.classes, self.max_cells, cells.level)
                 cells = merged(cells, more, self.max_cells)
         return cells
 

@@ -28,6 +28,7 @@ const Kernels KERNELS = {
     cells_ids,
     cells_count,
     cells_merge,
+    cells_add,
     cells_area,
 
     elementary,

@@ -815,6 +815,50 @@ static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) 
   return size > out->room ? OUT_OF_RANGE : OK;
 }
 
+/* Add cells at places of a table; returns the sum of their counts. */
+static inline int64_t add_cells(const CellsOut *table, const int64_t *places, const CellsIn *part, int wide,
+                                int64_t classes) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < part->size; i++) {
+    int64_t some = 0, cell = places[i];
+    for (int64_t c = 0; c < classes; c++) {
+      int64_t count = count_at(part->counts, part->wide && wide, i * classes + c);
+      int64_t total = count_at(table->counts, wide, cell * classes + c);
+      set_count(table->counts, wide, cell * classes + c, total + count);
+      some |= total;
+      sum += count;
+    }
+    uint64_t known = bits_of(table->scores[cell]), score = bits_of(part->scores[i] + 0.0);
+    table->scores[cell] = from_bits(one_score(known, score, !some));
+  }
+  return sum;
+}
+
+/* Add cells, of a level up to that of a table of ids from `low` on, to it; `weight` gets the sum of their counts.
+ *
+ * A cell of the table without a count is empty. Nothing is written if an id is out of range. Counts are wide
+ * in the table if they are in the part. */
+static int64_t cells_add(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
+                         int64_t *weight) {
+  uint64_t largest = 0;
+  int64_t *places = new_array(part->size, sizeof *places);
+  if (!places) return NO_MEMORY;
+  if (!level) cells_ids(places, part->scores, part->size, table->level);
+  for (int64_t i = 0; i < part->size; i++) {
+    int64_t id = level ? shifted(part->ids[i], (int)(table->level - level)) : places[i];
+    uint64_t place = (uint64_t)id - (uint64_t)low;
+    largest = place > largest ? place : largest;
+    places[i] = (int64_t)place;
+  }
+  const int fits = !part->size || largest < (uint64_t)table->room;
+  if (fits && table->classes == 2 && !table->wide)
+    *weight = add_cells(table, places, part, 0, 2); /* compiled for these constants */
+  else if (fits)
+    *weight = add_cells(table, places, part, table->wide, table->classes);
+  free(places);
+  return fits ? OK : OUT_OF_RANGE;
+}
+
 /* Twice the pairs of a row of the second class and one of the first with a lower score, of tied ones once;
  * `slack` gets how many of the latter are in cells of several scores. Sums of more than 63 bits wrap. */
 static int64_t cells_area(const CellsIn *cells, int64_t *slack) {

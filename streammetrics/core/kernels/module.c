@@ -777,6 +777,35 @@ static PyObject *cells_merge_(PyObject *self, PyObject *const *args, Py_ssize_t 
   return cells_found(&buffers, done, &out);
 }
 
+PyDoc_STRVAR(cells_add_doc,
+             "cells_add(totals, table_scores, low, table_level, level, ids, scores, counts, /) -> weight\n\n"
+             "Add cells of a level to a table of neighbouring cells, of ids from `low` on; returns the sum\n"
+             "of their counts.");
+
+static PyObject *cells_add_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  CellsOut table;
+  CellsIn part = {.size = 0};
+  int64_t totals, low, level, ids, counts, weight, done;
+  (void)self;
+  if (count != 8) return refuse(&buffers, "expected 8 arguments");
+  if (!take_counts(&buffers, args[0], PyBUF_WRITABLE, (void *)&table.counts, &totals, &table.wide) ||
+      !take_all(&buffers, args + 1, 6, "wlllIf", (void *)&table.scores, &table.room, &low, &table.level, &level,
+                (void *)&part.ids, &ids, (void *)&part.scores, &part.size) ||
+      !take_counts(&buffers, args[7], 0, (void *)&part.counts, &counts, &part.wide))
+    return fail(&buffers);
+  table.classes = table.room ? totals / table.room : 1;
+  if ((table.classes != 1 && table.classes != 2) || totals != table.classes * table.room ||
+      counts != table.classes * part.size || part.wide > table.wide || (level && ids != part.size) || level < 0 ||
+      level > table.level || table.level < 1 || table.level > MAX_LEVEL)
+    return refuse(&buffers, "shapes do not fit");
+  RUN(part.size, done = kernels->cells_add(&table, low, &part, level, &weight))
+  release(&buffers);
+  if (done == NO_MEMORY) return PyErr_NoMemory();
+  if (done != OK) return wrong("the cells do not fit"), NULL;
+  return PyLong_FromLongLong(weight);
+}
+
 PyDoc_STRVAR(cells_area_doc,
              "cells_area(scores, counts, /) -> (area, slack)\n\n"
              "Twice the pairs of rows of the second class above and of the first below, ties once, and how many\n"
@@ -863,7 +892,7 @@ static PyMethodDef methods[] = {
     FAST(group_order), FAST(inversions),   FAST(factorize),
     FAST(table_put),   FAST(table_move),   {"extent", extent_, METH_O, extent_doc},
     FAST(cells_ids),   FAST(cells_count),  FAST(cells_merge),
-    FAST(cells_area),  FAST(elementary),
+    FAST(cells_add),   FAST(cells_area),   FAST(elementary),
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

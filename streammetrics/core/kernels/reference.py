@@ -571,6 +571,37 @@ def cells_merge(
     return found, size
 
 
+def cells_add(
+    totals: Ints,
+    table_scores: Floats,
+    low: int,
+    table_level: int,
+    level: int,
+    ids: Ints | None,
+    scores: Floats,
+    counts: Ints,
+    /,
+) -> int:
+    """Add cells of a level to a table of neighbouring cells, of ids from `low` on.
+
+    ``totals`` (span, classes) of a cell without rows are 0, and each of the cells added has some.
+    Returns the sum of their counts. Nothing is written if an id is out of range. Totals wrap.
+    """
+    if level and ids is not None:
+        at = ids >> (table_level - level)
+    else:
+        at = np.empty(scores.size, np.int64)
+        cells_ids(at, scores, table_level)
+    at = (at.view(np.uint64) - np.array(low).view(np.uint64)).view(np.int64)
+    if ((at < 0) | (at >= table_scores.size)).any():
+        raise ValueError("the cells do not fit")
+    fresh = at[~totals[at].any(axis=1)]
+    table_scores[fresh] = scores[~totals[at].any(axis=1)] + 0.0
+    table_scores[at[table_scores[at] != scores]] = np.nan
+    np.add.at(totals, at, counts.astype(totals.dtype))
+    return int(counts.sum(dtype=np.int64))
+
+
 def cells_area(scores: Floats, counts: Ints, /) -> tuple[int, int]:
     """Return twice the pairs of rows of the second class above and of the first below, ties once.
 
