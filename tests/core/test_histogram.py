@@ -248,7 +248,7 @@ def test_many_past_level_0_are_added_up_in_a_table(classes, weight):
     whole = built([row for rows in shards for row in rows], 64, classes)
     states = [built(rows, 64, classes).scaled(weight) for rows in shards]
     assert len({state.level for state in states}) > 2
-    summed = cells_module._tabulated([state._read() for state in states])
+    summed = cells_module._tabulated([state._state.cells for state in states])
     assert (summed is None) == (weight > 2.0**40)
     before = [image(state) for state in states]
     first = states[0].fork()

@@ -73,7 +73,9 @@ class DyadicHistogram:
     in parts of 2**22, or of the budget if that is more.
 
     Cost: a radix sort of the rows if they are at most four times the budget, else one addition to
-    a table for each. Two threads or more share large parts; the state is the same.
+    a table for each. Merging many states past level 0 costs one addition for each of their cells,
+    if the ids from the least to the largest are at most half as many. Two threads or more share
+    large parts; the state is the same.
 
     Args:
         max_cells: Budget of occupied cells, from 2 to 2**29.

@@ -12,6 +12,8 @@
  * Rows up to four times the cells are sorted, unless many have the same score: they are moved into buckets
  * of neighbouring scores, and these sorted by radix in the cache. Other rows are counted in a table of
  * all cells between their least and largest score, at the level that a sample of them needs.
+ *
+ * Two states are merged cell by cell; many are added to such a table, one after the other.
  */
 
 #define LEVELS 64
@@ -834,10 +836,11 @@ static inline int64_t add_cells(const CellsOut *table, const int64_t *places, co
   return sum;
 }
 
-/* Add cells, of a level up to that of a table of ids from `low` on, to it; `weight` gets the sum of their counts.
+/* Add cells to a table of neighbouring ids from `low` on, of their level or a higher one; `weight` gets the
+ * sum of their counts.
  *
- * A cell of the table without a count is empty. Nothing is written if an id is out of range. Counts are wide
- * in the table if they are in the part. */
+ * A cell of the table without a count is empty. Nothing is written if an id is out of range. If counts are
+ * wide in the part, they are in the table. */
 static int64_t cells_add(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
                          int64_t *weight) {
   uint64_t largest = 0;

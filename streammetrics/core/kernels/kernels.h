@@ -110,7 +110,8 @@ typedef struct {
   int64_t (*cells_count)(CellsOut *out, const double *scores, const uint8_t *codes, double *weight,
                          int64_t n, int64_t most, int64_t *index, int threads);
   int64_t (*cells_merge)(CellsOut *out, const CellsIn parts[2], int64_t most);
-  int64_t (*cells_add)(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level, int64_t *weight);
+  int64_t (*cells_add)(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
+                       int64_t *weight);
   int64_t (*cells_area)(const CellsIn *cells, int64_t *slack);
   /* elementary.h */
   int64_t (*elementary)(double *out, const double *x, int64_t n, int64_t function, double p);

@@ -796,8 +796,8 @@ static PyObject *cells_add_(PyObject *self, PyObject *const *args, Py_ssize_t co
     return fail(&buffers);
   table.classes = table.room ? totals / table.room : 1;
   if ((table.classes != 1 && table.classes != 2) || totals != table.classes * table.room ||
-      counts != table.classes * part.size || part.wide > table.wide || (level && ids != part.size) || level < 0 ||
-      level > table.level || table.level < 1 || table.level > MAX_LEVEL)
+      counts != table.classes * part.size || part.wide > table.wide || (level && ids != part.size) ||
+      level < 0 || level > table.level || table.level < 1 || table.level > MAX_LEVEL)
     return refuse(&buffers, "shapes do not fit");
   RUN(part.size, done = kernels->cells_add(&table, low, &part, level, &weight))
   release(&buffers);
