@@ -24,10 +24,11 @@ class ExpectedProfit(ContingencyMetric[float]):
     earns: Annotated[float, AtLeast(0)] = 10.0
     costs: Annotated[float, AtLeast(0)] = 1.0
 
-    def read(self, table: Confusion) -> float:
-        """Return the profit per row."""
-        hits, alarms = float(table.tp[1]), float(table.fp[1])
-        return (self.earns * hits - self.costs * alarms) / table.total
+    def read(self, table: Confusion) -> np.ndarray:
+        """Return the profit per row of each group."""
+        hits, alarms = table.tp[:, 1], table.fp[:, 1]
+        profit: np.ndarray = (self.earns * hits - self.costs * alarms) / table.total
+        return profit
 
 
 def main() -> None:

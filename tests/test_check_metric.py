@@ -394,8 +394,8 @@ def test_all_findings_come_in_one_report():
         extra: float = 0.0
         more = 1
 
-        def read(self, table: Confusion) -> float:
-            return self.extra
+        def read(self, table: Confusion) -> np.ndarray:
+            return np.full(table.groups, self.extra)
 
         def update(self, y_true):
             return self.feed({"y_true": y_true, "y_pred": y_true})

@@ -10,18 +10,16 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.state.arrays import by_shapes, same, take_array
+from streammetrics.core.state.arrays import laid_out, take_array, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.state.arrays import Stack
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Arrays, Places
 
 V = TypeVar("V")
-G = TypeVar("G")
-A = TypeVar("A")
 
 
 class StateField(ABC, Generic[V]):
@@ -30,6 +28,10 @@ class StateField(ABC, Generic[V]):
     Declared in the body of a statistic, which may be asked for its parameters by `empty` and
     `taken`. Its arrays are named for it, ``name/key``, or just ``name`` where the key is ``""``;
     `inline`, they are named by their keys alone, which one field of a statistic can be.
+
+    The values of groups 0 to ``size - 1`` are held as one, *grouped*: here as a tuple of them. A
+    field whose values are arrays does better with one array over all groups, and overrides the
+    methods on grouped values, `no_groups` and all that follow it. They are immutable as well.
     """
 
     name = ""
@@ -86,41 +88,12 @@ class StateField(ABC, Generic[V]):
     def arrays(self, value: V) -> dict[str, Array]:
         """Return the canonical arrays: equal values, and only they, have equal ones."""
 
-    def each_arrays(self, values: Sequence[V]) -> dict[str, Stack] | None:  # noqa: ARG002 - for those that can
-        """Return the arrays of many values, which all have the same ones, of whatever shapes.
-
-        ``None`` where that is not so, or making them together is no cheaper than one by one.
-        """
-        return None
-
     @abstractmethod
     def taken(self, arrays: Arrays, of: Configured) -> V:
         """Return the value of its `arrays`; `ValueError` unless `arrays` gives them again.
 
         They may come from anyone, and no other array may be among them.
         """
-
-    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> Sequence[V]:
-        """Return the values of `n` states whose arrays are of the same shapes, ``(n, ...)``.
-
-        As `taken` of each. Fields of which there can be many that are small check all at once.
-        """
-        found = []
-        for place in range(n):
-            arrays = {key: stack[place, ...] for key, stack in stacks.items()}
-            value = self.taken(arrays, of)
-            if not same(self.arrays(value), arrays):
-                raise StateFormatError(f"the arrays of {self.name} are not such as are written")
-            found.append(value)
-        return found
-
-    def each_of(self, stacks: Mapping[str, Stack], n: int, of: Configured) -> Sequence[V]:
-        """Return the values of `n` states whose arrays are of any shapes, as `taken` of each.
-
-        Those of the same shapes are taken together. Fields whose arrays mostly differ in length
-        take all at once.
-        """
-        return by_shapes(stacks, n, lambda arrays, m: self.each_taken(arrays, m, of))
 
     def the_array(self, arrays: Arrays, dtype: str, ndim: int = 1) -> Array:
         """Return the one array of a field that has no others, after checking what it is."""
@@ -131,6 +104,78 @@ class StateField(ABC, Generic[V]):
     def nbytes(self, value: V) -> int:
         """Bytes held now."""
         return sum(array.nbytes for array in self.arrays(value).values())
+
+    # ---- values of many groups ----
+
+    def no_groups(self, of: Configured, size: int) -> Any:
+        """Return the grouped value of `size` groups without rows."""
+        return (self.empty(of),) * size
+
+    def of_groups(self, values: Sequence[V], of: Configured) -> Any:  # noqa: ARG002 - the values say it
+        """Return the grouped value of groups that have these values."""
+        return tuple(values)
+
+    def of_batch(self, found: Any, group: Grouping) -> Any:  # noqa: ARG002 - mostly it is one
+        """Return the grouped value of what `Statistic.by_group` found in the rows of a batch."""
+        return found
+
+    def at(self, value: Any, group: int) -> V:
+        """Return the value of one group."""
+        found: V = value[group]
+        return found
+
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:  # noqa: ARG002 - tuples say it
+        """Return the sums of two grouped values, group by group."""
+        return tuple(map(self.plus, mine, other))
+
+    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
+        gathered: list[list[V]] = [[] for _ in range(size)]
+        for each, place in zip(value, places.tolist(), strict=True):
+            if place >= 0:
+                gathered[place].append(each)
+        return tuple([self._together(values, of) for values in gathered])
+
+    def _together(self, values: Sequence[V], of: Configured) -> V:
+        if len(values) < 2:
+            return values[0] if values else self.empty(of)
+        return self.merged(values[0], values[1:])
+
+    def groups_nbytes(self, value: Any) -> int:
+        """Bytes held now by a grouped value."""
+        return sum(map(self.nbytes, value))
+
+    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:  # noqa: ARG002 - tuples say it
+        """Return the canonical arrays of all groups: here those of each, end to end."""
+        return laid_out([self.arrays(each) for each in value])
+
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+        """Return the grouped value of its `groups_arrays`, which may come from anyone.
+
+        Raises `ValueError` unless `groups_arrays` gives them again.
+        """
+        return tuple([self.taken(each, of) for each in taken_apart(arrays, size)])
+
+    def each_at(self, value: Any, size: int) -> Sequence[V]:
+        """Return the value of every group."""
+        if type(value) is tuple:
+            return value
+        return [self.at(value, group) for group in range(size)]
+
+    def put(self, value: Any, other: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return `size` groups: group ``i`` of `other` replaces an empty one at ``places[i]``.
+
+        -1 drops it.
+        """
+        if type(value) is not tuple or type(other) is not tuple:
+            return self.groups_plus(value, self.regrouped(other, places, size, of), size)
+        every = list(value)
+        for place, each in zip(places.tolist(), other, strict=True):
+            if place >= 0:
+                every[place] = each
+        return tuple(every)
+
+    # ---- other values ----
 
     def scaled(self, value: V, weight: float) -> V:  # noqa: ARG002 - for those that can
         """Return the value of the same rows, each of them weighing so many times as much.
@@ -147,37 +192,6 @@ class StateField(ABC, Generic[V]):
         raise IncompatibleMetricsError(
             f"{self.name} cannot be told without some of its rows: merge those that are to stay"
         )
-
-
-class GroupedField(StateField[V], Generic[V, G]):
-    """A field of which the values of groups 0 to ``size - 1`` are held as one, an array mostly.
-
-    Such a value is immutable, as that of one group is.
-    """
-
-    @abstractmethod
-    def no_groups(self, of: Configured, size: int) -> G:
-        """Return the value of `size` groups without rows."""
-
-    @abstractmethod
-    def regrouped(self, value: G, places: Places, size: int) -> G:
-        """Return what the groups that go to each of `size` places hold together; -1 is nowhere."""
-
-    @abstractmethod
-    def groups_plus(self, mine: G, other: G) -> G:
-        """Return what both hold together, group by group."""
-
-    @abstractmethod
-    def at(self, value: G, group: int) -> V:
-        """Return the value of one group, which has rows."""
-
-    @abstractmethod
-    def of_groups(self, values: Sequence[V], of: Configured) -> G:
-        """Return the groups of which these are the values."""
-
-    @abstractmethod
-    def groups_nbytes(self, value: G) -> int:
-        """Bytes held now."""
 
 
 def not_among(what: str) -> IncompatibleMetricsError:
@@ -199,40 +213,23 @@ def declared(cls: type) -> dict[str, StateField[Any]]:
     return found
 
 
-def named(fields: Mapping[str, StateField[Any]], values: Mapping[str, object]) -> dict[str, Any]:
-    """Return the arrays of all fields, as those of a statistic."""
-    arrays: dict[str, Array] = {}
-    for name, field in fields.items():
-        for key, array in field.arrays(values[name]).items():
-            arrays[_named(name, field, key)] = array
-    return arrays
+def named(
+    fields: Mapping[str, StateField[Any]], arrays: Mapping[str, Mapping[str, Array]]
+) -> dict[str, Array]:
+    """Return the arrays of all fields, by the name of each, as those of a statistic."""
+    return {
+        key if fields[name].inline else f"{name}/{key}" if key else name: array
+        for name, mine in arrays.items()
+        for key, array in mine.items()
+    }
 
 
-def each_named(
-    fields: Mapping[str, StateField[Any]], every: Sequence[Mapping[str, object]]
-) -> dict[str, Stack] | None:
-    """Return the arrays of many statistics, or ``None`` where a field has none of many."""
-    stacks: dict[str, Stack] = {}
-    for name, field in fields.items():
-        mine = field.each_arrays([values[name] for values in every])
-        if mine is None:
-            return None
-        stacks |= {_named(name, field, key): stack for key, stack in mine.items()}
-    return stacks
-
-
-def _named(name: str, field: StateField[Any], key: str) -> str:
-    return key if field.inline else f"{name}/{key}" if key else name
-
-
-def parted(
-    fields: Mapping[str, StateField[Any]], arrays: Mapping[str, A]
-) -> dict[str, dict[str, A]]:
+def parted(fields: Mapping[str, StateField[Any]], arrays: Arrays) -> dict[str, dict[str, Array]]:
     """Return the arrays of each field by its name; one that is of none is of the inline field.
 
     Raises `StateFormatError` where there is no such field.
     """
-    parts: dict[str, dict[str, A]] = {name: {} for name in fields}
+    parts: dict[str, dict[str, Array]] = {name: {} for name in fields}
     for name, array in arrays.items():
         head, _, key = name.partition("/")
         field = fields.get(head)

@@ -9,7 +9,7 @@ import math
 import types
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 
@@ -45,7 +45,14 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Options
+    from streammetrics.core.types import Bools, Floats, Options
+
+
+class GroupValues(NamedTuple):
+    """A metric of many groups: each value, an array where all are floats; where to warn."""
+
+    values: Floats | Sequence[Any]
+    doubtful: Bools
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -83,6 +90,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         "_incomparable",
         "_nan_reason",
         "_lacking",
+        "_of_groups",
         "interval",
     )
 
@@ -165,7 +173,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         value = self.readout(*statistics)
         return value, self._why_nan(value, *statistics)
 
-    def _judged_each(self, *forms: object) -> list[tuple[V_co, str]] | None:  # noqa: ARG002 - for those that can
+    def _of_groups(self, *forms: object) -> GroupValues | None:  # noqa: ARG002 - for those that can
         """Return what `_judged` says of many states at once; ``None``: they are read in turn.
 
         Of each statistic the states are given as a form of all groups holds them.
@@ -183,7 +191,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _why_nan(self, value: object, *statistics: Any) -> str:
         """Return why a value is ``nan``, and nothing where it is not."""
-        if (type(value) is float and value == value) or not _has_nan(value):  # noqa: PLR0124 - no nan
+        if (type(value) is float and value == value) or not has_nan(value):  # noqa: PLR0124 - no nan
             return ""
         return f"is nan: {self._lacking(*statistics) or 'the rows seen do not define it'}"
 
@@ -226,13 +234,25 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _confident(
         self, state: State, level: float, *, anytime: bool, depth: int = 3
     ) -> ConfidenceInterval:
-        n_rows = self._n_rows(state)
+        n_rows, statistics = self._n_rows(state), self._chosen(state)
+        return self._limits(n_rows, statistics, level, anytime=anytime, depth=depth + 1)
+
+    def _limits(
+        self,
+        n_rows: int,
+        statistics: Sequence[Statistic],
+        level: float,
+        *,
+        anytime: bool = False,
+        depth: int = 3,
+    ) -> ConfidenceInterval:
+        """Return the confidence limits of statistics of so many rows."""
         try:
             with own_arithmetic():
-                interval = confidence_of(self, Asked(level, anytime, n_rows), *self._chosen(state))
+                interval = confidence_of(self, Asked(level, anytime, n_rows), *statistics)
         except ArithmeticError:  # too large, or too small, to be divided
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")
-        if _has_nan(interval):
+        if has_nan(interval):
             why = "its rows do not tell how it varies" if n_rows else "no rows were seen"
             warnings.warn(
                 f"{type(self).__name__} has limits that are nan: {why} ({interval.method})",
@@ -400,11 +420,12 @@ def _called(method: types.FunctionType, cls: type) -> Any:
     return own
 
 
-def _has_nan(value: object) -> bool:
+def has_nan(value: object) -> bool:
+    """Whether a value, or a number in it, is ``nan``."""
     if isinstance(value, float):
         return value != value  # noqa: PLR0124 - the test for nan
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and bool(np.isnan(value).any())
     if isinstance(value, dict):
-        return any(map(_has_nan, value.values()))
-    return isinstance(value, tuple) and any(map(_has_nan, value))
+        return any(map(has_nan, value.values()))
+    return isinstance(value, tuple) and any(map(has_nan, value))

@@ -14,15 +14,8 @@ from streammetrics.core.errors import (
     StateFormatError,
     an,
 )
-from streammetrics.core.field import (
-    StateField,
-    declared,
-    each_named,
-    named,
-    not_among,
-    parted,
-)
-from streammetrics.core.state.arrays import by_shapes, same
+from streammetrics.core.field import StateField, declared, named, not_among, parted
+from streammetrics.core.state.arrays import same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,7 +23,6 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.counting import Grouping
-    from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, ReadColumn
 
 
@@ -60,12 +52,12 @@ class Statistic(Configured, ABC):
     fields: ClassVar[dict[str, StateField[Any]]] = {}
     # Whether `update` mostly runs without the GIL; said by each class that has one of its own.
     in_kernels: ClassVar[bool] = False
-    _spelled: ClassVar[bool] = False  # its own `clear`, `merge`, `arrays` and `restore`, no fields
+    spelled: ClassVar[bool] = False  # own `clear`, `merge`, `arrays` and `restore`, and no fields
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.fields = declared(cls)
-        cls._spelled = cls.merge is not Statistic.merge
+        cls.spelled = cls.merge is not Statistic.merge
         if "update" in vars(cls) and "in_kernels" not in vars(cls):
             cls.in_kernels = False
         if {"update", "update_among"} & vars(cls).keys() and "by_group" not in vars(cls):
@@ -94,6 +86,30 @@ class Statistic(Configured, ABC):
 
         Called for every state that is read. Subclasses override it.
         """
+
+    def check_groups(self, values: Mapping[str, Any], size: int) -> None:
+        """Run `check_fields` for the grouped values of fields.
+
+        Statistics that can check all groups at once override it.
+        """
+        if type(self).check_fields is not Statistic.check_fields:
+            for state in self.each_at(values, size):
+                state.check_fields()
+
+    def at(self, values: Mapping[str, Any], group: int) -> Self:
+        """Return the state of one group of grouped values of the fields."""
+        twin = self.fork()
+        for name, field in self.fields.items():
+            twin.__dict__[name] = field.at(values[name], group)
+        return twin
+
+    def each_at(self, values: Mapping[str, Any], size: int) -> Iterator[Self]:
+        """Yield the state of every group."""
+        columns = [field.each_at(values[name], size) for name, field in self.fields.items()]
+        for each in zip(*columns, strict=True) if columns else [()] * size:
+            twin = self.fork()
+            twin.__dict__.update(zip(self.fields, each, strict=True))
+            yield twin
 
     def of_rows(self, n: int) -> None:
         """Learn of how many rows the state is that was just read."""
@@ -131,9 +147,10 @@ class Statistic(Configured, ABC):
         columns: tuple[Any, ...],  # noqa: ARG002
         weight: Array | None,  # noqa: ARG002
     ) -> dict[str, object] | None:
-        """Return what rows add to each field, as a `GroupedField` holds it, to all groups at once.
+        """Return what rows add to each field, in all groups at once.
 
-        ``None`` where `update` is to be called for the rows of each group.
+        The field makes a grouped value of it, see `StateField.of_batch`. ``None`` where `update` is
+        to be called for the rows of each group.
         """
         return None
 
@@ -151,7 +168,7 @@ class Statistic(Configured, ABC):
 
     def merge_all(self, others: Sequence[Self]) -> None:
         """Take what several have seen: as `merge` of one after the other, but cheaper."""
-        if self._spelled:
+        if self.spelled:
             for other in others:
                 self.merge(other)
             return
@@ -164,14 +181,8 @@ class Statistic(Configured, ABC):
 
     def arrays(self) -> dict[str, Array]:
         """Return the canonical state: equal multisets of rows give equal bytes."""
-        return named(self.fields, self.__dict__)
-
-    @classmethod
-    def each_arrays(cls, every: Sequence[Self]) -> dict[str, Stack] | None:
-        """Return the arrays of many, or ``None`` where they are to be asked one by one."""
-        if cls.arrays is not Statistic.arrays:
-            return None
-        return each_named(cls.fields, [statistic.__dict__ for statistic in every])
+        mine = self.__dict__
+        return named(self.fields, {name: f.arrays(mine[name]) for name, f in self.fields.items()})
 
     def restore(self, arrays: Arrays) -> None:
         """Set the state from `arrays`, which may come from anyone.
@@ -183,36 +194,10 @@ class Statistic(Configured, ABC):
             self.__dict__[name] = field.taken(parts[name], self)
         self.check_fields()
 
-    def each_restored(self, stacks: Mapping[str, Stack], n: int) -> list[Self]:
-        """Return statistics of this configuration in the states of `n`, as `restored` of each."""
-        if self._spelled:
-            return by_shapes(stacks, n, self._respelled)
-        found = []
-        with self._judging_arrays():
-            parts = parted(self.fields, stacks)
-            columns = [field.each_of(parts[name], n, self) for name, field in self.fields.items()]
-            for values in zip(*columns, strict=True) if columns else [()] * n:
-                twin = self.fork()
-                twin.__dict__.update(zip(self.fields, values, strict=True))
-                twin.check_fields()
-                found.append(twin)
-        return found
-
-    def _respelled(self, every: Arrays, n: int) -> list[Self]:
-        found = []
-        for place in range(n):
-            arrays = {name: array[place, ...] for name, array in every.items()}
-            found.append(self.restored(arrays))
-            if not same(found[-1].arrays(), arrays):
-                raise StateFormatError(
-                    f"the arrays are not such as {an(type(self).__name__)} writes"
-                )
-        return found
-
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        if self._spelled:
+        if self.spelled:
             return sum(array.nbytes for array in self.arrays().values())
         return sum(field.nbytes(self.__dict__[name]) for name, field in self.fields.items())
 
@@ -246,7 +231,7 @@ class Statistic(Configured, ABC):
             InvalidBatchError: The rows have no weights (rankings, rank correlations, samples,
                 pairs of points), the weight is not positive and finite, or a sum leaves the range.
         """
-        what = self.schema.unweighted or (self._spelled and "statistics without fields")
+        what = self.schema.unweighted or (self.spelled and "statistics without fields")
         if what:
             raise InvalidBatchError(
                 f"{an(type(self).__name__)} cannot be scaled: {what} take no weights"
@@ -267,7 +252,7 @@ class Statistic(Configured, ABC):
             IncompatibleMetricsError: What was added cannot be told apart again (extremes, samples,
                 rankings, histograms past their budget), or the rows were never added.
         """
-        if self._key != other._key or self._spelled:
+        if self._key != other._key or self.spelled:
             which = "of other parameters" if self._key != other._key else "without fields"
             raise IncompatibleMetricsError(
                 f"{an(type(other).__name__)} cannot be taken out of "
@@ -296,12 +281,12 @@ class Statistic(Configured, ABC):
     def restored(self, arrays: Arrays) -> Self:
         """Return a statistic of this configuration in the state of `arrays`, as `from_arrays`."""
         statistic = self.fork()
-        with self._judging_arrays():
+        with self.judging_arrays():
             statistic.restore(arrays)
         return statistic
 
     @contextmanager
-    def _judging_arrays(self) -> Iterator[None]:
+    def judging_arrays(self) -> Iterator[None]:
         """Raise any `ValueError` that arrays cause as a `StateFormatError` about them."""
         try:
             yield

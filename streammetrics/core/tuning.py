@@ -44,5 +44,4 @@ HASHED_COORDINATES = 1 << 15  # at a time, so that they stay in the cache
 OVERLAPS = 1 << 17  # computed at a time, so that they stay near the cache
 
 # Windows of panes, and ledgers.
-OPENED_STATES = 1 << 9  # of a ledger at a time: more would keep the garbage collector busy
 MERGED_PARTS = 16  # states that are merged in one go cost what two cost

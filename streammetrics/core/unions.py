@@ -27,12 +27,23 @@ class Union(NamedTuple):
             return cls(mine, None, None if len(theirs) else np.empty(0, np.intp))
         if not len(mine):
             return cls(theirs, np.empty(0, np.intp), None)
-        keys = np.concatenate([mine, theirs])
-        keys.sort(kind="stable")  # which finds both runs and merges them
-        new = np.ones(len(keys), np.bool_)
-        np.not_equal(keys[1:], keys[:-1], out=new[1:])
-        keys = keys[new]
-        return cls(keys, places_of(mine, keys), places_of(theirs, keys))
+        before = np.searchsorted(mine, theirs)
+        fresh = mine[np.minimum(before, len(mine) - 1)] != theirs
+        added = before[fresh]
+        # Behind each of mine stand all new ones that are smaller.
+        places = (
+            np.arange(len(mine)) + np.cumsum(np.bincount(added, minlength=len(mine)))[: len(mine)]
+        )
+        found = np.empty(len(theirs), np.intp)
+        found[fresh] = added + np.arange(added.size)
+        found[~fresh] = places[before[~fresh]]
+        keys = np.empty(len(mine) + added.size, np.result_type(mine, theirs))
+        keys[places], keys[found] = mine, theirs
+        return cls(
+            keys,
+            None if len(keys) == len(mine) else places,
+            None if len(keys) == len(theirs) else found,
+        )
 
 
 def _same(mine: Array, theirs: Array) -> bool:
@@ -41,11 +52,6 @@ def _same(mine: Array, theirs: Array) -> bool:
         and mine.dtype == theirs.dtype
         and mine.tobytes() == theirs.tobytes()
     )
-
-
-def places_of(some: Array, keys: Array) -> Places | None:
-    """Return the places of some keys, all of which are among `keys`, in the same order."""
-    return None if len(some) == len(keys) else np.searchsorted(keys, some)
 
 
 def moved(places: Places | None, codes: Array) -> Array:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -33,9 +35,10 @@ def benjamini_hochberg(chances: Sequence[float]) -> list[float]:
     >>> benjamini_hochberg([0.01, 0.04, 0.03])
     [0.03, 0.04, 0.04]
     """
-    known = sorted(((p, at) for at, p in enumerate(chances) if not math.isnan(p)), reverse=True)
-    adjusted, least = list(chances), 1.0
-    for above, (p, at) in enumerate(known):
-        least = min(least, p * len(known) / (len(known) - above))
-        adjusted[at] = least
-    return adjusted
+    adjusted = np.array(chances, np.float64)
+    known = np.flatnonzero(~np.isnan(adjusted))
+    order = known[np.argsort(adjusted[known])[::-1]]
+    raised = adjusted[order] * order.size / np.arange(order.size, 0, -1)
+    adjusted[order] = np.minimum(np.minimum.accumulate(raised), 1.0)
+    found: list[float] = adjusted.tolist()
+    return found

@@ -9,7 +9,7 @@ the density.
 from __future__ import annotations
 
 import math
-from functools import cache
+from functools import cache, lru_cache
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -54,6 +54,7 @@ def t_quantile(p: float, df: float) -> float:
     return _t_above(1 - p, df)
 
 
+@lru_cache(maxsize=1 << 14)  # slices often have equally many rows
 def _t_above(tail: float, df: float) -> float:
     """Return what is exceeded with a probability up to 1/2: a root, by steps of Newton's."""
     low, high = 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Confidence limits of shares for many groups, and for the rows outside each, at once."""
+"""Confidence limits of shares for many groups at once."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.confidence import Asked, confidence_of
-from streammetrics.inference.shares import micro_rows, parts_of
-from streammetrics.metrics.classification.base import ContingencyMetric
-from streammetrics.metrics.families import Family
+from streammetrics.core.confidence import Asked
+from streammetrics.inference.tables import share_of
+from streammetrics.metrics.classification.base import ContingencyMetric, is_table
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats
-    from streammetrics.metrics.classification.together import Confusions
+    from streammetrics.core.types import Floats, Ints
 
 
 class Readings(NamedTuple):
@@ -25,41 +23,34 @@ class Readings(NamedTuple):
     high: Floats
 
 
-def beside_rest(
-    metric: Metric[Any], level: float, *forms: object
-) -> tuple[Readings, Readings] | None:
-    """Return what a metric is in every group, and in all other groups together.
+def readings_of(metric: Metric[Any], level: float, n_rows: Ints, *forms: object) -> Readings | None:
+    """Return what a metric is in every group of so many rows, which all weigh one.
 
     Of its statistics the states are given as a form of all groups holds them. ``None`` where they
     are to be read in turn.
     """
-    if not isinstance(metric, ContingencyMetric):
+    values = metric._of_groups(*forms)
+    if values is None or not isinstance(values.values, np.ndarray):
         return None
-    tables = metric._confusions(*forms)
-    if tables is None or not _is_share(metric, tables):
-        return None
-    mine, rest = _read(metric, level, tables), _read(metric, level, tables.rest())
-    return None if mine is None or rest is None else (mine, rest)
+    limits = limits_of_groups(metric, level, n_rows, *forms)
+    return None if limits is None else Readings(values.values, *limits)
 
 
-def _is_share(metric: Any, tables: Confusions) -> bool:
-    """Whether limits are those of a share, which takes arrays as it does numbers."""
-    if not getattr(metric.read, "elementwise", False):
-        return False
-    if metric.family in {Family.HITS, Family.MISSES}:
-        return bool(metric.normalize)
-    parts = parts_of(metric)
-    if parts is None:
-        return False
-    if metric.average == "micro":
-        return micro_rows(parts, tables, tables) is not None
-    return bool(metric.average == "binary")
-
-
-def _read(metric: Any, level: float, tables: Confusions) -> Readings | None:
-    if not tables.total.all():  # a group without rows has no share
+def limits_of_groups(
+    metric: Any, level: float, n_rows: Ints, *forms: object
+) -> tuple[Floats, Floats] | None:
+    """Return the confidence limits alone, ``None`` where they are to be found in turn."""
+    form, *more = forms
+    if not isinstance(metric, ContingencyMetric) or not is_table(form) or more:
         return None
-    value = metric.read(tables)
-    if not isinstance(value, np.ndarray):
+    if not getattr(metric, "normalize", True) or getattr(metric, "average", "") is None:
         return None
-    return Readings(value, *confidence_of(metric, Asked(level, False, 0), tables))
+    low, high = np.full((2, form.size), np.nan)
+    for groups, table in metric._confusions(form):
+        if not table.counted or (table.total != n_rows[groups]).any():
+            return None
+        found = share_of(metric, Asked(level, False, 0), table, table)
+        if found is None:
+            return None
+        low[groups], high[groups] = found
+    return low, high

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.confidence import without
-from streammetrics.metrics.classification.view import Margins
+from streammetrics.metrics.classification.margins import Integers, Margins
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _STEP = 2.0**-17  # relative: its square, and rounding over it, leave about ten digits
 _CANCELLED = 2.0**-30  # of the terms of a slope: what is left below is their rounding
 _BITS = 60  # of the total, where sums are told as integers
+_ROOM = 1 << 20  # numbers of moved tables that are read at a time
 _FEW = 4096  # cells whose readouts are taken one by one
 
 
@@ -41,14 +42,16 @@ class _Margins(Margins):
     """
 
     def __init__(self, of: Confusion, sums: Sequence[Floats]) -> None:
-        self.labels, self.size, self.seen, self.exponent = of.labels, of.size, of.seen, of.exponent
-        self.kept = of.kept
+        self.labels, self.size, self.kept, self.exponent = of.labels, of.size, of.kept, of.exponent
         self.tp, self.actual, self.predicted = sums
-        self.doubt = ""
+        self.groups, self.seen = len(self.tp), np.repeat(of.seen, len(self.tp), axis=0)
         self.unscaled = of.unscaled
 
     def __getattr__(self, name: str) -> Numeric:
         raise _NeedsCells(name)
+
+    def each(self) -> list[_Margins]:
+        raise _NeedsCells("each")
 
     def within(self) -> _Margins:
         if self.size > self.kept:
@@ -56,23 +59,29 @@ class _Margins(Margins):
         return self
 
     @property
-    def total(self) -> float:
-        return float(self.actual.sum())
+    def total(self) -> Floats:
+        total: Floats = self.actual.sum(axis=1)
+        return total
 
     @property
-    def hits(self) -> float:
-        return float(self.tp.sum())
+    def hits(self) -> Floats:
+        hits: Floats = self.tp.sum(axis=1)
+        return hits
 
     @property
-    def misses(self) -> float:
-        return float(self.fn.sum())
+    def misses(self) -> Floats:
+        misses: Floats = self.fn.sum(axis=1)
+        return misses
 
-    def integers(self) -> tuple[Numeric, Numeric, Numeric, Numeric]:
-        if max(self.actual.max(), self.predicted.max()) > (1 - 4 * _STEP) * self.total:
-            raise _NeedsCells("sums that a step brings above the total")
-        shift = _BITS - math.frexp(self.total)[1]
-        sums = (self.actual, self.predicted, self.tp)
-        return (*(_whole(each, shift) for each in sums), _Unread())  # type: ignore[return-value]  # three and it
+    def integers(self) -> list[Integers]:
+        found = []
+        for *sums, total in zip(self.actual, self.predicted, self.tp, self.total, strict=True):
+            if max(sums[0].max(), sums[1].max()) > (1 - 4 * _STEP) * total:
+                raise _NeedsCells("sums that a step brings above the total")
+            shift = _BITS - math.frexp(total)[1]
+            parts: Any = (*(_whole(each, shift) for each in sums), _Unread())
+            found.append(Integers(*parts))
+        return found
 
 
 class _Unread:
@@ -108,23 +117,34 @@ def influence(metric: Metric[object], table: Confusion, read: Callable[[Any], An
 def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
     sums = [table.tp, table.actual, table.predicted]
 
-    def read_with(place: int, side: Floats) -> Numeric:
-        return read(_Margins(table, [*sums[:place], side, *sums[place + 1 :]]))
+    def read_with(place: int, moved: Floats) -> Numeric:
+        sides = [np.repeat(side, len(moved), axis=0) for side in sums]
+        sides[place] = moved
+        return read(_Margins(table, sides))
 
-    return [derivatives(side, partial(read_with, place)) for place, side in enumerate(sums)]
+    return [derivatives(side[0], partial(read_with, place)) for place, side in enumerate(sums)]
 
 
 def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
-    """Return how a readout changes with each of some amounts; with one that is 0 it does not."""
+    """Return how a readout changes with each of some amounts; with one that is 0 it does not.
+
+    Amounts are (n,), and `read` is given tables of them, (m, n), of each of which it returns the
+    value.
+    """
     found = []
-    for index, amount in enumerate(amounts.tolist()):
-        ends = []
-        for sign in (1.0, -1.0):
-            moved = amounts.copy()
-            moved[index] = amount * (1 + sign * _STEP)
-            ends.append(_read(read, moved))
-        found.append((ends[0] - ends[1]) / (2 * _STEP * amount) if amount else 0 * ends[0])
-    return np.array(found)
+    block = max(1, _ROOM // (2 * max(amounts.size, 1)))
+    for first in range(0, amounts.size, block):
+        index = np.arange(first, min(first + block, amounts.size))
+        moved = np.repeat(amounts[None], 2 * index.size, axis=0)
+        for row, sign in enumerate((1.0, -1.0)):
+            moved[row::2][np.arange(index.size), index] = amounts[index] * (1 + sign * _STEP)
+        values = np.asarray(read(moved), np.float64)
+        up, down = values[::2], values[1::2]
+        amount = amounts[index].reshape(-1, *[1] * (values.ndim - 1))
+        with np.errstate(all="ignore"):
+            slopes = (up - down) / (2 * _STEP * amount)
+        found.append(np.where(amount == 0, 0 * up, slopes))
+    return np.concatenate(found)
 
 
 def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], Any]) -> Floats:
@@ -135,7 +155,8 @@ def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], An
             f"more than {_FEW:,} take too long",
         )
     # Counts that are so large that steps of them are whole.
-    amount = np.ldexp(table.amount, 52 - math.frexp(table.total)[1])
+    total = float(table.total[0])
+    amount = np.ldexp(table.amount, 52 - math.frexp(total)[1])
     slopes = []
     for index, size in enumerate(amount.tolist()):
         ends, places = [], []
@@ -143,14 +164,10 @@ def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], An
             moved = np.rint(amount).astype(np.int64)
             places.append(round(size * (1 + sign * _STEP)))
             moved[index] = places[-1]
-            ends.append(_read(read, table.holding(moved)))
+            ends.append(np.asarray(read(table.holding(moved))[0], np.float64))
         apart = places[0] - places[1]
         slopes.append((ends[0] - ends[1]) / apart if apart else 0 * ends[0])
-    return np.array(slopes) * float(amount.sum() / table.total)
-
-
-def _read(read: Callable[[Any], Any], table: object) -> Numeric:
-    return np.asarray(read(table), np.float64)
+    return np.array(slopes) * float(amount.sum() / total)
 
 
 def standard_error(influences: Floats, squares: Floats) -> Floats:

@@ -50,13 +50,15 @@ def of_averages(metric: AveragedMetric, asked: Asked, table: object) -> Confiden
     if not isinstance(table, LabelTables):
         return of_classes(metric, asked, table)
     counts = LabelCounts.of(table, metric.labels)
-    _check_rows(metric, asked, counts.total, counts.counts is not None)
+    _check_rows(metric, asked, float(counts.total[0]), counts.counts is not None)
     if metric.average is not None:
         return _of_mean(metric, asked, counts)
     parts = parts_of(metric)
     if parts is not None:
         rows = shares_of(parts, counts, 1)  # type: ignore[arg-type]  # a label stands for a class
-        low, high = interval = share(metric, asked, rows, rows, parts[2])
+        low, high = interval = share(
+            metric, asked, [s[0] for s in rows], [s[0] for s in rows], parts[2]
+        )
         method = interval.method
     else:
         sides = [_of_label(metric, asked, cells) for cells in counts.tables.reshape(-1, 4)]
@@ -69,7 +71,7 @@ def of_averages(metric: AveragedMetric, asked: Asked, table: object) -> Confiden
 def _of_label(metric: AveragedMetric, asked: Asked, cells: Ints) -> ConfidenceInterval:
     """Return the limits of one label, as of the positive class of a table (4,) of two."""
     twin, table = _alone(metric), _of_two(cells)
-    value = twin.read(table) if cells.any() else math.nan
+    value = twin._of_table(table)
     return general(twin, asked, value, table, table)
 
 
@@ -93,13 +95,14 @@ def _of_mean(metric: AveragedMetric, asked: Asked, counts: LabelCounts) -> Confi
     if asked.anytime:
         raise not_anytime(metric)
     cells: Any = counts.tables.reshape(-1, 4)
-    if not counts.total:
+    total = float(counts.total[0])
+    if not total:
         return unsure(asked.level, JACKKNIFE)
     values, slopes = _of_labels(metric, cells)
     have = cells[:, 2] + cells[:, 3]  # rows with the label
     weight = have if metric.average == "weighted" else np.ones(len(have))
     if metric.zero_division is None and not np.isnan(values).all():  # as in `mean_of_classes`
-        values[np.isnan(values) & counts.seen] = 0.0
+        values[np.isnan(values) & counts.seen[0]] = 0.0
     counted = ~np.isnan(values) & (weight > 0)
     if not counted.any():
         return unsure(asked.level, JACKKNIFE)
@@ -108,11 +111,11 @@ def _of_mean(metric: AveragedMetric, asked: Asked, counts: LabelCounts) -> Confi
     adds, cells = slopes[counted] * share[:, None], cells[counted]
     if metric.average == "weighted":  # a row more that has the label lets it weigh more
         adds[:, 2:] += ((values[counted] - value) / weight[counted].sum())[:, None]
-    adds -= (adds * cells).sum(axis=1, keepdims=True) / counts.total
+    adds -= (adds * cells).sum(axis=1, keepdims=True) / total
     error = float(np.sqrt((cells * adds**2).sum(axis=1)).sum())
     span = metric.value_range or UNBOUNDED
     if value in span and error == 0 and math.isfinite(span[1]):
-        classes = np.concatenate([have[counted], counts.total - have[counted]])
+        classes = np.concatenate([have[counted], total - have[counted]])
         return at_end(value, span, float(classes[classes > 0].min()), asked)
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *span)
     method = f"{JACKKNIFE}, of a mean over labels as if they varied together (at most)"
@@ -125,7 +128,7 @@ def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
     values = np.full(len(cells), math.nan)
     for place, amounts in enumerate(cells):
         table = _of_two(amounts)
-        values[place] = twin.read(table)
+        values[place] = twin._of_table(table)
         slopes[place, np.flatnonzero(amounts)] = influence(twin, table, twin.read)
     return values, np.nan_to_num(slopes)  # what is 0/0 does not move
 
@@ -137,9 +140,9 @@ def of_rows(metric: Any, asked: Asked, table: RowTables) -> ConfidenceInterval:
         if not metric.normalize:
             raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
         rows = RowCounts.of(table, joined=False)
-        _check_rows(metric, asked, rows.total, rows.kinds.amount.weights is None)
-        right = float(rows.amount @ metric._of_rows(rows))
-        counts = right, rows.total - right
+        _check_rows(metric, asked, float(rows.total[0]), rows.kinds.amount.weights is None)
+        right = float(rows.amount @ metric._of_rows(rows)[0])
+        counts = right, float(rows.total[0]) - right
         return share(metric, asked, counts, counts)
     return _of_rows(
         metric, asked, table, lambda rows: rows.mean(metric._of_rows(rows), None), joined=False
@@ -153,19 +156,20 @@ def _of_rows(
     if asked.anytime:
         raise not_anytime(metric)
     rows = RowCounts.of(table, joined=joined)
-    _check_rows(metric, asked, rows.total, rows.kinds.amount.weights is None)
+    _check_rows(metric, asked, float(rows.total[0]), rows.kinds.amount.weights is None)
     if rows.size > _KINDS:
         raise without(metric, f"{rows.size:,} kinds of rows, more than {_KINDS:,}, take too long")
     if not rows.size:
         return unsure(asked.level, JACKKNIFE)
-    value = float(read(rows))
+    value = float(read(rows)[0])
     slopes = derivatives(
-        rows.amount, lambda moved: read(RowCounts(rows.kinds, moved, joined=joined))
+        rows.amount,
+        lambda moved: [read(RowCounts(rows.kinds, each, joined=joined))[0] for each in moved],
     )
     error = math.sqrt(float(rows.amount @ slopes**2))
     span = metric.value_range or UNBOUNDED
     if value in span and error == 0 and math.isfinite(span[1]):
-        return at_end(value, span, rows.total, asked, "all")
+        return at_end(value, span, float(rows.total[0]), asked, "all")
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *span)
     return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE} of kinds of rows")
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Numeric
     from streammetrics.metrics.classification.averaged import Parts
-    from streammetrics.metrics.classification.together import Confusions
     from streammetrics.metrics.classification.view import Confusion
 
 
@@ -43,25 +42,34 @@ def parts_of(metric: Any) -> Parts | None:
 
 
 def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Numeric, Numeric]:
-    """Return the successes, and what failures count, of each class of a table."""
+    """Return the successes, and what failures count, of each class of each group of a table."""
     success, failures, _ = parts
     failed = sum(share**power * getattr(table, name) for name, share in failures.items())
-    return getattr(table, success)[: table.kept], np.asarray(failed)[: table.kept]
+    return getattr(table, success)[:, : table.kept], np.asarray(failed)[:, : table.kept]
 
 
-def micro_rows(
-    parts: Parts, amounts: Confusion | Confusions, squares: Confusion | Confusions
-) -> Numeric:
-    """Return successes and failures of all classes: each row is a hit, or wrong in two of them."""
-    success, failures, _ = parts
-    if "tn" in failures or success == "tn" or amounts.size > amounts.kept:
+def share_rows(metric: Any, table: Confusion, power: int) -> tuple[Numeric, Numeric] | None:
+    """Return successes and failures of each group, to a power; ``None`` if the value is no share.
+
+    They are (groups,), and with ``average=None`` (groups, classes).
+    """
+    if metric.family in {Family.HITS, Family.MISSES}:
+        sides = table.hits, table.misses
+        return sides if metric.family == Family.HITS else sides[::-1]
+    parts = parts_of(metric)
+    if parts is None or metric.average in {"macro", "weighted"}:
         return None
-    each = sum(failures.values())
-    counts = (
-        (table.hits, (table.total - table.hits) * each**power)
-        for table, power in ((amounts, 1), (squares, 2))
-    )
-    return [side if success == "tp" else side[::-1] for side in counts]
+    success, failures, _ = parts
+    if metric.average == "micro":  # each row is a hit, or wrong in two classes
+        if "tn" in failures or success == "tn" or table.size > table.kept:
+            return None
+        sides = table.hits, (table.total - table.hits) * sum(failures.values()) ** power
+        return sides if success == "tp" else sides[::-1]
+    rows = shares_of(parts, table, power)
+    if metric.average == "binary":
+        place = metric._positive(table)
+        return table.at(rows[0], place), table.at(rows[1], place)
+    return rows
 
 
 def share(

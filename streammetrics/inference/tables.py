@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,14 +21,13 @@ from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.influence import influence, standard_error
 from streammetrics.inference.limits import clopper_pearson, limits
-from streammetrics.inference.shares import micro_rows, parts_of, share, shares_of
-from streammetrics.metrics.classification.together import Confusions
+from streammetrics.inference.shares import parts_of, share, share_rows
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from streammetrics.core.errors import NoConfidenceError
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats, Numeric
+    from streammetrics.core.types import Floats
     from streammetrics.metrics.classification.averaged import AveragedMetric
     from streammetrics.metrics.classification.base import ContingencyMetric
     from streammetrics.metrics.classification.overall import Accuracy, CohenKappa, ZeroOneLoss
@@ -50,12 +49,10 @@ def tables_of(
 
     Where squares could be too large or too small, in a unit of which there are some in all.
     """
-    if isinstance(table, Confusions):  # of many groups, whose rows all weigh one
-        return cast("Confusion", table), cast("Confusion", table)
     amounts: Confusion = metric._confusion(table)
     squares = table.squares()
     if not isinstance(squares, ExactSum):
-        if squares is None or amounts.total != asked.n_rows:
+        if squares is None or amounts.total[0] != asked.n_rows:
             raise no_squares(metric)
         return amounts, amounts
     if asked.anytime:
@@ -95,7 +92,7 @@ def counts_rows(metric: Metric[object]) -> NoConfidenceError:
 def of_labels(metric: ContingencyMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Any readout of a table of labels, a user's own too: the infinitesimal jackknife."""
     amounts, squares = tables_of(metric, asked, table)
-    value = metric.read(amounts) if amounts.total else metric._nothing(amounts)
+    value = metric._of_table(amounts)
     return general(metric, asked, value, amounts, squares)
 
 
@@ -106,7 +103,7 @@ def general(
     if asked.anytime:
         raise not_anytime(metric)
     ends = metric.value_range or UNBOUNDED
-    if not amounts.total:
+    if not amounts.total[0]:
         return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
     slopes = influence(metric, amounts, metric.read)
     if _grows(value, slopes, amounts.amount):
@@ -133,7 +130,7 @@ def smallest(amounts: Confusion, squares: Confusion) -> float:
 
     None where no row is of a class that counts.
     """
-    actual, of_squares = amounts.actual[: amounts.kept], squares.actual[: amounts.kept]
+    actual, of_squares = (table.actual[0, : table.kept] for table in (amounts, squares))
     seen = actual > 0
     return float(np.min(actual[seen] ** 2 / of_squares[seen])) if seen.any() else 0.0
 
@@ -161,28 +158,30 @@ def at_end(
     return ConfidenceInterval(below, above, asked.level, method)
 
 
-def _like(value: object, side: object) -> Numeric:
-    return LabelledArray(side, value.axes) if isinstance(value, LabelledArray) else side
+def _like(value: object, side: Any) -> Any:
+    return LabelledArray(side, value.axes) if isinstance(value, LabelledArray) else float(side)
 
 
 def of_classes(metric: AveragedMetric, asked: Asked, table: object) -> ConfidenceInterval:
     """Quotients of counts by class: a share where one class or none is averaged, else as any."""
     amounts, squares = tables_of(metric, asked, table)
-    value = metric.read(amounts) if np.all(amounts.total) else metric._nothing(amounts)
-    parts = parts_of(metric)
-    if parts is None or metric.average in {"macro", "weighted"}:
+    interval = share_of(metric, asked, amounts, squares)
+    value = metric._of_table(amounts)
+    if interval is None:
         return general(metric, asked, value, amounts, squares)
-    if metric.average == "micro":
-        micro = micro_rows(parts, amounts, squares)
-        if micro is None:
-            return general(metric, asked, value, amounts, squares)
-        return share(metric, asked, micro[0], micro[1], parts[2])
-    rows = [shares_of(parts, every, power) for every, power in ((amounts, 1), (squares, 2))]
-    if metric.average == "binary":
-        place = metric._positive(amounts)
-        rows = [(s[place], f[place]) for s, f in rows]
-    low, high = interval = share(metric, asked, rows[0], rows[1], parts[2])
+    low, high = (side[0] for side in interval)
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, interval.method)
+
+
+def share_of(
+    metric: Any, asked: Asked, amounts: Confusion, squares: Confusion
+) -> ConfidenceInterval | None:
+    """Return the limits of each group where the value is a share of rows, else ``None``."""
+    rows, of_squares = share_rows(metric, amounts, 1), share_rows(metric, squares, 2)
+    if rows is None or of_squares is None:
+        return None
+    parts = parts_of(metric)
+    return share(metric, asked, rows, of_squares, 1.0 if parts is None else parts[2])
 
 
 @rule_of(Family.HITS, Family.MISSES)
@@ -194,10 +193,10 @@ def of_accuracy(
     """The share of rows predicted right, or wrong."""
     if not metric.normalize:
         raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
-    sides = [(t.hits, t.misses) for t in tables_of(metric, asked, table)]
-    if metric.family == Family.MISSES:
-        sides = [side[::-1] for side in sides]
-    return share(metric, asked, sides[0], sides[1])
+    interval = share_of(metric, asked, *tables_of(metric, asked, table))
+    assert interval is not None  # of this family
+    low, high = interval
+    return ConfidenceInterval(float(low[0]), float(high[0]), asked.level, interval.method)
 
 
 @rule_of(Family.TOP_K)
@@ -228,15 +227,16 @@ def of_kappa(metric: CohenKappa, asked: Asked, table: object) -> ConfidenceInter
     if asked.anytime:
         raise not_anytime(metric)
     amounts, squares = (side.within() for side in tables_of(metric, asked, table))
-    value = metric.read(amounts) if amounts.total else math.nan
-    if not amounts.total:
+    value = metric._of_table(amounts)
+    if not amounts.total[0]:
         return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
-    n, place = amounts.total, np.arange(amounts.size, dtype=np.float64)
+    n, place = float(amounts.total[0]), np.arange(amounts.size, dtype=np.float64)
     cost = np.abs(place[:, None] - place)
     cost = cost if metric.weights == "linear" else cost**2
-    by_row, by_column = cost @ amounts.predicted, amounts.actual @ cost
+    actual = amounts.actual[0]
+    by_row, by_column = cost @ amounts.predicted[0], actual @ cost
     of_cells = cost[amounts.rows, amounts.columns]
-    seen, chance = float(of_cells @ amounts.amount), float(amounts.actual @ by_row)
+    seen, chance = float(of_cells @ amounts.amount), float(actual @ by_row)
     if not chance:
         return unsure(asked.level, JACKKNIFE)
     moved = by_row[amounts.rows] + by_column[amounts.columns]

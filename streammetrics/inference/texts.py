@@ -48,7 +48,7 @@ def of_corpus(metric: TextMetric, asked: Asked, held: TextCounts) -> ConfidenceI
     if n < 2 or silent:  # without a word of a reference the rate is a sum
         return unsure(asked.level, method)
     sums = np.array(counts, np.float64)
-    slopes = derivatives(sums, lambda moved: metric.read(moved.tolist())).tolist()
+    slopes = derivatives(sums, lambda moved: list(map(metric.read, moved.tolist()))).tolist()
     exact, products = list(map(Fraction, slopes)), held.moments()
     terms = [
         one * other * products[i][j] for i, one in enumerate(exact) for j, other in enumerate(exact)

@@ -42,7 +42,7 @@ def _no_share(metric: object) -> TypeError:
 
 def _of_accuracy(metric: Accuracy, table: ContingencyTable | ThresholdTable) -> tuple[float, float]:
     cells = metric._confusion(table)
-    return float(cells.hits), float(cells.total)
+    return float(cells.hits[0]), float(cells.total[0])
 
 
 def _of_top_k(metric: TopKAccuracy, counts: TopKHits) -> tuple[float, float]:  # noqa: ARG001 - as others
@@ -58,12 +58,12 @@ def _of_classes(metric: AveragedMetric, table: object) -> tuple[float, float]:
     cells, parts = metric._confusion(table), parts_of(metric)
     if parts is None or parts[2] != 1 or metric.average not in {"binary", "micro"}:
         raise _no_share(metric)
-    if not cells.total:
+    if not cells.total[0]:
         return 0.0, 0.0
-    right, wrong = shares_of(parts, cells, 1)
+    right, wrong = (side[0] for side in shares_of(parts, cells, 1))
     if metric.average == "binary":
-        place = metric._positive(cells)
-        return (0.0, 0.0) if place is None else (float(right[place]), float((right + wrong)[place]))
+        place = int(metric._positive(cells))
+        return float(right[place]), float((right + wrong)[place])
     return float(np.sum(right)), float(np.sum(right + wrong))
 
 

@@ -11,30 +11,26 @@ from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.registry import registered_name
 from streammetrics.core.stateful import Stateful
 from streammetrics.ledger.form import read, written
-from streammetrics.ledger.held import Held
+from streammetrics.ledger.names import as_attempt, as_id, as_ids, listed
 from streammetrics.ledger.shards import (
     Known,
     SealedShards,
-    Shard,
-    ShardId,
-    as_attempt,
-    as_id,
-    as_ids,
     check_alike,
     contradiction,
+    digest,
     known_to_both,
     later,
-    listed,
-    order,
     shown,
     total,
 )
+from streammetrics.ledger.table import CONTRADICTED, SEALED, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from streammetrics.core.stateful import Description
     from streammetrics.core.types import Arrays
+    from streammetrics.ledger.names import ShardId
 
 __all__ = ["Ledger"]
 
@@ -65,8 +61,8 @@ class Ledger(Stateful):
     Memory and cost:
         The states of the shards that are not sealed, one state for those that were sealed
         together, and some 250 bytes for each of their names. `add` takes a snapshot, which costs
-        next to nothing; the first `compute` after a change merges all states. In files, more than
-        256 shards are columns, and a state that was read from one is opened when it is needed.
+        next to nothing. The first read after a change brings the states that were added into
+        columns over all shards, in which they are written, merged and compared at once.
 
     Example:
         >>> import streammetrics as sm
@@ -89,10 +85,10 @@ class Ledger(Stateful):
             )
         self._guard = Locked()  # of its own, as what is compared by its state has no hash
         self._changes = 0
-        self._put(Known(None if metric is None else metric.copy(), {}))
+        self._put(Known.of(None if metric is None else metric.copy()))
 
     def _put(self, known: Known) -> None:
-        self._known = known  # its dictionary is this ledger's own
+        self._known = known  # the dictionary of what was added is this ledger's own
         self._changed()
 
     def _changed(self) -> None:
@@ -100,9 +96,16 @@ class Ledger(Stateful):
         self._total: Mergeable | None = None  # what `merged` found, until something changes
 
     def _seen(self) -> Known:
-        """Return the whole state, which stays as it is."""
+        """Return the whole state, which stays as it is, with all shards in the table."""
         with self._guard._lock:
-            return self._known._replace(shards=dict(self._known.shards))
+            changes, known = self._changes, self._known
+            known = known._replace(added=dict(known.added))
+        if known.added:
+            known = known.folded()
+            with self._guard._lock:
+                if self._changes == changes:
+                    self._known = known._replace(added={})
+        return known
 
     def add(self, shard_id: ShardId, metric: Mergeable, attempt: int = 1) -> Self:
         """Take the state of a shard, or raise and be as before; return this ledger.
@@ -115,27 +118,29 @@ class Ledger(Stateful):
                 a contradiction, see `contradicted`.
         """
         name, number = as_id(shard_id), as_attempt(attempt)
-        check_alike(self._known.empty, _mergeable(metric))
+        checked = self._known.empty
+        if checked is None or not checked._alike(metric):
+            check_alike(checked, _mergeable(metric))
         state = metric._accumulator.part(metric._layout)
-        blank = metric.copy().reset() if self._known.empty is None else None
+        blank = metric.copy().reset() if checked is None else None
         with self._guard._lock:
-            changes = None
-            while changes != self._changes:  # a signal's handler may change it in between
-                changes, known = self._changes, self._known
-                if known.empty is None:
-                    known = known._replace(empty=blank)
-                check_alike(known.empty, metric)
-                assert known.empty is not None
-                held = known.shards.get(name)
-                if held is not None and held.is_sealed:
-                    raise IncompatibleMetricsError(
-                        f"shard {name!r} is sealed: it takes no further state"
-                    )
-                shard = Shard(number, Held(known.empty, state))
+            changes = before = None
+            while changes != self._changes or before is not self._known:  # in a signal's handler
+                changes, before = self._changes, self._known
+                known = Known.of(blank) if before.empty is None else before
+                empty = known.empty
+                assert empty is not None
+                if empty is not checked:
+                    check_alike(empty, metric)
+                shard, held = Shard(number, state), known.get(name)
                 if held is not None:
-                    shard = later(name, held, shard)
+                    if held.kind == SEALED:
+                        raise IncompatibleMetricsError(
+                            f"shard {name!r} is sealed: it takes no further state"
+                        )
+                    shard = later(name, held, shard, empty)
             # The dictionary is this ledger's own: a copy would cost as much as all shards so far.
-            known.shards[name] = shard
+            known.added[name] = shard
             self._known = known
             self._changed()
         return self
@@ -149,9 +154,10 @@ class Ledger(Stateful):
                 )
         theirs = [other._seen() for other in others]  # before the lock: nobody holds two
         with self._guard._lock:
-            changes = None
-            while changes != self._changes:  # a signal's handler may change it in between
+            changes = before = None
+            while changes != self._changes or before is not self._known:  # in a signal's handler
                 changes, known = self._changes, self._known
+                before = known
                 for other_known in theirs:
                     known = known_to_both(known, other_known)
             self._known = known
@@ -170,34 +176,42 @@ class Ledger(Stateful):
         """
         names = as_ids(ids)
         with self._guard._lock:
-            changes = None
-            while changes != self._changes:  # a signal's handler may change it in between
+            changes = before = None
+            while changes != self._changes or before is not self._known:  # in a signal's handler
                 changes, after = self._changes, self._known
-                empty, shards, blocks = after
-                if unknown := self.missing(names):
+                before = after
+                found = {name: after.get(name) for name in names}
+                if unknown := [name for name in names if found[name] is None]:
                     raise ValueError(
                         f"no state was added for {listed(unknown)}: it cannot be sealed"
                     )
-                for name in names:
-                    if shards[name].is_contradicted:
-                        raise contradiction(name, shards[name].attempt)
-                fresh = {name: held for name in names if (held := shards[name].state) is not None}
-                if fresh or (names and len(blocks) > 1):
+                shards = {name: shard for name, shard in found.items() if shard is not None}
+                for name, shard in shards.items():
+                    if shard.kind == CONTRADICTED:
+                        raise contradiction(name, shard.attempt)
+                fresh = {
+                    name: (shard.attempt, shard.state)
+                    for name, shard in shards.items()
+                    if shard.state is not None
+                }
+                if after.empty is not None and (fresh or (names and len(after.blocks) > 1)):
+                    after = after.folded()
+                    assert after.empty is not None
                     sealed = {
-                        name: Shard(shards[name].attempt, None, held.digest)
-                        for name, held in fresh.items()
+                        name: Shard(attempt, None, digest(state, after.empty))
+                        for name, (attempt, state) in fresh.items()
                     }
-                    together = frozenset(fresh).union(*(block.names for block in blocks))
+                    together = frozenset(fresh).union(*(block.names for block in after.blocks))
                     block = SealedShards(together, total(after, fresh))
-                    after = Known(empty, {**shards, **sealed}, (block,))
+                    after = after._replace(added=sealed, blocks=(block,)).folded()
             self._known = after
             self._changed()
         return self
 
     def missing(self, expected_ids: Iterable[ShardId]) -> list[ShardId]:
         """Return those of the ids, in their order, of which no state was added."""
-        shards = self._known.shards
-        return [name for name in as_ids(expected_ids) if name not in shards]
+        known = self._known
+        return [name for name in as_ids(expected_ids) if name not in known]
 
     def merged(self) -> Any:
         """Return a new metric, or set, that has seen what all shards have.
@@ -209,11 +223,11 @@ class Ledger(Stateful):
         """
         with self._guard._lock:
             found, changes = self._total, self._changes
-            known = self._seen() if found is None else self._known
         if found is None:
-            for name in known.contradicted:
-                raise contradiction(name, known.shards[name].attempt)
-            found = total(known, known.states)
+            known = self._seen()
+            for name in known.having(CONTRADICTED):
+                raise contradiction(name, self.attempts[name])
+            found = total(known)
             with self._guard._lock:
                 if self._changes == changes:
                     self._total = found
@@ -234,29 +248,32 @@ class Ledger(Stateful):
     @property
     def ids(self) -> list[ShardId]:
         """The names of all shards, sorted, integers first."""
-        return sorted(self._seen().shards, key=order)
+        table = self._seen().table
+        return [] if table is None else table.names
 
     @property
     def attempts(self) -> dict[ShardId, int]:
         """The attempt of each shard that counts, in the order of `ids`."""
-        shards = self._seen().shards
-        return {name: shards[name].attempt for name in sorted(shards, key=order)}
+        table = self._seen().table
+        return (
+            {} if table is None else dict(zip(table.places, table.attempts.tolist(), strict=True))
+        )
 
     @property
     def sealed(self) -> list[ShardId]:
         """The names of the sealed shards, sorted, integers first."""
-        return sorted(self._seen().sealed, key=order)
+        return self._seen().having(SEALED)
 
     @property
     def contradicted(self) -> list[ShardId]:
         """The names of shards with two states at their last attempt, sorted, integers first."""
-        return self._seen().contradicted
+        return self._seen().having(CONTRADICTED)
 
     def __len__(self) -> int:
-        return len(self._known.shards)
+        return self._known.size
 
     def __contains__(self, shard_id: object) -> bool:
-        return shard_id in self._known.shards
+        return shard_id in self._known
 
     @property
     def n_rows(self) -> int:
@@ -266,10 +283,9 @@ class Ledger(Stateful):
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        _, shards, blocks = self._seen()
-        names = 64 * len(shards)  # about what is held of each besides its state
-        held = sum(shard.state.nbytes for shard in shards.values() if shard.state is not None)
-        return names + held + sum(block.state.nbytes for block in blocks)
+        known = self._seen()
+        own = 0 if known.table is None else known.table.nbytes
+        return own + sum(block.state.nbytes for block in known.blocks)
 
     @property
     def _types(self) -> tuple[type, ...]:
@@ -279,8 +295,8 @@ class Ledger(Stateful):
     def __repr__(self) -> str:
         known = self._seen()
         of = "" if known.empty is None else shown(known.empty)
-        count, odd = len(known.shards), len(known.contradicted)
-        told = f"{count:,} shard{'s' * (count != 1)}, {len(known.sealed):,} sealed"
+        count, odd = known.size, len(known.having(CONTRADICTED))
+        told = f"{count:,} shard{'s' * (count != 1)}, {len(known.having(SEALED)):,} sealed"
         return f"Ledger({of}) <{told}{f', {odd:,} contradicted' if odd else ''}>"
 
     def _repr_html_(self) -> str:
@@ -293,14 +309,13 @@ class Ledger(Stateful):
             return line
 
     def _describe(self) -> Description:
-        """Return what a file says of the shards, and their states as arrays of bytes."""
-        said, arrays = written(self._seen())
-        return {"class": registered_name(type(self)), **said}, arrays, ""
+        """Return the class, and the shards as arrays."""
+        return {"class": registered_name(type(self))}, written(self._seen()), ""
 
     @classmethod
-    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:  # noqa: ARG003 - only the class
         """Return the ledger that was described."""
-        return cls._of(read(meta, arrays))
+        return cls._of(read(arrays))
 
     @classmethod
     def _of(cls, known: Known) -> Self:

@@ -2,46 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 from collections import Counter
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core import tuning
 from streammetrics.core.errors import IncompatibleMetricsError
-from streammetrics.ledger.held import states_of
+from streammetrics.core.feeding.described import described
+from streammetrics.core.state.arrays import same
+from streammetrics.ledger.names import listed, ordered
+from streammetrics.ledger.table import HELD, SEALED, Shard, ShardTable
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
+    from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.ledger.held import Held
-
-ShardId = str | int
-
-LONGEST = 4096  # characters of a name
-LARGEST = 1 << 128  # beyond the integers that are names
-LAST = (1 << 63) - 1  # attempt
-
-
-class Shard(NamedTuple):
-    """What is known of one shard: its state, or the digest of a sealed one, or a contradiction."""
-
-    attempt: int
-    state: Held | None
-    digest: str = ""  # of the bytes of the state that was sealed
-
-    @property
-    def is_sealed(self) -> bool:
-        """Whether the state is part of a block."""
-        return bool(self.digest)
-
-    @property
-    def is_contradicted(self) -> bool:
-        """Whether two states claim to be of this attempt."""
-        return self.state is None and not self.digest
+    from streammetrics.ledger.names import ShardId
 
 
 class SealedShards(NamedTuple):
@@ -52,16 +31,57 @@ class SealedShards(NamedTuple):
 
 
 class Known(NamedTuple):
-    """The whole state of a ledger."""
+    """The whole state of a ledger.
+
+    Shards that were added since it was last read are apart, and stand for those of the same name in
+    the table; `folded` brings them into it.
+    """
 
     empty: Mergeable | None  # the metric without rows; unknown until there is one
-    shards: dict[ShardId, Shard]
+    table: ShardTable | None  # unknown while `empty` is
+    added: dict[ShardId, Shard]
     blocks: tuple[SealedShards, ...] = ()  # of the sealed shards: none is within another
 
+    @classmethod
+    def of(cls, empty: Mergeable | None) -> Known:
+        """Return what is known without shards."""
+        table = None if empty is None else ShardTable.of(empty._layout, {})
+        return cls(empty, table, {})
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.added or (self.table is not None and name in self.table.places)
+
     @property
-    def sealed(self) -> set[ShardId]:
-        """The names of the sealed shards."""
-        return {name for name, shard in self.shards.items() if shard.digest}
+    def size(self) -> int:
+        """The number of shards."""
+        if self.table is None:
+            return 0
+        places = self.table.places
+        return len(places) + sum([name not in places for name in self.added])
+
+    def get(self, name: ShardId) -> Shard | None:
+        """Return what is known of a shard."""
+        found = self.added.get(name)
+        if found is None and self.table is not None:
+            place = self.table.places.get(name)
+            found = None if place is None else self.table.at(place)
+        return found
+
+    def folded(self) -> Known:
+        """Return the same with all shards in the table."""
+        added = dict(self.added)  # a signal's handler may add to it
+        if not added or self.table is None:
+            return self
+        more = ShardTable.of(self.table.states.layout, added)
+        if self.table.places:
+            kept = np.array([name not in added for name in self.table.places], np.bool_)
+            more = self.table.beside(kept, more, np.ones(len(more.kinds), np.bool_))
+        return self._replace(table=more, added={})
+
+    def having(self, kind: int) -> list[ShardId]:
+        """Return the names of the shards of a kind, sorted, integers first."""
+        table = self.folded().table
+        return [] if table is None else table.having(kind)
 
     @property
     def overlapping(self) -> list[ShardId]:
@@ -69,29 +89,40 @@ class Known(NamedTuple):
         if len(self.blocks) < 2:
             return []
         counts = Counter(name for block in self.blocks for name in block.names)
-        return sorted((name for name, count in counts.items() if count > 1), key=order)
-
-    @property
-    def states(self) -> dict[ShardId, Held]:
-        """The states of the others."""
-        shards = self.shards.items()
-        return {name: shard.state for name, shard in shards if shard.state is not None}
-
-    @property
-    def contradicted(self) -> list[ShardId]:
-        """The names of shards of which two states claim to be one, sorted, integers first."""
-        names = (name for name, shard in self.shards.items() if shard.is_contradicted)
-        return sorted(names, key=order)
+        return ordered(name for name, count in counts.items() if count > 1)
 
 
 def known_to_both(mine: Known, theirs: Known) -> Known:
     """Return what both know, or raise `IncompatibleMetricsError` where that cannot be."""
     check_alike(mine.empty, theirs.empty)
-    shards = dict(mine.shards)
-    for name, shard in theirs.shards.items():
-        shards[name] = later(name, shards[name], shard) if name in shards else shard
-    empty = theirs.empty if mine.empty is None else mine.empty
-    return Known(empty, shards, _blocks(mine.blocks, theirs.blocks))
+    mine, theirs = mine.folded(), theirs.folded()
+    blocks = _blocks(mine.blocks, theirs.blocks)
+    one, two, empty = mine.table, theirs.table, mine.empty
+    if one is None or two is None or empty is None:
+        return (theirs if mine.empty is None else mine)._replace(blocks=blocks)
+    common = [name for name in two.places if name in one.places]
+    here = np.array([one.places[name] for name in common], np.intp)
+    there = np.array([two.places[name] for name in common], np.intp)
+    kept, more = np.ones(len(one.kinds), np.bool_), np.ones(len(two.kinds), np.bool_)
+    more[there] = False
+    odd: dict[ShardId, Shard] = {}
+    step = one.attempts[here] - two.attempts[there]
+    plain = (one.kinds[here] != SEALED) & (two.kinds[there] != SEALED)
+    newer = plain & (step < 0)
+    kept[here[newer]], more[there[newer]] = False, True
+    even = plain & (step == 0)
+    both = even & (one.kinds[here] == HELD) & (two.kinds[there] == HELD)
+    pairs = np.flatnonzero(both)
+    if pairs.size:
+        states, others = one.states_at(here[pairs]), two.states_at(there[pairs])
+        for place in pairs[states.differing(others)].tolist():
+            odd[common[place]] = Shard(int(one.attempts[here[place]]), None)
+    for place in np.flatnonzero(even & ~both).tolist():
+        odd[common[place]] = Shard(int(one.attempts[here[place]]), None)
+    for place in np.flatnonzero(~plain).tolist():
+        name = common[place]
+        odd[name] = later(name, one.at(int(here[place])), two.at(int(there[place])), empty)
+    return Known(empty, one.beside(kept, two, more), odd, blocks).folded()
 
 
 def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
@@ -103,7 +134,7 @@ def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
         )
 
 
-def later(name: ShardId, mine: Shard, theirs: Shard) -> Shard:
+def later(name: ShardId, mine: Shard, theirs: Shard, empty: Mergeable) -> Shard:
     """Return what is known of a shard of which both are known.
 
     The later attempt counts. Two states of one attempt are a contradiction, which is kept until a
@@ -112,27 +143,35 @@ def later(name: ShardId, mine: Shard, theirs: Shard) -> Shard:
     """
     low, high = sorted((mine, theirs), key=operator.attrgetter("attempt"))
     if low.attempt < high.attempt:
-        if low.is_sealed:
+        if low.kind == SEALED:
             raise IncompatibleMetricsError(
                 f"shard {name!r} is sealed at attempt {low.attempt}: "
                 f"it takes no attempt {high.attempt}"
             )
         return high
-    if not (mine.is_sealed or theirs.is_sealed):
+    if SEALED not in {mine.kind, theirs.kind}:
         return mine if _same(mine, theirs) else Shard(mine.attempt, None)
-    if _digest(mine) != _digest(theirs):
+    if _digest(mine, empty) != _digest(theirs, empty):
         raise contradiction(name, mine.attempt)
-    return mine if mine.is_sealed else theirs
+    return mine if mine.kind == SEALED else theirs
 
 
 def _same(mine: Shard, theirs: Shard) -> bool:
-    if mine.state is None or theirs.state is None:
+    if mine.state is None or theirs.state is None or mine.state is theirs.state:
         return mine.state is theirs.state
-    return mine.state.equals(theirs.state)
+    if mine.state.feeds != theirs.state.feeds:
+        return False
+    (told, arrays), (others, more) = described(mine.state), described(theirs.state)
+    return repr(told) == repr(others) and same(arrays, more)
 
 
-def _digest(shard: Shard) -> str:
-    return shard.digest if shard.state is None else shard.state.digest
+def _digest(shard: Shard, empty: Mergeable) -> bytes:
+    return shard.digest if shard.state is None else digest(shard.state, empty)
+
+
+def digest(state: State, empty: Mergeable) -> bytes:
+    """Return what stands for a state once it is sealed."""
+    return hashlib.sha256(empty._at(state).to_bytes()).digest()
 
 
 def contradiction(name: ShardId, attempt: int) -> IncompatibleMetricsError:
@@ -156,33 +195,33 @@ def _blocks(
     return (*kept, *more)
 
 
-def apart(names: Sequence[ShardId]) -> IncompatibleMetricsError:
-    """Return what is raised where shards that were sealed in two places are read."""
-    return IncompatibleMetricsError(
-        f"{listed(names)} {'were' if names[1:] else 'was'} sealed in two places, each time with "
-        "shards that the other has not, which cannot be taken apart: merge a ledger that sealed "
-        "them all"
-    )
-
-
-def total(known: Known, states: Mapping[ShardId, Held]) -> Mergeable:
-    """Return what has seen the rows of all sealed shards and of these states of others."""
-    if known.empty is None:
+def total(known: Known, chosen: Collection[ShardId] | None = None) -> Mergeable:
+    """Return what has seen the rows of all sealed shards, and of those with a state, or some."""
+    known = known.folded()
+    empty, table = known.empty, known.table
+    if empty is None or table is None:
         raise ValueError("the ledger has no shards, and was not told of which metric")
     if names := known.overlapping:
-        raise apart(names)
-    result = known.empty.copy()
-    layout = result._layout
+        raise IncompatibleMetricsError(
+            f"{listed(names)} {'were' if names[1:] else 'was'} sealed in two places, each time "
+            "with shards that the other has not, which cannot be taken apart: merge a ledger that "
+            "sealed them all"
+        )
+    held = table.having(HELD) if chosen is None else ordered(chosen)
+    states = table.states
+    if chosen is not None:
+        states = table.states_at(np.array([table.places[name] for name in held], np.intp))
+    layout = empty._layout
     sealed = [block.state._accumulator.part(layout) for block in known.blocks]
     try:
-        found, every = layout.merged(layout.start, sealed), [*states.values()]
-        for start in range(0, len(every), tuning.OPENED_STATES):
-            some = states_of(every[start : start + tuning.OPENED_STATES])
-            found = layout.merged(found, some)  # of one configuration, as was checked
-        return result._at(found)
+        return empty._at(
+            layout.merged(layout.start, [*sealed, *([states.total()] if states.size else [])])
+        )
     except IncompatibleMetricsError:
+        result = empty.copy()
         _merge_each(result, {listed(block.names): block.state for block in known.blocks})
-        _merge_each(result, {f"shard {name!r}": held.metric for name, held in states.items()})
+        for place, name in enumerate(held):
+            _merge_each(result, {f"shard {name!r}": empty._at(states.at(place))})
         raise
 
 
@@ -193,50 +232,6 @@ def _merge_each(result: Mergeable, states: Mapping[str, Mergeable]) -> None:
             result.merge(state)
         except IncompatibleMetricsError as error:
             raise IncompatibleMetricsError(f"{title}: {error}") from None
-
-
-def as_id(value: object) -> ShardId:
-    """Return a shard's name as a string or an integer of Python's own."""
-    if isinstance(value, str):
-        if len(value) > LONGEST:
-            raise ValueError(f"the name of a shard has {len(value):,} characters, of {LONGEST:,}")
-        return str(value)
-    if isinstance(value, int | np.integer) and not isinstance(value, bool):
-        if abs(int(value)) >= LARGEST:
-            raise ValueError("the number of a shard takes more than 128 bits")
-        return int(value)
-    raise TypeError(f"a shard is named by a string or an integer, not by {value!r}")
-
-
-def as_ids(values: Iterable[ShardId]) -> list[ShardId]:
-    """Return the names of shards, each once, in their order."""
-    if isinstance(values, str):
-        raise TypeError(f"{values!r} is one name; pass a list of names")
-    return list(dict.fromkeys(map(as_id, values)))
-
-
-def as_attempt(value: object) -> int:
-    """Return the number of an attempt."""
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise TypeError(f"attempt={value!r} is not an integer")
-    number = operator.index(value)
-    if number < 0:
-        raise ValueError(f"attempt={number} is negative")
-    if number > LAST:
-        raise ValueError("the number of an attempt takes more than 63 bits")
-    return number
-
-
-def order(name: ShardId) -> tuple[bool, ShardId]:
-    """Return the key that sorts names, integers first."""
-    return isinstance(name, str), name
-
-
-def listed(names: Collection[ShardId]) -> str:
-    """Return some of the names, for a message."""
-    some = ", ".join(map(repr, islice(names, 5)))
-    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-    return f"shard{'s' * (len(names) != 1)} {some}{more}"
 
 
 def shown(metric: Mergeable) -> str:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.registry import registered_name
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.state.container import packed
 from streammetrics.core.stateful import from_bytes
-from streammetrics.ledger.kinds import kinds_of, written
-from streammetrics.ledger.rows import opened, rows_of
 from streammetrics.live.config import Config
 from streammetrics.live.events import column_arrays, column_of
 from streammetrics.live.newest import kept_rows
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.stateful import Description
-    from streammetrics.core.types import Array, Arrays, Document, Json
+    from streammetrics.core.types import Array, Arrays, Document
     from streammetrics.live.join import Join
     from streammetrics.live.newest import Some
     from streammetrics.live.possible.unlabelled import Left
@@ -41,26 +40,20 @@ def bytes_of(cls: type, stream: Stream) -> bytes:
 
 def described(cls: type, stream: Stream) -> Description:
     """Return what a file says of a settled stream, its arrays, and no opening."""
-    panes, pane_arrays = _panes(stream.panes)
-    counted, counted_arrays = _panes(stream.counted)
-    left, left_arrays = _left(stream.left)
     rows, row_arrays = _rows(stream.join)
     newest = stream.newest.settled()
     told = {
         "class": registered_name(cls),
         "config": stream.config.described(),
         "newest": stream.panes.newest,
-        "panes": panes,
-        "counted": counted,
-        **left,
         "rows": rows,
         "newest rows": [[list(column) for column in part.form] for part in newest],
     }
     arrays = {
         "suite": np.frombuffer(stream.suite.to_bytes(), np.uint8),
-        **nested("panes", pane_arrays),
-        **nested("counted", counted_arrays),
-        **nested("left", left_arrays),
+        **nested("panes", _panes(stream.panes)),
+        **nested("counted", _panes(stream.counted)),
+        **nested("left", _left(stream.left)),
         **nested("rows", row_arrays),
         **nested("newest", _newest(newest)),
     }
@@ -76,10 +69,10 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Stream:
     newest = _time(meta.get("newest"))
     for name, panes in (("panes", stream.panes), ("counted", stream.counted)):
         panes.newest = newest
-        _read_panes(meta.get(name), part(arrays, name), panes)
+        _read_panes(part(arrays, name), panes)
     stream.left.advance(newest)
-    if "left" in meta:  # older files do not have it, nor those of which no row left so
-        _read_left(meta["left"], part(arrays, "left"), stream.left)
+    if left := part(arrays, "left"):
+        _read_left(left, stream.left)
     try:  # rows of a file are taken as those of a caller are, and may be refused so
         _read_rows(meta.get("rows"), part(arrays, "rows"), stream)
         _read_newest(meta.get("newest rows"), part(arrays, "newest"), stream)
@@ -100,26 +93,23 @@ def _stream(suite: Mergeable, config: Config) -> Stream:
 # --- panes ---------------------------------------------------------------------------------------
 
 
-def _panes(panes: Panes) -> tuple[list[object], dict[str, Array]]:
+def _panes(panes: Panes) -> dict[str, Array]:
     numbers, states = [], []
     for row in panes.rows:
         numbers.append(np.array(list(row.states), np.int64))
         states += [state for number in numbers[-1].tolist() if (state := row.settled(number))]
-    kinds, index = kinds_of(states)
-    said, columns = written(kinds)
     counts = np.array([len(mine) for mine in numbers], np.int64)
-    return said, {"numbers": np.concatenate(numbers), "tiers": counts, "states": index, **columns}
+    table = StateTable.of(panes.layout, states)
+    own = {"numbers": np.concatenate(numbers), "tiers": counts}
+    return {**own, **nested("states", table.arrays())}
 
 
-def _read_panes(said: object, arrays: Arrays, panes: Panes) -> None:
+def _read_panes(arrays: Arrays, panes: Panes) -> None:
     numbers, counts = take_array(arrays, "numbers", "int64"), take_array(arrays, "tiers", "int64")
-    index = take_array(arrays, "states", "int64")
     if len(counts) != len(panes.tiers) or counts.min() < 0 or counts.sum() != len(numbers):
         raise StateFormatError("the panes of the state do not fit its tiers")
-    if len(index) != len(numbers):
-        raise StateFormatError("the states do not fit their panes")
-    layout = panes.layout
-    states = opened(rows_of(said, arrays, index, layout), layout)
+    table = StateTable.restored(panes.layout, part(arrays, "states"), len(numbers))
+    states = [table.at(place) for place in range(table.size)]
     start = 0
     for tier, row, count in zip(panes.tiers, panes.rows, counts.tolist(), strict=True):
         mine = numbers[start : start + count]
@@ -138,26 +128,21 @@ def _read_panes(said: object, arrays: Arrays, panes: Panes) -> None:
         raise StateFormatError(f"the panes saw different kinds of rows: {error}") from error
 
 
-def _left(left: Left) -> tuple[Document, dict[str, Array]]:
-    """Return what a file says of rows that left without a label, nothing where none did."""
+def _left(left: Left) -> dict[str, Array]:
+    """Return the arrays of rows that left without a label, nothing where none did."""
     if not any(row.states for panes in left.columns.values() for row in panes.rows):
-        return {}, {}
-    told: list[Json] = []
+        return {}
     arrays: dict[str, Array] = {}
     for place, (_, panes) in enumerate(sorted(left.columns.items())):
-        said, mine = _panes(panes)
-        told.append(said)
-        arrays |= nested(str(place), mine)
-    return {"left": told}, arrays
+        arrays |= nested(str(place), _panes(panes))
+    return arrays
 
 
-def _read_left(told: object, arrays: Arrays, left: Left) -> None:
-    if not isinstance(told, tuple) or len(told) != len(left.columns) or not any(told):
+def _read_left(arrays: Arrays, left: Left) -> None:
+    if {name.partition("/")[0] for name in arrays} != set(map(str, range(len(left.columns)))):
         raise StateFormatError("the state does not say what left without a label")
-    for place, (said, (_, panes)) in enumerate(
-        zip(told, sorted(left.columns.items()), strict=True)
-    ):
-        _read_panes(said, part(arrays, str(place)), panes)
+    for place, (_, panes) in enumerate(sorted(left.columns.items())):
+        _read_panes(part(arrays, str(place)), panes)
 
 
 def _time(value: object) -> int:

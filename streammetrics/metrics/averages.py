@@ -25,6 +25,81 @@ def beta_weights(beta: float) -> tuple[float, float]:
     return (1.0, 1 / beta / beta) if beta > 1024.0 else (beta * beta, 1.0)
 
 
+class ClassMeans(NamedTuple):
+    """The mean over classes of each group, and which classes, being 0/0, there is to warn of."""
+
+    values: Floats  # (groups,)
+    doubtful: Bools  # of which groups there is something to warn of, (groups,)
+    zero: Bools  # which classes count as 0, (groups, K)
+    absent: Bools  # which are left out, (groups, K)
+
+    def why(self, group: int, labels: Sequence[object], of: str = "") -> str:
+        """Return the warning about a group, empty where there is none.
+
+        Args:
+            group: Which group it is.
+            labels: The names of its classes.
+            of: What the values are, such as ``"the recall of "``.
+        """
+        doubts = []
+        if self.zero[group].any():
+            doubts.append(
+                f"counts {of}{_named(labels, self.zero[group])} as 0 in its average, being 0/0 "
+                "there (zero_division=0 says so without a warning, zero_division=nan leaves it out)"
+            )
+        if self.absent[group].any():
+            doubts.append(
+                f"leaves {of}{_named(labels, self.absent[group])} out of its average, for want of "
+                "rows (zero_division=0 counts it as 0)"
+            )
+        return "; and ".join(doubts)
+
+
+def class_means(
+    values: Floats, weight: Floats, seen: Callable[[], Bools], zero_division: float | None
+) -> ClassMeans:
+    """Return the weighted mean of each group's classes, whose values are ``nan`` where 0/0.
+
+    By default (`zero_division` is ``None``) such a class counts as 0 if it has rows, true or
+    predicted, so that a class that is never predicted lowers the precision, as in scikit-learn;
+    without rows it is left out. Both cause a warning. With an explicit ``nan`` every such class is
+    left out; with another number no value is ``nan``, as 0/0 already is that number. The mean is
+    ``nan`` where no class is defined, and where all weights are 0; in the latter case a number as
+    `zero_division` gives the unweighted mean, as in scikit-learn.
+
+    Args:
+        values: The value of each class, (groups, K).
+        weight: The weight of each class in the mean, (groups, K).
+        seen: Returns which classes have rows, (groups, K); called only where it matters.
+        zero_division: The metric's parameter.
+    """
+    weight = light(weight)
+    empty: Bools = np.isnan(values)
+    zero: Bools = np.zeros(values.shape, np.bool_)
+    absent, doubtful = zero, np.zeros(len(values), np.bool_)
+    whole = weight.sum(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = (values * weight).sum(axis=1) / whole
+        if empty.any():
+            count = np.count_nonzero(empty, axis=1)
+            lacking = (count > 0) & (count < values.shape[1])
+            counted = weight > 0
+            empty &= counted & lacking[:, None]
+            if zero_division is None:
+                zero, absent = empty & seen(), empty & ~seen()
+                doubtful = np.logical_or.reduce(empty, axis=1)
+                values, empty = np.where(zero, 0.0, values), absent
+            chosen = counted & ~empty
+            some = row_sums(values * weight, chosen) / row_sums(weight, chosen)
+            means[lacking] = some[lacking]
+        if zero_division is not None and not math.isnan(zero_division):
+            means = np.where(whole == 0, values.mean(axis=1), means)
+    undefined: Bools = np.isnan(means)
+    if undefined.any():
+        means[undefined] = math.nan  # of one sign
+    return ClassMeans(means, doubtful, zero, absent)
+
+
 class ClassMean(NamedTuple):
     """A mean over classes, and the text of a warning, empty where every class counts."""
 
@@ -40,59 +115,40 @@ def mean_of_classes(
     zero_division: float | None,
     of: str = "",
 ) -> ClassMean:
-    """Return the weighted mean of the classes' values, which are ``nan`` where they are 0/0.
-
-    By default (`zero_division` is ``None``) such a class counts as 0 if it has rows, true or
-    predicted, so that a class that is never predicted lowers the precision, as in scikit-learn;
-    without rows it is left out. Both cause a warning. With an explicit ``nan`` every such class is
-    left out; with another number no value is ``nan``, as 0/0 already is that number. The mean is
-    ``nan`` where no class is defined, and where all weights are 0; in the latter case a number as
-    `zero_division` gives the unweighted mean, as in scikit-learn.
+    """Return the `class_means` of one group, of whose classes all arrays are, (K,).
 
     Args:
-        values: The value of each class, (K,).
-        weight: The weight of each class in the mean, (K,).
-        seen: Returns which classes have rows, (K,); called only where it matters.
+        values: The value of each class.
+        weight: The weight of each class in the mean.
+        seen: Returns which classes have rows.
         labels: The names of the classes, for the warning.
         zero_division: The metric's parameter.
         of: What the values are, for the warning, such as ``"the recall of "``.
     """
-    weight = light(weight)
-    if not weight.any():
-        is_number = zero_division is not None and not math.isnan(zero_division)
-        return ClassMean(float(values.mean()) if is_number else math.nan, "")
-    empty = np.isnan(values)
-    if not empty.any():
-        return ClassMean(float((values * weight).sum() / weight.sum()), "")
-    if empty.all():
-        return ClassMean(math.nan, "")
-    counted = weight > 0
-    empty &= counted
-    doubts = []
-    if zero_division is None and empty.any():
-        known = seen()
-        zero, absent = empty & known, empty & ~known
-        if zero.any():
-            doubts.append(
-                f"counts {of}{_named(labels, zero)} as 0 in its average, being 0/0 there "
-                "(zero_division=0 says so without a warning, zero_division=nan leaves it out)"
-            )
-        if absent.any():
-            doubts.append(
-                f"leaves {of}{_named(labels, absent)} out of its average, for want of rows "
-                "(zero_division=0 counts it as 0)"
-            )
-        values, empty = np.where(zero, 0.0, values), absent
-    chosen = counted & ~empty
-    if not chosen.any():
-        return ClassMean(math.nan, "")
-    value = (values[chosen] * weight[chosen]).sum() / weight[chosen].sum()
-    return ClassMean(float(value), "; and ".join(doubts))
+    means = class_means(values[None], weight[None], lambda: seen()[None], zero_division)
+    return ClassMean(float(means.values[0]), means.why(0, labels, of))
+
+
+def row_sums(values: Floats, chosen: Bools) -> Floats:
+    """Return the sum of the chosen numbers of each row, added as if they stood alone.
+
+    >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[True, False], [True, True]]))
+    array([1., 7.])
+    """
+    sums = np.zeros(len(values))
+    count = np.count_nonzero(chosen, axis=1)
+    for size in np.unique(count[count > 0]).tolist():  # the order of additions depends on it
+        rows = count == size
+        sums[rows] = values[rows][chosen[rows]].reshape(-1, size).sum(axis=1)
+    return sums
 
 
 def light(weight: Floats) -> Floats:
-    """Return weights in the same proportions, whose products with `ZeroDivision` are finite."""
-    return weight * 2.0**-400 if weight.sum() > 2.0**600 else weight
+    """Return weights of each group (..., K), whose products with `ZeroDivision` are finite."""
+    if not weight.size or weight.max() < 2.0**500:
+        return weight
+    heavy = weight.sum(axis=-1, keepdims=True) > 2.0**600
+    return np.where(heavy, weight * 2.0**-400, weight)
 
 
 def lone_doubt(

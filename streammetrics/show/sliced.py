@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import Unit
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Document
+    from streammetrics.slices.fairness import Slice
     from streammetrics.slices.slices import Slices
-    from streammetrics.slices.worst import Slice
 
 
 @dataclass(frozen=True)

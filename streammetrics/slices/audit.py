@@ -14,7 +14,7 @@ from streammetrics.slices.bins import KeySpec, title_of
 from streammetrics.slices.disparity import Comparing, Disparity, alone, difference, ratio
 from streammetrics.slices.fairness import value_of
 from streammetrics.slices.groups import SliceKind
-from streammetrics.slices.worst import RankedSlice, Slice, beside_rest, beside_units, ranked
+from streammetrics.slices.worst import RankedSlices, beside_rest, beside_units, ranked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.slices.disparity import Method
-    from streammetrics.slices.groups import KeptSlices
+    from streammetrics.slices.fairness import Slice
     from streammetrics.slices.table import SliceTable
     from streammetrics.slices.units import Rests
 
@@ -40,14 +40,6 @@ class Audit:
     _metrics: dict[str, Metric]
     _specs: tuple[SliceKind, ...]
     unit: str | None
-
-    @abstractmethod
-    def _of_spec(self, spec: SliceKind, state: State) -> list[Slice]:
-        """Return the slices of one kind, sorted by their values."""
-
-    @abstractmethod
-    def _of_kept(self, spec: SliceKind, kept: KeptSlices) -> list[Slice]:
-        """Return the same of what is kept of them."""
 
     @abstractmethod
     def _without_groups(self, spec: SliceKind, state: State) -> list[tuple[Slice, Rests]]:
@@ -113,17 +105,15 @@ class Audit:
                 f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
             )
         state = self._accumulator.flush()
-        rows: list[RankedSlice] = []
+        found: list[RankedSlices] = []
         for spec in self._chosen_specs(by):
             asked = metric, read, max(min_rows, 1)
             if of is None or confidence is None:
-                kept = spec.kept(state)
-                every = self._of_kept(spec, kept)
-                rows += beside_rest(self._suite._layout, every, kept, *asked, confidence)
+                found.append(beside_rest(spec.kept(state), *asked, confidence))
             else:
                 pairs = self._without_groups(spec, state)
-                rows += beside_units(self._suite._layout, pairs, *asked, confidence)
-        table = ranked(rows, metric, k, confidence, low_is_bad=low_is_bad)
+                found.append(beside_units(self._suite._layout, pairs, *asked, confidence))
+        table = ranked(found, metric, k, confidence, low_is_bad=low_is_bad)
         return table.told(confidence, {metric: low_is_bad})
 
     def gap(
@@ -258,7 +248,7 @@ class Audit:
     ) -> list[tuple[Slice, list[State] | None]]:
         """Return the slices of one kind, and what each is without each group of units."""
         if unit is None:
-            return [(each, None) for each in self._of_spec(spec, state)]
+            return [(each, None) for each in spec.kept(state).slices()]
         pairs = self._without_groups(spec, state)
         return [(each, list(own.values())) for each, own in pairs]
 

@@ -17,17 +17,20 @@ from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.results.values import Interval, plain
 from streammetrics.inference.distributions import normal_quantile, normal_tail, t_tail
+from streammetrics.inference.groups import Readings
 from streammetrics.inference.limits import margin
+from streammetrics.slices.table import named
 from streammetrics.slices.units import limits_by_unit
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
-    from streammetrics.inference.groups import Readings
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.statistics.grouped.keys import Part
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,11 @@ def value_of(name: str, metric: Metric, state: State) -> float:
     """
     with own_arithmetic():
         value, _ = metric._judged(*metric._chosen(state))
+    return number_of(name, value)
+
+
+def number_of(name: str, value: object) -> float:
+    """Return a value as a float, or raise `ValueError` where it is not one number."""
     if not isinstance(value, int | float | np.number):
         raise ValueError(  # noqa: TRY004 - of a parameter of the metric
             f"{name!r} is several numbers, and slices are ranked by one: use an average, such as "
@@ -83,15 +91,35 @@ def measured(
     if level is not None and without is not None:
         limits = limits_by_unit(metric, state, without, level)
     elif level is not None:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UndefinedMetricWarning)
-                limits = metric._confident(state, level, anytime=False)
-        except NoConfidenceError as error:
-            raise NoConfidenceError(
-                f"{name!r}: {error}; confidence=None goes by the values alone"
-            ) from None
+        limits = _limits(name, metric, metric._n_rows(state), metric._chosen(state), level)
     return Measured(title, n_rows, state, value, certain, limits)
+
+
+def _limits(
+    name: str, metric: Metric, n_rows: int, statistics: Sequence[Statistic], level: float
+) -> ConfidenceInterval:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            return metric._limits(n_rows, statistics, level)
+    except NoConfidenceError as error:
+        raise NoConfidenceError(
+            f"{name!r}: {error}; confidence=None goes by the values alone"
+        ) from None
+
+
+def reading(
+    name: str, metric: Metric, n_rows: int, statistics: Sequence[Statistic], level: float
+) -> tuple[float, float, float]:
+    """Return the value and the confidence limits of statistics of so many rows, as `measured`."""
+    with own_arithmetic():
+        value = number_of(name, metric._judged(*statistics)[0])
+    return (value, *plain_limits(_limits(name, metric, n_rows, statistics, level)))
+
+
+def readings(every: Sequence[tuple[float, float, float]]) -> Readings:
+    """Return what was read in turn as arrays."""
+    return Readings(*np.array(every, np.float64).reshape(-1, 3).T)
 
 
 def p_values(one: Readings, rest: Readings, level: float) -> list[float]:
@@ -147,3 +175,45 @@ def plain_limits(limits: ConfidenceInterval | None) -> tuple[float, float]:
         return math.nan, math.nan
     low, high = map(plain, limits)
     return float(low), float(high)
+
+
+class Slice:
+    """One slice that was read; its state is made where it is asked for."""
+
+    __slots__ = ("_made", "_state", "columns", "n_rows", "parts")
+
+    def __init__(
+        self,
+        columns: tuple[str, ...],
+        parts: tuple[Part, ...] | None,
+        n_rows: int,
+        state: Callable[[], State],
+    ) -> None:
+        self.columns, self.parts, self.n_rows, self._state = columns, parts, n_rows, state
+        self._made: State | None = None
+
+    @property
+    def state(self) -> State:
+        """The state of its rows."""
+        if self._made is None:
+            self._made = self._state()
+        return self._made
+
+    @property
+    def title(self) -> str:
+        """What it is called."""
+        return named(self.columns, self.parts)
+
+    def measured(
+        self,
+        name: str,
+        metric: Metric,
+        level: float | None,
+        without: Sequence[State] | None = None,
+    ) -> Measured:
+        """Return the value and the limits of a metric, of units where it is known without them."""
+        return measured(name, metric, self.title, self.n_rows, self.state, level, without)
+
+    def beside(self, name: str, metric: Metric, rest: State, level: float | None) -> Measured:
+        """Return the value and the limits of a metric for all other rows."""
+        return measured(name, metric, f"all but {self.title}", 0, rest, level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,10 +12,13 @@ import numpy as np
 from streammetrics.core.columns.naming import near
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.floating import own_arithmetic
-from streammetrics.inference.groups import Readings, beside_rest
+from streammetrics.core.metric import GroupValues
+from streammetrics.inference.groups import Readings, limits_of_groups, readings_of
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
-from streammetrics.slices.table import OTHERS, named
+from streammetrics.slices.fairness import Slice, reading, readings
+from streammetrics.slices.forms import rest_of
+from streammetrics.slices.table import OTHERS, key_columns, named
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.grouped.keys import (
@@ -29,14 +33,17 @@ from streammetrics.statistics.grouped.keys import (
 from streammetrics.statistics.grouped.layouts import grouped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
+    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Places
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Array, Floats, Ints, Places
 
     Parts = tuple[Part, ...]
+    Beside = tuple[Readings, Readings]
 
 
 class Cut:
@@ -54,6 +61,12 @@ class Cut:
         self.titles = tuple(map(title_of, by))
         self.name = f"by/{number}"  # as no column of a user's is likely to be called
         self.title = f"by {', '.join(self.titles)}"
+        # The keys whose slices were last put in order, and that order.
+        self.ordered: tuple[Array | None, Places, list[Parts | None]] = (
+            None,
+            np.empty(0, np.intp),
+            [],
+        )
         self.statistics = grouped(
             layout, name=self.name, titles=self.titles, most=most, overflow=overflow
         )
@@ -96,47 +109,131 @@ class SliceKind:
 
     def kept(self, state: State) -> KeptSlices:
         """Return all slices of this kind."""
-        keys, groups = self.groups(state)
-        turns = sorted(range(len(keys)), key=lambda place: sort_key(keys[place]))
-        return KeptSlices(groups, np.array(turns, np.intp), [keys[place] for place in turns])
+        keys, (known, turns, ordered) = self.cut.groups(state).keys, self.cut.ordered
+        if known is keys and self.columns == self.cut.titles:
+            return KeptSlices(self.columns, self.cut.groups(state), turns, ordered)
+        parts, groups = self.groups(state)
+        if not parts and not self.columns:
+            return KeptSlices((), groups, np.empty(0, np.intp), [()])  # all rows, of which none is
+        turns = places_in_order(parts)
+        ordered = [parts[place] for place in turns.tolist()]
+        if self.columns == self.cut.titles:
+            self.cut.ordered = keys, turns, ordered
+        return KeptSlices(self.columns, groups, turns, ordered)
 
 
 class KeptSlices(NamedTuple):
     """The slices of one kind, sorted by their values."""
 
+    columns: tuple[str, ...]
     groups: Groups
     turns: Places  # of each slice the place among the groups
-    keys: list[Parts | None]  # the parts of each
+    keys: Sequence[Parts | None]  # the parts of each
 
     @property
-    def n_rows(self) -> list[int]:
+    def n_rows(self) -> Ints:
         """Rows of each slice."""
-        rows: list[int] = self.groups.n_rows[self.turns].tolist()
-        return rows
+        if not len(self.groups):
+            return np.zeros(len(self.keys), np.int64)
+        return self.groups.n_rows[self.turns]
 
     def state(self, place: int) -> State:
         """Return the state of the rows of a slice."""
+        if not len(self.groups):
+            return self.groups.layout.start
         return self.groups.state(self.turns[place : place + 1])
 
-    def beside_rest(self, metric: Metric, level: float) -> tuple[Readings, Readings] | None:
-        """Return a metric of each slice, and of all other rows, at once; ``None``: in turn."""
-        with own_arithmetic():
-            forms = self.groups.forms(metric)
-            found = None if forms is None else beside_rest(metric, level, *forms)
-        if found is None:
-            return None
-        mine, rest = (Readings(*(each[self.turns] for each in side)) for side in found)
-        return mine, rest
+    def slices(self) -> list[Slice]:
+        """Return the slices, whose states are made where they are asked for."""
+        return [
+            Slice(self.columns, parts, n, partial(self.state, place))
+            for place, (parts, n) in enumerate(zip(self.keys, self.n_rows.tolist(), strict=True))
+        ]
 
-    def judged(self, metric: Metric) -> list[tuple[object, str]]:
-        """Return a metric of each slice, and what there is to warn of: all at once, or in turn."""
+    def slice(self, place: int) -> Slice:
+        """Return one of the slices."""
+        rows = int(self.n_rows[place])
+        return Slice(self.columns, self.keys[place], rows, partial(self.state, place))
+
+    def values(self, metric: Metric) -> GroupValues:
+        """Return a metric of each slice, and where there is something to warn of."""
         with own_arithmetic():
-            forms = self.groups.forms(metric)
-            together = None if forms is None else metric._judged_each(*forms)
-            if together is not None:
-                return [together[turn] for turn in self.turns.tolist()]
-            states = map(self.state, range(len(self.keys)))
-            return [metric._judged(*metric._chosen(state)) for state in states]
+            forms = self.groups.forms(metric) if len(self.groups) else None
+            together = None if forms is None else metric._of_groups(*forms)
+            if together is None and forms is not None:
+                together = _in_turn(metric, _each(forms))
+            if together is None:
+                states = map(self.state, range(len(self.keys)))
+                return _in_turn(metric, map(metric._chosen, states))
+        values, doubtful = together
+        if isinstance(values, np.ndarray):
+            return GroupValues(values[self.turns], doubtful[self.turns])
+        return GroupValues([values[turn] for turn in self.turns.tolist()], doubtful[self.turns])
+
+    def limits(self, metric: Metric, level: float) -> tuple[Floats, Floats] | None:
+        """Return the confidence limits of all slices at once; ``None``: they are read in turn."""
+        forms = self.groups.forms(metric) if len(self.groups) else None
+        if forms is None:
+            return None
+        with own_arithmetic():
+            found = limits_of_groups(metric, level, self.groups.rows_of(metric), *forms)
+        return None if found is None else (found[0][self.turns], found[1][self.turns])
+
+    def beside_rest(self, name: str, metric: Metric, level: float) -> Beside | None:
+        """Return a metric of each slice, and of all other rows; ``None`` if rows must be merged.
+
+        Raises:
+            ValueError: It is not one number.
+            NoConfidenceError: It has no confidence limits.
+        """
+        forms = self.groups.forms(metric) if len(self.groups) else None
+        others = [rest for form in forms or () if (rest := rest_of(form)) is not None]
+        if forms is None or len(others) < len(forms):
+            return None
+        rows = self.groups.rows_of(metric)
+        sides = []
+        pairs: list[tuple[Ints, Sequence[GroupedStates]]] = [
+            (rows, forms),
+            (rows.sum() - rows, others),
+        ]
+        for n_rows, side in pairs:
+            with own_arithmetic():
+                found = readings_of(metric, level, n_rows, *side)
+            if found is None:
+                every = zip(n_rows.tolist(), _each(side), strict=True)
+                found = readings(
+                    [reading(name, metric, n, statistics, level) for n, statistics in every]
+                )
+            sides.append(Readings(*(each[self.turns] for each in found)))
+        return sides[0], sides[1]
+
+
+def _in_turn(metric: Metric, every: Iterable[Sequence[Statistic]]) -> GroupValues:
+    """Return a metric of each of several statistics, and where there is something to warn of."""
+    judged = [metric._judged(*statistics) for statistics in every]
+    doubtful = np.array([bool(doubt) for _, doubt in judged], np.bool_)
+    return GroupValues([value for value, _ in judged], doubtful)
+
+
+def keys_of(kinds: Sequence[KeptSlices]) -> dict[str, Any]:
+    """Return the columns that say which slices there are, and of how many rows."""
+    columns = key_columns([(kept.columns, kept.keys) for kept in kinds])
+    return {**columns, "n_rows": np.concatenate([kept.n_rows for kept in kinds])}
+
+
+def places_in_order(keys: Sequence[Parts | None]) -> Places:
+    """Return the places of keys sorted by their values, missing ones after others, folded last.
+
+    >>> places_in_order([("b", 1), ("a", 2), None, ("a", None)]).tolist()
+    [1, 3, 0, 2]
+    """
+    columns = [] if None in keys else list(zip(*keys, strict=True))
+    kinds = [set(map(type, column)) for column in columns]
+    if kinds == [{int}]:
+        return np.argsort(np.array(columns[0]), kind="stable")
+    plain = [len(kind) == 1 and kind < {int, str, bool, datetime.date} for kind in kinds]
+    values: Any = keys if plain and all(plain) else list(map(sort_key, keys))
+    return np.array(sorted(range(len(keys)), key=values.__getitem__), np.intp)
 
 
 def sort_key(parts: Parts | None) -> tuple[object, ...]:
@@ -252,3 +349,8 @@ def _day(times: Any, value: object, by: KeySpec) -> Part:
             f"{title_of(by)}={value!r} is no key: times of day, or of a zone, are no dates"
         ) from None
     return None if np.isnat(days[0]) else day_of(int(days[0].astype(np.int64)))
+
+
+def _each(forms: Sequence[GroupedStates]) -> Iterator[tuple[Statistic, ...]]:
+    """Yield the statistics of each group in turn."""
+    return zip(*[states.each() for states in forms], strict=True)

@@ -23,7 +23,6 @@ from streammetrics.slices.groups import Cut, Lookup, SliceKind, spec_of, state_o
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
 from streammetrics.slices.units import GROUPS, groups_of, hashed, limits_by_unit, warn_unsure
-from streammetrics.slices.worst import Slice
 from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.metric import Metric
-    from streammetrics.slices.groups import KeptSlices
+    from streammetrics.slices.fairness import Slice
     from streammetrics.slices.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 
@@ -135,19 +134,7 @@ class KeyedSet(MetricSet):
         return super().feed({**columns, **keys}, {**(renamed or {}), **titles})
 
     def _slices(self, state: State) -> list[Slice]:
-        return [each for spec in self._specs for each in self._of_spec(spec, state)]
-
-    def _of_spec(self, spec: SliceKind, state: State) -> list[Slice]:
-        return self._of_kept(spec, spec.kept(state))
-
-    def _of_kept(self, spec: SliceKind, kept: KeptSlices) -> list[Slice]:
-        if not kept.keys and not spec.columns:
-            return [Slice((), (), 0, lambda: self._suite._layout.start)]
-        pairs = zip(kept.keys, kept.n_rows, strict=True)
-        return [
-            Slice(spec.columns, parts, n, partial(kept.state, place))
-            for place, (parts, n) in enumerate(pairs)
-        ]
+        return [each for spec in self._specs for each in spec.kept(state).slices()]
 
     def _by_unit(self, spec: SliceKind, state: State) -> list[tuple[Slice, list[State]]]:
         """Return every slice of a kind, and what it is without each group of its units."""
@@ -161,7 +148,7 @@ class KeyedSet(MetricSet):
             *own, group = key or ()
             parts.setdefault(tuple(own), {})[group] = units.state(place)
         pairs = []
-        for each in self._of_spec(spec, state):
+        for each in spec.kept(state).slices():
             held = parts.get(each.parts, {})
             rests = without_each(self._suite._layout, list(held.values()), [True] * len(held))
             pairs.append((each, dict(zip(held, rests, strict=True))))

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.distinct import unique
+from streammetrics.core.columns.distinct import numbered, unique
 from streammetrics.core.columns.naming import near
 from streammetrics.core.columns.schema import reject
-from streammetrics.core.counting import counts_of, extent, is_dense
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.slices.bins import Bins, KeySpec, Periods, title_of
 from streammetrics.slices.dates import as_days, day_of, days_of, is_time, times_in, times_of
@@ -22,7 +22,7 @@ from streammetrics.statistics.grouped.keys import encoded, parts_of, text_of
 from streammetrics.statistics.grouped.schema import KeyColumn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.types import Array, Bools, Foreign, Ints, Places
@@ -36,12 +36,13 @@ _KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "d
 
 @dataclass
 class _CodedColumn:
-    """One column: codes below `size` and how each is spelt; the last one may be what is missing."""
+    """One column: codes below `size`, and what they stand for; the last may be a missing value."""
 
     codes: Codes
+    values: Sequence[object]
     size: int
-    spelt: Callable[[int], str]
     kind: str | None  # None where nothing tells
+    made: Callable[[Any], Any] | None  # of values, only those that occur
 
     @classmethod
     def of(
@@ -50,16 +51,22 @@ class _CodedColumn:
         values: Sequence[object],
         nulls: Bools | None,
         kind: str | None,
-        made: Callable[[Any], Any] = lambda value: value,  # of values, only those that occur
+        made: Callable[[Any], Any] | None = None,
     ) -> _CodedColumn:
-        if nulls is not None:
-            codes = np.where(nulls, len(values), codes.astype(np.intp, copy=False))
+        if nulls is None:
+            return cls(codes, values, len(values), kind, made)
+        codes = np.where(nulls, len(values), codes.astype(np.intp, copy=False))
+        return cls(codes, values, len(values) + 1, None if nulls.all() else kind, made)
 
-        def spelt(code: int) -> str:
-            return encoded(made(values[code]) if code < len(values) else None)
-
-        every = nulls is not None and bool(nulls.all())
-        return cls(codes, len(values) + (nulls is not None), spelt, None if every else kind)
+    def spelt(self, codes: Places) -> list[str]:
+        """Return the keys that codes stand for, `encoded`."""
+        places, found = numbered(codes, self.size)
+        values = self.values
+        known: Iterable[Any] = [values[code] for code in found.tolist() if code < len(values)]
+        texts = list(map(encoded, known if self.made is None else map(self.made, known)))
+        if found.size and found[-1] == len(values):
+            texts.append(encoded(None))
+        return [texts[place] for place in places.tolist()]
 
 
 def key_column(columns: Mapping[str, object], by: Sequence[KeySpec]) -> KeyColumn:
@@ -85,10 +92,11 @@ def key_column(columns: Mapping[str, object], by: Sequence[KeySpec]) -> KeyColum
             facts[f"by {title}"] = part.kind
         parts.append(part)
     codes, combinations = _crossed(parts)
-    texts = [
-        text_of(part.spelt(code) for part, code in zip(parts, row, strict=True))
-        for row in combinations.tolist()
+    spelt = [
+        part.spelt(each)
+        for part, each in zip(parts, np.ascontiguousarray(combinations.T), strict=True)
     ]
+    texts = list(map(text_of, zip(*spelt, strict=True)))
     vocabulary = np.array(texts) if texts else np.empty(0, "U1")
     order = np.argsort(vocabulary)
     rank = np.empty(len(texts), np.int16 if len(texts) <= 1 << 15 else np.intp)
@@ -130,27 +138,14 @@ def _crossed(parts: Sequence[_CodedColumn]) -> tuple[Codes, Places]:
     first, *others = parts
     if not others and first.size * _WORTH <= len(first.codes):
         return first.codes, np.arange(first.size)[:, None]
-    codes, rows = _distinct(first.codes.astype(np.intp, copy=False), first.size)
+    codes, rows = numbered(first.codes.astype(np.intp, copy=False), first.size)
     combinations = rows[:, None]
     for part in others:
         pair = codes * part.size + part.codes
-        codes, found = _distinct(pair, len(combinations) * part.size)
+        codes, found = numbered(pair, len(combinations) * part.size)
         before, code = np.divmod(found, part.size)
         combinations = np.column_stack([combinations[before], code])
     return codes, combinations
-
-
-def _distinct(codes: Codes, size: int) -> tuple[Codes, Places]:
-    """Return codes numbered without gaps, and the code of each number; all of them occur."""
-    if is_dense(size, codes.size):
-        found = np.flatnonzero(counts_of((size,), codes))
-        if found.size == size:
-            return codes, found
-        lookup = np.empty(size, np.intp)
-        lookup[found] = np.arange(found.size)
-        return lookup[codes], found
-    found, codes = unique(codes)
-    return codes, found
 
 
 def _cut(value: object, by: KeySpec) -> _CodedColumn:

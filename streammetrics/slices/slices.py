@@ -19,16 +19,16 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.pictures import Drawing, drawn
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins, KeySpec, Periods
+from streammetrics.slices.groups import keys_of
 from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.table import (
     SliceTable,
-    key_columns,
     limit_columns,
     merged_tables,
     value_columns,
 )
 from streammetrics.slices.units import limits_by_unit
-from streammetrics.slices.worst import Slice, limits_of
+from streammetrics.slices.worst import limits_of
 
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import Unit
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
-    from streammetrics.core.types import Json
-    from streammetrics.slices.groups import KeptSlices, SliceKind
+    from streammetrics.core.types import Bools, Json
+    from streammetrics.slices.fairness import Slice
+    from streammetrics.slices.groups import KeptSlices
 
 
 class Slices(KeyedSet, Audit):
@@ -144,15 +145,16 @@ class Slices(KeyedSet, Audit):
                 with own_arithmetic():
                     values[name].append(metric._judged(*metric._chosen(each.state))[0])
                 limits[name].append(limits_by_unit(metric, each.state, rests, level))
-        tables = [self._keys(every)]
+        tables = [keys_of([spec.kept(state) for spec in self._specs])]
         for name in self._metrics:
             tables += [value_columns(name, values[name]), limit_columns(name, limits[name])]
         return merged_tables(tables).told(level, self._better)
 
     def bounds(self) -> SliceTable:  # type: ignore[override]  # a table of them
         """Return the limits that certainly hold every metric of every slice."""
-        found = self._slices(self._accumulator.flush())
-        tables = [self._keys(found)]
+        kinds = [spec.kept(self._accumulator.flush()) for spec in self._specs]
+        found = [each for kept in kinds for each in kept.slices()]
+        tables = [keys_of(kinds)]
         for name, metric in self._metrics.items():
             with own_arithmetic():
                 intervals = [metric.interval(*metric._chosen(each.state)) for each in found]
@@ -169,36 +171,51 @@ class Slices(KeyedSet, Audit):
         only: Container[str] | None = None,
     ) -> SliceTable:
         """Read every slice: all metrics, or only those of some names."""
-        kinds = [(spec, spec.kept(state)) for spec in self._specs]
-        every = [each for spec, kept in kinds for each in self._of_kept(spec, kept)]
-        tables = [self._keys(every)]
+        kinds = [spec.kept(state) for spec in self._specs]
+        tables = [keys_of(kinds)]
         for name, metric in self._metrics.items():
             if only is not None and name not in only:
                 continue
-            judged = [one for spec, kept in kinds for one in self._judged_of(metric, spec, kept)]
-            tables.append(value_columns(name, [value for value, _ in judged]))
-            doubtful = [each for each, (_, doubt) in zip(every, judged, strict=True) if doubt]
-            if doubtful:
-                _, doubt = metric._judged_state(doubtful[0].state)
+            found = [kept.values(metric) for kept in kinds]
+            tables.append(value_columns(name, *(each.values for each in found)))
+            doubtful = np.concatenate([each.doubtful for each in found])
+            if doubtful.any():
+                first = self._first(kinds, doubtful)
+                _, doubt = metric._judged_state(first.state)
                 what, _, why = doubt.partition(": ")
-                self._warn(name, what, doubtful, len(every), depth, why)
+                self._warn(name, what, first.title, doubtful, depth, why)
             if level is not None:
-                limits = [limits_of(metric, each.state, level, anytime=anytime) for each in every]
-                reasons = [(e, why) for e, (_, why) in zip(every, limits, strict=True) if why]
-                if reasons:
-                    without, (why, *_) = zip(*reasons, strict=True)
+                limits: list[Any] = []
+                refused: list[str] = []
+                for kept in kinds:
+                    both = None if anytime else kept.limits(metric, level)
+                    if both is None:
+                        each = [
+                            limits_of(metric, one.state, level, anytime=anytime)
+                            for one in kept.slices()
+                        ]
+                        limits.append([limit for limit, _ in each])
+                        refused += [why for _, why in each]
+                    else:
+                        limits.append(both)
+                        refused += [""] * len(kept.keys)
+                if any(refused):
                     what = "has no confidence limits"
-                    self._warn(name, what, without, len(every), depth, why)
-                tables.append(limit_columns(name, [limit for limit, _ in limits]))
+                    without = np.array(list(map(bool, refused)))
+                    first = self._first(kinds, without)
+                    why = next(filter(None, refused))
+                    self._warn(name, what, first.title, without, depth, why)
+                tables.append(limit_columns(name, *limits))
         return merged_tables(tables).told(level, self._better)
 
-    def _judged_of(
-        self, metric: Metric, spec: SliceKind, kept: KeptSlices
-    ) -> list[tuple[object, str]]:
-        if kept.keys or spec.columns:
-            return kept.judged(metric)
-        with own_arithmetic():
-            return [metric._judged(*metric._chosen(self._suite._layout.start))]
+    def _first(self, kinds: Sequence[KeptSlices], where: Bools) -> Slice:
+        """Return the first slice of all kinds of which something holds."""
+        place = int(where.argmax())
+        for kept in kinds:
+            if place < len(kept.keys):
+                return kept.slice(place)
+            place -= len(kept.keys)
+        raise IndexError(place)
 
     def plot(
         self,
@@ -227,26 +244,13 @@ class Slices(KeyedSet, Audit):
     def _better(self) -> dict[str, bool | None]:
         return {name: metric.higher_is_better for name, metric in self._metrics.items()}
 
-    def _warn(
-        self,
-        name: str,
-        what: str,
-        of: Sequence[Slice],
-        total: int,
-        depth: int,
-        why: str,
-    ) -> None:
-        where = f"{len(of):,} of {total:,} slices, first of {of[0].title}"
+    def _warn(self, name: str, what: str, first: str, where: Bools, depth: int, why: str) -> None:
+        slices = f"{np.count_nonzero(where):,} of {where.size:,} slices, first of {first}"
         warnings.warn(
-            f"{name!r} {what} in {where}" + (f": {why}" if why else ""),
+            f"{name!r} {what} in {slices}" + (f": {why}" if why else ""),
             UndefinedMetricWarning,
             stacklevel=depth + 1,
         )
-
-    def _keys(self, every: Sequence[Slice]) -> dict[str, Any]:
-        keys = [(each.columns, each.parts) for each in every]
-        columns = key_columns(keys, [spec.columns for spec in self._specs])
-        return {**columns, "n_rows": np.array([each.n_rows for each in every], np.int64)}
 
     @overload
     def __getitem__(self, which: str) -> Metric: ...
@@ -295,7 +299,8 @@ class Slices(KeyedSet, Audit):
     @property
     def n_slices(self) -> int:
         """How many slices `compute` tells of."""
-        return len(self._slices(self._accumulator.flush()))
+        state = self._accumulator.flush()
+        return sum(len(spec.kept(state).keys) for spec in self._specs)
 
     def _apart(self, other: Any) -> str:
         names = ("by", "max_slices", "overflow", "unit")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,7 +19,7 @@ from streammetrics.statistics.grouped.keys import Bin
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from streammetrics.core.types import Array, Foreign
+    from streammetrics.core.types import Array, Floats, Foreign
     from streammetrics.statistics.grouped.keys import Part
 
 MISSING, OTHERS = "missing", "(other)"
@@ -134,30 +135,31 @@ def _alike(column: Any) -> Any:
 
 
 def key_columns(
-    keys: Sequence[tuple[tuple[str, ...], tuple[Part, ...] | None]],
-    kinds: Iterable[tuple[str, ...]] = (),
+    kinds: Sequence[tuple[tuple[str, ...], Sequence[tuple[Part, ...] | None]]],
 ) -> dict[str, Any]:
-    """Return the columns that say which slice each row is: its columns, and their values.
-
-    There are those of `kinds`, too, of which there may be no slice.
-    """
-    every = dict.fromkeys([*kinds, *(columns for columns, _ in keys)])
+    """Return the columns that say which slice each row is, of kinds: their columns and keys."""
+    every = dict.fromkeys(columns for columns, _ in kinds)
     titles = dict.fromkeys(title for columns in every for title in columns)
     result: dict[str, object] = {}
     if len(every) > 1:
-        result["by"] = objects(", ".join(columns) for columns, _ in keys)
+        result["by"] = objects(
+            chain.from_iterable([", ".join(columns)] * len(keys) for columns, keys in kinds)
+        )
     for title in titles:
-        result[title] = objects(_value(title, columns, parts) for columns, parts in keys)
+        parts = [_parts_at(title, columns, keys) for columns, keys in kinds]
+        result[title] = objects(chain.from_iterable(parts))
     return result
 
 
-def _value(title: str, columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> object:
+def _parts_at(
+    title: str, columns: tuple[str, ...], keys: Sequence[tuple[Part, ...] | None]
+) -> list[object]:
+    """Return the values of a column for the slices of a kind."""
     if title not in columns:
-        return None
-    if parts is None:
-        return OTHERS
-    part = parts[columns.index(title)]
-    return str(part) if isinstance(part, Bin) else part
+        return [None] * len(keys)
+    place = columns.index(title)
+    parts = [OTHERS if key is None else key[place] for key in keys]
+    return [str(part) if type(part) is Bin else part for part in parts]
 
 
 def objects(items: Iterable[object]) -> Array:
@@ -180,20 +182,36 @@ def _text(part: Part) -> str:
     return MISSING if part is None else str(part)
 
 
-def limit_columns(name: str, limits: Sequence[Interval[Any]]) -> dict[str, Any]:
-    """Return the columns of both limits of one metric, where there is no slice empty ones."""
-    low, high = (value_columns(name, [limit[side] for limit in limits]) for side in (0, 1))
+def limit_columns(
+    name: str, *kinds: Sequence[Interval[Any]] | tuple[Floats, Floats]
+) -> dict[str, Any]:
+    """Return the columns of both limits of one metric, given by kind of slice as its values are."""
+    low, high = (
+        value_columns(
+            name,
+            *(
+                limits[side] if isinstance(limits, tuple) else [limit[side] for limit in limits]
+                for limits in kinds
+            ),
+        )
+        for side in (0, 1)
+    )
     sides: dict[str, Array] = {}
     for (title, lower), upper in zip(low.items(), high.values(), strict=True):
         sides |= {f"{title}_low": lower, f"{title}_high": upper}
     return sides
 
 
-def value_columns(name: str, values: Sequence[object]) -> dict[str, Any]:
+def value_columns(name: str, *kinds: Floats | Sequence[Any]) -> dict[str, Any]:
     """Return the columns of one metric: one, or one for each class, query or output there is.
 
-    Curves have none: the points of one slice are not those of another.
+    Its values are given by kind of slice, as arrays where all are floats. Curves have no columns:
+    the points of one slice are not those of another.
     """
+    arrays = [values for values in kinds if isinstance(values, np.ndarray)]
+    if arrays and len(arrays) == len(kinds):
+        return {name: np.concatenate(arrays)}
+    values = [value for of_kind in kinds for value in _listed(of_kind)]
     if all(type(value) is float for value in values):
         return {name: np.array(values, np.float64)}
     if any(map(is_curve, values)):
@@ -204,6 +222,10 @@ def value_columns(name: str, values: Sequence[object]) -> dict[str, Any]:
         f"{name}_{of}" if of else name: _numbers([row.get(of, np.nan) for row in rows])
         for of in titles
     }
+
+
+def _listed(values: Floats | Sequence[Any]) -> Sequence[Any]:
+    return values.tolist() if isinstance(values, np.ndarray) else values
 
 
 def _numbers(values: Sequence[object]) -> object:

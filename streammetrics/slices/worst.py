@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,126 +14,79 @@ from streammetrics.inference.corrections import benjamini_hochberg
 from streammetrics.inference.groups import Readings
 from streammetrics.slices.fairness import (
     Measured,
-    measured,
+    Slice,
     p_by_unit,
     p_values,
     plain_limits,
+    readings,
     value_of,
     without_each,
 )
-from streammetrics.slices.table import SliceTable, key_columns, named
+from streammetrics.slices.table import SliceTable, key_columns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Self
+    from collections.abc import Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Floats, Ints
     from streammetrics.slices.groups import KeptSlices
     from streammetrics.slices.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 
 
-class Slice:
-    """One slice that was read; its state is made where it is asked for."""
+class RankedSlices(NamedTuple):
+    """Slices of one kind beside all other rows: what they are, and how probable differences are.
 
-    __slots__ = ("_made", "_state", "columns", "n_rows", "parts")
+    Arrays are (n,); without limits the values stand in their place.
+    """
 
-    def __init__(
-        self,
-        columns: tuple[str, ...],
-        parts: tuple[Part, ...] | None,
-        n_rows: int,
-        state: Callable[[], State],
-    ) -> None:
-        self.columns, self.parts, self.n_rows, self._state = columns, parts, n_rows, state
-        self._made: State | None = None
-
-    @property
-    def state(self) -> State:
-        """The state of its rows."""
-        if self._made is None:
-            self._made = self._state()
-        return self._made
-
-    @property
-    def title(self) -> str:
-        """What it is called."""
-        return named(self.columns, self.parts)
-
-    def measured(
-        self,
-        name: str,
-        metric: Metric,
-        level: float | None,
-        without: Sequence[State] | None = None,
-    ) -> Measured:
-        """Return the value and the limits of a metric, of units where it is known without them."""
-        return measured(name, metric, self.title, self.n_rows, self.state, level, without)
-
-    def beside(self, name: str, metric: Metric, rest: State, level: float | None) -> Measured:
-        """Return the value and the limits of a metric for all other rows."""
-        return measured(name, metric, f"all but {self.title}", 0, rest, level)
-
-
-class RankedSlice(NamedTuple):
-    """A slice beside all other rows: its value, theirs, and how probable the difference is."""
-
-    slice: Slice
-    value: float
-    low: float
-    high: float
-    rest: float = math.nan
-    p: float = math.nan
-
-    @classmethod
-    def of(cls, one: Slice, mine: Measured, rest: float = math.nan, p: float = math.nan) -> Self:
-        """Return a slice that was read; without limits its value stands in their place."""
-        limits = (mine.value, mine.value)
-        if mine.confidence is not None:
-            limits = plain_limits(mine.confidence)
-        return cls(one, mine.value, *limits, rest, p)
+    columns: tuple[str, ...]
+    keys: Sequence[tuple[Part, ...] | None]
+    n_rows: Ints
+    value: Floats
+    low: Floats
+    high: Floats
+    rest: Floats
+    p: Floats
 
 
 def beside_rest(
-    layout: Layout,
-    every: Sequence[Slice],
-    kept: KeptSlices,
-    name: str,
-    metric: Metric,
-    least: int,
-    level: float | None,
-) -> list[RankedSlice]:
+    kept: KeptSlices, name: str, metric: Metric, least: int, level: float | None
+) -> RankedSlices:
     """Return the slices of so many rows beside all other rows, as samples of rows."""
-    wanted = [each.n_rows >= least for each in every]
+    wanted = kept.n_rows >= least
+    places = np.flatnonzero(wanted)
+    slices = kept.columns, [kept.keys[place] for place in places.tolist()], kept.n_rows[wanted]
     if level is None:
-        chosen = compress(every, wanted)
-        return [RankedSlice.of(each, each.measured(name, metric, None)) for each in chosen]
-    found = kept.beside_rest(metric, level)
+        value = kept.values(metric).values
+        if not isinstance(value, np.ndarray):
+            every = kept.slices()
+            value = np.array([value_of(name, metric, every[place].state) for place in places])
+        else:
+            value = value[wanted]
+        nothing = np.full(places.size, math.nan)
+        return RankedSlices(*slices, value, value, value, nothing, nothing)
+    found = kept.beside_rest(name, metric, level)
     if found is None:
-        rests = without_each(layout, [each.state for each in every], wanted)
+        every = kept.slices()
+        rests = without_each(kept.groups.layout, [each.state for each in every], wanted.tolist())
         pairs = [
             (each.measured(name, metric, level), each.beside(name, metric, rest, level))
             for each, rest in zip(every, rests, strict=True)
             if rest is not None
         ]
-        mine, rest = map(_readings, zip(*pairs, strict=True)) if pairs else (_NONE, _NONE)
+        mine, rest = (_readings([pair[side] for pair in pairs]) for side in (0, 1))
     else:
         mine, rest = (Readings(*(each[wanted] for each in side)) for side in found)
-    p = p_values(mine, rest, level)
-    columns = [*(each.tolist() for each in (*mine, rest.value)), p]
-    return list(map(RankedSlice, compress(every, wanted), *columns))
-
-
-_NONE = Readings(*[np.empty(0)] * 3)
+    return RankedSlices(*slices, *mine, rest.value, np.array(p_values(mine, rest, level)))
 
 
 def _readings(every: Sequence[Measured]) -> Readings:
     """Return what was read of slices in turn."""
-    table = np.array([(each.value, *plain_limits(each.confidence)) for each in every])
-    return Readings(*table.T)
+    return readings([(each.value, *plain_limits(each.confidence)) for each in every])
 
 
 def beside_units(
@@ -144,7 +96,7 @@ def beside_units(
     metric: Metric,
     least: int,
     level: float,
-) -> list[RankedSlice]:
+) -> RankedSlices:
     """Return the same as samples of units, some of which may have rows in many slices."""
     wanted = [each.n_rows >= least for each, _ in pairs]
 
@@ -162,20 +114,29 @@ def beside_units(
     without = np.array(
         [apart([own.get(group, each.state) for each, own in pairs]) for group in groups]
     )
-    return [
-        RankedSlice.of(
-            each,
-            each.measured(name, metric, level, list(own.values())),
-            rest,
-            p_by_unit(one - rest, without[:, place, 0] - without[:, place, 1]),
-        )
-        for place, ((each, own), (one, rest)) in enumerate(zip(pairs, now, strict=True))
-        if wanted[place]
+    chosen = [place for place, is_wanted in enumerate(wanted) if is_wanted]
+    every = [pairs[place][0] for place in chosen]
+    mine = [
+        pairs[place][0].measured(name, metric, level, list(pairs[place][1].values()))
+        for place in chosen
     ]
+    rest = np.array([now[place][1] for place in chosen], float)
+    p = [
+        p_by_unit(now[place][0] - now[place][1], without[:, place, 0] - without[:, place, 1])
+        for place in chosen
+    ]
+    return RankedSlices(
+        every[0].columns if every else (),
+        [each.parts for each in every],
+        np.array([each.n_rows for each in every], np.int64),
+        *_readings(mine),
+        rest,
+        np.array(p, float),
+    )
 
 
 def ranked(
-    rows: Sequence[RankedSlice],
+    found: Sequence[RankedSlices],
     name: str,
     k: int,
     level: float | None,
@@ -183,36 +144,24 @@ def ranked(
     low_is_bad: bool,
 ) -> SliceTable:
     """Return the worst slices as a table."""
-    p = [row.p for row in rows]
-    adjusted_p = benjamini_hochberg(p)
-
-    def badness(place: int) -> tuple[bool, float, float]:
-        one = rows[place]
-        limit = one.high if low_is_bad else -one.low
-        value = one.value if low_is_bad else -one.value
-        return math.isnan(limit), 0.0 if math.isnan(limit) else limit, value
-
-    known = [place for place, row in enumerate(rows) if _is_worse(row, low_is_bad=low_is_bad)]
-    order = sorted(known, key=badness)[:k]
-    chosen = [rows[place] for place in order]
-    table = SliceTable(key_columns([(row.slice.columns, row.slice.parts) for row in chosen]))
-    table["n_rows"] = np.array([row.slice.n_rows for row in chosen], np.int64)
-    table[name] = np.array([row.value for row in chosen], float)
+    n_rows, value, low, high, rest, p = (
+        np.concatenate([each[column] for each in found]) for column in range(2, 8)
+    )
+    keys = [(each.columns, parts) for each in found for parts in each.keys]
+    adjusted_p = np.array(benjamini_hochberg(p.tolist()))
+    sign = 1.0 if low_is_bad else -1.0
+    limit = sign * (high if low_is_bad else low)
+    worse = ~np.isnan(value) & (np.isnan(rest) | (sign * value < sign * rest))
+    badness = (sign * value, np.where(np.isnan(limit), 0.0, limit), np.isnan(limit))
+    order = np.lexsort([side[worse] for side in badness])[:k]
+    chosen = np.flatnonzero(worse)[order]
+    table = SliceTable(key_columns([(c, [parts]) for c, parts in map(keys.__getitem__, chosen)]))
+    table["n_rows"], table[name] = n_rows[chosen], value[chosen]
     if level is not None:
-        table[f"{name}_low"] = np.array([row.low for row in chosen], float)
-        table[f"{name}_high"] = np.array([row.high for row in chosen], float)
-        table[f"{name}_rest"] = np.array([row.rest for row in chosen], float)
-        table["p"] = np.array([p[place] for place in order], float)
-        table["p_adjusted"] = np.array([adjusted_p[place] for place in order], float)
+        table[f"{name}_low"], table[f"{name}_high"] = low[chosen], high[chosen]
+        table[f"{name}_rest"] = rest[chosen]
+        table["p"], table["p_adjusted"] = p[chosen], adjusted_p[chosen]
     return table
-
-
-def _is_worse(row: RankedSlice, *, low_is_bad: bool) -> bool:
-    """Whether a slice has a value, and none that is as good as that of all other rows."""
-    value, rest = row.value, row.rest
-    if math.isnan(value) or math.isnan(rest):
-        return not math.isnan(value)
-    return value < rest if low_is_bad else value > rest
 
 
 def limits_of(

@@ -34,6 +34,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
 from streammetrics.core.stateful import from_bytes
+from streammetrics.testing.groups import broken_groups
 from streammetrics.testing.states import broken_states
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def laws(
     yield partial(_check_long_batches, empty, rows)
     yield partial(_check_readings, whole, expected)
     yield partial(_check_states, whole)
+    yield partial(_check_groups, empty, rows, rng)
     yield partial(_check_independence, empty, whole, expected, rows)
     yield partial(_check_refusals, empty, whole, expected, rows)
 
@@ -211,6 +213,11 @@ def _check_readings(whole: M, expected: bytes) -> None:
 
 def _check_states(whole: M) -> None:
     for law in broken_states(whole):
+        _true(holds=False, law=law)
+
+
+def _check_groups(empty: M, rows: Mapping[str, object], rng: np.random.Generator) -> None:
+    for law in broken_groups(empty, rows, rng):
         _true(holds=False, law=law)
 
 

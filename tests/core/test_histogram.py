@@ -47,6 +47,7 @@ def sizes(request):
         if request.param == "every part small":
             patch.setattr(tuning, "BUFFERED_ROWS", 6)
             patch.setattr(tuning, "BUFFERS", 3)
+            patch.setattr(tuning, "PASS_ROWS", 4)
             patch.setattr(tuning, "CELLS_READ", 3)
             patch.setattr(histogram_module, "_CALL_ROWS", 5)
         yield
@@ -233,6 +234,67 @@ def test_many_that_were_counted_before_are_merged_at_once(max_cells, weight):
     first.merge(*others)
     assert image(first) == image(built([row for each in rows for row in each], max_cells))
     first.check()
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0**22, 2.0**44])
+@pytest.mark.parametrize("classes", [1, 2])
+def test_many_past_level_0_are_added_up_in_a_table(classes, weight):
+    """At several levels; counts may need 64 bits, or exact sums, once they are added."""
+    rng = np.random.default_rng(8)
+    shards = [
+        [(s, k % 2) for k, s in enumerate(rng.choice([0.5, *rng.random(3000)], n).tolist())]
+        for n in [0, 1, 60, 90, 200, 300, 300] * 9
+    ]
+    whole = built([row for rows in shards for row in rows], 64, classes)
+    states = [built(rows, 64, classes).scaled(weight) for rows in shards]
+    assert len({state.level for state in states}) > 2
+    summed = cells_module._tabulated([state._state.cells for state in states])
+    assert (summed is None) == (weight > 2.0**40)
+    before = [image(state) for state in states]
+    first = states[0].fork()
+    first.merge(*states[1:])
+    assert image(first) == image(whole.scaled(weight))
+    assert [image(state) for state in states] == before
+    first.check()
+
+
+def test_many_at_level_0_are_added_up_once_they_are_past_it():
+    rng = np.random.default_rng(9)
+    shards = [[(s, 1) for s in rng.random(40).tolist()] for _ in range(50)]
+    first, *others = [built(rows, 64) for rows in shards]
+    for state in (first, *others):
+        assert state.level == 0
+    first.merge(*others)
+    assert image(first) == image(built([row for rows in shards for row in rows], 64))
+
+
+def test_large_buffers_are_counted_where_they_are(monkeypatch):
+    """So they are never joined, and not counted again by the next merge."""
+    monkeypatch.setattr(tuning, "BUFFERED_ROWS", 1 << 18)
+    monkeypatch.setattr(tuning, "BUFFERS", 1 << 13)
+    monkeypatch.setattr(tuning, "PASS_ROWS", 20)
+    rows = [[((k * n) % 17 / 17, k % 2) for k in range(n)] for n in (19, 20, 30, 25)]
+    small, *large = [built(each, 8) for each in rows]
+    weighted = built([(0.3, 1, 0.5)] * 24, 8)
+    merged = DyadicHistogram(8, 2)
+    merged.merge(small, weighted, *large)
+    assert [len(state._state.pending) for state in (small, weighted, *large)] == [1, 1, 0, 0, 0]
+    whole = built([row for each in rows for row in each], 8)
+    whole.merge(weighted)
+    assert image(merged) == image(whole)
+
+
+@pytest.mark.parametrize("most", [1, 4, 5, 100])
+def test_batches_hold_all_rows_in_order(most):
+    sizes = [3, 1, 12, 2, 2, 4, 1]
+    scores = np.split(np.arange(25.0), np.cumsum(sizes)[:-1])
+    every = [cells_module.ScoredRows(s, None, s + 1) for s in scores]
+    found = list(cells_module.batches(every, most))
+    assert np.concatenate([rows.scores for rows in found]).tolist() == list(range(25))
+    assert all((rows.weight == rows.scores + 1).all() for rows in found)
+    sizes = [rows.scores.size for rows in found]
+    assert 1 <= min(sizes) <= max(sizes) <= most
+    assert all(a + b > most for a, b in pairwise(sizes))
 
 
 def test_merging_with_itself_doubles_the_rows():
@@ -466,13 +528,13 @@ def test_resolution_near_one_is_that_near_zero():
 
 
 @pytest.mark.parametrize("max_cells", [16, 1 << 12])
-def test_rows_of_two_weights_weigh_their_product(max_cells):
-    """As the square of a weight does, which float64 does not hold."""
+def test_rows_of_a_weight_given_twice_weigh_its_square(max_cells):
+    """Which float64 does not hold."""
     rng = np.random.default_rng(3)
     n = 5000 if tuning.BUFFERED_ROWS < 100 else 150_000
     scores, codes = rng.normal(size=n).round(5), rng.integers(0, 2, n).astype(np.uint8)
-    pair = rng.integers(1 << 29, 1 << 30, (n, 2)) | 1
-    product = pair[:, 0] * pair[:, 1]
+    pair = np.repeat(rng.integers(1 << 29, 1 << 30, (n, 1)) | 1, 2, axis=1)
+    product = pair[:, 0] ** 2
     halves = [half.astype(float) for half in (product >> 30 << 30, product & (1 << 30) - 1)]
     both, apart = DyadicHistogram(max_cells, 2), DyadicHistogram(max_cells, 2)
     for part in np.split(np.arange(n), [n // 150, n // 2, n - n // 15]):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-
 import numpy as np
 import pytest
 from fuzz.forging import forged, joined, split
@@ -13,6 +10,8 @@ from oracles.table import ORACLES, distinct, thinned
 
 import streammetrics as sm
 from streammetrics.core.registry import REGISTRY, registered_name
+from streammetrics.core.state.arrays import json_array
+from streammetrics.core.state.container import packed, unpacked
 from streammetrics.statistics.rankings.buffer import RankingBuffer
 
 
@@ -118,50 +117,50 @@ def ledger():
     return made.add(7, sm.Accuracy().update([1], [1])).seal(["b"])
 
 
+def with_arrays(blob, change):
+    """Return a file after a change of its arrays."""
+    file = unpacked(blob)
+    arrays = {name: array.copy() for name, array in file.arrays.items()}
+    change(arrays)
+    return packed({"class": file.meta["class"]}, arrays)
+
+
 @pytest.mark.parametrize(
     "change",
     [
-        lambda header, meta: meta.update(shards=None),
-        lambda header, meta: meta.update(shards=meta["shards"][:-1]),
-        lambda header, meta: meta.update(shards=meta["shards"][::-1]),
-        lambda header, meta: meta["shards"].append(meta["shards"][0]),
-        lambda header, meta: meta["shards"].append(meta["shards"][2]),
-        lambda header, meta: meta["shards"][0].__setitem__(0, None),
-        lambda header, meta: meta["shards"][0].__setitem__(1, -1),
-        lambda header, meta: meta["shards"][0].__setitem__(1, 1.0),
-        lambda header, meta: meta["shards"][0].__setitem__(2, "0" * 64),
-        lambda header, meta: meta["shards"][2].__setitem__(2, "no digest"),
-        lambda header, meta: header.update({"shard/9": header.pop("shard/0")}),
-        lambda header, meta: header.update({"shard/2": header.pop("shard/0")}),
-        lambda header, meta: header.update({"other": header.pop("base")}),
-        lambda header, meta: header.update({"base": header["empty"]}),
-        lambda header, meta: header.update({"empty": header["base"], "base": header["empty"]}),
-        lambda header, meta: header["shard/0"].update(dtype="I8"),
+        lambda arrays: arrays.update(other=arrays.pop("empty")),
+        lambda arrays: arrays.update(other=arrays["empty"]),
+        lambda arrays: arrays.update(empty=arrays["blocks"]),
+        lambda arrays: arrays.update(digests=arrays["digests"] ^ 1, kinds=arrays["kinds"] ^ 1),
+        lambda arrays: arrays.update(kinds=arrays["kinds"].astype(np.int8)),
+        lambda arrays: arrays.update(kinds=arrays["kinds"][::-1].copy()),
+        lambda arrays: arrays.update(attempts=-arrays["attempts"]),
+        lambda arrays: arrays.update(attempts=arrays["attempts"].astype(np.float64)),
+        lambda arrays: arrays.update(names=arrays["names"][:-1]),
+        lambda arrays: arrays.update(names=json_array([None, "a", "b", "c"])),
+        lambda arrays: arrays.update(names=json_array([7, "a", "b", "b"])),
+        lambda arrays: arrays.update(names=json_array(["a", "b", "c", 7])),
+        lambda arrays: arrays.update(names=json_array([7, "a", "b", "c", "d"])),
     ],
 )
 def test_forged_ledgers(change):
-    assert sm.from_bytes(forged(ledger().to_bytes(), lambda header, meta: None)) == ledger()
-    with pytest.raises(sm.StateFormatError, match="the array|shards|not the bytes"):
-        sm.from_bytes(forged(ledger().to_bytes(), change))
+    assert with_arrays(ledger().to_bytes(), lambda _: None) == ledger().to_bytes()
+    with pytest.raises(sm.StateFormatError, match="ledger|array|not the bytes|text"):
+        sm.from_bytes(with_arrays(ledger().to_bytes(), change))
 
 
+@pytest.mark.parametrize("name", ["empty", "blocks"])
 @pytest.mark.parametrize(
-    "inside", [ledger(), sm.F1().update([1, 0], [1, 0]), sm.Accuracy()], ids=repr
+    "inside", [ledger(), sm.F1().update([1, 0], [1, 0]), sm.F1(), sm.Accuracy()], ids=repr
 )
-def test_a_ledger_holds_no_ledger_and_no_other_metric(inside):
-    blob = inside.to_bytes()
-    header, body = split(ledger().to_bytes())
-    meta = json.loads(header["__metadata__"]["streammetrics"])
-    start, end = header["shard/3"]["data_offsets"]
-    assert end == len(body)
-    header["shard/3"].update(shape=[len(blob)], data_offsets=[start, start + len(blob)])
-    meta["shards"][3][2] = hashlib.sha256(blob).hexdigest()
-    header["__metadata__"]["streammetrics"] = json.dumps(meta, separators=(",", ":"))
-    forgery = joined(header, body[:start] + blob)
+def test_a_ledger_holds_no_ledger_and_no_other_metric(inside, name):
+    blob = np.frombuffer(inside.to_bytes(), np.uint8)
+    sizes = {"blocks/sizes": np.array([blob.size])} if name == "blocks" else {}
+    forgery = with_arrays(ledger().to_bytes(), lambda a: a.update({name: blob, **sizes}))
     if type(inside) is sm.Accuracy:
-        assert sm.from_bytes(forgery).n_rows == 5
+        assert sm.from_bytes(forgery).n_rows == 7 - 2 * (name == "blocks")
     else:
-        with pytest.raises(sm.StateFormatError, match="do not fit|metrics and sets"):
+        with pytest.raises(sm.StateFormatError, match="not fit|metrics and sets|of its own"):
             sm.from_bytes(forgery)
 
 

@@ -27,7 +27,7 @@ class HitProfit(ContingencyMetric):
     earns: float = 10.0
 
     def read(self, table):
-        return self.earns * float(table.tp[1]) / table.total
+        return self.earns * table.tp[:, 1] / table.total
 
 
 def suite():

@@ -60,8 +60,8 @@ class Hits(ContingencyMetric):
 
     worth: float = 1.0
 
-    def read(self, table: Confusion) -> float:
-        return self.worth * float(table.tp[1])
+    def read(self, table: Confusion) -> np.ndarray:
+        return self.worth * table.tp[:, 1]
 
 
 def suite() -> sm.MetricSet:
@@ -295,7 +295,7 @@ def test_a_metric_of_a_module_is_imported(
         "from streammetrics.metrics.classification.base import ContingencyMetric\n"
         "class Misses(ContingencyMetric):\n"
         "    def read(self, table):\n"
-        "        return float(table.fn[1])\n"
+        "        return table.fn[:, 1]\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     from misses_of_a_user import Misses

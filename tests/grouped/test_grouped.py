@@ -11,13 +11,10 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.errors import StateFormatError
 from streammetrics.core.feeding.described import described, filled
 from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.fields.weights import Weight
-from streammetrics.core.state.arrays import take_array
 from streammetrics.core.state.container import packed
-from streammetrics.statistics.grouped.columns import stacked, unstacked
 from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.grouped.layouts import grouped_layout
 from streammetrics.statistics.grouped.schema import KEY
@@ -238,27 +235,6 @@ def test_other_keys_are_refused(keys, message):
     with pytest.raises(sm.InvalidBatchError, match=message):
         accumulator.update(Batch({"y_true": [1.0, 2.0], "y_pred": [1.0, 2.0], KEY: keys}))
     assert blob(accumulator) == blob(fed(sm.MAE()))
-
-
-@pytest.mark.parametrize("largest", [0, 100, 2**15 - 1, 2**15, 2**31 - 1, 2**31, 2**62])
-def test_integers_of_many_states_are_written_as_narrow_as_they_are(largest):
-    every = [{"n": np.array([largest, -1]), "x": np.array([0.5])}, {"n": np.array([3, 4, 5])}]
-    written = stacked(every)
-    narrow = np.result_type(np.min_scalar_type(-largest - 1), np.int8)
-    assert written["0/values"].dtype == narrow
-    for values in (written["0/values"], written["0/values"].astype(np.int64)):  # or as they were
-        back = unstacked({**written, "0/values": values}, 2)
-        assert [part["n"].tolist() for part in back] == [[largest, -1], [3, 4, 5]]
-        assert back[0]["n"].dtype == np.int64
-    with pytest.raises(StateFormatError, match="cut short"):
-        unstacked({**written, "0/values": written["0/values"][:-1]}, 2)
-
-
-def test_numbers_of_another_type_are_not_taken_for_narrow_ones():
-    written = stacked([{"n": np.array([1, 2])}])
-    (back,) = unstacked({**written, "0/values": np.array([1.0, 2.0])}, 1)
-    with pytest.raises(StateFormatError, match="n"):
-        take_array(back, "n", "int64")
 
 
 class Doubled(ThresholdTable):

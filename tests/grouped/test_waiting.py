@@ -7,8 +7,8 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.core.counting import Grouping
-from streammetrics.statistics.grouped import split, waiting
-from streammetrics.statistics.grouped.split import Split
+from streammetrics.statistics.grouped import buffered, waiting
+from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 
@@ -89,23 +89,23 @@ def test_rows_move_to_other_groups():
 @pytest.mark.parametrize("max_bins", [16, 1 << 20])
 @pytest.mark.parametrize("room", [1, 200, 1 << 26])
 def test_groups_hold_what_their_rows_give(max_bins, room, monkeypatch):
-    monkeypatch.setattr(split, "_ROWS", min(room, 1 << 16))
-    monkeypatch.setattr(split, "_MOST", min(room, 1 << 20))
-    monkeypatch.setattr(split, "_BYTES", room)
+    monkeypatch.setattr(buffered, "_ROWS", min(room, 1 << 16))
+    monkeypatch.setattr(buffered, "_MOST", min(room, 1 << 20))
+    monkeypatch.setattr(buffered, "_BYTES", room)
     rng = np.random.default_rng(3)
     empty = ScoreHistogram(max_bins=max_bins)
-    form = Split.empty(empty, GROUPS)
+    states = BufferedStates.empty(empty, GROUPS)
     fresh = [ScoreHistogram(max_bins=max_bins) for _ in range(GROUPS)]
     for n in (90, 1, 400, 30):
         codes, columns, _ = rows(rng, n)
-        form = form.updated(Grouping(codes, GROUPS), columns, None)
+        states = states.updated(Grouping(codes, GROUPS), columns, None)
         for group in range(GROUPS):
             mine = codes == group
             if mine.any():
                 fresh[group].update(*[column[mine] for column in columns], weight=None)
-    assert form.nbytes > 0
+    assert states.nbytes > 0
     for group in range(GROUPS):
-        arrays, expected = form.arrays_at(group), fresh[group].arrays()
+        arrays, expected = states.at(group).arrays(), fresh[group].arrays()
         assert arrays.keys() == expected.keys()
         assert all(arrays[name].tobytes() == expected[name].tobytes() for name in arrays)
 

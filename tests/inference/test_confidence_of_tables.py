@@ -64,9 +64,9 @@ class Fourth(sm.Accuracy.__mro__[1]):
     """A user's readout of single cells: the odds of one corner."""
 
     def read(self, table):
-        counts = np.zeros((table.size, table.size))
-        counts[table.rows, table.columns] = table.amount
-        return float(counts[0, 0] / counts[1, 1])
+        counts = np.zeros((table.groups, table.size, table.size))
+        counts[table.group, table.rows, table.columns] = table.amount
+        return counts[:, 0, 0] / counts[:, 1, 1]
 
 
 def test_a_users_readout_of_cells_has_limits_too():

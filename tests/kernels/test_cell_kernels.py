@@ -45,8 +45,10 @@ def counted(module, scores, codes, most, level=0, *, index=False):
     ids, found = np.full(room, -7) if needed else None, np.full(room, -7.0)
     counts = None if index else np.full((room, classes), -7, np.int32)
     places = np.full(scores.size, -7) if index else None
-    codes = None if index else codes
-    at, size = module.cells_count(scores, codes, places, most, level, ids, found, counts)
+    weight = np.arange(scores.size) / 7 if index else None
+    at, size = module.cells_count(scores, codes, weight, places, most, level, ids, found, counts)
+    if index:  # rows may change their order
+        places = places[np.argsort(weight)]
     return (
         at,
         size,
@@ -68,8 +70,8 @@ def test_rows_are_counted_as_by_the_reference(compiled, name, n):
             for mine in (codes, None):
                 expected = counted(reference, scores, mine, most, level)
                 assert counted(compiled, scores, mine, most, level) == expected
-            expected = counted(reference, scores, codes, most, level, index=True)
-            assert counted(compiled, scores, codes, most, level, index=True) == expected
+                expected = counted(reference, scores, mine, most, level, index=True)
+                assert counted(compiled, scores, mine, most, level, index=True) == expected
 
 
 def _often(rng, n):
@@ -91,12 +93,17 @@ def test_rows_that_repeat_scores_are_counted_as_by_the_reference(compiled, name)
         assert counted(compiled, scores, codes, most, index=True) == expected
 
 
-@pytest.mark.parametrize("name", ["uniform", "signs", "every exponent", "bits"])
+@pytest.mark.parametrize("name", ["uniform", "signs", "every exponent", "bits", "pairs", "runs"])
 def test_sorts_of_many_rows_are_those_of_the_reference(compiled, name):
-    """So many that digits of the sort are as wide as they get, and tables grow."""
-    rng = np.random.default_rng(5)
-    scores, codes = SCORES[name](rng, 150_000), rng.integers(0, 2, 150_000).astype(np.uint8)
-    for most in (1 << 18, 20_000):
+    """So many that several threads share them, and that digits of the sort are as wide as they get.
+
+    Neighbours that share a cell may be on both sides of where the rows of two threads meet.
+    """
+    rng, n = np.random.default_rng(5), 300_000
+    several = {"pairs": 2, "runs": n // 5}.get(name, 1)
+    scores = np.repeat(SCORES.get(name, SCORES["signs"])(rng, n // several), several)
+    codes = rng.integers(0, 2, n).astype(np.uint8)
+    for most in (1 << 19, 1 << 17, 80_000, 3):
         assert counted(compiled, scores, codes, most) == counted(reference, scores, codes, most)
         expected = counted(reference, scores, codes, most, index=True)
         assert counted(compiled, scores, codes, most, index=True) == expected
@@ -110,7 +117,7 @@ def cells_of(scores, codes, most, classes, dtype):
         np.empty((room, classes), np.int32),
     )
     level, size = reference.cells_count(
-        scores, codes if classes == 2 else None, None, most, 0, ids, found, counts
+        scores, codes if classes == 2 else None, None, None, most, 0, ids, found, counts
     )
     return level, ids[:size] if level else None, found[:size], counts[:size].astype(dtype)
 
@@ -174,31 +181,101 @@ def test_cells_that_share_an_id_are_united(compiled):
         assert counts[:3].tolist() == [[3], [2], [1]]
 
 
+@pytest.mark.parametrize("classes", [1, 2])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize("name", SCORES)
-def test_ids_and_orders_are_those_of_the_reference(compiled, name):
+def test_cells_are_added_to_a_table_as_they_are_merged(compiled, name, dtype, classes):
+    """Many parts of several levels, some of them empty and some of 32 bits in a table of 64."""
+    rng = np.random.default_rng(4)
+    parts = [
+        cells_of(SCORES[name](rng, n), rng.integers(0, 2, n), most, classes, kind)
+        for n in (0, 1, 90, 700, 2000)
+        for most in (2, 9, 61, 5000)
+        for kind in {np.int32, dtype}
+    ]
+    level = max(52, *(part[0] for part in parts))
+    ids = np.concatenate([raised(part, level)[0] for part in parts])
+    low, span = int(ids.min()) - 3, int(np.ptp(ids)) + 9
+    found = []
+    for module in (reference, compiled):
+        totals, scores = np.zeros((span, classes), dtype), np.full(span, -7.0)
+        for part in parts:
+            weight = module.cells_add(totals, scores, low, level, *part)
+            assert weight == part[3].sum()
+        found.append((totals.tobytes(), scores.tobytes()))
+    assert found[0] == found[1]
+    order = np.argsort(ids, kind="stable")
+    every = [np.concatenate([part[k] for part in parts])[order] for k in (2, 3)]
+    none = (np.empty(0, int), np.empty(0), np.empty((0, classes), dtype), None)
+    out = np.empty(ids.size, int), np.empty(ids.size), np.empty((ids.size, classes), dtype)
+    merged = (ids[order], every[0], every[1].astype(dtype), None)
+    _, size = reference.cells_merge(level, *merged, *none, max(ids.size, 2), *out)
+    at = np.flatnonzero(totals.any(axis=1))
+    assert (at + low).tobytes() == out[0][:size].tobytes()
+    assert scores[at].tobytes() == out[1][:size].tobytes()
+    assert totals[at].tobytes() == out[2][:size].tobytes()
+    assert (np.delete(scores, at) == -7.0).all()
+
+
+def test_ids_beyond_a_table_are_refused_before_anything_is_written(compiled):
+    scores, counts = np.full(600, 0.25), np.ones((600, 2), np.int32)
+    for module in (reference, compiled):
+        totals, found = np.zeros((8, 2), np.int32), np.full(8, -7.0)
+        for wrong in (-1, 8, -(2**63), 2**63 - 1):
+            for place in (0, 599):
+                ids = np.full(600, 20)
+                ids[place] = 20 + wrong if abs(wrong) < 9 else wrong
+                with pytest.raises(ValueError, match="fit"):
+                    module.cells_add(totals, found, 20, 3, 3, ids, scores, counts)
+        with pytest.raises(ValueError, match="fit"):
+            module.cells_add(totals, found, 20, 3, 0, None, scores, counts)
+        assert not totals.any()
+        assert (found == -7.0).all()
+        ids = np.repeat(np.arange(20, 28), 75)
+        assert module.cells_add(totals, found, 20, 3, 3, ids, scores, counts) == 1200
+        assert (totals == 75).all()
+        assert (found == 0.25).all()
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_ids_are_those_of_the_reference(compiled, name):
     scores = SCORES[name](np.random.default_rng(2), 3000)
     for level in range(65):
         mine, theirs = np.empty((2, 3000), np.int64)
         compiled.cells_ids(mine, scores, level)
         reference.cells_ids(theirs, scores, level)
         assert mine.tobytes() == theirs.tobytes()
-        if level in (0, 1, 30, 60):
-            compiled.sort_order(mine, theirs)
-            assert np.array_equal(mine, np.argsort(theirs, kind="stable"))
+
+
+@pytest.mark.parametrize("name", ["uniform", "few", "one", "signs"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_the_area_is_that_of_all_pairs(compiled, name, dtype):
+    rng = np.random.default_rng(7)
+    scores, codes = SCORES[name](rng, 400), rng.integers(0, 2, 400).astype(np.uint8)
+    for most in (3, 50, 400):
+        _, _, found, counts = cells_of(scores, codes, most, 2, dtype)
+        above, slack = 0, 0
+        for k, (n, p) in enumerate(counts.tolist()):
+            above += 2 * p * int(counts[:k, 0].sum()) + p * n
+            slack += p * n * math.isnan(found[k])
+        for module in (reference, compiled):
+            assert module.cells_area(found, counts) == (above, slack)
+    with pytest.raises(ValueError, match="fit"):
+        compiled.cells_area(found, counts[1:])
 
 
 def test_arrays_of_other_kinds_are_refused(compiled):
     scores, codes = np.linspace(0, 1, 8), np.zeros(8, np.uint8)
     ids, found, counts = np.empty(4, int), np.empty(4), np.empty((4, 2), np.int32)
-    good = (scores, codes, None, 4, 0, ids, found, counts)
+    good = (scores, codes, None, None, 4, 0, ids, found, counts)
     compiled.cells_count(*good)
     misaligned = np.frombuffer(b"\0" * 65, np.uint8)[1:].view(float)
     frozen = counts.copy()
     frozen.flags.writeable = False
     for place, wrong in (
         *((0, scores[::2]), (0, scores.astype(">f8")), (0, scores.astype("f4")), (0, misaligned)),
-        *((1, codes[::2]), (1, codes.astype(np.int8)), (6, found.astype("f4")), (7, frozen)),
-        *((7, counts.astype(np.int16)), (5, ids.astype(np.int32)), (7, counts.astype(float))),
+        *((1, codes[::2]), (1, codes.astype(np.int8)), (7, found.astype("f4")), (8, frozen)),
+        *((8, counts.astype(np.int16)), (6, ids.astype(np.int32)), (8, counts.astype(float))),
     ):
         with pytest.raises((BufferError, ValueError), match="contiguous|expected|read-only"):
             compiled.cells_count(*(wrong if k == place else each for k, each in enumerate(good)))
@@ -207,12 +284,12 @@ def test_arrays_of_other_kinds_are_refused(compiled):
 def test_lengths_and_levels_that_do_not_fit_are_refused(compiled):
     scores, codes = np.linspace(0, 1, 8), np.zeros(8, np.uint8)
     ids, found, counts = np.empty(4, int), np.empty(4), np.empty((4, 2), np.int32)
-    good = (scores, codes, None, 4, 0, ids, found, counts)
+    good = (scores, codes, None, None, 4, 0, ids, found, counts)
     for place, wrong in (
-        *((0, scores[:7]), (0, None), (1, codes[:7]), (1, None), (2, np.empty(8, int))),
-        *((3, 1), (3, 0), (3, -5), (3, 1 << 40), (3, 7), (4, -1), (4, 65), (5, ids[:3]), (5, None)),
-        *((6, found[:3]), (7, counts[:3]), (7, counts[:, 0].copy()), (7, None)),
-        (7, counts.astype(np.int64)),
+        *((0, scores[:7]), (0, None), (1, codes[:7]), (1, None), (3, np.empty(8, int))),
+        *((2, np.empty(8)), (4, 1), (4, 0), (4, -5), (4, 1 << 40), (4, 7), (5, -1), (5, 65)),
+        *((6, ids[:3]), (6, None), (7, found[:3]), (8, counts[:3]), (8, counts[:, 0].copy())),
+        *((8, None), (8, counts.astype(np.int64))),
     ):
         arguments = [wrong if k == place else each for k, each in enumerate(good)]
         with pytest.raises((TypeError, ValueError), match="length|expected|fit|counts|bytes-like"):
@@ -227,6 +304,17 @@ def test_lengths_and_levels_that_do_not_fit_are_refused(compiled):
         for parts in ((part, one), (one, part)):
             with pytest.raises((TypeError, ValueError), match="fit|length|bytes-like"):
                 compiled.cells_merge(1, *parts[0], *parts[1], 4, ids, found, counts)
+    totals, table = np.zeros((50, 2), np.int32), np.empty(50)
+    good = (totals, table, 0, 3, 3, np.arange(4), np.empty(4), np.ones((4, 2), np.int32))
+    compiled.cells_add(*good)
+    for place, wrong in (
+        *((0, totals[:9]), (0, None), (0, np.zeros((50, 3), np.int32)), (1, table[:9])),
+        *((3, 0), (3, 65), (3, 2), (4, -1), (4, 4), (5, None), (5, np.arange(3))),
+        *((6, np.empty(3)), (7, None), (7, np.ones((4, 1), np.int32)), (7, np.ones((4, 2), int))),
+    ):
+        arguments = [wrong if k == place else each for k, each in enumerate(good)]
+        with pytest.raises((TypeError, ValueError), match="fit|bytes-like"):
+            compiled.cells_add(*arguments)
     for level, most in ((65, 4), (-1, 4), (1, 1)):
         with pytest.raises(ValueError, match="fit"):
             compiled.cells_merge(level, *one, *one, most, ids, found, counts)

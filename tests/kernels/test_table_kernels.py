@@ -195,8 +195,10 @@ def test_inversions_refuse_counts(kernel: Any) -> None:
         kernel.inversions(ranks, fine[:1].copy(), fine)
 
 
-def test_inversions_of_a_large_permutation(kernel: Any) -> None:
-    ranks = np.random.default_rng(5).permutation(50_000).astype(np.int32)
+@pytest.mark.parametrize("n", [50_000, 300_001])
+def test_inversions_of_a_large_permutation(kernel: Any, n: int) -> None:
+    """Two threads share the larger one."""
+    ranks = np.random.default_rng(5).permutation(n).astype(np.int32)
     ones = np.ones(ranks.size, np.int64)
     found = kernel.inversions(ranks)
     assert found == kernel.inversions(ranks, ones, ones)

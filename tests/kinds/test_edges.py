@@ -14,6 +14,7 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.by_name import elsewhere
 from streammetrics.core.columns.column import Column, stacked
 from streammetrics.core.columns.naming import meant
+from streammetrics.core.feeding.kinds import ColumnKinds
 from streammetrics.core.fields.entries import KeyedExtremes
 from streammetrics.core.registry import catalogue
 from streammetrics.core.results.differences import Difference, Differences
@@ -21,7 +22,6 @@ from streammetrics.core.unions import Union
 from streammetrics.metrics.specs import SpecError, known_as
 from streammetrics.statistics.clusters.distances import lengths
 from streammetrics.statistics.clusters.rows import label_hashes, point_hashes
-from streammetrics.statistics.grouped.parties import Parties
 
 # What `label_hashes` and `point_hashes` give.
 NAMES = [1747299791859774546, 13833452599589517403, 11388497021295642190]
@@ -125,7 +125,7 @@ def test_items_that_never_were_shown_may_be_of_any_number(n_items):
 
 
 def test_keys_that_know_of_a_fact_are_the_same_object_when_they_are_told_again():
-    none = Parties.none(4)
+    none = ColumnKinds.none(4)
     told = none.joined(np.array([1, 3]), {"labels": "strings"})
     assert told is told.joined(np.array([3]), {"labels": "strings"})
     assert told is told.joined(np.array([1, 3]), {"labels": "strings"})

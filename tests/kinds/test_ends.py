@@ -22,8 +22,8 @@ from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Sums
 from streammetrics.core.fields.labels import unpacked_labels
 from streammetrics.core.fields.wide import WideWeights
+from streammetrics.core.state.arrays import laid_out, taken_apart
 from streammetrics.core.unions import Union
-from streammetrics.statistics.grouped.columns import stacked, unstacked
 
 WEIGHTS = {
     "plain": np.ones, "tiny": lambda n: np.full(n, 5e-324), "small": lambda n: np.full(n, 1e-200),
@@ -174,17 +174,17 @@ def test_nothing_may_be_taken_out_of_anything_and_nothing_else_of_nothing():
 
 @pytest.mark.parametrize("place", [-1, 2, 1 << 40])
 def test_arrays_of_a_group_that_is_not_there_are_refused(place):
-    arrays = stacked([{"a": np.arange(2)}, {"a": np.arange(3)}])
-    assert [list(each["a"]) for each in unstacked(arrays, 2)] == [[0, 1], [0, 1, 2]]
+    arrays = laid_out([{"a": np.arange(2)}, {"a": np.arange(3)}])
+    assert [list(each["a"]) for each in taken_apart(arrays, 2)] == [[0, 1], [0, 1, 2]]
     with pytest.raises(sm.StateFormatError, match="belongs to no group"):
-        unstacked({**arrays, "0/places": np.array([0, place])}, 2)
+        taken_apart({**arrays, "0/places": np.array([0, place])}, 2)
 
 
 @pytest.mark.parametrize("shapes", [[[-1], [6]], [[-2], [7]], [[6], [-1]], [[2], [4]], [[2], [2]]])
 def test_arrays_of_groups_whose_shapes_are_none_are_refused(shapes):
-    arrays = stacked([{"a": np.arange(2)}, {"a": np.arange(3)}])
+    arrays = laid_out([{"a": np.arange(2)}, {"a": np.arange(3)}])
     with pytest.raises(sm.StateFormatError, match="no shapes|cut short|belong to no array"):
-        unstacked({**arrays, "0/shapes": np.array(shapes)}, 2)
+        taken_apart({**arrays, "0/shapes": np.array(shapes)}, 2)
 
 
 @pytest.mark.parametrize("bad", [b"[\xff]", b"[", b"[1]", b"{}", b"[" * 5000])

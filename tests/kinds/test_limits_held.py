@@ -10,65 +10,54 @@ import pytest
 
 import streammetrics as sm
 from kinds.rows import layout_of, state_of, statistics_of
-from kinds.test_opened_together import _stacks, agree, alone, stacked, together
+from kinds.test_many_states import sound
 from streammetrics.core.arithmetic.cells import _below
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.keys import cell_ids
-from streammetrics.core.feeding.described import described, each_filled
+from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.results.table import Table
-from streammetrics.core.state.arrays import same
+from streammetrics.core.state.arrays import narrowed
 from streammetrics.statistics.grouped.waiting import GroupedRows
 from streammetrics.statistics.sums.values import deviation
 
 MOST = 1 << 31
 
 
-@pytest.mark.parametrize("n_cells", [2, 8])
-@pytest.mark.parametrize("cell", [(0, 0), (1, 0), (-1, 1)])
-def test_cells_of_as_many_rows_as_can_be_are_opened_together_as_alone(n_cells, cell):
+@pytest.mark.parametrize("cell", [0, 3])
+def test_cells_of_as_many_rows_as_can_be_are_those_of_one_state(cell):
     layout = layout_of(sm.ROCAUC())
-    columns = {"y_true": np.arange(48) // 2 % 2, "y_score": np.arange(48) % n_cells / 8}
-    feeds, stacks = stacked(layout, columns, 8)
+    columns = {"y_true": np.arange(8) // 2 % 2, "y_score": np.arange(8) % 2 / 8}
+    arrays = StateTable.of(layout, [state_of(layout, columns) for _ in range(3)]).arrays()
     for rows in (-1, 0, *range(MOST - 9, MOST + 2), 1 << 40, 1 << 62):
-        counts = stacks["0/0/counts"].copy()
-        counts[(2, *cell)] = rows
-        changed = {**stacks, "0/0/counts": counts}
-        if not agree(layout, feeds, changed):
-            one, other = (way(layout, feeds, changed) for way in (alone, together))
-            both = [described(layout.merged(each[0], each[1:])) for each in (one, other)]
-            assert same(both[0][1], both[1][1])
+        counts = arrays["0/counts"].astype(np.int64)
+        counts[cell] = rows
+        sound(layout, narrowed({**arrays, "0/counts": counts}), 3)
 
 
-@pytest.mark.parametrize("name", ["counts", "scores", "level", "cells"])
-def test_arrays_of_other_shapes_beside_right_ones_are_refused_together(name):
-    """As many classes as cells, so that one side of the counts may be taken for the other."""
+@pytest.mark.parametrize("name", ["counts", "scores", "levels", "cells", "sizes", "plain"])
+def test_arrays_of_other_lengths_beside_right_ones_are_refused(name):
     layout = layout_of(sm.ROCAUC())
     states = [state_of(layout, {"y_true": [0, 1], "y_score": [0.25, 0.5]}) for _ in range(3)]
-    feeds = [state.feeds for state in states]
+    arrays = StateTable.of(layout, states).arrays()
     for change in (
-        lambda a: np.repeat(a, 2, axis=0), lambda a: np.repeat(a, 2, axis=-1), lambda a: a[:1],
-        lambda a: a[..., :1], lambda a: a[:0],
+        lambda a: np.repeat(a, 2, axis=0), lambda a: a[:1], lambda a: a[..., None], lambda a: a[:0],
     ):  # fmt: skip
-        told = [dict(described(state)[1]) for state in states]
-        array = told[1][f"0/0/{name}"]
-        if change(array).shape == array.shape:
-            continue
-        told[1][f"0/0/{name}"] = change(array)
-        with pytest.raises(sm.StateFormatError, match="histogram|dimension|cells|shape"):
-            each_filled(layout, feeds, _stacks(told))
+        wrong = {**arrays, f"0/{name}": change(arrays[f"0/{name}"])}
+        if wrong[f"0/{name}"].shape != arrays[f"0/{name}"].shape:
+            assert sound(layout, wrong, 3)
 
 
 @pytest.mark.parametrize("wrong", [-1, 1 << 62])
 def test_numbers_of_columns_are_checked_in_every_state(wrong):
     field = Width("columns")
-    told = {"": np.array([[1], [2], [1]])}
-    assert field.each_taken(told, 3, None) == [1, 2, 1]
+    told = {"": np.array([1, 2, 1])}
+    assert field.groups_taken(told, 3, None).tolist() == [1, 2, 1]
     for place in range(3):
         told[""][place] = wrong
-        with pytest.raises(sm.StateFormatError, match="is not a number of columns"):
-            field.each_taken(told, 3, None)
+        with pytest.raises(sm.StateFormatError, match="are not numbers of columns"):
+            field.groups_taken(told, 3, None)
         told[""][place] = 2
 
 

@@ -97,6 +97,6 @@ def test_a_file_that_says_otherwise_of_rows_that_left_is_refused():
         for wrong in wrongs:
             with pytest.raises(sm.StateFormatError, match="."):
                 sm.from_bytes(packed(told, wrong))
-    for left in ([], [[]], [*told["left"], []], "left", None):
-        with pytest.raises(sm.StateFormatError, match="."):
+    for left in ([], "left", None):
+        with pytest.raises(sm.StateFormatError, match="not the bytes"):
             sm.from_bytes(packed({**told, "left": left}, file.arrays))

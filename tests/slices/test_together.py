@@ -8,6 +8,7 @@ import pytest
 from oracles.table import ORACLES, distinct, thinned
 
 import streammetrics as sm
+from streammetrics.authoring import ContingencyMetric
 from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
 from streammetrics.testing import laws
 
@@ -130,3 +131,114 @@ def test_states_travel_between_processes_after_long_batches(oracle):
     slices = sm.Slices(sm.MetricSet({"metric": oracle.metric}, columns=weight), by=[[], ["key"]])
     laws._check_travels(slices, slices.copy().update(table).to_bytes(), table)
     laws._check_long_batches(slices, table)
+
+
+def wide_rows(seed, n=1500):
+    """Labels of slices that have from one to a dozen classes, and not the same ones."""
+    rng = np.random.default_rng(seed)
+    by = rng.integers(0, 12, n)
+    y, p = (by % 3 + rng.integers(0, np.maximum(by, 1)) for _ in range(2))
+    return {"y_true": y, "y_pred": np.where(by == 7, 9, p), "k": by}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_readouts_of_other_classes_in_each_slice(weighted):
+    """Sums over classes are in the order of the slice's own, as if no others were there."""
+    averages = ("micro", "macro", "weighted")
+    metrics = {
+        f"{each.__name__} {average}": each(average=average)
+        for each in (*RATES, sm.Informedness, sm.PositiveLikelihoodRatio)
+        for average in averages
+    }
+    metrics |= {
+        "some": sm.F1(labels=[2, 3, 40], average="macro"),
+        "mcc": sm.MatthewsCorrcoef(),
+        "kappa": sm.CohenKappa(weights="linear"),
+        "inner": sm.CohenKappa(labels=[1, 2, 3]),
+        "balanced": sm.BalancedAccuracy(),
+        "adjusted": sm.BalancedAccuracy(adjusted=True),
+        "gmean": sm.GMean(),
+    }
+    suite = sm.MetricSet(metrics, columns={"sample_weight": "w"} if weighted else None)
+    table = wide_rows(8)
+    if weighted:
+        table["w"] = np.where(table["k"] == 3, 1e307, np.linspace(0.1, 3.0, 1500))
+    agree(sm.Slices(suite, by="k").update(table))
+
+
+def test_arrays_and_reports_of_each_slice_have_its_own_classes():
+    metrics = {
+        "recall": sm.Recall(average=None),
+        "matrix": sm.ConfusionMatrix(normalize="true"),
+        "report": sm.ClassificationReport(zero_division=0),
+    }
+    slices = sm.Slices(sm.MetricSet(metrics), by="k").update(wide_rows(9))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        table = slices.compute()
+        for place, key in enumerate(table["k"].tolist()):
+            one = slices[{"k": key}]
+            recalls = one["recall"].compute().to_dict()
+            columns = {name: table[f"recall_{name}"][place] for name in recalls}
+            np.testing.assert_equal(columns, recalls)
+            absent = [n for n in range(14) if n not in recalls and f"recall_{n}" in table]
+            assert all(np.isnan(table[f"recall_{name}"][place]) for name in absent)
+            report = one["report"].compute()
+            assert table["report_macro avg/recall"][place] == report["macro avg"]["recall"]
+
+
+def test_limits_and_the_worst_are_those_of_each_slice():
+    metrics = {
+        "f1": sm.F1(), "acc": sm.Accuracy(), "micro": sm.Recall(average="micro"),
+        "macro": sm.Recall(average="macro"), "mse": sm.MSE(), "loss": sm.LogLoss(),
+    }  # fmt: skip
+    table = rows(5)
+    table |= {"y_score": np.random.default_rng(1).random(400)}
+    suite = sm.MetricSet(metrics)
+    slices = sm.Slices(suite, by="k").update(table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        limits = slices.confidence(0.9)
+        for place, key in enumerate(limits["k"].tolist()):
+            for name in metrics:
+                low, high = slices[{"k": key}][name].confidence(0.9)
+                pair = (limits[f"{name}_low"][place], limits[f"{name}_high"][place])
+                assert np.array(pair).tobytes() == np.array([low, high], float).tobytes(), name
+        for name in metrics:
+            worst = slices.worst(name, k=3)
+            for place, key in enumerate(worst["k"].tolist()):
+                mine = table["k"] == key
+                rest = suite[name].copy()
+                columns = {c: table[c][~mine] for c in rest.inputs}
+                assert worst[f"{name}_rest"][place] == rest.update(**columns).compute()
+                low, high = slices[{"k": key}][name].confidence()
+                assert (worst[f"{name}_low"][place], worst[f"{name}_high"][place]) == (low, high)
+
+
+class Skill(ContingencyMetric[float]):
+    def read(self, table):
+        READS.append(table.groups)
+        most = table.actual.max(axis=1)
+        return self.ratio(table.hits - most, table.total - most)
+
+
+READS: list[int] = []
+
+
+class Scalar(ContingencyMetric[float]):
+    def read(self, table):
+        return float(table.hits.sum())
+
+
+def test_a_formula_of_a_user_reads_all_slices_at_once():
+    agree(sm.Slices(sm.MetricSet({"skill": Skill()}), by="k").update(wide_rows(10)))
+    slices = sm.Slices(sm.MetricSet({"skill": Skill(zero_division=0)}), by="k").update(rows(5))
+    READS.clear()
+    assert len(slices.compute()["k"]) == 14
+    assert sum(READS) == 14
+    assert len(READS) <= 2  # those of one class, and those of two
+
+
+def test_a_formula_must_have_a_value_for_each_group():
+    with pytest.raises(TypeError, match=r"Scalar.read\(\) must return an array with an entry"):
+        Scalar().update([0, 1], [0, 1]).compute()

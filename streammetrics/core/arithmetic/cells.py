@@ -20,19 +20,17 @@ from streammetrics.core.arithmetic.keys import (
     cell_edges,
     cell_id_range,
     cell_ids,
-    order_of,
     plain,
 )
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.kernels import kernels
-from streammetrics.core.state.arrays import take_array
+from streammetrics.core.state.arrays import take_array, take_sizes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Bools, Floats, Ints
 
     Codes = NDArray[np.uint8]
@@ -67,7 +65,7 @@ class ScoredRows(NamedTuple):
     Attributes:
         scores: Scores (n,).
         codes: The class of each row (n,); ``None`` if there is only one.
-        weight: Weights (n,), or (n, 2): a row weighs the product of its two; ``None`` for 1 each.
+        weight: Weights (n,), or (n, 2) of equal ones: a row weighs their product; ``None`` for 1.
         tails: What scores lack to be exact integers (n,), none of them 0; ``None`` for nothing.
 
     """
@@ -98,8 +96,23 @@ class ScoredRows(NamedTuple):
         return self.weight is not None, self.tails is not None
 
 
-def joined(every: Sequence[ScoredRows]) -> ScoredRows:
-    """Return all rows of one kind as one."""
+def batches(every: Iterable[ScoredRows], most: int) -> Iterator[ScoredRows]:
+    """Yield all rows of one kind, joined or cut into batches of at most `most`."""
+    pending: list[ScoredRows] = []
+    room = most
+    for rows in every:
+        for start in range(0, rows.scores.size, most):
+            part = rows.part(slice(start, start + most))
+            if part.scores.size > room:
+                yield _joined(pending)
+                pending, room = [], most
+            pending.append(part)
+            room -= part.scores.size
+    if pending:
+        yield _joined(pending)
+
+
+def _joined(every: Sequence[ScoredRows]) -> ScoredRows:
     if len(every) == 1:
         return every[0]
     columns: Iterable[Any] = [
@@ -158,20 +171,24 @@ class Cells(NamedTuple):
         room = min(size, max_cells)
         found = np.empty(room)
         ids = np.empty(room, np.int64) if level or size > max_cells else None
-        index = counts = None
+        scores, codes = plain(scores, np.float64), None if codes is None else plain(codes, np.uint8)
+        mass: Mass
         if weight is None:
             counts = np.empty((room, classes), np.int32)
+            level, size = kernels.cells_count(
+                scores, codes, None, None, max_cells, level, ids, found, counts
+            )
+            mass = _cut(counts, size)
         else:
-            index, codes = np.empty(size, np.int64), None
-        codes = None if codes is None else plain(codes, np.uint8)
-        level, size = kernels.cells_count(
-            plain(scores, np.float64), codes, index, max_cells, level, ids, found, counts
-        )
+            index, moved = np.empty(size, np.int64), np.atleast_2d(weight.T)[0].copy()
+            level, size = kernels.cells_count(
+                scores, codes, moved, index, max_cells, level, ids, found, None
+            )
+            square = moved if weight.ndim > 1 else None
+            sums = ExactSum.grouped(index, size * classes, moved, square)
+            mass = normal_mass(sums.reshaped((size, classes)))
         ids = _cut(ids, size) if level and ids is not None else None
-        if index is not None:
-            return cls(level, ids, _cut(found, size), _summed(index, rows, size, classes))
-        assert counts is not None
-        return cls(level, ids, _cut(found, size), _cut(counts, size))
+        return cls(level, ids, _cut(found, size), mass)
 
     def rows(self) -> ScoredRows | None:
         """Return the rows if each has a cell of its own: sorting is faster than merging."""
@@ -202,6 +219,15 @@ class Cells(NamedTuple):
         if isinstance(self.mass, ExactSum):
             return tuple(np.atleast_1d(self.mass.sum(0).to_float()).tolist())
         return tuple(_totals(self.mass))
+
+    def area(self) -> tuple[int, int] | None:
+        """Return twice the pairs of classes in order, ties once, and the ties in mixed cells.
+
+        ``None`` unless the mass is integers.
+        """
+        return (
+            None if isinstance(self.mass, ExactSum) else kernels.cells_area(self.scores, self.mass)
+        )
 
     @property
     def unit(self) -> int:
@@ -297,8 +323,9 @@ def normal_mass(mass: Mass) -> Mass:
 
 
 def _cut(array: Array, size: int) -> Array:
-    """Return the first entries, in an array of their own."""
-    return array if len(array) == size else array[:size].copy()
+    """Return the array with its first entries only, which no one else has seen."""
+    array.resize((size, *array.shape[1:]), refcheck=False)
+    return array
 
 
 # ---- merging ----
@@ -344,8 +371,10 @@ def _united(a: Cells, b: Cells, max_cells: int) -> Cells:
 
 
 def merged_all(every: Sequence[Cells], max_cells: int) -> Cells:
-    """Return the rows of all, many small ones sorted together."""
-    cells, start = every[0], 1
+    """Return the rows of all: summed in a table if dense, else small ones sorted together."""
+    if (summed := _tabulated(every)) is not None:
+        return merged(summed, Cells.empty(summed.mass.shape[1]), max_cells)
+    cells, start, level = every[0], 1, max(one.level for one in every)
     while start < len(every):
         size, stop = cells.size + every[start].size, start + 1
         while stop < len(every) and size + every[stop].size <= tuning.SORTED_CELLS:
@@ -359,7 +388,43 @@ def merged_all(every: Sequence[Cells], max_cells: int) -> Cells:
             chain = _chained([cells, *some])
             none = Cells.empty(cells.mass.shape[1])
             cells = _united(chain, none.raised(chain.level), max_cells)
+        if cells.level > level:  # ids are denser
+            return merged_all([cells, *every[start:]], max_cells)
     return cells
+
+
+def _tabulated(every: Sequence[Cells]) -> Cells | None:
+    """Return the rows of all at the highest of their levels, however many cells they need.
+
+    The table has a place for each id from the least to the largest. ``None`` if these are more than
+    half the cells, at level 0, with tails or with exact sums.
+    """
+    every = [one for one in every if one.size]
+    masses = [one.mass for one in every if not isinstance(one.mass, ExactSum)]
+    level, size, total = max([one.level for one in every], default=0), sum(map(len, masses)), 0
+    if not level or len(masses) < len(every) or any(one.tails is not None for one in every):
+        return None
+    ends = [
+        cell_ids(one.scores[[0, -1]], level)
+        if one.ids is None
+        else one.ids[[0, -1]] >> (level - one.level)
+        for one in every
+    ]
+    low = int(np.min(ends))
+    span = int(np.max(ends)) - low + 1
+    if 2 * span > size:
+        return None
+    narrow = all(mass.dtype == np.int32 for mass in masses)
+    totals = np.zeros((span, masses[0].shape[1]), np.int32 if narrow else np.int64)
+    scores = np.empty(span)
+    for one in every:
+        total += kernels.cells_add(totals, scores, low, level, *one[:4])
+        if total >= INTEGER_LIMIT:
+            return None
+        if total >= _NARROW and narrow:  # nothing has wrapped: both sums were below 2**31
+            totals, narrow = totals.view(np.uint32).astype(np.int64), False
+    at = np.flatnonzero(totals[:, 0] | totals[:, -1])
+    return Cells(level, at + low, scores[at], totals[at])
 
 
 def _chained(every: Sequence[Cells]) -> Cells:
@@ -369,7 +434,7 @@ def _chained(every: Sequence[Cells]) -> Cells:
     scores = np.concatenate([cells.scores for cells in every])
     ids = np.concatenate([cells.ids for cells in every if cells.ids is not None]) if level else None
     mass = _stacked([cells.mass for cells in every])
-    order = order_of(scores if ids is None else ids)
+    order = np.argsort(scores if ids is None else ids, kind="stable")
     return Cells(level, None if ids is None else ids[order], scores[order], mass[order])
 
 
@@ -463,37 +528,60 @@ def read_cells(max_cells: int, classes: int, arrays: Arrays) -> Cells:
     return Cells(level, ids.copy() if level else None, single, mass, tails)
 
 
-def read_each(max_cells: int, classes: int, stacks: Mapping[str, Stack]) -> list[Cells] | None:
-    """Return the cells of each of many states, checked together, if all hold counts without tails.
+def arrays_of_all(every: Sequence[Cells]) -> dict[str, Array]:
+    """Return the arrays of many cells that hold counts without tails, end to end, and the sizes."""
+    masses = [np.asarray(cells.mass).reshape(-1) for cells in every]
+    return {
+        "levels": np.array([cells.level for cells in every], np.int64),
+        "sizes": np.array([cells.size for cells in every], np.int64),
+        "cells": np.concatenate([_NONE, *(cells.ids for cells in every if cells.ids is not None)]),
+        "scores": np.concatenate([np.empty(0), *(cells.scores for cells in every)]),
+        "counts": np.concatenate([_NONE, *masses]),
+    }
 
-    ``None`` if one holds anything else, or may be no state of ours: `read_cells` looks at it by
-    itself then, and says what is wrong.
+
+def read_all(max_cells: int, classes: int, arrays: Arrays) -> list[Cells]:
+    """Return the cells whose `arrays_of_all` are given, all of them checked together.
+
+    Where they may be no state of ours, `read_cells` looks at each by itself and says what is wrong.
     """
-    if set(stacks) != {"level", "cells", "scores", "counts"}:
+    level, ids = take_array(arrays, "levels", "int64"), take_array(arrays, "cells", "int64")
+    scores, counts = take_array(arrays, "scores", "float64"), take_array(arrays, "counts", "int64")
+    sizes = take_sizes(arrays, "sizes", len(level), len(scores))
+    if len(arrays) != 5 or counts.size != classes * scores.size:
+        raise StateFormatError("the arrays of histograms do not fit each other")
+    if ids.size != sizes[level != 0].sum():
+        raise StateFormatError(f"{ids.size} cells do not fit {scores.size} scores of histograms")
+    mass = counts.reshape(-1, classes)
+    found = _read_together(max_cells, level, sizes, ids, scores, mass) if sizes.size else []
+    if found is not None:
+        return found
+    found, start, first = [], 0, 0
+    for one, size in zip(level.tolist(), sizes.tolist(), strict=True):
+        part, last = slice(start, start + size), first + size * (one != 0)
+        mine = {"cells": ids[first:last], "scores": scores[part], "counts": mass[part]}
+        found.append(read_cells(max_cells, classes, {"level": np.array([one]), **mine}))
+        start, first = start + size, last
+    return found
+
+
+def _read_together(
+    max_cells: int, level: Ints, sizes: Ints, ids: Ints, scores: Floats, mass: Ints
+) -> list[Cells] | None:
+    if not (0 <= level.min() <= level.max() <= MAX_LEVEL and sizes.min() > 0):
         return None
-    levels, ids, scores, counts = (stacks[k] for k in ("level", "cells", "scores", "counts"))
-    if [stack.data.dtype for stack in (levels, ids, scores, counts)] != [
-        *(np.int64, np.int64, np.float64, np.int64)
-    ] or [stack.shapes.shape[1] for stack in (levels, ids, scores, counts)] != [1, 1, 1, 2]:
-        return None
-    sizes, level = scores.shapes[:, 0], levels.data
-    if (levels.shapes != 1).any() or not (0 <= level.min() <= level.max() <= MAX_LEVEL):
-        return None
-    shapes = np.stack([np.where(level > 0, sizes, 0), sizes, np.full(len(sizes), classes)], axis=1)
-    if (np.concatenate([ids.shapes, counts.shapes], axis=1) != shapes).any():
-        return None
-    if not (sizes.all() and sizes.max() <= max_cells):
+    if sizes.max() > max_cells:
         return None
     state, starts = np.repeat(np.arange(len(sizes)), sizes), np.cumsum(sizes) - sizes
-    at, every, mass = level[state], np.zeros(len(state), np.int64), counts.data.reshape(-1, classes)
-    every[at > 0] = ids.data
-    single, mixed = scores.data + 0.0, np.isnan(scores.data)
+    at, every = level[state], np.zeros(len(state), np.int64)
+    every[at > 0] = ids
+    single, mixed = scores + 0.0, np.isnan(scores)
     single[mixed] = np.nan
     order = np.where(at > 0, 0.0, single)
     ascend = (order[1:] > order[:-1]) | (every[1:] > every[:-1]) | (state[1:] != state[:-1])
     several = np.bincount(state[mixed], minlength=len(level))
     if (
-        (single.view(np.int64) != scores.data.view(np.int64)).any()
+        (single.view(np.int64) != scores.view(np.int64)).any()
         or not ascend.all()
         or several[level == 0].any()
         or ((several + sizes)[level > 0] <= max_cells).any()  # they would fit a level below

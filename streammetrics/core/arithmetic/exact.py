@@ -21,7 +21,6 @@ from streammetrics.core.arithmetic.rounding import nearest_scaled
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.kernels import kernels
-from streammetrics.core.state.arrays import Stack
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -305,6 +304,8 @@ class ExactSum:
         """Return sums of one shape as rows of an array of them."""
         if not every:
             return cls.zero((0, *shape))
+        if shape == ():
+            return cls.row_of(every)
         tables, exponent = cls.aligned(every)
         return cls.of_digits(np.stack(tables), exponent)
 
@@ -537,37 +538,13 @@ class ExactSum:
             digits, exponent = self._digits, self._exponent
         return {"digits": digits, "exponent": exponent_array(exponent)}
 
-    @staticmethod
-    def each_arrays(every: Sequence[ExactSum]) -> dict[str, Stack] | None:
-        """Return the arrays of many single sums; ``None`` unless all are single."""
-        if any(sums.shape != () for sums in every):
-            return None
-        forms = [_from_integers([sums._value], sums._exponent) for sums in every]
-        widths = [(1, digits.shape[1]) for digits, _ in forms]
-        return {
-            "digits": Stack(
-                np.concatenate([digits[0] for digits, _ in forms]), np.array(widths, np.int64)
-            ),
-            "exponent": Stack.equal(np.array([exponent for _, exponent in forms], np.int64), ()),
-        }
-
     @classmethod
     def from_arrays(cls, shape: tuple[int, ...], arrays: Arrays) -> Self:
         """Return the sums of `arrays`; raises `StateFormatError` for anything else."""
-        stacks = {name: array[None] for name, array in arrays.items()}
-        return cls.each_of_arrays(shape, stacks, 1)[0]
-
-    @classmethod
-    def each_of_arrays(cls, shape: tuple[int, ...], stacks: Arrays, n: int) -> list[Self]:
-        """The sums of each of `n` states of the same widths, of which arrays are ``(n, ...)``.
-
-        As :meth:`from_arrays` of each, but all are checked at once.
-        """
-        digits, exponents = read_digits(shape, stacks, n)
+        digits, exponent = read_digits(shape, arrays)
         if shape == ():
-            values = _integers(digits[:, 0])
-            return list(map(cls.single, values, exponents))
-        return [cls(shape, mine, unit) for mine, unit in zip(digits, exponents, strict=True)]
+            return cls.single(to_integer(digits[0]), exponent)
+        return cls(shape, digits, exponent)
 
 
 # ---- digits ----
@@ -629,38 +606,37 @@ def exponent_array(exponent: int) -> Ints:
     return array
 
 
-def read_digits(shape: tuple[int, ...], stacks: Arrays, n: int) -> tuple[Digits, list[int]]:
-    """Return the digits ``(n, m, D)`` and the exponents of sums of a shape in each of `n` states.
+def read_digits(shape: tuple[int, ...], arrays: Arrays) -> tuple[Digits, int]:
+    """Return the digits ``(m, D)`` and the exponent of the sums of a shape.
 
-    They may come from anyone: raises `StateFormatError` unless all are canonical.
+    They may come from anyone: raises `StateFormatError` unless they are canonical.
     """
-    if stacks.keys() != {"digits", "exponent"}:
-        raise StateFormatError(f"exact sums need digits and exponent, not {sorted(stacks)}")
-    digits, exponents = stacks["digits"], stacks["exponent"]
+    if arrays.keys() != {"digits", "exponent"}:
+        raise StateFormatError(f"exact sums need digits and exponent, not {sorted(arrays)}")
+    digits, exponents = arrays["digits"], arrays["exponent"]
     if digits.dtype != np.int64 or exponents.dtype != np.int64:
         raise StateFormatError("digits and exponent of exact sums must be int64")
     size = math.prod(shape)
-    if digits.ndim != 3 or digits.shape[:2] != (n, size) or exponents.shape != (n,):
+    if digits.ndim != 2 or len(digits) != size or exponents.shape != ():
         raise StateFormatError(
-            f"digits of exact sums of shape {shape} cannot have shape {digits.shape[1:]}"
+            f"digits of exact sums of shape {shape} cannot have shape {digits.shape}"
         )
-    width = digits.shape[2]
-    low, high = int(exponents.min()), int(exponents.max())
-    if (exponents % 32).any() or low < LOWEST or high + 32 * width > HIGHEST:
-        raise StateFormatError(f"exponent {low} of exact sums is not one that we write")
+    width, exponent = digits.shape[1], int(exponents)
+    if exponent % 32 or exponent < LOWEST or exponent + 32 * width > HIGHEST:
+        raise StateFormatError(f"exponent {exponent} of exact sums is not one that we write")
     if not width or not size:
-        if low or high or width:
+        if exponent or width:
             raise StateFormatError("digits of exact sums are not in canonical form")
-        return frozen(np.zeros(digits.shape, np.int64)), exponents.tolist()
-    lower, highest = digits[:, :, :-1], digits[:, :, -1]
+        return frozen(np.zeros(digits.shape, np.int64)), 0
+    lower, highest = digits[:, :-1], digits[:, -1]
     if highest.min() < -(2**31) or highest.max() >= 2**31 or (lower >> 32).any():
         raise StateFormatError("digits of exact sums are out of range")
-    short = digits[:, :, 0].any(axis=1)
+    short = digits[:, 0].any()
     if width > 1:  # the highest column must not only repeat the sign of the one below
-        short &= (highest != -(lower[:, :, -1] >> 31)).any(axis=1)
-    if not short.all():
+        short &= (highest != -(lower[:, -1] >> 31)).any()
+    if not short:
         raise StateFormatError("digits of exact sums are not in canonical form")
-    return frozen(digits.copy()), exponents.tolist()
+    return frozen(digits.copy()), exponent
 
 
 # ---- rows ----

@@ -10,27 +10,27 @@ from streammetrics.core import tuning
 from streammetrics.core.arithmetic.cells import (
     Cells,
     ScoredRows,
+    arrays_of_all,
+    batches,
     exact_mass,
-    joined,
     merged,
     merged_all,
     normal_mass,
+    read_all,
     read_cells,
-    read_each,
 )
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.state.arrays import Stack, by_shapes, same
+from streammetrics.core.state.arrays import laid_out, nested, part, take_array, taken_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from streammetrics.core.arithmetic.cells import CellBlock, Codes, Mass
     from streammetrics.core.types import Array, Arrays, Floats, Places
 
 _TOO_MANY_CELLS = 1 << 29
-_CALL_ROWS = 1 << 30  # of a call of a kernel, at most
-_NO_IDS = np.empty(0, np.int64)
+_CALL_ROWS = 1 << 22  # of a call of a kernel, or as many as there may be cells
 
 
 class _State(NamedTuple):
@@ -39,6 +39,11 @@ class _State(NamedTuple):
     cells: Cells
     pending: tuple[ScoredRows, ...] = ()  # rows that are not counted yet
     size: int = 0  # of them
+
+    @property
+    def weighted(self) -> bool:
+        """Whether some rows that are not counted yet have weights."""
+        return any(rows.weight is not None for rows in self.pending)
 
 
 class DyadicHistogram:
@@ -64,10 +69,13 @@ class DyadicHistogram:
 
     Memory: 16 bytes a cell with two classes (12 with one), 8 more past level 0, 40 to 80 with
     fractional weights; 9 bytes a buffered row, 17 with weights. Counting takes about as much again
-    for a moment.
+    for a moment, and 10 bytes for each row that is sorted, 34 with weights; many rows are counted
+    in parts of 2**22, or of the budget if that is more.
 
-    Cost: a radix sort of the rows if they are at most four times the budget, else a look-up of
-    each.
+    Cost: a radix sort of the rows if they are at most four times the budget, else one addition to
+    a table for each. Merging many states past level 0 costs one addition for each of their cells,
+    if the ids from the least to the largest are at most half as many. Two threads or more share
+    large parts; the state is the same.
 
     Args:
         max_cells: Budget of occupied cells, from 2 to 2**29.
@@ -104,7 +112,7 @@ class DyadicHistogram:
         Args:
             scores: Float64 scores (n,), none of them nan.
             codes: The class of each row (n,), below `classes`; needed if there are two.
-            weight: Positive finite weights (n,), or (n, 2): a row weighs the product of its two;
+            weight: Positive finite weights (n,), or (n, 2), both the same: a row weighs its square;
                 ``None`` for 1 each.
             tails: What the scores lack to be the exact numbers, as in `LongNumbers`, of which the
                 scores are the heads; ``None`` if they lack nothing.
@@ -130,6 +138,11 @@ class DyadicHistogram:
                     f"classes={self.classes}"
                 )
         states = [histogram._state for histogram in (self, *others)]
+        if sum(state.size for state in states) > self._room(states[0].cells, weighted=False):
+            # Large buffers are counted where they are, once for all merges, and never joined.
+            for k, histogram in enumerate((self, *others)):
+                if states[k].size >= tuning.PASS_ROWS and not states[k].weighted:
+                    states[k] = _State(histogram._read())
         cells = merged_all([state.cells for state in states], self.max_cells)
         pending = tuple(rows for state in states for rows in state.pending)
         waiting = sum(state.size for state in states)
@@ -147,8 +160,10 @@ class DyadicHistogram:
 
     def _buffered(self, state: _State) -> _State:
         """Return the state, with its buffered rows counted if there are too many."""
-        weighted = any(rows.weight is not None for rows in state.pending)
-        if state.size > self._room(state.cells, weighted) or len(state.pending) > tuning.BUFFERS:
+        if (
+            state.size > self._room(state.cells, state.weighted)
+            or len(state.pending) > tuning.BUFFERS
+        ):
             return _State(self._counted(state.cells, state.pending))
         return state
 
@@ -164,10 +179,9 @@ class DyadicHistogram:
         if cells.size < size <= self.max_cells - cells.size and (single := cells.rows()):
             cells, pending = Cells.empty(self.classes), (single, *pending)
         for kind in {rows.kind for rows in pending}:
-            rows = joined([rows for rows in pending if rows.kind == kind])
-            for start in range(0, rows.scores.size, _CALL_ROWS):
-                part = slice(start, start + _CALL_ROWS)
-                more = Cells.of(rows.part(part), self.classes, self.max_cells, cells.level)
+            some = (rows for rows in pending if rows.kind == kind)
+            for rows in batches(some, max(_CALL_ROWS, self.max_cells)):
+                more = Cells.of(rows, self.classes, self.max_cells, cells.level)
                 cells = merged(cells, more, self.max_cells)
         return cells
 
@@ -222,6 +236,14 @@ class DyadicHistogram:
         Other totals are floats, correctly rounded.
         """
         return self._read().totals()
+
+    def area(self) -> tuple[int, int] | None:
+        """Return twice the pairs of a negative and a higher positive row, and what is uncertain.
+
+        Ties count once; those in cells of several scores may be in any order. ``None`` unless the
+        weights are integers; their number times that of positives must be below 2**62.
+        """
+        return self._read().area()
 
     @property
     def unit(self) -> int:
@@ -347,43 +369,29 @@ class DyadicHistogram:
         return cls(max_cells, classes)._of(read_cells(max_cells, classes, arrays))
 
     @staticmethod
-    def each_arrays(every: Sequence[DyadicHistogram]) -> dict[str, Stack] | None:
-        """Return the arrays of many; ``None`` unless all hold counts of scores without tails."""
+    def arrays_of_all(every: Sequence[DyadicHistogram]) -> dict[str, Array]:
+        """Return the arrays of many: those with plain counts in columns, the others end to end."""
         cells = [histogram._read() for histogram in every]
-        if any(one.tails is not None or isinstance(one.mass, ExactSum) for one in cells):
-            return None
-        ids = [_NO_IDS if one.ids is None else one.ids for one in cells]
-        return {
-            "level": Stack.equal(np.array([one.level for one in cells], np.int64), (1,)),
-            "cells": Stack.of(ids, np.int64),
-            "scores": Stack.of([one.scores for one in cells], np.float64),
-            "counts": Stack.of([np.asarray(one.mass) for one in cells], np.int64),
-        }
+        plain = [c.tails is None and not isinstance(c.mass, ExactSum) and c.size > 0 for c in cells]
+        columns = arrays_of_all([one for one, of in zip(cells, plain, strict=True) if of])
+        others = laid_out([one.arrays() for one, of in zip(cells, plain, strict=True) if not of])
+        return {"plain": np.array(plain, np.bool_), **columns, **nested("others", others)}
 
     @classmethod
-    def each_of_arrays(
-        cls, max_cells: int, classes: int, stacks: Mapping[str, Stack], n: int
-    ) -> list[Self]:
-        """Return the histogram of each of `n` states, of all their arrays at once."""
-        found = read_each(max_cells, classes, stacks)
-        if found is not None:
-            empty = cls(max_cells, classes)
-            return [empty._of(cells) for cells in found]
-
-        def of_arrays(every: Arrays, m: int) -> list[Self]:
-            return [
-                cls._of_arrays(max_cells, classes, {key: a[k, ...] for key, a in every.items()})
-                for k in range(m)
-            ]
-
-        return by_shapes(stacks, n, of_arrays)
-
-    @classmethod
-    def _of_arrays(cls, max_cells: int, classes: int, arrays: Arrays) -> Self:
-        histogram = cls.from_arrays(max_cells, classes, arrays)
-        if not same(histogram.arrays(), arrays):
-            raise StateFormatError("the arrays of a histogram are not such as are written")
-        return histogram
+    def all_of_arrays(cls, max_cells: int, classes: int, arrays: Arrays, n: int) -> list[Self]:
+        """Return the `n` histograms whose `arrays_of_all` are given, all of them checked."""
+        plain, others = take_array(arrays, "plain", "bool"), part(arrays, "others")
+        if plain.shape != (n,):
+            raise StateFormatError(f"these are not the arrays of {n} histograms")
+        own = {k: a for k, a in arrays.items() if k != "plain" and not k.startswith("others/")}
+        columns = iter(read_all(max_cells, classes, own))
+        apart = taken_apart(others, int(np.count_nonzero(~plain)))
+        rest = iter([read_cells(max_cells, classes, each) for each in apart])
+        empty = cls(max_cells, classes)
+        try:
+            return [empty._of(next(columns if one else rest)) for one in plain.tolist()]
+        except StopIteration:
+            raise StateFormatError(f"these are not the arrays of {n} histograms") from None
 
     def check(self) -> None:
         """Verify every invariant of the state; `StateFormatError` names one that is broken."""

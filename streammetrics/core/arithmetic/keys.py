@@ -52,14 +52,6 @@ def cell_ids(scores: Floats, level: int) -> Ints:
     return ids
 
 
-def order_of(values: Array) -> Ints:
-    """Return the positions that sort float64 or int64 values, equal ones in the order they have."""
-    keys = cell_ids(values, 0) if values.dtype == np.float64 else plain(values, np.int64)
-    order = np.empty(keys.size, np.int64)
-    kernels.sort_order(order, keys)
-    return order
-
-
 def cell_id_range(level: int) -> tuple[int, int]:
     """Return the lowest and the highest cell id at a level >= 1: the cells of -inf and inf."""
     return _LOWEST >> (level - 1), _HIGHEST >> (level - 1)

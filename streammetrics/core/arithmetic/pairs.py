@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.keys import MAX_LEVEL, cell_ids, order_of
+from streammetrics.core.arithmetic.keys import MAX_LEVEL, cell_ids, plain
+from streammetrics.core.kernels import kernels
 from streammetrics.core.unions import Union
 
 if TYPE_CHECKING:
@@ -95,9 +96,11 @@ class PairCells:
     @classmethod
     def of(cls, x: Floats, y: Floats) -> PairCells:
         """Return the cells of rows at level 0."""
-        order, x_values, rows = _sorted(x)
-        y_values, columns = ranked(y)
-        # In the order of x, so that codes are sorted already if x has no ties.
+        order, x_values, rows = _ranked(x)
+        y_order, y_values, y_ranks = _ranked(y)
+        columns = np.empty(y.size, np.int32)
+        columns[y_order] = y_ranks
+        # Mostly in the order of x, so that codes are sorted already if x has no ties.
         codes, counts = _tallied(_coded(rows, columns[order]), None)
         return cls(0, Axis(x_values, x_values), Axis(y_values, y_values), codes, counts)
 
@@ -196,21 +199,20 @@ class PairCells:
         return sum(axes.values()) + self.codes.nbytes + self.counts.nbytes
 
 
-def ranked(values: Array) -> tuple[Array, Ranks]:
-    """Return the distinct values, ascending, and the place among them of each value."""
-    order, distinct, ranks = _sorted(values)
-    places = np.empty_like(ranks)
-    places[order] = ranks
-    return distinct, places
+def _ranked(values: Floats) -> tuple[Places, Floats, Ints]:
+    """Return rows, the distinct values, ascending, and the place among them of each of these rows.
 
-
-def _sorted(values: Array) -> tuple[Places, Array, Ranks]:
-    """Return the order that sorts values, the distinct ones, and in that order their places."""
-    order = order_of(values)
-    ascending = values[order]
-    ascending += 0  # turns -0.0 into 0.0
-    starts, ranks = _runs(ascending)
-    return order, ascending if starts.size == values.size else ascending[starts], ranks
+    Rows are in the order of their values, unless these repeat often.
+    """
+    order, ranks = np.arange(values.size), np.empty(values.size, np.int64)
+    distinct, most = np.empty(values.size), max(values.size, 2)
+    # Rows go along as weights do.
+    _, size = kernels.cells_count(
+        *(plain(values, np.float64), None, order.view(np.float64), ranks, most, 0),
+        *(None, distinct, None),
+    )
+    distinct.resize(size, refcheck=False)
+    return order, distinct, ranks
 
 
 def _runs(ascending: Array) -> tuple[Places, Ranks]:

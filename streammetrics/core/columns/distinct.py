@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.counting import counts_of, is_dense
 from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
@@ -53,6 +54,24 @@ def unique(keys: Array) -> tuple[Array, Places]:
     places = np.empty(order.size, np.int64)
     places[order] = np.arange(order.size)
     return found[order], places[codes]
+
+
+def numbered(codes: Array, size: int) -> tuple[Places, Places]:
+    """Number codes below `size` without gaps; return also the code of each number, ascending.
+
+    >>> places, found = numbered(np.array([7, 5, 7]), 10)
+    >>> places.tolist(), found.tolist()
+    ([1, 0, 1], [5, 7])
+    """
+    if not is_dense(size, codes.size):
+        found, places = unique(codes)
+        return places, found
+    found = np.flatnonzero(counts_of((size,), codes))
+    if found.size == size:
+        return codes, found
+    lookup = np.empty(size, np.intp)
+    lookup[found] = np.arange(found.size)
+    return lookup[codes], found
 
 
 class _ObjectPlaces:

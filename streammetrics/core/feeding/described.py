@@ -9,10 +9,7 @@ from streammetrics.core.feeding.states import Feed, State
 from streammetrics.core.state.arrays import nested, parted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from streammetrics.core.feeding.layout import Layout
-    from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Json
 
 
@@ -23,18 +20,6 @@ def described(state: State) -> tuple[list[Json], dict[str, Array]]:
         arrays |= nested(str(index), statistic.arrays())
     rows = [[dict(sorted(facts.items())), n, omitted] for facts, n, omitted in state.feeds]
     return rows, arrays
-
-
-def each_described(states: Sequence[State]) -> dict[str, Stack] | None:
-    """Return the arrays of states of one layout, or ``None`` where each is to be described."""
-    stacks: dict[str, Stack] = {}
-    every = zip(*[state.statistics for state in states], strict=True)
-    for index, statistics in enumerate(every):
-        mine = statistics[0].each_arrays(statistics)
-        if mine is None:
-            return None
-        stacks |= {f"{index}/{key}": stack for key, stack in mine.items()}
-    return stacks
 
 
 def filled(layout: Layout, told: object, arrays: Arrays) -> State:
@@ -57,26 +42,6 @@ def filled(layout: Layout, told: object, arrays: Arrays) -> State:
     if parts:
         raise StateFormatError("there are arrays that belong to no statistic")
     return _of_rows(layout, State(feeds, statistics))
-
-
-def each_filled(
-    layout: Layout, feeds: Sequence[tuple[Feed, ...]], stacks: Mapping[str, Stack]
-) -> list[State]:
-    """Return the states whose arrays are stacked: what `filled` makes of each.
-
-    Their feeds are given, and every array is checked: there is no need to ask `described`.
-    """
-    parts = parted(stacks)
-    columns = [
-        statistic.each_restored(parts.pop(str(index), {}), len(feeds))
-        for index, statistic in enumerate(layout.start.statistics)
-    ]
-    if not all(map(layout.agree, feeds)):
-        raise StateFormatError("metrics that read the same columns saw different rows")
-    if parts:
-        raise StateFormatError("there are arrays that belong to no statistic")
-    statistics = zip(*columns, strict=True) if columns else [()] * len(feeds)
-    return [_of_rows(layout, state) for state in map(State, feeds, statistics)]
 
 
 def _of_rows(layout: Layout, state: State) -> State:

@@ -286,7 +286,7 @@ class Layout:
 
         No array and no statistic in a state is ever written to.
         """
-        return self.parting(part)(state)
+        return state if part is self else self.parting(part)(state)
 
     def parting(self, part: Layout) -> Callable[[State], State]:
         """Return what `part` does, for many states."""

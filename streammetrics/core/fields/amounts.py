@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum, exponent_array
-from streammetrics.core.counting import counts_of
+from streammetrics.core.counting import added_at, counts_of
 from streammetrics.core.field import not_among
-from streammetrics.core.state.arrays import Stack, nested
+from streammetrics.core.state.arrays import nested
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.counting import Grouping
     from streammetrics.core.types import Array, Floats, Ints, Numeric, Places
@@ -172,19 +172,6 @@ class Amount:
         counts = self.counts[index]
         return type(self)(counts if np.ndim(counts) else int(counts), weights, self._most, squares)
 
-    def exceeds(self, n: int) -> bool:
-        """Whether an amount that was read without squares is more than `n` rows can weigh.
-
-        Where Σ w² = Σ w no squares are written, and by Cauchy and Schwarz Σ w is then at most n.
-        More is of integer weights, from a version that wrote no squares.
-        """
-        if self.weights is not None:
-            return False
-        counts = self.counts
-        if isinstance(counts, int):
-            return counts > n
-        return int(np.add.reduce(counts, axis=None)) > n
-
     def squared(self) -> ExactSum | None:
         """Return the sums of the squares of all weights, ``None`` where they are not known."""
         if self.weights is None:
@@ -194,10 +181,6 @@ class Amount:
     def plain_squared(self) -> Ints | ExactSum | None:
         """Return the same, as counts where rows have no weights."""
         return self.counts if self.weights is None else self.squared()
-
-    def unsure(self) -> Self:
-        """Return the same amount without what is known of its rows."""
-        return self.of_weights(self.exact())
 
     def shaped(self, shape: tuple[int, ...]) -> Self:
         """Return the same amounts in another shape."""
@@ -226,22 +209,6 @@ class Amount:
         if squares is None or (squares == exact and exact.exponent >= 0):
             return exact.arrays()
         return exact.arrays() | nested("squares", squares.arrays())
-
-    @staticmethod
-    def each_arrays(every: Sequence[Amount]) -> dict[str, Stack] | None:
-        """Return the arrays of many amounts; ``None`` unless all are counts written as they are."""
-        if any(amount.weights is not None for amount in every):
-            return None
-        shape = np.shape(every[0].counts)
-        if not shape:
-            return ExactSum.each_arrays([ExactSum.single(amount.counts) for amount in every])
-        counts = np.array([amount.counts for amount in every]).reshape(len(every), -1)
-        if counts.max(initial=0) >= _DIGIT or not counts.any(axis=1).all():
-            return None
-        return {
-            "digits": Stack.equal(counts, (counts.shape[1], 1)),
-            "exponent": Stack.equal(np.zeros(len(every), np.int64), ()),
-        }
 
     def plain(self) -> Ints | ExactSum:
         """Return the counts, or exact sums where rows have weights."""
@@ -297,3 +264,52 @@ def signs_of(amount: ExactSum) -> Array:
     signs = np.where(amount.digits.any(axis=1), 1, 0)
     signs[(amount.digits[:, -1:] < 0).any(axis=1)] = -1
     return signs.reshape(amount.shape)
+
+
+# ---- amounts of groups, along the first axis ----
+
+
+def regrouped_amounts(value: Amount, places: Places, size: int) -> Amount:
+    """Return the amounts of rows that go to one place, of which -1 is none."""
+    if float(value.counts.sum(dtype=np.float64)) >= MANY:
+        value = Amount(value.counts, value.weights, MANY, value.squares)
+    kept = np.flatnonzero(places >= 0)
+    counts = added_at(places[kept], value.counts[kept], size)
+    weights, squares = (
+        None if sums is None else sums.regroup(places, size)
+        for sums in (value.weights, value.squares)
+    )
+    return Amount(counts, weights, int(counts.max(initial=0)), squares)
+
+
+def joined_amounts(values: Sequence[Amount], shape: tuple[int, ...]) -> Amount:
+    """Return amounts of one shape as rows of an array of them."""
+    if all(value.weights is None for value in values):
+        counts = [value.counts for value in values]
+        if shape:
+            table = np.concatenate(counts) if counts else np.empty(0, np.int64)
+            return Amount.of_counts(table.reshape(len(values), *shape))
+        if max(counts, default=0) < MANY:  # of one thing they are Python integers
+            return Amount.of_counts(np.array(counts, np.int64))
+    return _joined(values, lambda sums: ExactSum.stacked(sums, shape))
+
+
+def chained_amounts(values: Sequence[Amount]) -> Amount:
+    """Return amounts ``(n,)`` one after the other."""
+    if all(value.weights is None for value in values):
+        return Amount.of_counts(np.concatenate([value.counts for value in values]))
+
+    def chained(sums: Sequence[ExactSum]) -> ExactSum:
+        tables, low = ExactSum.aligned(sums)
+        return ExactSum.of_digits(np.concatenate(tables), low)
+
+    return _joined(values, chained)
+
+
+def _joined(values: Sequence[Amount], joined: Callable[[Sequence[ExactSum]], ExactSum]) -> Amount:
+    squares = [value.squared() for value in values]
+    known = [each for each in squares if each is not None]
+    return Amount.of_weights(
+        joined([value.exact() for value in values]),
+        joined(known) if len(known) == len(squares) else None,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -9,11 +10,11 @@ import numpy as np
 from streammetrics.core.arithmetic.histogram import DyadicHistogram
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
-from streammetrics.core.state.arrays import Stack, by_shapes, nested
+from streammetrics.core.state.arrays import nested, take_array, take_sizes
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.types import Array, Arrays, Ints
@@ -87,20 +88,6 @@ class Histograms(StateField[ColumnHistograms]):
             arrays |= nested(str(index), histogram.arrays())
         return arrays
 
-    def each_headed(
-        self, name: str, heads: Sequence[list[int]], values: Sequence[ColumnHistograms]
-    ) -> dict[str, Stack] | None:
-        """Return what `headed` does of each, or ``None`` unless all hold counts in as many."""
-        stacks = {name: Stack.equal(np.array(heads, np.int64), (len(heads[0]),))}
-        if len(set(map(len, values))) > 1:
-            return None
-        for index, histograms in enumerate(zip(*values, strict=True)):
-            mine = DyadicHistogram.each_arrays(histograms)
-            if mine is None:
-                return None
-            stacks |= {f"{index}/{key}": stack for key, stack in mine.items()}
-        return stacks
-
     def taken(self, arrays: Arrays, of: Configured) -> ColumnHistograms:
         """Return the histograms, each of them checked."""
         return self.taken_headed("width", 1, arrays, of)[1]
@@ -125,42 +112,26 @@ class Histograms(StateField[ColumnHistograms]):
         ]
         return head.tolist(), tuple(histograms)
 
-    def each_of(
-        self, stacks: Mapping[str, Stack], n: int, of: Configured
-    ) -> list[ColumnHistograms]:
-        """Return the histograms of each state, those of plain counts checked at once."""
-        return [columns for _, columns in self.each_taken_headed("width", 1, stacks, n, of)]
-
-    def each_taken_headed(
-        self, name: str, size: int, stacks: Mapping[str, Stack], n: int, of: Configured
-    ) -> list[tuple[list[int], ColumnHistograms]]:
-        """Return what `taken_headed` does of each state."""
-        heads = stacks.get(name)
-        if heads is None or not _are_one(heads, size):
-            return by_shapes(
-                stacks,
-                n,
-                lambda arrays, m: [
-                    self.taken_headed(
-                        name, size, {key: array[k, ...] for key, array in arrays.items()}, of
-                    )
-                    for k in range(m)
-                ],
-            )
-        first = {key: stack.first for key, stack in stacks.items()}
-        head, columns = self.taken_headed(name, size, first, of)
-        parts = parts_of({key: stack for key, stack in stacks.items() if key != name})
-        cells, classes = self._cells(of), self._classes
-        histograms = [
-            DyadicHistogram.each_of_arrays(cells, classes, parts[str(k)], n)
-            for k in range(len(columns))
-        ]
-        every = zip(*histograms, strict=True) if histograms else [()] * n
-        return [(head, tuple(mine)) for mine in every]
-
     def nbytes(self, value: ColumnHistograms) -> int:
         """Bytes held now."""
         return sum(histogram.nbytes for histogram in value)
+
+    def groups_arrays(self, value: Sequence[ColumnHistograms], size: int) -> dict[str, Array]:  # noqa: ARG002 - the values say it
+        """Return how many histograms each group has, and the arrays of all."""
+        widths = np.array([len(columns) for columns in value], np.int64)
+        every = [histogram for columns in value for histogram in columns]
+        return {"widths": widths, **DyadicHistogram.arrays_of_all(every)}
+
+    def groups_taken(
+        self, arrays: Arrays, size: int, of: Configured
+    ) -> tuple[ColumnHistograms, ...]:
+        """Return the histograms of every group, each of them checked."""
+        own = {key: array for key, array in arrays.items() if key != "widths"}
+        total = len(take_array(own, "plain", "bool"))
+        widths = take_sizes(arrays, "widths", size, total)
+        found = DyadicHistogram.all_of_arrays(self._cells(of), self._classes, own, total)
+        every = iter(found)
+        return tuple([tuple(islice(every, width)) for width in widths.tolist()])
 
     def scaled(self, value: ColumnHistograms, weight: float) -> ColumnHistograms:
         """Return the same rows with as many times the weight."""
@@ -173,11 +144,3 @@ class Histograms(StateField[ColumnHistograms]):
         self._check_width(value, len(other))
         left = [mine.minus(theirs) for mine, theirs in zip(value, other, strict=True)]
         return tuple(left) if any(any(histogram.totals()) for histogram in left) else ()
-
-
-def _are_one(heads: Stack, size: int) -> bool:
-    """Whether heads are all of a size, and the same."""
-    if heads.shapes.shape[1] != 1 or (heads.shapes != size).any():
-        return False
-    rows = heads.data.reshape(-1, size)
-    return bool((rows == rows[0]).all())

@@ -70,16 +70,3 @@ def unpacked_labels(arrays: Arrays, name: str) -> Array:
             raise StateFormatError("labels of a state are neither integers nor text")
         return np.array(texts, dtype=np.str_)
     return take_array(arrays, name, "int64")
-
-
-def each_unpacked(stacks: Arrays, name: str) -> Array | None:
-    """Return the labels of each of many states, ``(n, k)``; None where texts are not the same."""
-    stack = stacks.get(name)
-    if stack is None or stack.dtype != np.uint8 or stack.ndim != 2:
-        return take_array(stacks, name, "int64", 2)
-    if (stack != stack[0]).any():
-        return None
-    labels = unpacked_labels({name: stack[0]}, name)
-    if packed_labels(labels).tobytes() != stack[0].tobytes():
-        raise StateFormatError("labels of a state are not such as are written")
-    return np.broadcast_to(labels, (len(stack), len(labels)))

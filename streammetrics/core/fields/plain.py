@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import GroupedField, StateField
-from streammetrics.core.state.arrays import Stack
+from streammetrics.core.field import StateField
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Array, Arrays, Floats, Places
+    from streammetrics.core.counting import Grouping
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
 
-class Width(GroupedField[int, int]):
-    """How many numbers a row has: 0 without rows, and then the same for all, in all groups.
+class Width(StateField[int]):
+    """How many numbers a row has: 0 without rows, and then the same for all.
 
-    `of` says in messages what they are.
+    `of` says in messages what they are. Grouped values are an array ``(size,)``.
     """
 
     def __init__(self, of: str, largest: int = (1 << 31) - 1) -> None:
@@ -42,27 +41,12 @@ class Width(GroupedField[int, int]):
         """Return the number."""
         return {"": np.array([value], np.int64)}
 
-    def each_arrays(self, values: Sequence[int]) -> dict[str, Stack]:
-        """Return the numbers."""
-        return {"": Stack.equal(np.array(values, np.int64), (1,))}
-
     def taken(self, arrays: Arrays, of: Configured) -> int:  # noqa: ARG002 - nothing depends on it
         """Return a number that is not negative, nor too large."""
         width = self.the_array(arrays, "int64")
         if width.shape != (1,) or not 0 <= width[0] <= self._largest:
             raise StateFormatError(f"{width.tolist()} is not a number of {self._of}")
         return int(width[0])
-
-    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[int]:
-        """Return the number of each."""
-        widths = stacks.get("")
-        if len(stacks) == 1 and widths is not None and widths.shape == (n, 1):
-            different = np.unique(widths)  # of which there are few
-            for width in different:
-                self.taken({"": np.array([width])}, of)
-            found: list[int] = widths[:, 0].tolist()
-            return found
-        return list(super().each_taken(stacks, n, of))
 
     def nbytes(self, value: int) -> int:  # noqa: ARG002 - all are of one size
         """Bytes of a number."""
@@ -77,23 +61,60 @@ class Width(GroupedField[int, int]):
         self.plus(value, other)
         return value
 
-    def no_groups(self, of: Configured, size: int) -> int:  # noqa: ARG002 - as of no rows
-        """Return 0."""
-        return 0
+    def no_groups(self, of: Configured, size: int) -> Ints:  # noqa: ARG002 - as of no rows
+        """Return zeros."""
+        return np.zeros(size, np.int64)
 
-    def regrouped(self, value: int, places: Places, size: int) -> int:
-        """Return the same, while there is a group."""
-        return value if size and places.size else 0
+    def of_groups(self, values: Sequence[int], of: Configured) -> Ints:  # noqa: ARG002 - the values say it
+        """Return the numbers of all groups."""
+        return np.array(values, np.int64)
 
-    groups_plus, groups_nbytes = plus, nbytes
+    def of_batch(self, found: int, group: Grouping) -> Ints:
+        """Return the number of all groups that have rows in a batch."""
+        return np.where(group.counts > 0, np.int64(found), 0)
 
-    def at(self, value: int, group: int) -> int:  # noqa: ARG002 - all have as many
-        """Return the same."""
-        return value
+    def at(self, value: Ints, group: int) -> int:
+        """Return the number of one group."""
+        return int(value[group])
 
-    def of_groups(self, values: Sequence[int], of: Configured) -> int:  # noqa: ARG002 - the values say it
-        """Return the one there is."""
-        return reduce(self.plus, values, 0)
+    def each_at(self, value: Ints, size: int) -> list[int]:  # noqa: ARG002 - the array says it
+        """Return the numbers of all groups."""
+        found: list[int] = value.tolist()
+        return found
+
+    def groups_plus(self, mine: Ints, other: Ints, size: int) -> Ints:  # noqa: ARG002 - arrays say it
+        """Return the one that there is in each group."""
+        odd = np.flatnonzero((mine != other) & (mine > 0) & (other > 0))
+        if odd.size:
+            self.plus(int(mine[odd[0]]), int(other[odd[0]]))
+        widths: Ints = np.maximum(mine, other)
+        return widths
+
+    def regrouped(self, value: Ints, places: Places, size: int, of: Configured) -> Ints:
+        """Return the one that there is among the groups that go to each place."""
+        widths = self.no_groups(of, size)
+        kept = (places >= 0) & (value > 0)
+        widths[places[kept]] = value[kept]
+        odd = np.flatnonzero(widths[places[kept]] != value[kept])
+        if odd.size:
+            self.plus(int(widths[places[kept]][odd[0]]), int(value[kept][odd[0]]))
+        return widths
+
+    def groups_nbytes(self, value: Ints) -> int:
+        """Bytes held now."""
+        return value.nbytes
+
+    def groups_arrays(self, value: Ints, size: int) -> dict[str, Array]:  # noqa: ARG002 - the array says it
+        """Return the numbers."""
+        return {"": value}
+
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Ints:  # noqa: ARG002 - nothing depends on it
+        """Return the numbers, none of them negative, nor too large."""
+        widths = self.the_array(arrays, "int64")
+        least, most = widths.min(initial=0), widths.max(initial=0)
+        if widths.shape != (size,) or not 0 <= least <= most <= self._largest:
+            raise StateFormatError(f"{least} to {most} are not numbers of {self._of}")
+        return widths
 
 
 class Extreme(StateField["Floats"]):

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import GroupedField
+from streammetrics.core.field import StateField
 from streammetrics.core.fields.weights import shape_of
-from streammetrics.core.state.arrays import nested
+from streammetrics.core.state.arrays import nested, take_array
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.configured import Configured
+    from streammetrics.core.counting import Grouping
     from streammetrics.core.fields.weights import Shape
-    from streammetrics.core.state.arrays import Stack
-    from streammetrics.core.types import Array, Arrays, Places
+    from streammetrics.core.types import Array, Arrays, Bools, Places
 
 
-class Sum(GroupedField[ExactSum, ExactSum]):
+class Sum(StateField[ExactSum]):
     """An exact sum, or an array of them of a shape, which may be a function of the statistic.
 
-    Those of groups are one array, with the groups along its first axis.
+    Grouped values are one array, with the groups along its first axis.
     """
 
     def __init__(self, shape: Shape = (), *, inline: bool = False) -> None:
@@ -46,17 +48,9 @@ class Sum(GroupedField[ExactSum, ExactSum]):
         """Return digits and exponent."""
         return value.arrays()
 
-    def each_arrays(self, values: Sequence[ExactSum]) -> dict[str, Stack] | None:
-        """Return those of single sums."""
-        return ExactSum.each_arrays(values)
-
     def taken(self, arrays: Arrays, of: Configured) -> ExactSum:
         """Return the sums, which are canonical."""
         return ExactSum.from_arrays(shape_of(self._shape, of), arrays)
-
-    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[ExactSum]:
-        """Return the sums of each, all of them checked at once."""
-        return ExactSum.each_of_arrays(shape_of(self._shape, of), stacks, n)
 
     def nbytes(self, value: ExactSum) -> int:
         """Bytes held now."""
@@ -74,26 +68,55 @@ class Sum(GroupedField[ExactSum, ExactSum]):
         """Return sums of nothing."""
         return ExactSum.zero((size, *shape_of(self._shape, of)))
 
-    def regrouped(self, value: ExactSum, places: Places, size: int) -> ExactSum:
+    def regrouped(
+        self,
+        value: ExactSum,
+        places: Places,
+        size: int,
+        of: Configured,  # noqa: ARG002 - nothing depends on it
+    ) -> ExactSum:
         """Return the sums of groups that go to one place."""
         return value.regroup(places, size)
 
-    groups_plus, groups_nbytes = plus, nbytes
+    def groups_plus(self, mine: ExactSum, other: ExactSum, size: int) -> ExactSum:  # noqa: ARG002 - the sums say it
+        """Return the sums of both."""
+        return mine + other
+
+    groups_nbytes = nbytes
 
     def at(self, value: ExactSum, group: int) -> ExactSum:
         """Return the sums of one group."""
         return value[group]
 
+    def each_at(self, value: ExactSum, size: int) -> list[ExactSum]:  # noqa: ARG002 - the sums say it
+        """Return the sums of every group."""
+        return _rows(value)
+
     def of_groups(self, values: Sequence[ExactSum], of: Configured) -> ExactSum:
         """Return the sums of all groups."""
         return ExactSum.stacked(values, shape_of(self._shape, of))
 
+    def groups_arrays(self, value: ExactSum, size: int) -> dict[str, Array]:  # noqa: ARG002 - the sums say it
+        """Return digits and exponent."""
+        return value.arrays()
 
-class NamedSums(GroupedField[dict[str, ExactSum], dict[str, ExactSum]]):
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> ExactSum:
+        """Return the sums, which are canonical."""
+        return ExactSum.from_arrays((size, *shape_of(self._shape, of)), arrays)
+
+
+class GroupedSums(NamedTuple):
+    """Exact sums by name ``(size, ...)``, and which of the groups have rows."""
+
+    seen: Bools
+    sums: dict[str, ExactSum]
+
+
+class NamedSums(StateField[dict[str, ExactSum]]):
     """Exact sums by name, each one or ``(d,)`` for as many outputs as rows turn out to have.
 
-    There are none without rows. `names` says how they are called, by the parameters. Those of
-    groups have the groups along their first axis.
+    There are none without rows. `names` says how they are called, by the parameters. Grouped values
+    are `GroupedSums`, or a tuple where groups have different numbers of outputs.
     """
 
     def __init__(self, names: Callable[[Any], tuple[str, ...]], *, inline: bool = False) -> None:
@@ -131,47 +154,24 @@ class NamedSums(GroupedField[dict[str, ExactSum], dict[str, ExactSum]]):
             arrays |= nested(name, total.arrays())
         return arrays
 
-    def each_arrays(self, values: Sequence[dict[str, ExactSum]]) -> dict[str, Stack] | None:
-        """Return those of single sums, of states that all have seen rows."""
-        names = values[0].keys()
-        if not names or any(value.keys() != names for value in values):
-            return None
-        stacks: dict[str, Stack] = {}
-        for name in names:
-            mine = ExactSum.each_arrays([value[name] for value in values])
-            if mine is None:
-                return None
-            stacks |= {f"{name}/{key}": stack for key, stack in mine.items()}
-        return stacks
-
     def taken(self, arrays: Arrays, of: Configured) -> dict[str, ExactSum]:
         """Return the sums: all names or none, of one width."""
         if not arrays:
             return {}
-        parts, shape = self._parts(arrays, of, 0)
+        parts, width = self._parts(arrays, of)
+        shape = () if width == 1 else (width,)
         return {name: ExactSum.from_arrays(shape, part) for name, part in parts.items()}
 
-    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[dict[str, ExactSum]]:
-        """Return the sums of each, all of them checked at once."""
-        if not stacks:
-            return [{} for _ in range(n)]
-        parts, shape = self._parts(stacks, of, 1)
-        columns = [ExactSum.each_of_arrays(shape, part, n) for part in parts.values()]
-        return [dict(zip(parts, sums, strict=True)) for sums in zip(*columns, strict=True)]
-
-    def _parts(
-        self, arrays: Arrays, of: Configured, axis: int
-    ) -> tuple[dict[str, dict[str, Array]], tuple[int, ...]]:
-        """Return the arrays of each sum, and the shape that the length of an axis says all have."""
+    def _parts(self, arrays: Arrays, of: Configured) -> tuple[dict[str, dict[str, Array]], int]:
+        """Return the arrays of each sum, and how many numbers all of them have."""
         parts, names = parts_of(arrays), self._names(of)
         if parts.keys() != set(names):
             raise StateFormatError(f"{sorted(arrays)} are not the sums {list(names)}")
-        digits = [part["digits"] for part in parts.values() if "digits" in part]
-        widths = {array.shape[axis : axis + 1] for array in digits}
-        if len(widths) != 1:
+        widths = {part["digits"].shape[:1] for part in parts.values() if "digits" in part}
+        if len(widths) != 1 or widths == {()}:
             raise StateFormatError(f"sums {list(names)} are of different widths")
-        (width,) = widths
-        return {name: parts[name] for name in names}, () if width == (1,) else width
+        ((width,),) = widths
+        return {name: parts[name] for name in names}, width
 
     def nbytes(self, value: dict[str, ExactSum]) -> int:
         """Bytes held now."""
@@ -187,34 +187,109 @@ class NamedSums(GroupedField[dict[str, ExactSum], dict[str, ExactSum]]):
             return value
         return {name: total - _fitting(total, other[name]) for name, total in value.items()}
 
-    def no_groups(self, of: Configured, size: int) -> dict[str, ExactSum]:  # noqa: ARG002 - as of no rows
+    def no_groups(self, of: Configured, size: int) -> GroupedSums:  # noqa: ARG002 - as of no rows
         """Return no sums."""
-        return {}
-
-    def regrouped(
-        self, value: dict[str, ExactSum], places: Places, size: int
-    ) -> dict[str, ExactSum]:
-        """Return the sums of groups that go to one place."""
-        return {name: total.regroup(places, size) for name, total in value.items()}
-
-    groups_plus, groups_nbytes = plus, nbytes
-
-    def at(self, value: dict[str, ExactSum], group: int) -> dict[str, ExactSum]:
-        """Return the sums of one group."""
-        return {name: total[group] for name, total in value.items()}
+        return GroupedSums(np.zeros(size, np.bool_), {})
 
     def of_groups(
         self,
         values: Sequence[dict[str, ExactSum]],
         of: Configured,  # noqa: ARG002 - the values say it
-    ) -> dict[str, ExactSum]:
+    ) -> GroupedSums | tuple[dict[str, ExactSum], ...]:
         """Return the sums of all groups, of which those without rows have none."""
-        known = next(filter(None, values), {})
-        zeros = {name: ExactSum.zero(total.shape) for name, total in known.items()}
-        return {
-            name: ExactSum.stacked([(value or zeros)[name] for value in values], total.shape)
-            for name, total in known.items()
-        }
+        return self._grouped(values)
+
+    def _grouped(
+        self, values: Sequence[dict[str, ExactSum]]
+    ) -> GroupedSums | tuple[dict[str, ExactSum], ...]:
+        known = next(filter(None, values), None)
+        if known is None:
+            return GroupedSums(np.zeros(len(values), np.bool_), {})
+        shape = next(iter(known.values())).shape
+        if any(total.shape != shape for value in values for total in value.values()):
+            return tuple(values)
+        zeros = dict.fromkeys(known, ExactSum.zero(shape))
+        every = [value or zeros for value in values]
+        sums = {name: ExactSum.stacked([each[name] for each in every], shape) for name in known}
+        return GroupedSums(np.array([bool(value) for value in values], np.bool_), sums)
+
+    def of_batch(self, found: dict[str, ExactSum], group: Grouping) -> GroupedSums:
+        """Return the sums of the rows of a batch, by name."""
+        return GroupedSums((group.counts > 0) & bool(found), found)
+
+    def at(self, value: Any, group: int) -> dict[str, ExactSum]:
+        """Return the sums of one group."""
+        if not isinstance(value, GroupedSums):
+            return super().at(value, group)
+        return {n: total[group] for n, total in value.sums.items()} if value.seen[group] else {}
+
+    def each_at(self, value: Any, size: int) -> Sequence[dict[str, ExactSum]]:
+        """Return the sums of every group."""
+        if not isinstance(value, GroupedSums):
+            return super().each_at(value, size)
+        rows = zip(*map(_rows, value.sums.values()), strict=True) if value.sums else [()] * size
+        pairs = zip(rows, value.seen.tolist(), strict=True)
+        return [dict(zip(value.sums, row, strict=True)) if seen else {} for row, seen in pairs]
+
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
+        """Return the sums of both."""
+        if isinstance(mine, GroupedSums) and isinstance(other, GroupedSums):
+            seen = mine.seen | other.seen
+            if not mine.sums or not other.sums:
+                return GroupedSums(seen, mine.sums or other.sums)
+            if all(mine.sums[name].shape == other.sums[name].shape for name in mine.sums):
+                return GroupedSums(seen, each_plus(mine.sums, other.sums))
+        return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
+
+    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return the sums of groups that go to one place."""
+        if not isinstance(value, GroupedSums):
+            return super().regrouped(value, places, size, of)
+        seen = np.zeros(size, np.bool_)
+        seen[places[value.seen & (places >= 0)]] = True
+        return GroupedSums(seen, {n: t.regroup(places, size) for n, t in value.sums.items()})
+
+    def groups_nbytes(self, value: Any) -> int:
+        """Bytes held now."""
+        if not isinstance(value, GroupedSums):
+            return super().groups_nbytes(value)
+        return value.seen.nbytes + self.nbytes(value.sums)
+
+    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
+        """Return which groups have rows, and digits and exponent of each sum."""
+        if not isinstance(value, GroupedSums):
+            value = self._grouped(value)
+        if not isinstance(value, GroupedSums):
+            return super().groups_arrays(value, size)
+        return {"seen": value.seen, **(self.arrays(value.sums) if value.seen.any() else {})}
+
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+        """Return the sums of all groups: all names or none, of one width."""
+        if "seen" not in arrays:
+            return super().groups_taken(arrays, size, of)
+        seen = take_array(arrays, "seen", "bool")
+        own = {name: array for name, array in arrays.items() if name != "seen"}
+        if seen.shape != (size,) or bool(own) != bool(seen.any()):
+            raise StateFormatError(f"{self.name} do not say which groups have rows")
+        if not own:
+            return GroupedSums(seen, {})
+        parts, width = self._parts(own, of)
+        if width % size:
+            raise StateFormatError(f"{width} sums are not those of {size} groups")
+        shape = (size,) if width == size else (size, width // size)
+        sums = {name: ExactSum.from_arrays(shape, part) for name, part in parts.items()}
+        for total in sums.values():
+            if total.digits.reshape(size, -1)[~seen].any():
+                raise StateFormatError(f"there are {self.name} of groups without rows")
+        return GroupedSums(seen, sums)
+
+
+def _rows(sums: ExactSum) -> list[ExactSum]:
+    """Return the rows of an array of sums."""
+    if len(sums.shape) > 1:
+        return [sums[row] for row in range(sums.shape[0])]
+    integers, unit = sums.integers()
+    return [ExactSum.single(value, unit) for value in np.asarray(integers, object).tolist()]
 
 
 def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.field import GroupedField, not_among
-from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.labels import each_unpacked, packed_labels, used_labels
-from streammetrics.core.fields.restoring import each_amount
-from streammetrics.core.fields.weights import (
-    MOST,
-    check_rows,
-    countable,
-    joined_amounts,
-    regrouped_amounts,
-)
-from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.field import StateField, not_among
+from streammetrics.core.fields.amounts import MANY, Amount, chained_amounts, regrouped_amounts
+from streammetrics.core.fields.labels import packed_labels, unpacked_labels, used_labels
+from streammetrics.core.fields.restoring import read_amount
+from streammetrics.core.fields.weights import MOST, check_rows
+from streammetrics.core.state.arrays import nested, part, take_array, take_sizes
 from streammetrics.core.unions import Union, moved
 
 if TYPE_CHECKING:
@@ -119,6 +114,28 @@ class GroupedCells(NamedTuple):
         """How many codes a group has."""
         return max(len(self.row_labels) * len(self.column_labels), 1)
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Whether labels of either side are integers or text; none without pairs."""
+        sides = (self.row_labels, self.column_labels)
+        return tuple([side.dtype.kind for side in sides]) if self.codes.size else ()
+
+    def used(self) -> GroupedCells:
+        """Return the pairs of which there is something, of labels that all occur."""
+        there = self.amount.signs() > 0
+        codes, amount = self.codes, self.amount
+        if not there.all():
+            codes, amount = codes[there], amount.at(np.flatnonzero(there))
+        if not codes.size:
+            return GroupedCells(*Pairs.empty())
+        row, column = np.divmod(codes, len(self.column_labels))
+        group, row = np.divmod(row, len(self.row_labels))
+        rows, row = used_labels(self.row_labels, row)
+        columns, column = used_labels(self.column_labels, column)
+        return GroupedCells(
+            rows, columns, (group * len(rows) + row) * len(columns) + column, amount
+        )
+
     def recoded(self, rows: Union, columns: Union, *, mine: bool) -> Ints:
         """Return the codes for other labels, of which these are some."""
         to_rows, to_columns = (rows.mine, columns.mine) if mine else (rows.theirs, columns.theirs)
@@ -141,10 +158,11 @@ def _united(mine: Ints, theirs: Ints) -> Union:
     return Union.of(mine, theirs)
 
 
-class PairTable(GroupedField[Pairs, GroupedCells]):
+class PairTable(StateField[Pairs]):
     """How much there is of each pair of two labels, and the squares of weights.
 
-    Memory grows with the pairs that occur.
+    Memory grows with the pairs that occur. Grouped values are `GroupedCells`, or a tuple where some
+    groups have labels of integers and others of text.
 
     Args:
         whole: Rows have no weights, and are counted in 64 bits.
@@ -183,40 +201,42 @@ class PairTable(GroupedField[Pairs, GroupedCells]):
             **nested("amount", value.amount.arrays()),
         }
 
-    def taken(self, arrays: Arrays, of: Configured) -> Pairs:
+    def taken(self, arrays: Arrays, of: Configured) -> Pairs:  # noqa: ARG002 - nothing depends on it
         """Return labels, pairs and amounts, all of which are in order and in use."""
-        stacks = {key: array[None] for key, array in arrays.items()}
-        return self.each_taken(stacks, 1, of)[0]
+        pairs = take_array(arrays, "pairs", "int64")
+        return Pairs(*self._read({**arrays, "sizes": np.array([len(pairs)])}, 1))
 
-    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[Pairs]:
-        """Return labels, pairs and amounts of each, all of them checked at once."""
-        row_labels = each_unpacked(stacks, "row_labels")
-        column_labels = each_unpacked(stacks, "column_labels")
-        if row_labels is None or column_labels is None:
-            return list(super().each_taken(stacks, n, of))
-        codes, amounts = take_array(stacks, "pairs", "int64", 2), part(stacks, "amount")
-        if len(stacks) != 3 + len(amounts):
-            raise StateFormatError(f"{sorted(stacks)} are not the arrays of pairs of labels")
-        each = each_amount(codes.shape[1:], amounts, n)
-        height, width = row_labels.shape[1], column_labels.shape[1]
-        for values in (row_labels, column_labels, codes):
-            if not (values[:, 1:] > values[:, :-1]).all():
-                raise StateFormatError("labels or pairs of a contingency table are out of order")
-        if codes.size and not 0 <= codes.min() <= codes.max() < height * width:
+    def _read(self, arrays: Arrays, size: int) -> GroupedCells:
+        """Return the pairs of all groups."""
+        rows, columns = (unpacked_labels(arrays, f"{side}_labels") for side in ("row", "column"))
+        pairs, amounts = take_array(arrays, "pairs", "int64"), part(arrays, "amount")
+        sizes = take_sizes(arrays, "sizes", size, len(pairs))
+        if len(arrays) != 4 + len(amounts):
+            raise StateFormatError(f"{sorted(arrays)} are not the arrays of pairs of labels")
+        amount = read_amount(pairs.shape, amounts, squared=not self._whole)
+        area = len(rows) * len(columns)
+        if pairs.size and not 0 <= pairs.min() <= pairs.max() < area:
             raise StateFormatError("a pair of a contingency table names no label")
-        used = zip(np.divmod(codes, max(width, 1)), (height, width), strict=True)
-        for places, size in used:  # places are below these
-            flat = places + size * np.arange(n)[:, None]
-            if not np.bincount(flat.ravel(), minlength=n * size).all():
+        if area * size >= MANY:
+            raise StateFormatError("there are more pairs of labels than can be told apart")
+        group = np.repeat(np.arange(size), sizes)
+        codes = group * max(area, 1) + pairs
+        for values in (rows, columns, codes):
+            if not (values[1:] > values[:-1]).all():
+                raise StateFormatError("labels or pairs of a contingency table are out of order")
+        for places, side in zip(
+            np.divmod(pairs, max(len(columns), 1)), (rows, columns), strict=True
+        ):
+            if not counts_of((len(side),), places).all():
                 raise StateFormatError("a label of a contingency table is in no pair")
-        digits = amounts["digits"]
-        if not (digits.any(axis=2).all() and (digits[:, :, -1:] >= 0).all()):
+        if not (amount.signs() > 0).all():
             raise StateFormatError("a pair of a contingency table has no positive count")
-        if self._whole and not all(
-            amount.weights is None and countable(amount.counts) for amount in each
+        if self._whole and (
+            amount.weights is not None
+            or np.bincount(group, amount.counts.astype(np.float64)).max(initial=0.0) >= MANY
         ):
             raise StateFormatError("the counts of labelings are not whole, or too many")
-        return list(map(Pairs, row_labels, column_labels, codes, each))
+        return GroupedCells(rows, columns, codes, amount)
 
     def nbytes(self, value: Pairs) -> int:
         """Bytes held now."""
@@ -234,8 +254,10 @@ class PairTable(GroupedField[Pairs, GroupedCells]):
         """Return no pairs."""
         return GroupedCells(*Pairs.empty())
 
-    def regrouped(self, value: GroupedCells, places: Places, size: int) -> GroupedCells:  # noqa: ARG002 - the places say it
+    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return the pairs of groups that go to one place."""
+        if not isinstance(value, GroupedCells):
+            return super().regrouped(value, places, size, of)
         group, cell = np.divmod(value.codes, value.area)
         to = places[group]
         kept = np.flatnonzero(to >= 0)
@@ -247,21 +269,26 @@ class PairTable(GroupedField[Pairs, GroupedCells]):
         codes, place = np.unique(codes, return_inverse=True)
         return value._replace(codes=codes, amount=regrouped_amounts(amount, place, codes.size))
 
-    def groups_plus(self, mine: GroupedCells, other: GroupedCells) -> GroupedCells:
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
         """Return the pairs of both."""
-        if not mine.codes.size or not other.codes.size:
+        both = isinstance(mine, GroupedCells) and isinstance(other, GroupedCells)
+        if both and (not mine.codes.size or not other.codes.size):
             return mine if mine.codes.size else other
+        if not both or mine.kinds != other.kinds:
+            return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
         rows = Union.of(mine.row_labels, other.row_labels)
         columns = Union.of(mine.column_labels, other.column_labels)
         pairs = _united(
             mine.recoded(rows, columns, mine=True), other.recoded(rows, columns, mine=False)
         )
-        size = len(pairs.keys)
-        amount = mine.amount.spread(pairs.mine, size) + other.amount.spread(pairs.theirs, size)
+        length = len(pairs.keys)
+        amount = mine.amount.spread(pairs.mine, length) + other.amount.spread(pairs.theirs, length)
         return GroupedCells(rows.keys, columns.keys, pairs.keys, amount)
 
-    def at(self, value: GroupedCells, group: int) -> Pairs:
+    def at(self, value: Any, group: int) -> Pairs:
         """Return the pairs of one group, and its labels."""
+        if not isinstance(value, GroupedCells):
+            return super().at(value, group)
         first = group * value.area
         low, high = np.searchsorted(value.codes, [first, first + value.area]).tolist()
         codes, amount = value.codes[low:high], value.amount.at(slice(low, high))
@@ -270,28 +297,66 @@ class PairTable(GroupedField[Pairs, GroupedCells]):
             codes, amount = codes[there], amount.at(np.flatnonzero(there))
         return Pairs.of(value.row_labels, value.column_labels, codes - first, amount)
 
-    def of_groups(self, values: Sequence[Pairs], of: Configured) -> GroupedCells:
+    def of_groups(
+        self,
+        values: Sequence[Pairs],
+        of: Configured,  # noqa: ARG002 - the values say it
+    ) -> GroupedCells | tuple[Pairs, ...]:
         """Return the pairs of all groups."""
-        some = [pairs for pairs in values if pairs.codes.size]
-        if not some:
-            return self.no_groups(of, 0)
-        row_labels = np.unique(np.concatenate([pairs.row_labels for pairs in some]))
-        column_labels = np.unique(np.concatenate([pairs.column_labels for pairs in some]))
-        codes = []
-        for group, pairs in enumerate(values):
-            if pairs.codes.size:
-                row, column = pairs.places
-                row = np.searchsorted(row_labels, pairs.row_labels)[row]
-                column = np.searchsorted(column_labels, pairs.column_labels)[column]
-                codes.append((group * len(row_labels) + row) * len(column_labels) + column)
-        if all(pairs.amount.weights is None for pairs in some):
-            counts = np.concatenate([pairs.amount.counts for pairs in some])
-            amount = Amount.of_counts(counts)
-        else:
-            amounts = [pairs.amount.at(k) for pairs in some for k in range(len(pairs.codes))]
-            amount = joined_amounts(amounts, ())
-        return GroupedCells(row_labels, column_labels, np.concatenate(codes), amount)
+        return _grouped(values)
 
-    def groups_nbytes(self, value: GroupedCells) -> int:
+    def groups_nbytes(self, value: Any) -> int:
         """Bytes held now."""
+        if not isinstance(value, GroupedCells):
+            return super().groups_nbytes(value)
         return sum(part.nbytes for part in value)
+
+    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
+        """Return labels, how many pairs each group has, pairs and exact amounts."""
+        if not isinstance(value, GroupedCells):
+            value = _grouped(value)
+        if not isinstance(value, GroupedCells):
+            return super().groups_arrays(value, size)
+        cells = value.used()
+        group, pairs = np.divmod(cells.codes, cells.area)
+        return {
+            "row_labels": packed_labels(cells.row_labels),
+            "column_labels": packed_labels(cells.column_labels),
+            "sizes": counts_of((size,), group),
+            "pairs": pairs,
+            **nested("amount", cells.amount.arrays()),
+        }
+
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+        """Return labels, pairs and amounts of all groups, in order and in use."""
+        if "names" in arrays:
+            return super().groups_taken(arrays, size, of)
+        return self._read(arrays, size)
+
+
+def _grouped(values: Sequence[Pairs]) -> GroupedCells | tuple[Pairs, ...]:
+    """Return the pairs of groups, side by side where labels are of several kinds."""
+    sizes = np.array([pairs.codes.size for pairs in values], np.int64)
+    there = np.flatnonzero(sizes)
+    some = [values[place] for place in there.tolist()]
+    if len({(p.row_labels.dtype.kind, p.column_labels.dtype.kind) for p in some}) > 1:
+        return tuple(values)
+    if not some:
+        return GroupedCells(*Pairs.empty())
+    rows, height, row_starts = _vocabulary([pairs.row_labels for pairs in some])
+    columns, width, column_starts = _vocabulary([pairs.column_labels for pairs in some])
+    which = np.repeat(np.arange(len(some)), sizes[there])  # of the groups that have pairs
+    codes = np.concatenate([pairs.codes for pairs in some])
+    row, column = np.divmod(codes, np.diff(column_starts)[which])
+    row = height[row_starts[which] + row]
+    column = width[column_starts[which] + column]
+    codes = (there[which] * len(rows) + row) * len(columns) + column
+    amount = chained_amounts([pairs.amount for pairs in some])
+    return GroupedCells(rows, columns, codes, amount)
+
+
+def _vocabulary(every: Sequence[Array]) -> tuple[Array, Places, Ints]:
+    """Return all labels, the place of each one given among them, and where those of each start."""
+    labels, places = np.unique(np.concatenate(every), return_inverse=True)
+    starts = np.cumsum([0, *map(len, every)])
+    return labels, places, starts

@@ -15,16 +15,15 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.histograms import ColumnHistograms, Histograms
 from streammetrics.core.fields.restoring import split_squares
-from streammetrics.core.state.arrays import nested
+from streammetrics.core.state.arrays import nested, take_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.configured import Configured
-    from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Floats
 
     # Scores, codes, weights and tails.
@@ -46,7 +45,8 @@ class Weighed(NamedTuple):
 
     def of_ones(self, ones: bool) -> Weighed:
         """Return the value, which was read, told whether every row weighs one."""
-        return self if self.squares is not None else self._replace(known=ones)
+        known = self.squares is not None or self.known == ones
+        return self if known else self._replace(known=ones)
 
 
 class WeighedHistograms(StateField[Weighed]):
@@ -115,28 +115,45 @@ class WeighedHistograms(StateField[Weighed]):
         own, squares = split_squares(arrays)
         return self.with_squares(self.columns.taken(own, of), squares, of)
 
-    def each_arrays(self, values: Sequence[Weighed]) -> dict[str, Stack] | None:
-        """Return those of histograms of counts."""
-        if any(value.squares is not None for value in values):
-            return None
-        columns = [value.columns for value in values]
-        return self.columns.each_headed("width", [[len(mine)] for mine in columns], columns)
-
-    def each_of(self, stacks: Mapping[str, Stack], n: int, of: Configured) -> Sequence[Weighed]:
-        """Return the histograms of each state, those of plain counts checked at once."""
-        if any(key.startswith("squares/") for key in stacks):
-            return super().each_of(stacks, n, of)
-        return list(map(Weighed, self.columns.each_of(stacks, n, of)))
-
     def with_squares(self, columns: ColumnHistograms, arrays: Arrays, of: Configured) -> Weighed:
         """Return histograms, and those of squares of the `arrays`, which must be in their cells."""
         if not arrays:
             return Weighed(columns)
-        squares = self._squares.taken(arrays, of)
+        return self._beside(columns, self._squares.taken(arrays, of))
+
+    def _beside(self, columns: ColumnHistograms, squares: ColumnHistograms) -> Weighed:
         places = [[_places(each) for each in _narrow(side)] for side in (columns, squares)]
         if not columns or places[0] != places[1]:
             raise StateFormatError("the squares of weights are not where the weights are")
         return Weighed(columns, squares)
+
+    def groups_arrays(self, value: Sequence[Weighed], size: int) -> dict[str, Array]:
+        """Return the arrays of the histograms, and of those of squares where these are held."""
+        there = np.array([each.squares is not None for each in value], np.bool_)
+        squares = [each.squares for each in value if each.squares is not None]
+        columns = self.columns.groups_arrays([each.columns for each in value], size)
+        if not squares:
+            return columns
+        held = {"there": there, **self._squares.groups_arrays(squares, len(squares))}
+        return columns | nested("squares", held)
+
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> tuple[Weighed, ...]:
+        """Return the histograms of every group, each of them checked."""
+        own, held = split_squares(arrays)
+        columns = self.columns.groups_taken(own, size, of)
+        if not held:
+            return tuple(map(Weighed, columns))
+        there = take_array(held, "there", "bool")
+        if there.shape != (size,) or not there.any():
+            raise StateFormatError("the squares of weights do not say whose they are")
+        del held["there"]
+        squares = iter(self._squares.groups_taken(held, int(np.count_nonzero(there)), of))
+        return tuple(
+            [
+                self._beside(mine, next(squares)) if has else Weighed(mine)
+                for mine, has in zip(columns, there.tolist(), strict=True)
+            ]
+        )
 
     def nbytes(self, value: Weighed) -> int:
         """Bytes held now."""

@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.counting import added_at
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import GroupedField, StateField, not_among
-from streammetrics.core.fields.amounts import MANY, Amount
-from streammetrics.core.fields.restoring import each_amount, read_amount
+from streammetrics.core.field import StateField, not_among
+from streammetrics.core.fields.amounts import MANY, Amount, joined_amounts, regrouped_amounts
+from streammetrics.core.fields.restoring import read_amount
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.configured import Configured
-    from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Ints, Places
 
     Shape = tuple[int, ...] | Callable[[Any], tuple[int, ...]]
@@ -25,11 +23,11 @@ if TYPE_CHECKING:
 MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
 
 
-class Weight(GroupedField[Amount, Amount]):
+class Weight(StateField[Amount]):
     """How much there is of each thing, not negative: of one, or of as many as the shape says.
 
     The shape may be a function of the statistic, which knows its parameters. With `squared` its
-    amounts have squares. Those of groups have the groups along their first axis.
+    amounts have squares. Grouped values have the groups along their first axis.
     """
 
     def __init__(self, shape: Shape = (), *, squared: bool = False, inline: bool = False) -> None:
@@ -48,10 +46,6 @@ class Weight(GroupedField[Amount, Amount]):
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
 
-    def each_arrays(self, values: Sequence[Amount]) -> dict[str, Stack] | None:
-        """Return those of counts."""
-        return Amount.each_arrays(values)
-
     def merged(self, mine: Amount, others: Sequence[Amount]) -> Amount:
         """Return what there is of each together: amounts of one thing are added up at once."""
         if len(others) > 1 and isinstance(mine.counts, int):
@@ -64,17 +58,13 @@ class Weight(GroupedField[Amount, Amount]):
 
     def taken(self, arrays: Arrays, of: Configured) -> Amount:
         """Return the amounts, none of which is negative."""
-        value = read_amount(shape_of(self._shape, of), arrays)
+        return self._read(shape_of(self._shape, of), arrays)
+
+    def _read(self, shape: tuple[int, ...], arrays: Arrays) -> Amount:
+        value = read_amount(shape, arrays, squared=self._squared)
         if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
-
-    def each_taken(self, stacks: Arrays, n: int, of: Configured) -> list[Amount]:
-        """Return the amounts of each, all of them checked at once."""
-        amounts = each_amount(shape_of(self._shape, of), stacks, n)
-        if (stacks["digits"][:, :, -1:] < 0).any():  # the highest digit has the sign
-            raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
-        return amounts
 
     def nbytes(self, value: Amount) -> int:
         """Bytes held now."""
@@ -92,50 +82,45 @@ class Weight(GroupedField[Amount, Amount]):
         """Return nothing of anything."""
         return Amount.of_counts(np.zeros((size, *shape_of(self._shape, of)), np.int64))
 
-    def regrouped(self, value: Amount, places: Places, size: int) -> Amount:
+    def regrouped(
+        self,
+        value: Amount,
+        places: Places,
+        size: int,
+        of: Configured,  # noqa: ARG002 - nothing depends on it
+    ) -> Amount:
         """Return the amounts of groups that go to one place."""
         return regrouped_amounts(value, places, size)
 
-    groups_plus, groups_nbytes = plus, nbytes
+    def groups_plus(self, mine: Amount, other: Amount, size: int) -> Amount:  # noqa: ARG002 - amounts say it
+        """Return what there is of each together."""
+        return mine + other
+
+    groups_nbytes = nbytes
+
+    def groups_arrays(self, value: Amount, size: int) -> dict[str, Array]:  # noqa: ARG002 - amounts say it
+        """Return those of exact sums, whether rows have weights or not."""
+        return value.arrays()
+
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Amount:
+        """Return the amounts, none of which is negative."""
+        return self._read((size, *shape_of(self._shape, of)), arrays)
 
     def at(self, value: Amount, group: int) -> Amount:
         """Return the amounts of one group."""
         return value.at(group)
 
+    def each_at(self, value: Amount, size: int) -> list[Amount]:
+        """Return the amounts of every group."""
+        if value.weights is not None:
+            return [value.at(group) for group in range(size)]
+        if value.counts.ndim == 1:
+            return list(map(Amount, value.counts.tolist()))
+        return list(map(Amount.of_counts, value.counts))
+
     def of_groups(self, values: Sequence[Amount], of: Configured) -> Amount:
         """Return the amounts of all groups."""
-        shape = shape_of(self._shape, of)
-        if all(value.weights is None and _is_small(value.counts) for value in values):
-            counts = np.array([value.counts for value in values], np.int64)
-            return Amount.of_counts(counts.reshape(len(values), *shape))
-        return joined_amounts(values, shape)
-
-
-def _is_small(counts: object) -> bool:
-    return not isinstance(counts, int) or counts < MANY
-
-
-def regrouped_amounts(value: Amount, places: Places, size: int) -> Amount:
-    """Return the amounts of rows that go to one place, of which -1 is none."""
-    if float(value.counts.sum(dtype=np.float64)) >= MANY:
-        value = Amount(value.counts, value.weights, MANY, value.squares)
-    kept = np.flatnonzero(places >= 0)
-    counts = added_at(places[kept], value.counts[kept], size)
-    weights, squares = (
-        None if sums is None else sums.regroup(places, size)
-        for sums in (value.weights, value.squares)
-    )
-    return Amount(counts, weights, int(counts.max(initial=0)), squares)
-
-
-def joined_amounts(values: Sequence[Amount], shape: tuple[int, ...]) -> Amount:
-    """Return amounts of one shape as rows of an array of them."""
-    told = [value.squared() for value in values]
-    known = [squares for squares in told if squares is not None]
-    return Amount.of_weights(
-        ExactSum.stacked([value.exact() for value in values], shape),
-        ExactSum.stacked(known, shape) if len(known) == len(told) else None,
-    )
+        return joined_amounts(values, shape_of(self._shape, of))
 
 
 def _total(sums: Sequence[ExactSum | None]) -> ExactSum | None:

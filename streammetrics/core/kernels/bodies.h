@@ -26,9 +26,10 @@ const Kernels KERNELS = {
     table_move,
 
     cells_ids,
-    sort_order,
     cells_count,
     cells_merge,
+    cells_add,
+    cells_area,
 
     elementary,
 };

@@ -9,20 +9,25 @@
  *
  * with u(s) the bits of s as a signed integer. W needs more than 64 bits, so ids are made of its half.
  *
- * Rows up to four times the cells are sorted, unless many have the same score: by radix, the leading
- * bits first, and what these leave together after that. Other rows are looked up in a hash table, whose
- * pages are sorted in the end; it starts at the level that some of the rows need, and goes up a level
- * where its cells are too many.
+ * Rows up to four times the cells are sorted, unless many have the same score: they are moved into buckets
+ * of neighbouring scores, and these sorted by radix in the cache. Other rows are counted in a table of
+ * all cells between their least and largest score, at the level that a sample of them needs.
+ *
+ * Two states are merged cell by cell; many are added to such a table, one after the other.
  */
 
 #define LEVELS 64
 #define ORDER_BLOCK 256
 #define SHORT_RUN 24      /* sorted by insertion */
 #define DIGIT_BITS 11     /* of a pass, at most */
-#define PAGE_BITS 3       /* of the entries of a page, past level 0 */
+#define BUCKET_ROWS 4096  /* sorted in the cache */
+#define MOST_BUCKETS 2048
+#define DENSE_CELLS ((int64_t)1 << 25) /* of a table, at most; pages that are not used take no memory */
+#define PAGE_BITS 9       /* of the cells of a page */
+#define MOST_PAGES 8192   /* used, of 8 KB */
 #define SAMPLE_ROWS 2048  /* that tell whether scores repeat */
 #define MIXED UINT64_C(0x7FF8000000000000) /* the nan of a cell of several scores */
-#define EMPTY UINT64_MAX
+#define NOT_DENSE (-3)
 
 static inline int bit_length(uint64_t x) {
 #if defined(__GNUC__)
@@ -137,51 +142,12 @@ typedef int64_t Starts[3][1 << DIGIT_BITS];
 
 #define KEY_ITSELF(item) (item)
 #define KEY_OF_PAIR(item) ((item).key)
-#define LEADING(item) ((item) >> 32)
 DEFINE_SORT(sort_keys, uint64_t, KEY_ITSELF)
-DEFINE_SORT(sort_leading, uint64_t, LEADING)
 DEFINE_SORT(sort_pairs, Pair, KEY_OF_PAIR)
 #define SIGNED(key) ((uint64_t)(key) ^ UINT64_C(1) << 63)
 
 static void *new_array(int64_t n, size_t size) {
   return (uint64_t)n > PTRDIFF_MAX / size ? NULL : malloc(n ? (size_t)n * size : 1);
-}
-
-/* Sort rows of one run by their keys; equal ones keep their order. */
-static int64_t sort_run(uint64_t *rows, const int64_t *keys, int64_t n) {
-  Pair few[2 * SHORT_RUN], *pairs = n > SHORT_RUN ? new_array(2 * n, sizeof *pairs) : few, *sorted;
-  if (!pairs) return NO_MEMORY;
-  for (int64_t i = 0; i < n; i++) pairs[i] = (Pair){SIGNED(keys[rows[i]]), (int64_t)rows[i]};
-  sorted = sort_pairs(pairs, pairs + n, n);
-  for (int64_t i = 0; i < n; i++) rows[i] = (uint64_t)sorted[i].row;
-  if (pairs != few) free(pairs);
-  return OK;
-}
-
-/* Write the positions that sort int64 keys, equal ones in the order they have.
- *
- * Of each key the 32 bits from the highest that differs on are sorted together with its row, in 64 bits.
- * Rows that these leave together are sorted by their keys. */
-static int64_t sort_order(int64_t *order, const int64_t *keys, int64_t n) {
-  uint64_t *items = (uint64_t *)order, *other = new_array(n, sizeof *other), *sorted, differs = 0;
-  int64_t done = OK;
-  if (!other) return NO_MEMORY;
-  for (int64_t i = 0; i < n; i++) differs |= (uint64_t)(keys[i] ^ keys[0]);
-  int top = bit_length(differs), shift = top > 32 ? top - 32 : 0;
-  for (int64_t i = 0; i < n; i++) items[i] = SIGNED(keys[i]) >> shift << 32 | (uint64_t)i;
-  sorted = sort_leading(items, other, n);
-  for (int64_t i = 0, end; i < n && done == OK; i = end) {
-    uint64_t leading = sorted[i] >> 32, ascending = 1;
-    sorted[i] &= UINT32_MAX;
-    for (end = i + 1; end < n && sorted[end] >> 32 == leading; end++) {
-      sorted[end] &= UINT32_MAX;
-      ascending &= keys[sorted[end - 1]] <= keys[sorted[end]];
-    }
-    if (!ascending) done = sort_run(sorted + i, keys, end - i);
-  }
-  if (sorted != items) memcpy(items, sorted, sizeof *items * (size_t)n);
-  free(other);
-  return done;
 }
 
 /* ---- levels ---- */
@@ -193,12 +159,6 @@ static int64_t level_of(const int64_t lengths[LEVELS + 1], int64_t base, int64_t
   int64_t cells = 1 + lengths[LEVELS], k = LEVELS - 1;
   while (k > 0 && cells + lengths[k] <= most) cells += lengths[k--];
   return base + k;
-}
-
-static int64_t fitting_level(int64_t *ids, int64_t n, int64_t base, int64_t most) {
-  int64_t lengths[LEVELS + 1] = {0};
-  for (int64_t i = 1; i < n; i++) lengths[bit_length((uint64_t)(ids[i] ^ ids[i - 1]))]++;
-  return level_of(lengths, base, most);
 }
 
 static inline int64_t count_at(const void *counts, int wide, int64_t k) {
@@ -225,313 +185,30 @@ static inline void write_counts(CellsOut *out, int64_t cell, uint64_t counts) {
   if (out->classes == 1) memcpy((int32_t *)out->counts + cell, both, sizeof both[0]);
 }
 
-/* ---- the hash table ---- */
+/* ---- samples ---- */
 
-typedef struct {
-  uint64_t score;  /* its bits, EMPTY or MIXED */
-  uint64_t counts; /* of two classes, 32 bits each: rows of a call are below 2^31 */
-} CellEntry;
-
-typedef struct {
-  int64_t page, place; /* the place of its first entry, -1 where there is no page */
-} Slot;
-
-/* Entries by id. Neighbouring ids share a page, of one entry at level 0: pages are hashed. */
-typedef struct {
-  CellEntry *entries;
-  int64_t *pages; /* of which number each page is */
-  Slot *slots;    /* at least twice as many as pages */
-  int64_t size, used, room, level; /* cells, pages, pages that there is room for */
-  int bits, page_bits;
-} CellTable;
-
-static inline uint64_t cell_slot(int64_t page, int bits) {
-  return (uint64_t)page * UINT64_C(0x9E3779B97F4A7C15) >> (64 - bits);
-}
-
-static void table_free(CellTable *table) {
-  free(table->entries);
-  free(table->pages);
-  free(table->slots);
-}
-
-/* Give a table room for twice as many pages, but for no more than one above `most`. */
-static int64_t table_grow(CellTable *table, int64_t most) {
-  int64_t room = table->room ? 2 * table->room : 128;
-  if (room > most) room = most + 1;
-  int bits = bit_length((uint64_t)room);
-  Slot *slots = new_array((int64_t)1 << bits, sizeof *slots);
-  if (!slots) return NO_MEMORY;
-  free(table->slots);
-  table->slots = slots;
-  table->bits = bits;
-  for (int64_t k = 0; k < (int64_t)1 << bits; k++) slots[k].place = -1;
-  for (int64_t k = 0; k < table->used; k++) {
-    uint64_t slot = cell_slot(table->pages[k], bits);
-    while (slots[slot].place >= 0) slot = (slot + 1) & ((UINT64_C(1) << bits) - 1);
-    slots[slot] = (Slot){table->pages[k], k << table->page_bits};
-  }
-  if (room > PTRDIFF_MAX / (int64_t)sizeof(CellEntry) >> table->page_bits) return NO_MEMORY;
-  CellEntry *entries = realloc(table->entries, sizeof *entries * (size_t)(room << table->page_bits));
-  if (!entries) return NO_MEMORY;
-  table->entries = entries;
-  int64_t *pages = realloc(table->pages, sizeof *pages * (size_t)room);
-  if (!pages) return NO_MEMORY;
-  table->pages = pages;
-  table->room = room;
-  return OK;
-}
-
-/* The place of an id in a table, where its page is added if it is new; -1 if there is no room. */
-static int64_t place_of(CellTable *table, int64_t id) {
-  uint64_t mask = (UINT64_C(1) << table->bits) - 1;
-  int64_t page = id >> table->page_bits, inside = id & (((int64_t)1 << table->page_bits) - 1), place;
-  uint64_t slot = cell_slot(page, table->bits);
-  for (; (place = table->slots[slot].place) >= 0; slot = (slot + 1) & mask)
-    if (table->slots[slot].page == page) return place + inside;
-  if (table->used == table->room) return -1;
-  place = table->used << table->page_bits;
-  table->pages[table->used++] = page;
-  table->slots[slot] = (Slot){page, place};
-  for (int64_t k = 0; k < (int64_t)1 << table->page_bits; k++) table->entries[place + k] = (CellEntry){EMPTY, 0};
-  return place + inside;
-}
-
-/* The cells of a table in order, each with its id and its place, in an array to be freed. */
-static Pair *table_pairs(const CellTable *table) {
-  int64_t each = (int64_t)1 << table->page_bits, k = 0;
-  Pair *pairs = new_array(table->size + 2 * table->used, sizeof *pairs), *pages = pairs + table->size;
-  if (!pairs) return NULL;
-  for (int64_t p = 0; p < table->used; p++) pages[p] = (Pair){SIGNED(table->pages[p]), p * each};
-  pages = sort_pairs(pages, pages + table->used, table->used);
-  for (int64_t p = 0; p < table->used; p++)
-    for (int64_t e = 0; e < each; e++)
-      if (table->entries[pages[p].row + e].score != EMPTY)
-        pairs[k++] = (Pair){(uint64_t)((int64_t)SIGNED(pages[p].key) * each + e), pages[p].row + e};
-  return pairs;
-}
-
-/* Raise a table to the lowest level that has at most `most` cells; `index` of n rows goes along. */
-static int64_t table_raise(CellTable *table, int64_t most, int64_t *index, int64_t n) {
-  int64_t before = table->level, count = table->size, done = OK;
-  CellTable next = {.page_bits = PAGE_BITS};
-  Pair *sorted = table_pairs(table);
-  int64_t *ids = new_array(count + (table->used << table->page_bits), sizeof *ids), *moved = ids + count;
-  if (!sorted || !ids) done = NO_MEMORY;
-  if (done == OK) {
-    for (int64_t k = 0; k < count; k++) {
-      int64_t id = (int64_t)sorted[k].key;
-      ids[k] = before ? id : cell_id(from_ordinal(id), 1);
-    }
-    next.level = fitting_level(ids, count, before ? before : 1, most);
-  }
-  for (int64_t k = 0; k < count && done == OK; k++) {
-    const CellEntry *old = &table->entries[sorted[k].row];
-    int64_t id = ids[k] >> (next.level - (before ? before : 1)), place = -1;
-    while (done == OK && (!next.room || (place = place_of(&next, id)) < 0)) done = table_grow(&next, most);
-    if (done != OK) break;
-    CellEntry *entry = &next.entries[moved[sorted[k].row] = place];
-    next.size += entry->score == EMPTY;
-    entry->score = entry->score == EMPTY ? old->score : entry->score == old->score ? old->score : MIXED;
-    entry->counts += old->counts;
-  }
-  if (done == OK)
-    for (int64_t i = 0; i < n && index; i++) index[i] = moved[index[i]];
-  free(sorted);
-  free(ids);
-  if (done != OK) return table_free(&next), done;
-  table_free(table);
-  *table = next;
-  return OK;
-}
-
-/* Add rows that have these ids; returns how many, as far as there is room for cells and pages. */
-static int64_t table_block(CellTable *table, const int64_t *ids, const double *scores, const uint8_t *codes,
-                           int64_t n, int64_t most, int64_t *index) {
-  static const uint64_t one[2] = {1, UINT64_C(1) << 32};
-  int64_t places[ORDER_BLOCK], i = 0;
-  const int page_bits = table->page_bits;
-  /* First all places, so that the processor gets the entries while it looks for others. */
-  for (; i < n && table->room; i++) {
-    int64_t page = ids[i] >> page_bits;
-    Slot slot = table->slots[cell_slot(page, table->bits)];
-    places[i] = slot.place + (ids[i] & (((int64_t)1 << page_bits) - 1));
-    if (slot.place < 0 || slot.page != page) places[i] = place_of(table, ids[i]);
-    if (places[i] < 0) break;
-    PREFETCH(&table->entries[places[i]]);
-  }
-  n = i;
-  for (i = 0; i < n; i++) {
-    CellEntry *entry = &table->entries[places[i]];
-    uint64_t score = bits_of(scores[i] + 0.0);
-    if (entry->score != score && entry->score != MIXED) {
-      if (entry->score == EMPTY) {
-        if (table->size > most) return i;
-        table->size++;
-        entry->score = score;
-      } else {
-        entry->score = MIXED;
-      }
-    }
-    entry->counts += one[codes ? codes[i] & 1 : 0];
-    if (index) index[i] = places[i];
-  }
-  return n;
-}
-
-/* Add rows to a table; codes and index may be NULL. */
-static int64_t table_add(CellTable *table, const double *scores, const uint8_t *codes, int64_t n, int64_t most,
-                         int64_t *index) {
-  for (int64_t start = 0, done; start < n; start += done) {
-    double block[ORDER_BLOCK];
-    int64_t ids[ORDER_BLOCK], rows = n - start < ORDER_BLOCK ? n - start : ORDER_BLOCK;
-    memcpy(block, scores + start, sizeof(double) * (size_t)rows);
-    cells_ids(ids, block, rows, table->level);
-    done = table_block(table, ids, block, codes ? codes + start : NULL, rows, most,
-                       index ? index + start : NULL);
-    if (table->size > most) {
-      if (table_raise(table, most, index, start + done) != OK) return NO_MEMORY;
-    } else if (done < rows && table_grow(table, most) != OK) {
-      return NO_MEMORY;
-    }
-  }
-  return OK;
-}
-
-/* Write the cells of a table in order; `index` of n rows becomes that of the cells. */
-static int64_t table_write(CellsOut *out, const CellTable *table, int64_t *index, int64_t n) {
-  int64_t count = table->size, *rank = NULL;
-  Pair *sorted = table_pairs(table);
-  if (index) rank = new_array(table->used << table->page_bits, sizeof *rank);
-  if (!sorted || (index && !rank)) return free(sorted), free(rank), NO_MEMORY;
-  for (int64_t k = 0; k < count; k++) {
-    const CellEntry *entry = &table->entries[sorted[k].row];
-    if (rank) rank[sorted[k].row] = k;
-    if (out->ids) out->ids[k] = (int64_t)sorted[k].key;
-    out->scores[k] = from_bits(entry->score);
-    write_counts(out, k, entry->counts);
-  }
-  for (int64_t i = 0; i < n && index; i++) index[i] = rank[index[i]];
-  out->level = table->level;
-  out->size = count;
-  free(sorted);
-  free(rank);
-  return OK;
-}
-
-/* ---- rows ---- */
-
-/* Write the cells of rows by sorting them: each key has the magnitude of a score and a code. */
-static int64_t count_sorted(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n,
-                            int64_t most) {
-  const uint64_t last = ~UINT64_C(0) >> 1;
-  /* Where there is room for all rows, the results are sorted where they are written. */
-  int inside = out->room >= n && out->classes == 2 && (uintptr_t)out->counts % sizeof(uint64_t) == 0;
-  uint64_t *keys = inside ? (uint64_t *)(void *)out->scores : new_array(2 * n, sizeof *keys), *sides[2];
-  uint64_t *other = inside ? out->counts : keys + n;
-  int64_t sizes[2] = {0}, distinct = 0, level = out->level, size = 0, end = n - 1, *ids = NULL;
-  if (!keys) return NO_MEMORY;
-  /* Negative scores from the front, the others from the back: 63 bits are left, and one for the code. */
-  for (int64_t i = 0; i < n; i++) {
-    uint64_t bits = bits_of(scores[i] + 0.0), negative = bits >> 63;
-    uint64_t key = (negative ? last - (bits & last) : bits) << 1 | (codes ? codes[i] & 1 : 0);
-    keys[sizes[0]] = keys[end] = key;
-    sizes[0] += (int64_t)negative;
-    end -= (int64_t)(negative ^ 1);
-  }
-  sizes[1] = n - sizes[0];
-  sides[0] = sort_keys(keys, other, sizes[0]);
-  sides[1] = sort_keys(keys + sizes[0], other + sizes[0], sizes[1]);
-  for (int side = 0; side < 2 && n > most && !level; side++)
-    for (int64_t i = 0; i < sizes[side]; i++)
-      distinct += !i || sides[side][i] >> 1 != sides[side][i - 1] >> 1;
-  if (level || distinct > most) {
-    int64_t base = level ? level : 1, k = 0;
-    ids = new_array(n, sizeof *ids);
-    if (!ids) return inside ? (void)0 : free(keys), NO_MEMORY;
-    for (int side = 0; side < 2; side++)
-      for (int64_t i = 0; i < sizes[side]; i++) {
-        uint64_t magnitude = sides[side][i] >> 1;
-        ids[k++] = cell_id(from_bits(side ? magnitude : ~magnitude), (int)base);
-      }
-    level = fitting_level(ids, n, base, most);
-    for (k = 0; k < n; k++) ids[k] = shifted(ids[k], (int)(level - base));
-  }
-  uint64_t before = EMPTY, score = EMPTY, counts = 0; /* of the cell that is being filled */
-  for (int64_t k = 0; k < n; k++) {
-    /* Few branches: whether a cell is new cannot be predicted. */
-    int side = k >= sizes[0];
-    uint64_t key = sides[side][side ? k - sizes[0] : k], bits = side ? key >> 1 : ~(key >> 1);
-    uint64_t id = level ? (uint64_t)ids[k] : bits, fresh = !k || id != before;
-    size += (int64_t)fresh;
-    if (size > out->room) break;
-    score = one_score(score, bits, (int64_t)fresh);
-    counts = (fresh ? 0 : counts) + (UINT64_C(1) << 32 * (key & 1));
-    before = id;
-    if (out->ids && level) out->ids[size - 1] = ids[k];
-    memcpy(&out->scores[size - 1], &score, sizeof score);
-    write_counts(out, size - 1, counts);
-  }
-  free(ids);
-  if (!inside) free(keys);
-  out->level = level;
-  out->size = size;
-  return size > out->room ? OUT_OF_RANGE : OK;
-}
-
-/* The same with the cell of each row instead of counts, for which positions are sorted along. */
-static int64_t place_sorted(CellsOut *out, const double *scores, int64_t n, int64_t most, int64_t *index) {
-  Pair *pairs = new_array(2 * n, sizeof *pairs), *sorted;
-  int64_t *keys = new_array(n, sizeof *keys), distinct = 0, level = out->level, size = 0, done = OK;
-  if (!pairs || !keys) return free(pairs), free(keys), NO_MEMORY;
-  for (int64_t i = 0; i < n; i++) pairs[i] = (Pair){SIGNED(ordinal(scores[i])), i};
-  sorted = sort_pairs(pairs, pairs + n, n);
-  for (int64_t i = 0; i < n; i++) {
-    keys[i] = (int64_t)SIGNED(sorted[i].key);
-    distinct += !i || keys[i] != keys[i - 1];
-  }
-  if (level || distinct > most) {
-    int64_t base = level ? level : 1;
-    for (int64_t i = 0; i < n; i++) keys[i] = cell_id(from_ordinal(keys[i]), (int)base);
-    level = fitting_level(keys, n, base, most);
-    for (int64_t i = 0; i < n; i++) keys[i] = shifted(keys[i], (int)(level - base));
-  }
-  for (int64_t i = 0; i < n; i++) {
-    double score = from_ordinal((int64_t)SIGNED(sorted[i].key));
-    if (!i || keys[i] != keys[i - 1]) {
-      if (size == out->room) {
-        done = OUT_OF_RANGE;
-        break;
-      }
-      if (level) out->ids[size] = keys[i];
-      out->scores[size++] = score;
-    } else if (out->scores[size - 1] != score) {
-      out->scores[size - 1] = from_bits(MIXED);
-    }
-    index[sorted[i].row] = size - 1;
-  }
-  free(pairs);
-  free(keys);
-  out->level = level;
-  out->size = size;
-  return done;
+/* Sort the keys of some of the rows, evenly spaced, in room for twice as many; returns where they are. */
+static uint64_t *sample(uint64_t *keys, int64_t count, const double *scores, int64_t n) {
+  for (int64_t k = 0; k < count; k++) keys[k] = SIGNED(ordinal(scores[k * (n / count)]));
+  return sort_keys(keys, keys + count, count);
 }
 
 /* The level that some of the rows need, which all of them need at least. */
 static int64_t sampled_level(const double *scores, int64_t n, int64_t most) {
-  int64_t count = 2 * most, step = n / count, level = 0, distinct = 0;
-  uint64_t *keys = new_array(2 * count, sizeof *keys), *sorted;
+  int64_t lengths[LEVELS + 1] = {0}, distinct = 1, last = 0;
+  uint64_t *keys = new_array(4 * most, sizeof *keys), *sorted;
   if (!keys) return NO_MEMORY;
-  for (int64_t k = 0; k < count; k++) keys[k] = SIGNED(ordinal(scores[k * step]));
-  sorted = sort_keys(keys, keys + count, count);
-  for (int64_t k = 0; k < count; k++) distinct += !k || sorted[k] != sorted[k - 1];
-  if (distinct > most) {
-    for (int64_t k = 0; k < count; k++)
-      sorted[k] = (uint64_t)cell_id(from_ordinal((int64_t)SIGNED(sorted[k])), 1);
-    level = fitting_level((int64_t *)sorted, count, 1, most);
+  sorted = sample(keys, 2 * most, scores, n);
+  for (int64_t k = 0; k < 2 * most; k++) {
+    int64_t id = cell_id(from_ordinal((int64_t)SIGNED(sorted[k])), 1);
+    if (k) {
+      distinct += sorted[k] != sorted[k - 1];
+      lengths[bit_length((uint64_t)(id ^ last))]++;
+    }
+    last = id;
   }
   free(keys);
-  return level;
+  return distinct > most ? level_of(lengths, 1, most) : 0;
 }
 
 /* Whether rows have each score some eight times or more, by how many of a sample are alike. */
@@ -539,31 +216,528 @@ static int repeat_often(const double *scores, int64_t n) {
   uint64_t keys[2 * SAMPLE_ROWS], *sorted;
   int64_t step = n / SAMPLE_ROWS, alike = 0;
   if (step < 16) return 0;
-  for (int64_t k = 0; k < SAMPLE_ROWS; k++) keys[k] = SIGNED(ordinal(scores[k * step]));
-  sorted = sort_keys(keys, keys + SAMPLE_ROWS, SAMPLE_ROWS);
+  sorted = sample(keys, SAMPLE_ROWS, scores, n);
   for (int64_t k = 1; k < SAMPLE_ROWS; k++) alike += sorted[k] == sorted[k - 1];
   /* Of k rows with d scores some k * k / 2 d are alike. */
   return alike >= 4 * SAMPLE_ROWS / step;
 }
 
+/* ---- threads ---- */
+
+/* Run a phase of work once for each thread; its index is the second argument. */
+typedef struct {
+  void (*phase)(void *work, int thread);
+  void *work;
+  int thread;
+} Task;
+
+#ifdef HAVE_THREADS
+static void *run_task(void *task) {
+  Task *mine = task;
+  mine->phase(mine->work, mine->thread);
+  return NULL;
+}
+#endif
+
+static void run_phase(void (*phase)(void *, int), void *work, int threads) {
+#ifdef HAVE_THREADS
+  pthread_t others[MOST_THREADS];
+  Task tasks[MOST_THREADS];
+  int started = 1;
+  for (; started < threads; started++) {
+    tasks[started] = (Task){phase, work, started};
+    if (pthread_create(&others[started], NULL, run_task, &tasks[started])) break;
+  }
+  phase(work, 0);
+  for (int t = started; t < threads; t++) phase(work, t);
+  for (int t = 1; t < started; t++) pthread_join(others[t], NULL);
+#else
+  for (int t = 0; t < threads; t++) phase(work, t);
+#endif
+}
+
+/* ---- rows, by sorting ---- */
+
+/* Buckets of scores, those of negative ones first: ranges of one width on each side of 0. */
+typedef struct {
+  int64_t low[2], last[2], base[2];
+  int shift[2];
+} Split;
+
+typedef struct {
+  CellsOut *out;
+  const double *scores;
+  const uint8_t *codes;
+  double *weight;
+  int64_t *index;
+  int64_t n, level, base; /* the level that is told, and the lowest that ids are taken at */
+  int threads, tell;      /* whether cells are counted before they are written */
+  Split split;
+  uint16_t *buckets;                        /* of the rows */
+  int64_t *next[MOST_THREADS], *starts, number; /* of each bucket */
+  uint64_t *keys;                           /* ordinals without a sign, and the code */
+  Pair *pairs;                              /* or with them the bits of a weight */
+  int64_t from[MOST_THREADS + 1], to[MOST_THREADS + 1]; /* rows of each thread */
+  int64_t firsts[MOST_THREADS + 1];         /* buckets of each thread */
+  int64_t lengths[MOST_THREADS][LEVELS + 1], distinct[MOST_THREADS], cells[MOST_THREADS];
+  int failed[MOST_THREADS];
+} Sorting;
+
+/* Split scores into about `number` buckets of like size, by a sample of them. */
+static void split_scores(Split *split, const double *scores, int64_t n, int64_t number) {
+  uint64_t keys[2 * SAMPLE_ROWS], *sorted;
+  const int64_t count = !number ? 0 : n < SAMPLE_ROWS ? n : SAMPLE_ROWS;
+  int64_t negative = 0;
+  sorted = sample(keys, count, scores, n);
+  while (negative < count && !(sorted[negative] >> 63)) negative++;
+  for (int side = 0; side < 2; side++) {
+    int64_t some = side ? count - negative : negative, first = side ? negative : 0;
+    uint64_t low = some ? sorted[first] : SIGNED(0), range = some ? sorted[first + some - 1] - low : 0;
+    int shift = bit_length(range) - bit_length((uint64_t)(some ? number * some / count : 0)) + 1;
+    if (shift < 0) shift = 0;
+    if (shift > 63) shift = 63;
+    split->low[side] = (int64_t)SIGNED(low);
+    split->shift[side] = shift;
+    split->last[side] = (int64_t)(range >> shift);
+    split->base[side] = side ? split->last[0] + 1 : 0;
+  }
+}
+
+/* Note the bucket of each row, and count those of each. */
+static void sorting_split(void *work, int thread) {
+  Sorting *s = work;
+  const Split split = s->split;
+  for (int64_t start = s->from[thread], stop = s->from[thread + 1], rows; start < stop; start += rows) {
+    uint16_t *buckets = s->buckets + start;
+    rows = stop - start < ORDER_BLOCK ? stop - start : ORDER_BLOCK;
+    for (int64_t i = 0; i < rows; i++) {
+      int64_t order = ordinal(s->scores[start + i]);
+      int64_t low = order < 0 ? split.low[0] : split.low[1], last = order < 0 ? split.last[0] : split.last[1];
+      int64_t base = order < 0 ? split.base[0] : split.base[1];
+      uint64_t shift = (uint64_t)(order < 0 ? split.shift[0] : split.shift[1]);
+      int64_t bucket = (int64_t)((uint64_t)(order < low ? 0 : order - low) >> shift);
+      buckets[i] = (uint16_t)(base + (bucket < last ? bucket : last));
+    }
+    for (int64_t i = 0; i < rows; i++) s->next[thread][buckets[i]]++;
+  }
+}
+
+/* Move the rows to their buckets. */
+static void sorting_move(void *work, int thread) {
+  Sorting *s = work;
+  int64_t *next = s->next[thread];
+  for (int64_t i = s->from[thread]; i < s->from[thread + 1]; i++) {
+    uint64_t key = (uint64_t)ordinal(s->scores[i]) << 1 | (s->codes ? s->codes[i] & 1 : 0);
+    int64_t place = next[s->buckets[i]]++;
+    if (s->pairs)
+      s->pairs[place] = (Pair){key, (int64_t)bits_of(s->weight[i])};
+    else
+      s->keys[place] = key;
+  }
+}
+
+/* Read keys of sorted rows as scores; returns how many, a block at most. */
+static int64_t sorting_read(const Sorting *s, int64_t start, int64_t stop, double *scores, uint8_t *codes) {
+  const int64_t rows = stop - start < ORDER_BLOCK ? stop - start : ORDER_BLOCK;
+  const int64_t negative = s->starts[s->split.base[1]];
+  for (int64_t i = 0; i < rows; i++) {
+    uint64_t key = s->pairs ? s->pairs[start + i].key : s->keys[start + i];
+    codes[i] = key & 1;
+    scores[i] = from_ordinal((int64_t)(key >> 1 | (uint64_t)(start + i < negative) << 63));
+  }
+  return rows;
+}
+
+/* Count in what bits the ids of neighbours among sorted rows differ. */
+static void sorting_differences(Sorting *s, int64_t start, int64_t stop, int thread) {
+  double scores[ORDER_BLOCK];
+  int64_t ids[ORDER_BLOCK], *lengths = s->lengths[thread], distinct = 0;
+  uint8_t codes[ORDER_BLOCK];
+  for (int64_t rows; start + 1 < stop; start += rows - 1) { /* the last of a block is the first of the next */
+    rows = sorting_read(s, start, stop, scores, codes);
+    cells_ids(ids, scores, rows, s->base);
+    for (int64_t i = 1; i < rows; i++) {
+      lengths[bit_length((uint64_t)(ids[i] ^ ids[i - 1]))]++;
+      distinct += bits_of(scores[i]) != bits_of(scores[i - 1]);
+    }
+  }
+  s->distinct[thread] += distinct;
+}
+
+static void sorting_sort(void *work, int thread) {
+  Sorting *s = work;
+  int64_t longest = 0, first = s->starts[s->firsts[thread]];
+  for (int64_t b = s->firsts[thread]; b < s->firsts[thread + 1]; b++)
+    if (s->starts[b + 1] - s->starts[b] > longest) longest = s->starts[b + 1] - s->starts[b];
+  void *spare = new_array(longest, s->pairs ? sizeof(Pair) : sizeof(uint64_t));
+  if (!spare) {
+    s->failed[thread] = 1;
+    return;
+  }
+  for (int64_t b = s->firsts[thread]; b < s->firsts[thread + 1]; b++) {
+    int64_t start = s->starts[b], rows = s->starts[b + 1] - start;
+    if (s->pairs) {
+      Pair *sorted = sort_pairs(s->pairs + start, spare, rows);
+      if (sorted == spare) memcpy(s->pairs + start, spare, sizeof *sorted * (size_t)rows);
+    } else {
+      uint64_t *sorted = sort_keys(s->keys + start, spare, rows);
+      if (sorted == spare) memcpy(s->keys + start, spare, sizeof *sorted * (size_t)rows);
+    }
+    if (s->tell) sorting_differences(s, start > first ? start - 1 : start, start + rows, thread);
+  }
+  free(spare);
+}
+
+/* Write the cells of sorted rows from a place on, and how many they are. */
+static void sorting_write(void *work, int thread) {
+  Sorting *s = work;
+  CellsOut *out = s->out;
+  double scores[ORDER_BLOCK];
+  int64_t ids[ORDER_BLOCK], places[ORDER_BLOCK], size = s->to[thread], classes = s->codes ? 2 : 1;
+  uint64_t before = 0, known = 0, counts = 0; /* of the cell that is being filled */
+  uint8_t codes[ORDER_BLOCK];
+  int64_t fresh = 1;
+  for (int64_t start = s->from[thread], rows; start < s->from[thread + 1]; start += rows) {
+    rows = sorting_read(s, start, s->from[thread + 1], scores, codes);
+    cells_ids(ids, scores, rows, out->level);
+    for (int64_t i = 0; i < rows; i++) {
+      /* Few branches: whether a cell is new cannot be predicted. */
+      fresh |= (uint64_t)ids[i] != before;
+      size += fresh;
+      known = one_score(known, bits_of(scores[i]), fresh);
+      counts = (fresh ? 0 : counts) + (UINT64_C(1) << 32 * codes[i]);
+      before = (uint64_t)ids[i];
+      if (out->ids && out->level) out->ids[size - 1] = ids[i];
+      memcpy(&out->scores[size - 1], &known, sizeof known);
+      write_counts(out, size - 1, counts);
+      places[i] = size - 1;
+      fresh = 0;
+    }
+    for (int64_t i = 0; i < rows && s->index; i++) {
+      s->index[start + i] = places[i] * classes + codes[i];
+      s->weight[start + i] = from_bits((uint64_t)s->pairs[start + i].row);
+    }
+  }
+  s->cells[thread] = size - s->to[thread];
+}
+
+/* Whether two neighbours among the sorted rows are of one cell. */
+static int sorting_alike(const Sorting *s, int64_t row) {
+  double scores[2];
+  int64_t ids[2];
+  uint8_t codes[2];
+  sorting_read(s, row - 1, row + 1, scores, codes);
+  cells_ids(ids, scores, 2, s->out->level);
+  return ids[0] == ids[1];
+}
+
+/* Tell the level of sorted rows, and where the cells of each thread go; a cell is of one thread. */
+static void sorting_places(Sorting *s, int64_t most) {
+  CellsOut *out = s->out;
+  int64_t lengths[LEVELS + 1] = {0}, distinct = 1;
+  for (int t = 0; t < s->threads; t++) {
+    s->from[t] = s->starts[s->firsts[t]];
+    if (s->from[t] && s->from[t] < s->starts[s->firsts[t + 1]])
+      sorting_differences(s, s->from[t] - 1, s->from[t] + 1, t);
+    for (int k = 0; k <= LEVELS; k++) lengths[k] += s->lengths[t][k];
+    distinct += s->distinct[t];
+  }
+  if (s->level || distinct > most) out->level = level_of(lengths, s->base, most);
+  int shared = (int)(out->level - s->base); /* differences of no more bits are within a cell */
+  out->size = 0;
+  for (int t = 0; t < s->threads; t++) {
+    int64_t cells = !s->from[t] && s->starts[s->firsts[t + 1]];
+    if (out->level)
+      for (int k = shared + 1; k <= LEVELS; k++) cells += s->lengths[t][k];
+    else
+      cells += s->distinct[t];
+    s->to[t] = out->size;
+    out->size += cells;
+    while (t && s->from[t] < s->n && s->from[t] && sorting_alike(s, s->from[t])) s->from[t]++;
+  }
+}
+
+static void sorting_free(Sorting *s) {
+  for (int t = 0; t < s->threads; t++) free(s->next[t]);
+  free(s->buckets);
+  free(s->starts);
+  if ((void *)s->keys != (void *)s->out->scores) free(s->keys);
+  free(s->pairs);
+}
+
+/* Move the rows into buckets, and share these out among threads. */
+static int64_t sorting_begin(Sorting *s) {
+  int64_t number = s->n / BUCKET_ROWS, sum = 0, thread = 0;
+  split_scores(&s->split, s->scores, s->n, number < MOST_BUCKETS ? number : MOST_BUCKETS);
+  s->number = s->split.base[1] + s->split.last[1] + 1;
+  s->buckets = new_array(s->n, sizeof *s->buckets);
+  s->starts = new_array(s->number + 1, sizeof *s->starts);
+  int failed = !s->buckets || !s->starts || !(s->keys || s->pairs);
+  for (int t = 0; t < s->threads; t++) {
+    s->from[t] = s->n / s->threads * t;
+    failed |= !(s->next[t] = calloc((size_t)s->number, sizeof **s->next));
+  }
+  s->from[s->threads] = s->n;
+  if (failed) return NO_MEMORY;
+  run_phase(sorting_split, s, s->threads);
+  for (int64_t b = 0; b < s->number; b++) {
+    s->starts[b] = sum;
+    while (thread < s->threads && sum >= s->n / s->threads * thread) s->firsts[thread++] = b;
+    for (int t = 0; t < s->threads; t++) {
+      int64_t rows = s->next[t][b];
+      s->next[t][b] = sum;
+      sum += rows;
+    }
+  }
+  s->starts[s->number] = s->n;
+  while (thread <= s->threads) s->firsts[thread++] = s->number;
+  run_phase(sorting_move, s, s->threads);
+  return OK;
+}
+
+/* Write the cells of rows by sorting them. */
+static int64_t count_sorted(Sorting *s, int64_t most) {
+  CellsOut *out = s->out;
+  s->level = out->level;
+  s->base = out->level ? out->level : 1;
+  s->tell = out->level || s->n > most || (s->index && s->threads > 1);
+  const int inside = !s->tell && !s->index && out->room >= s->n; /* keys are where scores will be */
+  if (s->index)
+    s->pairs = new_array(s->n, sizeof *s->pairs);
+  else
+    s->keys = inside ? (uint64_t *)(void *)out->scores : new_array(s->n, sizeof *s->keys);
+  int64_t done = sorting_begin(s);
+  if (done == OK) run_phase(sorting_sort, s, s->threads);
+  for (int t = 0; t < s->threads; t++)
+    if (s->failed[t]) done = NO_MEMORY;
+  if (done == OK && s->tell) {
+    sorting_places(s, most);
+    if (out->size > out->room) done = OUT_OF_RANGE;
+  } else if (done == OK) {
+    for (int t = 0; t < s->threads; t++) s->from[t] = s->to[t] = s->starts[s->firsts[t]];
+  }
+  if (done == OK) {
+    run_phase(sorting_write, s, s->threads);
+    out->size = s->to[0] + s->cells[0];
+    for (int t = 1; t < s->threads; t++) {
+      size_t to = (size_t)out->size, from = (size_t)s->to[t], cells = (size_t)s->cells[t];
+      size_t counts = sizeof(int32_t) * (size_t)out->classes;
+      if (to != from && !s->tell) {
+        memmove(out->scores + to, out->scores + from, sizeof(double) * cells);
+        if (counts) memmove((char *)out->counts + to * counts, (char *)out->counts + from * counts, counts * cells);
+      }
+      out->size += s->cells[t];
+    }
+  }
+  sorting_free(s);
+  return done;
+}
+
+/* ---- rows, by a table ---- */
+
+/* What each class weighs in the cells of a range of ids, as each thread has counted it: 31 bits a class,
+ * and above them whether a cell has several scores. */
+#define SEVERAL (UINT64_C(1) << 63)
+
+typedef struct {
+  const double *scores;
+  const uint8_t *codes;
+  int64_t *index;
+  int64_t n, level, lowest[MOST_THREADS], highest[MOST_THREADS], low, span;
+  int threads;
+  uint64_t *counts[MOST_THREADS];
+  double *found[MOST_THREADS];
+  uint8_t *used[MOST_THREADS]; /* whether a page has cells */
+  int64_t pages[MOST_THREADS]; /* that have */
+} Dense;
+
+static int64_t thread_start(int64_t n, int threads, int thread) {
+  return thread < threads ? n / threads * thread : n;
+}
+
+/* Find the least and the largest score of rows, by their ordinals. */
+static void dense_range(void *work, int thread) {
+  Dense *d = work;
+  int64_t low = INT64_MAX, high = INT64_MIN;
+  for (int64_t i = thread_start(d->n, d->threads, thread); i < thread_start(d->n, d->threads, thread + 1); i++) {
+    int64_t order = ordinal(d->scores[i]);
+    low = order < low ? order : low;
+    high = order > high ? order : high;
+  }
+  d->lowest[thread] = low;
+  d->highest[thread] = high;
+}
+
+static void dense_count(void *work, int thread) {
+  Dense *d = work;
+  uint64_t *counts = d->counts[thread];
+  double *found = d->found[thread], scores[ORDER_BLOCK];
+  uint8_t *used = d->used[thread];
+  const uint8_t *codes = d->codes;
+  int64_t *index = d->index;
+  const int64_t low = d->low, span = d->span, level = d->level;
+  int64_t ids[ORDER_BLOCK], stop = thread_start(d->n, d->threads, thread + 1), pages = 0;
+  for (int64_t start = thread_start(d->n, d->threads, thread), rows; start < stop; start += rows) {
+    if (pages > MOST_PAGES) break;
+    rows = stop - start < ORDER_BLOCK ? stop - start : ORDER_BLOCK;
+    for (int64_t i = 0; i < rows; i++) scores[i] = d->scores[start + i] + 0.0;
+    cells_ids(ids, scores, rows, level);
+    /* First all places, so that the processor gets the cells while it looks for others. */
+    for (int64_t i = 0; i < rows; i++) {
+      uint64_t id = (uint64_t)(ids[i] - low);
+      if (id >= (uint64_t)span) id = 0; /* another thread has changed it */
+      ids[i] = (int64_t)id;
+      PREFETCH(&counts[id]);
+    }
+    for (int64_t i = 0; i < rows; i++) {
+      uint64_t id = (uint64_t)ids[i], code = codes ? codes[start + i] & 1 : 0;
+      uint64_t known = counts[id];
+      if ((int64_t)known >= 0) {
+        if (!known) {
+          found[id] = scores[i];
+          pages += !used[id >> PAGE_BITS];
+          used[id >> PAGE_BITS] = 1;
+        } else if (found[id] != scores[i])
+          known |= SEVERAL;
+      }
+      counts[id] = known + (UINT64_C(1) << (code << 5));
+      if (index) index[start + i] = (int64_t)(id << 1 | code);
+    }
+  }
+  d->pages[thread] = pages;
+}
+
+/* The next cell from `k` on that is on a page with cells, or at least `span`. */
+static int64_t dense_next(const Dense *d, int64_t k) {
+  while (k < d->span && !d->used[0][k >> PAGE_BITS]) k = ((k >> PAGE_BITS) + 1) << PAGE_BITS;
+  return k;
+}
+
+/* Gather what the threads have counted in the first table; returns how many cells are occupied. */
+static int64_t dense_gather(Dense *d, int64_t lengths[LEVELS + 1], int64_t *several) {
+  int64_t size = 0, last = 0;
+  for (int t = 1; t < d->threads; t++)
+    for (int64_t p = 0; p <= d->span >> PAGE_BITS; p++) d->used[0][p] |= d->used[t][p];
+  for (int64_t k = dense_next(d, 0); k < d->span; k = dense_next(d, k + 1)) {
+    uint64_t known = d->counts[0][k];
+    for (int t = 1; t < d->threads; t++) {
+      uint64_t more = d->counts[t][k];
+      if (!more) continue;
+      if (!known)
+        d->found[0][k] = d->found[t][k];
+      else if (!((known | more) & SEVERAL) && d->found[0][k] != d->found[t][k])
+        known |= SEVERAL;
+      known = ((known & ~SEVERAL) + (more & ~SEVERAL)) | ((known | more) & SEVERAL);
+    }
+    if (!known) continue;
+    d->counts[0][k] = known;
+    *several += (int64_t)(known >> 63);
+    if (size++) lengths[bit_length((uint64_t)((k + d->low) ^ (last + d->low)))]++;
+    last = k;
+  }
+  return size;
+}
+
+static void dense_index(void *work, int thread) {
+  const Dense *d = work;
+  const int64_t classes = d->codes ? 2 : 1;
+  for (int64_t i = thread_start(d->n, d->threads, thread); i < thread_start(d->n, d->threads, thread + 1); i++)
+    d->index[i] = (int64_t)d->counts[0][d->index[i] >> 1] * classes + (d->index[i] & 1);
+}
+
+/* Write the cells of a table; at level 0 they are of one score each. */
+static int64_t dense_write(CellsOut *out, Dense *d, int64_t level) {
+  const int shift = level ? (int)(level - d->level) : 0;
+  int64_t size = 0, before = 0;
+  uint64_t known = 0, counts = 0;
+  for (int64_t k = dense_next(d, 0); k < d->span; k = dense_next(d, k + 1)) {
+    const uint64_t more = d->counts[0][k];
+    if (!more) continue;
+    int64_t id = (k + d->low) >> shift, fresh = !size || id != before;
+    if (fresh && size == out->room) return OUT_OF_RANGE;
+    size += fresh;
+    known = one_score(known, more & SEVERAL ? MIXED : bits_of(d->found[0][k]), fresh);
+    counts = (fresh ? 0 : counts) + (more & ~SEVERAL);
+    if (out->ids && level) out->ids[size - 1] = id;
+    memcpy(&out->scores[size - 1], &known, sizeof known);
+    write_counts(out, size - 1, counts);
+    d->counts[0][k] = (uint64_t)(size - 1);
+    before = id;
+  }
+  out->level = level;
+  out->size = size;
+  return OK;
+}
+
+/* The lowest level, from this one on, at which scores are in at most `most` neighbouring cells. */
+static int64_t dense_level(Dense *d, int64_t level, int64_t most) {
+  int64_t low = INT64_MAX, high = INT64_MIN;
+  for (int t = 0; t < d->threads; t++) {
+    low = d->lowest[t] < low ? d->lowest[t] : low;
+    high = d->highest[t] > high ? d->highest[t] : high;
+  }
+  for (level = level ? level : 1;; level++) {
+    d->low = cell_id(from_ordinal(low), (int)level);
+    uint64_t others = (uint64_t)cell_id(from_ordinal(high), (int)level) - (uint64_t)d->low;
+    d->span = (int64_t)others + 1;
+    if (others < (uint64_t)most || level == LEVELS) return level;
+  }
+}
+
+/* Write the cells of rows by a table of all between the least and the largest score; NOT_DENSE if these
+ * are too many, or scores share cells that level 0 tells apart. */
+static int64_t count_dense(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n, int64_t most,
+                           int64_t *index, int64_t level, int threads) {
+  Dense d = {.scores = scores, .codes = codes, .index = index, .n = n, .threads = threads};
+  int64_t lengths[LEVELS + 1] = {0}, several = 0, size, done = OK;
+  int64_t widest = level ? DENSE_CELLS : DENSE_CELLS >> 6; /* there are few of them if they repeat */
+  run_phase(dense_range, &d, threads);
+  d.level = dense_level(&d, level, n < widest / 8 ? 8 * n : widest);
+  if (level && d.level > level) return NOT_DENSE;
+  for (int t = 0; t < threads; t++) {
+    d.counts[t] = calloc((size_t)d.span, sizeof **d.counts);
+    d.found[t] = new_array(d.span, sizeof **d.found);
+    d.used[t] = calloc(((size_t)d.span >> PAGE_BITS) + 1, 1);
+    if (!d.counts[t] || !d.found[t] || !d.used[t]) done = NOT_DENSE;
+  }
+  if (done == OK) {
+    run_phase(dense_count, &d, threads);
+    for (int t = 0; t < threads; t++)
+      if (d.pages[t] > MOST_PAGES) done = NOT_DENSE;
+  }
+  if (done == OK) {
+    size = dense_gather(&d, lengths, &several);
+    if (level)
+      done = dense_write(out, &d, size > most ? level_of(lengths, level, most) : level);
+    else
+      done = several || size > most ? NOT_DENSE : dense_write(out, &d, 0);
+    if (done == OK && index) run_phase(dense_index, &d, threads);
+  }
+  for (int t = 0; t < threads; t++) {
+    free(d.counts[t]);
+    free(d.found[t]);
+    free(d.used[t]);
+  }
+  return done;
+}
+
 /* Write the cells of rows at the lowest level, from out->level on, at which they are at most `most`.
  *
- * `codes` (n) are the classes, below 2, NULL for one class. Instead of counts, or besides, `index` gets
- * the cell of each row. */
-static int64_t cells_count(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n,
-                           int64_t most, int64_t *index) {
-  int64_t done, level = out->level;
+ * `codes` (n) are the classes, below 2, NULL for one class. Instead of counts, `index` gets the cell of
+ * each row, or with codes twice that and its code: rows are then in any order, and `weight` in the same. */
+static int64_t cells_count(CellsOut *out, const double *scores, const uint8_t *codes, double *weight,
+                           int64_t n, int64_t most, int64_t *index, int threads) {
   const int few = n / 4 <= most;
-  if (few && !repeat_often(scores, n))
-    return index ? place_sorted(out, scores, n, most, index) : count_sorted(out, scores, codes, n, most);
-  if (!level && !few) level = sampled_level(scores, n, most);
-  if (level < 0) return level;
-  CellTable table = {.level = level, .page_bits = level ? PAGE_BITS : 0};
-  done = table_add(&table, scores, codes, n, most, index);
-  if (done == OK)
-    done = table.size > out->room ? OUT_OF_RANGE : table_write(out, &table, index, n);
-  table_free(&table);
-  return done;
+  if (n && (!few || repeat_often(scores, n))) {
+    int64_t level = few ? 0 : sampled_level(scores, n, most), done;
+    if (level < 0) return level;
+    if (level < out->level) level = out->level;
+    done = count_dense(out, scores, codes, n, most, index, level, threads);
+    if (done != NOT_DENSE) return done;
+  }
+  Sorting sorting = {.out = out, .scores = scores, .codes = codes, .weight = weight, .index = index, .n = n,
+                     .threads = threads};
+  return count_sorted(&sorting, most);
 }
 
 /* ---- cells ---- */
@@ -616,7 +790,7 @@ static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) 
   const int64_t n = parts[0].size + parts[1].size, classes = out->classes, before = out->level;
   const int64_t level = merged_level(parts, before, most);
   int64_t size = 0, last = 0, counts[2] = {0, 0};
-  uint64_t known = EMPTY;
+  uint64_t known = 0;
   Front front = front_of(parts, before);
   for (int64_t k = 0; k < n; k++) {
     int64_t rows[2] = {front.rows[0], front.rows[1]}, keys[2] = {front.keys[0], front.keys[1]};
@@ -643,16 +817,62 @@ static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) 
   return size > out->room ? OUT_OF_RANGE : OK;
 }
 
-#undef LEVELS
-#undef ORDER_BLOCK
-#undef SHORT_RUN
-#undef DIGIT_BITS
-#undef PAGE_BITS
-#undef SAMPLE_ROWS
-#undef MIXED
-#undef EMPTY
-#undef DEFINE_SORT
-#undef KEY_ITSELF
-#undef KEY_OF_PAIR
-#undef LEADING
-#undef SIGNED
+/* Add cells at places of a table; returns the sum of their counts. */
+static inline int64_t add_cells(const CellsOut *table, const int64_t *places, const CellsIn *part, int wide,
+                                int64_t classes) {
+  int64_t sum = 0;
+  for (int64_t i = 0; i < part->size; i++) {
+    int64_t some = 0, cell = places[i];
+    for (int64_t c = 0; c < classes; c++) {
+      int64_t count = count_at(part->counts, part->wide && wide, i * classes + c);
+      int64_t total = count_at(table->counts, wide, cell * classes + c);
+      set_count(table->counts, wide, cell * classes + c, total + count);
+      some |= total;
+      sum += count;
+    }
+    uint64_t known = bits_of(table->scores[cell]), score = bits_of(part->scores[i] + 0.0);
+    table->scores[cell] = from_bits(one_score(known, score, !some));
+  }
+  return sum;
+}
+
+/* Add cells to a table of neighbouring ids from `low` on, of their level or a higher one; `weight` gets the
+ * sum of their counts.
+ *
+ * A cell of the table without a count is empty. Nothing is written if an id is out of range. If counts are
+ * wide in the part, they are in the table. */
+static int64_t cells_add(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
+                         int64_t *weight) {
+  uint64_t largest = 0;
+  int64_t *places = new_array(part->size, sizeof *places);
+  if (!places) return NO_MEMORY;
+  if (!level) cells_ids(places, part->scores, part->size, table->level);
+  for (int64_t i = 0; i < part->size; i++) {
+    int64_t id = level ? shifted(part->ids[i], (int)(table->level - level)) : places[i];
+    uint64_t place = (uint64_t)id - (uint64_t)low;
+    largest = place > largest ? place : largest;
+    places[i] = (int64_t)place;
+  }
+  const int fits = !part->size || largest < (uint64_t)table->room;
+  if (fits && table->classes == 2 && !table->wide)
+    *weight = add_cells(table, places, part, 0, 2); /* compiled for these constants */
+  else if (fits)
+    *weight = add_cells(table, places, part, table->wide, table->classes);
+  free(places);
+  return fits ? OK : OUT_OF_RANGE;
+}
+
+/* Twice the pairs of a row of the second class and one of the first with a lower score, of tied ones once;
+ * `slack` gets how many of the latter are in cells of several scores. Sums of more than 63 bits wrap. */
+static int64_t cells_area(const CellsIn *cells, int64_t *slack) {
+  uint64_t area = 0, below = 0, unsure = 0;
+  for (int64_t k = 0; k < cells->size; k++) {
+    uint64_t n = (uint64_t)count_at(cells->counts, cells->wide, 2 * k);
+    uint64_t p = (uint64_t)count_at(cells->counts, cells->wide, 2 * k + 1);
+    area += p * (2 * below + n);
+    unsure += p * n & (0 - (uint64_t)(cells->scores[k] != cells->scores[k]));
+    below += n;
+  }
+  *slack = (int64_t)unsure;
+  return (int64_t)area;
+}

@@ -19,6 +19,12 @@
 #define PREFETCH(address) ((void)(address))
 #endif
 
+#define MOST_THREADS 4
+#if defined(__unix__) || defined(__APPLE__)
+#define HAVE_THREADS 1
+#include <pthread.h>
+#endif
+
 #define OK 0
 #define NO_MEMORY (-1)      /* an allocation failed; nothing was written */
 #define OUT_OF_RANGE (-2)   /* an index lies outside its table; outputs hold rubbish */
@@ -92,7 +98,7 @@ typedef struct {
   int64_t (*group_order)(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
                          int64_t n);
   int64_t (*inversions)(uint64_t *result, const int32_t *ranks, const int64_t *first,
-                        const int64_t *second, int64_t n);
+                        const int64_t *second, int64_t n, int threads);
   /* tables.h */
   int64_t (*factorize)(int64_t *codes, const uint8_t *keys, int64_t n, Table *table, uint8_t *stored,
                        int64_t capacity, int64_t *firsts);
@@ -101,10 +107,12 @@ typedef struct {
 
   /* cells.h */
   void (*cells_ids)(int64_t *ids, const double *scores, int64_t n, int64_t level);
-  int64_t (*sort_order)(int64_t *order, const int64_t *keys, int64_t n);
-  int64_t (*cells_count)(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n,
-                         int64_t most, int64_t *index);
+  int64_t (*cells_count)(CellsOut *out, const double *scores, const uint8_t *codes, double *weight,
+                         int64_t n, int64_t most, int64_t *index, int threads);
   int64_t (*cells_merge)(CellsOut *out, const CellsIn parts[2], int64_t most);
+  int64_t (*cells_add)(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
+                       int64_t *weight);
+  int64_t (*cells_area)(const CellsIn *cells, int64_t *slack);
   /* elementary.h */
   int64_t (*elementary)(double *out, const double *x, int64_t n, int64_t function, double p);
 } Kernels;

@@ -6,6 +6,9 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <stdarg.h>
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#endif
 
 #include "kernels.h"
 
@@ -147,6 +150,7 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
   return ok;
 }
 
+#define THREAD_ROWS (1 << 18) /* rows that are worth a second thread */
 #define SHORT 4096 /* rows up to which letting other threads run costs more than it gives */
 
 /* Run a call, and without the GIL where there are many rows. */
@@ -158,6 +162,16 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
   } else {                   \
     call;                    \
   }
+
+/* How many threads are worth it for so many rows; results are the same. */
+static int threads_for(int64_t rows) {
+#ifdef HAVE_THREADS
+  long most = rows < THREAD_ROWS ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
+  return most < 1 ? 1 : most > MOST_THREADS ? MOST_THREADS : (int)most;
+#else
+  return (void)rows, 1;
+#endif
+}
 
 /* ---- exact sums ---- */
 
@@ -545,7 +559,7 @@ static PyObject *inversions_(PyObject *self, PyObject *const *args, Py_ssize_t c
   if (!first != !second || (first && (sizes[0] != n || sizes[1] != n)) ||
       n > MOST_GROUPS)
     return refuse(&buffers, "columns differ in length");
-  RUN(n, done = kernels->inversions(result, ranks, first, second, n))
+  RUN(n, done = kernels->inversions(result, ranks, first, second, n, threads_for(n)))
   release(&buffers);
   if (done == NO_MEMORY) return PyErr_NoMemory();
   if (done == OUT_OF_RANGE) return refuse(&buffers, "counts are negative, or 2**62 together");
@@ -670,24 +684,6 @@ static PyObject *cells_ids_(PyObject *self, PyObject *const *args, Py_ssize_t co
   Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(sort_order_doc,
-             "sort_order(order, keys, /)\n\n"
-             "Write the positions that sort int64 keys, equal ones in the order they have.");
-
-static PyObject *sort_order_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
-  int64_t *order, size, n, done;
-  const int64_t *keys;
-  (void)self;
-  if (!take_all(&buffers, args, count, "oi", (void *)&order, &size, (void *)&keys, &n))
-    return fail(&buffers);
-  if (size != n) return refuse(&buffers, "shapes do not fit");
-  RUN(n, done = kernels->sort_order(order, keys, n))
-  release(&buffers);
-  if (done == NO_MEMORY) return PyErr_NoMemory();
-  Py_RETURN_NONE;
-}
-
 /* Take counts of 32 or, if wide, of 64 bits; None for none. */
 static int take_counts(Buffers *buffers, PyObject *object, int flags, void *data, int64_t *length, int *wide) {
   *(void **)data = NULL;
@@ -720,28 +716,30 @@ static PyObject *cells_found(Buffers *buffers, int64_t done, const CellsOut *out
 }
 
 PyDoc_STRVAR(cells_count_doc,
-             "cells_count(scores, codes, index, most, level, ids, cell_scores, counts, /) -> (level, size)\n\n"
+             "cells_count(scores, codes, weight, index, most, level, ids, cell_scores, counts, /)\n"
+             "    -> (level, size)\n\n"
              "Count rows in cells at the lowest level, from this one on, at which they are at most `most`.");
 
 static PyObject *cells_count_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
   Buffers buffers = {.count = 0};
   CellsOut out;
-  int64_t n, coded, placed = -1, most, done, *index = NULL;
+  int64_t n, coded, weighed = -1, placed = -1, most, done, *index = NULL;
   const double *scores;
+  double *weight = NULL;
   const uint8_t *codes;
   (void)self;
-  if (count != 8) return refuse(&buffers, "expected 8 arguments");
-  if (!take_all(&buffers, args, 5, "fUOll", (void *)&scores, &n, (void *)&codes, &coded, (void *)&index, &placed,
-                &most, &out.level) ||
-      !take_cells(&buffers, args + 5, &out))
+  if (count != 9) return refuse(&buffers, "expected 9 arguments");
+  if (!take_all(&buffers, args, 6, "fUWOll", (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight,
+                &weighed, (void *)&index, &placed, &most, &out.level) ||
+      !take_cells(&buffers, args + 6, &out))
     return fail(&buffers);
-  if (!scores || (coded >= 0 && coded != n) || (placed >= 0 && placed != n))
+  if (!scores || (coded >= 0 && coded != n) || placed != weighed || (placed >= 0 && placed != n))
     return refuse(&buffers, "columns differ in length");
   if (most < 2 || most > MOST_CELLS || out.level < 0 || out.level > MAX_LEVEL || n > INT32_MAX ||
       (!out.ids && (out.level || n > most)) || out.wide || !out.counts == !index ||
       (out.counts && out.room && (coded >= 0) != (out.classes == 2)))
     return refuse(&buffers, "expected counts or an index, and codes for two classes");
-  RUN(n, done = kernels->cells_count(&out, scores, codes, n, most, index))
+  RUN(n, done = kernels->cells_count(&out, scores, codes, weight, n, most, index, threads_for(n)))
   return cells_found(&buffers, done, &out);
 }
 
@@ -777,6 +775,55 @@ static PyObject *cells_merge_(PyObject *self, PyObject *const *args, Py_ssize_t 
     return refuse(&buffers, "shapes do not fit");
   RUN(parts[0].size + parts[1].size, done = kernels->cells_merge(&out, parts, most))
   return cells_found(&buffers, done, &out);
+}
+
+PyDoc_STRVAR(cells_add_doc,
+             "cells_add(totals, table_scores, low, table_level, level, ids, scores, counts, /) -> weight\n\n"
+             "Add cells of a level to a table of neighbouring cells, of ids from `low` on; returns the sum\n"
+             "of their counts.");
+
+static PyObject *cells_add_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  CellsOut table;
+  CellsIn part = {.size = 0};
+  int64_t totals, low, level, ids, counts, weight, done;
+  (void)self;
+  if (count != 8) return refuse(&buffers, "expected 8 arguments");
+  if (!take_counts(&buffers, args[0], PyBUF_WRITABLE, (void *)&table.counts, &totals, &table.wide) ||
+      !take_all(&buffers, args + 1, 6, "wlllIf", (void *)&table.scores, &table.room, &low, &table.level, &level,
+                (void *)&part.ids, &ids, (void *)&part.scores, &part.size) ||
+      !take_counts(&buffers, args[7], 0, (void *)&part.counts, &counts, &part.wide))
+    return fail(&buffers);
+  table.classes = table.room ? totals / table.room : 1;
+  if ((table.classes != 1 && table.classes != 2) || totals != table.classes * table.room ||
+      counts != table.classes * part.size || part.wide > table.wide || (level && ids != part.size) ||
+      level < 0 || level > table.level || table.level < 1 || table.level > MAX_LEVEL)
+    return refuse(&buffers, "shapes do not fit");
+  RUN(part.size, done = kernels->cells_add(&table, low, &part, level, &weight))
+  release(&buffers);
+  if (done == NO_MEMORY) return PyErr_NoMemory();
+  if (done != OK) return wrong("the cells do not fit"), NULL;
+  return PyLong_FromLongLong(weight);
+}
+
+PyDoc_STRVAR(cells_area_doc,
+             "cells_area(scores, counts, /) -> (area, slack)\n\n"
+             "Twice the pairs of rows of the second class above and of the first below, ties once, and how many\n"
+             "of these are in cells of several scores. Both are right if they are below 2^63.");
+
+static PyObject *cells_area_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
+  Buffers buffers = {.count = 0};
+  CellsIn cells = {.size = 0};
+  int64_t counts, area, slack;
+  (void)self;
+  if (count != 2) return refuse(&buffers, "expected 2 arguments");
+  if (!take_all(&buffers, args, 1, "f", (void *)&cells.scores, &cells.size) ||
+      !take_counts(&buffers, args[1], 0, (void *)&cells.counts, &counts, &cells.wide))
+    return fail(&buffers);
+  if (counts != 2 * cells.size) return refuse(&buffers, "shapes do not fit");
+  RUN(cells.size, area = kernels->cells_area(&cells, &slack))
+  release(&buffers);
+  return Py_BuildValue("(LL)", (long long)area, (long long)slack);
 }
 
 /* ---- elementary functions ---- */
@@ -844,8 +891,8 @@ static PyMethodDef methods[] = {
     FAST(add_rows),
     FAST(group_order), FAST(inversions),   FAST(factorize),
     FAST(table_put),   FAST(table_move),   {"extent", extent_, METH_O, extent_doc},
-    FAST(cells_ids),   FAST(sort_order),   FAST(cells_count),
-    FAST(cells_merge), FAST(elementary),
+    FAST(cells_ids),   FAST(cells_count),  FAST(cells_merge),
+    FAST(cells_add),   FAST(cells_area),   FAST(elementary),
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

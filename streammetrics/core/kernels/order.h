@@ -152,16 +152,21 @@ static uint64_t insert_plain(int32_t *ranks, int64_t n) {
 
 #define INSERTED 8 /* ranks sorted by insertion before runs are merged */
 
-static int64_t plain_inversions(uint64_t *result, const int32_t *ranks, int64_t n) {
-  int32_t *from = malloc((size_t)(n ? n : 1) * 2 * sizeof *from), *to = from + n, *mine = from;
-  if (!mine) return NO_MEMORY;
-  memcpy(from, ranks, (size_t)n * sizeof *from);
-  uint64_t sum = 0; /* below 2^63: there are fewer than 2^32 ranks, or they would not fit */
-  for (int64_t i = 0; i < n; i += INSERTED)
-    sum += insert_plain(from + i, n - i < INSERTED ? n - i : INSERTED);
-  for (int64_t run = INSERTED; run < n; run *= 2) {
-    for (int64_t i = 0; i < n; i += 2 * run) {
-      int64_t left = n - i < run ? n - i : run, right = n - i - left < run ? n - i - left : run;
+/* Ranks that are sorted from one array to another, the rows before `split` by a thread of their own. */
+typedef struct {
+  int32_t *from, *to;
+  int64_t n, split, first, last; /* lengths of runs: those merged first, and those that are left */
+  uint64_t sums[2];              /* below 2^63: there are fewer than 2^32 ranks, or they would not fit */
+} Merging;
+
+static void merge_runs(void *work, int thread) {
+  Merging *merging = work;
+  int32_t *from = merging->from, *to = merging->to;
+  const int64_t stop = thread ? merging->n : merging->split;
+  uint64_t sum = 0;
+  for (int64_t run = merging->first; run < merging->last; run *= 2) {
+    for (int64_t i = thread ? merging->split : 0; i < stop; i += 2 * run) {
+      int64_t left = stop - i < run ? stop - i : run, right = stop - i - left < run ? stop - i - left : run;
       sum += left == right ? merge_equal(to + i, from + i, from + i + left, left)
                            : merge_plain(to + i, from + i, left, from + i + left, right);
     }
@@ -169,8 +174,31 @@ static int64_t plain_inversions(uint64_t *result, const int32_t *ranks, int64_t 
     from = to;
     to = read;
   }
+  merging->sums[thread] += sum;
+}
+
+static int64_t plain_inversions(uint64_t *result, const int32_t *ranks, int64_t n, int threads) {
+  int32_t *mine = malloc((size_t)(n ? n : 1) * 2 * sizeof *mine);
+  Merging merging = {.from = mine, .to = mine + n, .n = n, .split = INSERTED, .first = INSERTED};
+  if (!mine) return NO_MEMORY;
+  memcpy(mine, ranks, (size_t)n * sizeof *mine);
+  for (int64_t i = 0; i < n; i += INSERTED)
+    merging.sums[0] += insert_plain(mine + i, n - i < INSERTED ? n - i : INSERTED);
+  while (2 * merging.split < n) merging.split *= 2;
+  if (threads > 1 && merging.split < n) {
+    int swapped = 0;
+    merging.last = merging.split;
+    run_phase(merge_runs, &merging, 2);
+    for (int64_t run = merging.first; run < merging.last; run *= 2) swapped ^= 1;
+    merging.from = swapped ? mine + n : mine;
+    merging.to = swapped ? mine : mine + n;
+    merging.first = merging.split;
+  }
+  merging.last = n;
+  merging.split = n;
+  merge_runs(&merging, 0);
   free(mine);
-  result[0] = sum;
+  result[0] = merging.sums[0] + merging.sums[1];
   result[1] = 0;
   return OK;
 }
@@ -180,8 +208,8 @@ static int64_t plain_inversions(uint64_t *result, const int32_t *ranks, int64_t 
  *
  * Counts must not be negative, and their sums below 2^62. */
 static int64_t inversions(uint64_t *result, const int32_t *ranks, const int64_t *first,
-                          const int64_t *second, int64_t n) {
-  if (!first) return plain_inversions(result, ranks, n);
+                          const int64_t *second, int64_t n, int threads) {
+  if (!first) return plain_inversions(result, ranks, n, threads);
   Entry *mine = malloc((size_t)(n ? n : 1) * 2 * sizeof *mine), *from = mine, *to = mine + n;
   Wide sum = {0, 0};
   uint64_t firsts = 0, seconds = 0;

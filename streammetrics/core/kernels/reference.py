@@ -507,14 +507,10 @@ def cells_ids(ids: Ints, scores: Floats, level: int, /) -> None:
         ids[:] = (((np.minimum(ids, _HALF) - near + _HALF) >> 1) + above) >> (level - 1)
 
 
-def sort_order(order: Ints, keys: Ints, /) -> None:
-    """Write the positions that sort int64 keys, equal ones in the order they have."""
-    order[:] = np.argsort(keys, kind="stable")
-
-
 def cells_count(
     scores: Floats,
     codes: Array | None,
+    weight: Floats | None,  # noqa: ARG001 - rows stay in their order
     index: Ints | None,
     most: int,
     level: int,
@@ -526,8 +522,9 @@ def cells_count(
     """Count rows in cells at the lowest level, from this one on, at which they are at most `most`.
 
     Writes the ids of the cells (which are not needed at level 0), ascending, their scores, nan for
-    several, and ``counts`` (room, classes) or else the cell of each row to ``index``. Returns the
-    level and the number of cells.
+    several, and ``counts`` (room, classes). With a `weight` a row, ``index`` gets the place of each
+    row in such a table instead. Rows may then change their order, in both alike. Returns the level
+    and the number of cells.
     """
     weights = None
     if counts is not None:
@@ -536,7 +533,7 @@ def cells_count(
             weights[:] = codes[:, None] == [0, 1]
     level, size, places = _cells(level, None, scores, weights, most, (ids, cell_scores, counts))
     if index is not None:
-        index[:] = places
+        index[:] = places if codes is None else 2 * places + codes
     return level, size
 
 
@@ -572,6 +569,47 @@ def cells_merge(
         if one is not None:
             one[:] = mine
     return found, size
+
+
+def cells_add(
+    totals: Ints,
+    table_scores: Floats,
+    low: int,
+    table_level: int,
+    level: int,
+    ids: Ints | None,
+    scores: Floats,
+    counts: Ints,
+    /,
+) -> int:
+    """Add cells of a level to a table of neighbouring cells, of ids from `low` on.
+
+    ``totals`` (span, classes) of a cell without rows are 0, and each of the cells added has some.
+    Returns the sum of their counts. Nothing is written if an id is out of range. Totals wrap.
+    """
+    if level and ids is not None:
+        at = ids >> (table_level - level)
+    else:
+        at = np.empty(scores.size, np.int64)
+        cells_ids(at, scores, table_level)
+    at = (at.view(np.uint64) - np.array(low).view(np.uint64)).view(np.int64)
+    if ((at < 0) | (at >= table_scores.size)).any():
+        raise ValueError("the cells do not fit")
+    fresh = at[~totals[at].any(axis=1)]
+    table_scores[fresh] = scores[~totals[at].any(axis=1)] + 0.0
+    table_scores[at[table_scores[at] != scores]] = np.nan
+    np.add.at(totals, at, counts.astype(totals.dtype))
+    return int(counts.sum(dtype=np.int64))
+
+
+def cells_area(scores: Floats, counts: Ints, /) -> tuple[int, int]:
+    """Return twice the pairs of rows of the second class above and of the first below, ties once.
+
+    With it comes how many of the tied are in cells of several scores. Both are below 2**63.
+    """
+    n, p = counts.astype(np.int64).T
+    tied = p * n
+    return int((2 * p * (np.cumsum(n) - n) + tied).sum()), int(tied[np.isnan(scores)].sum())
 
 
 def _cells(

@@ -1,94 +1,26 @@
-"""Arrays of a state by name: nested, parted, and taken with checks."""
+"""Arrays of a state by name: nested, parted, taken with checks, and those of many states as few."""
 
 from __future__ import annotations
 
+import json
 import math
-from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from streammetrics.core.columns.distinct import distinct
-from streammetrics.core.counting import group_order
 from streammetrics.core.errors import StateFormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.types import Array, Arrays, Ints, Places
+    from streammetrics.core.types import Array, Arrays
 
 T = TypeVar("T")
 
 MOST_DIMENSIONS = 32  # of an array of a state
 LONGEST_EMPTY = 1 << 16  # side of an array that holds nothing
 
-
-class Stack(NamedTuple):
-    """The same array of many states: what each holds, one after the other, and its shape."""
-
-    data: Array  # flat
-    shapes: Ints  # (n, d)
-
-    @classmethod
-    def equal(cls, data: Array, shape: tuple[int, ...]) -> Self:
-        """Return the stack of arrays ``(n, ...)`` that all have a shape."""
-        shapes = np.empty((len(data), len(shape)), np.int64)
-        shapes[:] = shape
-        return cls(data.reshape(-1), shapes)
-
-    @classmethod
-    def of(cls, parts: Sequence[Array], dtype: type[np.generic]) -> Self:
-        """Return the stack of arrays of as many dimensions, brought to a type that holds them."""
-        shapes = np.array([part.shape for part in parts], np.int64)
-        return cls(np.concatenate([part.ravel() for part in parts], dtype=dtype), shapes)
-
-    @property
-    def starts(self) -> Ints:
-        """Where each array begins."""
-        sizes = self.shapes.prod(axis=1)
-        starts: Ints = np.cumsum(sizes) - sizes
-        return starts
-
-    @property
-    def first(self) -> Array:
-        """The array of the first state."""
-        shape = self.shapes[0].tolist()
-        return self.data[: math.prod(shape)].reshape(shape)
-
-    def take(self, places: Places, starts: Ints) -> Array:
-        """Return some of the arrays, which have one shape, as one ``(m, ...)``."""
-        shape = self.shapes[places[0]].tolist()
-        if len(places) == len(self.shapes):
-            return self.data.reshape(len(places), *shape)
-        some: Array = self.data[starts[places, None] + np.arange(math.prod(shape))]
-        return some.reshape(len(places), *shape)
-
-
-def by_shapes(
-    stacks: Mapping[str, Stack],
-    n: int,
-    taken: Callable[[dict[str, Array], int], Sequence[T]],
-) -> list[T]:
-    """Return what is made of `n` states, those whose arrays have the same shapes at once.
-
-    `taken` makes it of their arrays, ``(m, ...)``, and of how many they are.
-    """
-    found: dict[int, T] = {}
-    starts = {name: stack.starts for name, stack in stacks.items()}
-    for places in _alike([stack.shapes for stack in stacks.values()], n):
-        arrays = {name: stack.take(places, starts[name]) for name, stack in stacks.items()}
-        found |= zip(places.tolist(), taken(arrays, len(places)), strict=True)
-    return [found[place] for place in range(n)]
-
-
-def _alike(shapes: Sequence[Ints], n: int) -> Iterator[Places]:
-    """Yield the places of states whose arrays have the same shapes."""
-    varied = [each for each in shapes if (each != each[0]).any()]
-    if not varied:
-        yield np.arange(n)
-        return
-    which, rows = distinct(np.concatenate(varied, axis=1))
-    order, starts = group_order(which, len(rows))
-    yield from np.split(order, starts[1:-1])
+_NARROW = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
 
 
 def take_array(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> Array:
@@ -101,6 +33,8 @@ def take_array(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> Array:
             f"the array {name!r} is {array.dtype} with {array.ndim} dimensions, "
             f"not {dtype} with {ndim}"
         )
+    if dtype == "bool" and array.view(np.uint8).max(initial=0) > 1:
+        raise StateFormatError(f"the array {name!r} holds bytes that are neither 0 nor 1")
     return array
 
 
@@ -131,3 +65,127 @@ def same(arrays: Arrays, others: Arrays) -> bool:
         and array.tobytes() == others[name].tobytes()
         for name, array in arrays.items()
     )
+
+
+# ---- arrays of many states ----
+
+
+def laid_out(every: Sequence[Arrays]) -> dict[str, Array]:
+    """Return the arrays of many states, those of one name and type laid end to end.
+
+    >>> parts = laid_out([{"x": np.array([1, 2])}, {"x": np.array([3])}])
+    >>> parts["0/values"].tolist(), parts["0/shapes"].tolist()
+    ([1, 2, 3], [[2], [1]])
+    """
+    found: dict[tuple[str, str, int], list[tuple[int, Array]]] = {}
+    for place, arrays in enumerate(every):
+        for name, array in arrays.items():
+            found.setdefault((name, array.dtype.str, array.ndim), []).append((place, array))
+    entries = sorted(found)
+    result = {"names": json_array([list(entry) for entry in entries])}
+    for number, entry in enumerate(entries):
+        places, parts = zip(*found[entry], strict=True)
+        shapes = np.array([part.shape for part in parts], np.int64)
+        result |= nested(
+            str(number),
+            {
+                "values": np.concatenate([part.reshape(-1) for part in parts]),
+                "places": np.array(places, np.int64),
+                "shapes": shapes.reshape(len(parts), entry[2]),
+            },
+        )
+    return result
+
+
+def taken_apart(arrays: Arrays, size: int) -> list[dict[str, Array]]:
+    """Return the arrays of each of `size` states, or raise `StateFormatError`."""
+    entries = json_of(take_array(arrays, "names", "uint8"))
+    every: list[dict[str, Array]] = [{} for _ in range(size)]
+    parts = parted({name: array for name, array in arrays.items() if name != "names"})
+    if not isinstance(entries, list) or len(entries) != len(parts):
+        raise StateFormatError("the arrays of groups do not fit their names")
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, list) or [type(x) for x in entry] != [str, str, int]:
+            raise StateFormatError("an array of groups has no name, type and dimensions")
+        name, dtype, ndim = entry
+        part = parts.get(str(number), {})
+        places, shapes = take_array(part, "places", "int64"), take_array(part, "shapes", "int64", 2)
+        values = _of_type(part.get("values"), dtype)
+        if values is None or values.ndim != 1:
+            raise StateFormatError(f"the arrays {name!r} of groups do not lie end to end")
+        if shapes.shape != (places.size, ndim) or shapes.min(initial=0) < 0:
+            raise StateFormatError(f"the arrays {name!r} of groups have no shapes")
+        if places.size and not 0 <= places.min() <= places.max() < size:
+            raise StateFormatError(f"an array {name!r} belongs to no group")
+        start = 0
+        for place, shape in zip(places.tolist(), shapes.tolist(), strict=True):
+            end = start + math.prod(shape)
+            if end > values.size or max(shape, default=0) > values.size + LONGEST_EMPTY:
+                raise StateFormatError(f"the arrays {name!r} of groups are cut short")
+            every[place][name] = values[start:end].reshape(shape)
+            start = end
+        if start != values.size:
+            raise StateFormatError(f"there are values that belong to no array {name!r} of a group")
+    return every
+
+
+def _of_type(values: Array | None, dtype: str) -> Array | None:
+    """Return values of the type that a file names, ``None`` unless they are."""
+    if values is None or values.dtype.str == dtype:
+        return values
+    narrow = [each for each in _NARROW if each.str == dtype]
+    if not narrow or values.dtype != np.int64:
+        return None
+    found = values.astype(narrow[0])
+    return found if (found == values).all() else None
+
+
+def narrowed(arrays: Arrays) -> dict[str, Array]:
+    """Return arrays with integers of 64 bits in as few as hold them all: counts are mostly small.
+
+    >>> narrowed({"x": np.array([1, -129])})["x"].dtype
+    dtype('int16')
+    """
+    return {name: _narrowed(array) for name, array in arrays.items()}
+
+
+def _narrowed(values: Array) -> Array:
+    if values.dtype != np.int64 or not values.size:
+        return values
+    low, high = values.min(), values.max()
+    for narrow in _NARROW:
+        limits = np.iinfo(narrow)
+        if limits.min <= low and high <= limits.max:
+            return values.astype(narrow)
+    return values
+
+
+def widened(arrays: Arrays) -> dict[str, Array]:
+    """Return what `narrowed` was given."""
+    return {
+        name: array.astype(np.int64) if array.dtype in _NARROW else array
+        for name, array in arrays.items()
+    }
+
+
+def take_sizes(arrays: Arrays, name: str, size: int, total: int) -> Array:
+    """Return how many of `total` entries, end to end, each of `size` groups has."""
+    sizes = take_array(arrays, name, "int64")
+    fits = sizes.shape == (size,) and 0 <= sizes.min(initial=0) <= sizes.max(initial=0) <= total
+    if not fits or int(sizes.sum()) != total:
+        raise StateFormatError(f"the {name} of groups are not those of {total:,} entries")
+    return sizes
+
+
+def json_array(value: object) -> Array:
+    """Return what JSON can say as an array of a state."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+def json_of(array: Array) -> Any:
+    """Return what `json_array` made an array of."""
+    try:
+        return json.loads(array.tobytes())
+    except (ValueError, RecursionError) as error:
+        raise StateFormatError(f"text of a state cannot be read: {error}") from None

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Arrays, Document, Json
 
-FORMAT = 1  # of metrics and sets; readers open every older one
-LATEST = 2  # of ledgers of many shards
+FORMAT = 1  # of what is written; readers open every older one
 ROWS = "feeds"  # under which a description ends with what there is to say of rows
 
 _BLANK = "0" * 64
@@ -126,10 +125,10 @@ def unpacked(blob: bytes, known: Callable[[bytes], Any] = lambda _: None) -> Sta
 def _check_format(meta: object) -> None:
     if not isinstance(meta, dict) or type(meta.get("format")) is not int:
         raise StateFormatError("the state does not say which format it has")
-    if not 1 <= meta["format"] <= LATEST:
+    if not 1 <= meta["format"] <= FORMAT:
         raise StateFormatError(
             f"the state has format {brief(meta['format'])}; this version reads formats up to "
-            f"{LATEST}"
+            f"{FORMAT}"
         )
 
 

@@ -12,20 +12,19 @@ from streammetrics.core.configured import require
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
-from streammetrics.metrics.averages import lone_doubt, mean_of_classes
+from streammetrics.metrics.averages import class_means, lone_doubt
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.parameters import (
     check_multilabel,
     multilabel_options,
 )
 from streammetrics.metrics.classification.several import LabelCounts, RowCounts
-from streammetrics.metrics.classification.together import Confusions
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Bools, ClassLabel
+    from streammetrics.core.types import Bools, ClassLabel, Places
     from streammetrics.metrics.classification.view import Confusion
 
 Parts = tuple[str, Mapping[str, float], float]
@@ -77,10 +76,9 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         """Whether rows may have labels besides those given; these then count as wrong."""
         return self.labels is not None and self.average != "binary"
 
-    def _confusions(self, form: object) -> Confusions | None:
-        """Return the tables of all groups, if one class or the sums over classes are read."""
-        one = self.average in {"binary", "micro"} and not self.multilabel
-        return super()._confusions(form) if one else None
+    @property
+    def _at_least(self) -> ClassLabel | None:
+        return self._positive_label if self.average == "binary" else None
 
     def _confusion(self, table: Any) -> Confusion:
         """Return the counts per class, or with `multilabel` per label or per kind of row."""
@@ -93,58 +91,63 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             counts = RowCounts.of(table, joined=self.average == "micro")
         return cast("Confusion", counts)
 
-    def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> float | Floats:
-        """Return the ratio of two counts per class, averaged over classes as configured."""
-        several: Any = table
-        if isinstance(several, Confusions):
-            return self._of_groups(several, numerator, denominator)
-        numerator, denominator = numerator[: table.kept], denominator[: table.kept]
+    def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> Floats:
+        """Return the ratio of two counts per class, averaged over classes as configured.
+
+        Counts are (groups, classes), and so are values with ``average=None``; else (groups,).
+        """
+        numerator, denominator = numerator[:, : table.kept], denominator[:, : table.kept]
         if self.average == "micro":
-            return self._defined(table, self.ratio(numerator.sum(), denominator.sum()))
+            return self._defined(table, self.ratio(numerator.sum(axis=1), denominator.sum(axis=1)))
         if self.average == "binary":
             place = self._positive(table)
-            if denominator[place]:
-                return float(numerator[place]) / float(denominator[place])
-            lacks = {what: where[[place]] for what, where in _lacks(table).items()}
-            table.doubt = lone_doubt([self._positive_label], self._zero_by_zero, lacks)
-            return self._zero_by_zero
-        values = self._ratios(numerator, denominator)
+            values = self.ratio(table.at(numerator, place), table.at(denominator, place))
+            table.doubt(
+                np.isnan(values),
+                lambda group: lone_doubt(
+                    [self._positive_label],
+                    values[group],
+                    _lacks(table, group, np.broadcast_to(place, table.groups)[[group]]),
+                ),
+            )
+            return values
+        values = self.ratio(numerator, denominator)
         if self.average == "samples":
             mean = cast("RowCounts", table).mean(values, self.zero_division)
             return self._defined(table, mean)
-        if self.average is None:
-            lacks = {what: where[: table.kept] for what, where in _lacks(table).items()}
-            table.doubt = lone_doubt(table.labels, values, lacks)
-            return LabelledArray.of(values, table.labels)
         kept = slice(table.kept)
-        weight = table.actual[kept] if self.average == "weighted" else np.ones(table.kept)
-        mean, table.doubt = mean_of_classes(
-            values, weight, lambda: table.seen[kept], table.labels, self.zero_division
-        )
-        return self._defined(table, mean)
+        if self.average is None:
+            table.doubt(
+                np.logical_or.reduce(np.isnan(values), axis=1),
+                lambda group: lone_doubt(
+                    table.labels_of(group), values[group], _lacks(table, group, kept)
+                ),
+            )
+            return values
+        weight = np.ones(values.shape)
+        if self.average == "weighted":
+            weight = table.actual[:, kept]
+        means = class_means(values, weight, lambda: table.seen[:, kept], self.zero_division)
+        table.doubt(means.doubtful, lambda group: means.why(group, table.labels_of(group)))
+        return self._defined(table, means.values)
 
-    def _defined(self, table: Confusion, value: float) -> float:
-        """Return an average; where it is ``nan``, say what every class lacks."""
-        if math.isnan(value):
-            lacks = [what for what, where in _lacks(table).items() if where[: table.kept].all()]
-            why = " and ".join(f"no {what} any class that counts" for what in lacks)
-            why = f"there are {why}" if why else "it is 0/0"
-            table.doubt = f"is nan: {why} (zero_division=0 makes it 0)"
-        return value
+    def _defined(self, table: Confusion, values: Floats) -> Floats:
+        """Return averages; where one is ``nan``, say what every class lacks."""
 
-    def _of_groups(
-        self, tables: Confusions, numerator: Floats, denominator: Floats
-    ) -> float | Floats:
-        """Return the ratio of each group as an array; a number where groups are read one by one."""
-        if self.average == "micro":
-            sums = [
-                np.where(tables.there, each, 0.0).sum(axis=0) for each in (numerator, denominator)
-            ]
-            return self._ratios(*sums)
-        if not tables.are_two(self._positive_label):
-            return math.nan
-        place = self._positive(tables)
-        return self._ratios(numerator[place], denominator[place])
+        def why(group: int) -> str:
+            lacks = _lacks(table, group, slice(table.kept)).items()
+            every = " and ".join(f"no {what} any class that counts" for what, w in lacks if w.all())
+            every = f"there are {every}" if every else "it is 0/0"
+            return f"is nan: {every} (zero_division=0 makes it 0)"
+
+        table.doubt(np.isnan(values), why)
+        return values
+
+    def _listed(self, values: Any, table: Confusion) -> list[float | Floats]:
+        """Return the value of each group, one for each class with its label."""
+        if self.average is not None:
+            return super()._listed(values, table)
+        return [LabelledArray.of(each, table.labels_of(group)) for group, each in enumerate(values)]
 
     def _with_positive(self, table: Confusion) -> Confusion:
         """Return the table with the positive class also where no row is of it.
@@ -157,20 +160,21 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         alike = not labels or isinstance(labels[0], str) == isinstance(positive, str)
         return table.with_class(positive) if alike else table
 
-    def _positive(self, table: Confusion | Confusions) -> int:
-        """Return the position of the positive class."""
+    def _positive(self, table: Confusion) -> int | Places:
+        """Return the place of the positive class in each group."""
         positive = self._positive_label
-        if isinstance(table, Confusions):  # of which none has more than one other
-            return table.labels.index(positive)
-        if len(table.labels) > 2 or positive not in table.labels:
+        place = table.place_of(positive)
+        missing = place < 0 if isinstance(place, int) else bool((place < 0).any())
+        if table.kept > 2 or missing:
+            labels = table.labels_of(0 if table.kept > 2 else int(np.argmin(place)))
             advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
-            if len(table.labels) <= 2:
-                advice = f"pos_label={table.labels[-1]!r} or another says which is positive"
+            if len(labels) <= 2:
+                advice = f"pos_label={labels[-1]!r} or another says which is positive"
             raise InvalidBatchError(
                 f"average='binary' needs two classes of which one is {positive!r} "
-                f"(pos_label); the labels seen are {_listed(table.labels)}: {advice}"
+                f"(pos_label); the labels seen are {_listed(labels)}: {advice}"
             )
-        return table.labels.index(positive)
+        return place
 
     def _nothing(self, table: Confusion) -> float | Floats:
         """Return nan, or with ``average=None`` an array of nan for the known classes."""
@@ -179,13 +183,15 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return LabelledArray.of(np.full(table.kept, math.nan), table.labels)
 
 
-def _lacks(table: Confusion) -> dict[str, Bools]:
-    """Return which classes have no rows or predictions, and which have no others beside them."""
+def _lacks(table: Confusion, group: int, places: Places | slice) -> dict[str, Bools]:
+    """Return which classes of a group have no rows or predictions, or no others beside them."""
+    counts = (table.actual, table.predicted, table.fp, table.fn, table.tn)
+    actual, predicted, fp, fn, tn = (each[group, places] == 0 for each in counts)
     return {
-        "rows of": table.actual == 0,
-        "predictions of": table.predicted == 0,
-        "rows outside": (table.fp == 0) & (table.tn == 0),
-        "predictions outside": (table.fn == 0) & (table.tn == 0),
+        "rows of": actual,
+        "predictions of": predicted,
+        "rows outside": fp & tn,
+        "predictions outside": fn & tn,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeGuard, cast
 
 import numpy as np
 
@@ -13,23 +13,25 @@ from streammetrics.core.columns.logits import log_odds
 from streammetrics.core.columns.scored import clear_pair
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.metric import Metric
-from streammetrics.core.types import Floats, V_co
+from streammetrics.core.groups import GroupedStates
+from streammetrics.core.metric import GroupValues, Metric, has_nan
+from streammetrics.core.types import V_co
 from streammetrics.metrics.averages import ZeroDivision
+from streammetrics.metrics.classification.grouping import tables_of_groups, tables_of_two
 from streammetrics.metrics.classification.parameters import (
     judged_column,
     warn_of_indicators,
 )
-from streammetrics.metrics.classification.together import Confusions
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.grouped.tables import Tables
 from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike, ClassLabel, Numeric, Options
+    from streammetrics.core.types import ArrayLike, ClassLabel, Floats, Numeric, Options, Places
 
 
 class ContingencyMetric(Metric[V_co]):
@@ -61,7 +63,7 @@ class ContingencyMetric(Metric[V_co]):
     family: ClassVar[str | None] = Family.TABLE
 
     _formula = ("readout", "read")
-    _facts = (*Metric._facts, "_judged", "_judged_each")
+    _facts = (*Metric._facts, "_judged", "_of_groups")
 
     threshold: float | tuple[float, ...] | None = None
     labels: Any = None
@@ -148,13 +150,16 @@ class ContingencyMetric(Metric[V_co]):
         """Return the confusion table, its classes in order."""
         if isinstance(table, ContingencyTable):
             return Confusion.of_labels(table.cells(), self.labels)
-        cells = table.cells()
+        cells, (labels, flip) = table.cells(), self._two_classes
+        return Confusion(labels, cells.rows ^ flip, cells.columns ^ flip, cells.amount)
+
+    @property
+    def _two_classes(self) -> tuple[list[ClassLabel], int]:
+        """The classes of scores at a threshold; and 1 if the positive one comes first, else 0."""
+        positive = self._positive_label
         if self.labels is None:
-            positive = self._positive_label
-            other = 0 if positive == 1 else f"not {positive}"
-            return Confusion([other, positive], cells.rows, cells.columns, cells.amount)
-        flip = self.labels.index(self._positive_label) ^ 1
-        return Confusion(list(self.labels), cells.rows ^ flip, cells.columns ^ flip, cells.amount)
+            return [0 if positive == 1 else f"not {positive}", positive], 0
+        return list(self.labels), self.labels.index(positive) ^ 1
 
     @property
     def classes(self) -> list[ClassLabel]:
@@ -166,52 +171,98 @@ class ContingencyMetric(Metric[V_co]):
         return self._of_table(self._confusion(table))
 
     def _judged(self, *statistics: Any) -> tuple[V_co, str]:
-        confusion = self._confusion(*statistics)
-        value = self._of_table(confusion)
-        return value, confusion.doubt or self._why_nan(value, *statistics)
+        table = self._confusion(*statistics)
+        value = self._of_table(table)
+        return value, table.why(0) or self._why_nan(value, *statistics)
 
     def _of_table(self, table: Confusion) -> V_co:
-        return self.read(table) if table.total else self._nothing(table)
+        """Return the value of a table of one group."""
+        if not table.total[0]:
+            return self._nothing(table)
+        (value,) = self._listed(self._read_all(table), table)
+        return value
 
-    def _judged_each(self, *forms: object) -> list[tuple[V_co, str]] | None:
-        tables = self._confusions(*forms) if getattr(self.read, "elementwise", False) else None
-        values: Any = None if tables is None else self.read(cast("Confusion", tables))
-        if not isinstance(values, np.ndarray):
-            return None
-        return [(value, "is nan" if math.isnan(value) else "") for value in values.tolist()]
+    def _read_all(self, table: Confusion) -> Any:
+        """Return what `read` does, after checking that it has an entry for each group."""
+        values: Any = self.read(table)
+        shape = getattr(values, "shape", None)
+        size = len(values) if isinstance(values, list) else shape and shape[0]
+        if size != table.groups:
+            raise TypeError(
+                f"{type(self).__name__}.read() must return an array with an entry for each of the "
+                f"{table.groups:,} groups of its table, not {values!r:.80}: counts of classes are "
+                "(groups, classes), so a sum over classes has axis=1"
+            )
+        return values
 
-    def _confusions(self, form: object) -> Confusions | None:
-        """Return the tables of all groups, ``None`` if they cannot be read together."""
-        if not isinstance(form, Tables) or getattr(form.of, "others", False):
+    def _listed(self, values: Any, table: Confusion) -> list[V_co]:  # noqa: ARG002 - arrays need their labels
+        """Return the value of each group."""
+        return values.tolist() if getattr(values, "ndim", 0) == 1 else list(values)
+
+    def _of_groups(self, *forms: object) -> GroupValues | None:
+        form, *more = forms
+        if more or not is_table(form):
             return None
-        if isinstance(form.of, ContingencyTable):
-            return Confusions.of_cells(form.value("table"), form.size, self.labels)
-        two = [f"not {self._positive_label}", self._positive_label]
-        labels = two if self.labels is None else list(self.labels)
-        flip = labels.index(self._positive_label) == 0
-        return Confusions.of_amounts(labels, form.value("amount"), flip=flip)
+        values: Any = None
+        doubtful, left = np.zeros(form.size, np.bool_), np.ones(form.size, np.bool_)
+        for groups, table in self._confusions(form):
+            found = self._read_all(table)
+            left[groups], doubtful[groups] = False, table.doubtful
+            if getattr(found, "ndim", 0) == 1:
+                values = np.full(form.size, math.nan) if values is None else values
+                values[groups] = found
+                doubtful[groups] |= np.isnan(found)
+                continue
+            values = [None] * form.size if values is None else values
+            for group, each in zip(groups.tolist(), self._listed(found, table), strict=True):
+                values[group] = each
+                doubtful[group] |= has_nan(each)
+        if left.any():
+            nothing, doubt = self._judged(form.of)
+            values = [None] * form.size if values is None else values
+            for group in np.flatnonzero(left).tolist():
+                values[group] = nothing
+            doubtful[left] = bool(doubt)
+        return GroupValues(values, doubtful)
+
+    def _confusions(self, form: GroupedStates) -> Iterator[tuple[Places, Confusion]]:
+        """Yield the tables of all groups that have rows, and which groups these are."""
+        if isinstance(form.of, ThresholdTable):
+            labels, flip = self._two_classes
+            return tables_of_two(labels, form.value("amount"), flip=flip)
+        return tables_of_groups(form.value("table"), form.size, self.labels, self._at_least)
+
+    @property
+    def _at_least(self) -> ClassLabel | None:
+        """A class that a table of a single class has as well."""
+        return None
 
     @abstractmethod
-    def read(self, table: Confusion) -> V_co:
-        """Return the value from a table with at least one row."""
+    def read(self, table: Confusion) -> Any:
+        """Return the value of each group of a table, (groups,), all of which have rows."""
 
     def _nothing(self, table: Confusion) -> V_co:  # noqa: ARG002 - those with an array need it
         """Return the value without rows."""
         return cast("V_co", math.nan)
 
-    def ratio(self, numerator: Numeric, denominator: Numeric) -> float:
-        """Return the ratio of two sums, or the value of 0/0."""
-        if isinstance(denominator, np.ndarray):  # of many groups
-            return cast("float", self._ratios(numerator, denominator))
-        return float(numerator) / float(denominator) if denominator else self._zero_by_zero
+    def ratio(self, numerator: Numeric, denominator: Numeric) -> Floats:
+        """Return the ratio of each pair of sums, or the value of 0/0."""
+        zero = np.equal(denominator, 0)
+        if not zero.any():
+            quotients: Floats = np.divide(numerator, denominator)
+            return quotients
+        quotients = np.full(np.broadcast(numerator, zero).shape, self._zero_by_zero)
+        np.divide(numerator, denominator, out=quotients, where=~zero)
+        return quotients
 
     @property
     def _zero_by_zero(self) -> float:
         """The value of 0/0 that is not averaged."""
         return math.nan if self.zero_division is None else self.zero_division
 
-    def _ratios(self, numerator: Floats, denominator: Floats) -> Floats:
-        """Return the `ratio` of each pair of elements; the denominator broadcasts."""
-        quotients = np.full(numerator.shape, self._zero_by_zero)
-        np.divide(numerator, denominator, out=quotients, where=denominator != 0)
-        return quotients
+
+def is_table(form: object) -> TypeGuard[GroupedStates]:
+    """Whether the states of all groups are tables that are read at once."""
+    return isinstance(form, GroupedStates) and isinstance(
+        form.of, ContingencyTable | ThresholdTable
+    )

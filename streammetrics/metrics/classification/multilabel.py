@@ -93,11 +93,11 @@ class RowsMetric(MultilabelMetric[float]):
     def readout(self, table: RowTables) -> float:
         """Return the mean over rows."""
         rows = RowCounts.of(table, joined=False)
-        return rows.mean(self._of_rows(rows), None)
+        return float(rows.mean(self._of_rows(rows), None)[0])
 
     @abstractmethod
     def _of_rows(self, rows: RowCounts) -> Floats:
-        """Return the value of each kind of row."""
+        """Return the value of each kind of row, (1, m)."""
 
 
 class SubsetAccuracy(RowsMetric):
@@ -136,8 +136,8 @@ class SubsetAccuracy(RowsMetric):
         """Return the share of rows that are right, or their number."""
         rows = RowCounts.of(table, joined=False)
         if self.normalize or not rows.amount.size:
-            return rows.mean(self._of_rows(rows), None)
-        return math.fsum(rows.amount[self._of_rows(rows) > 0])
+            return float(rows.mean(self._of_rows(rows), None)[0])
+        return math.fsum(rows.amount[self._of_rows(rows)[0] > 0])
 
     def _of_rows(self, rows: RowCounts) -> Floats:
         right: Floats = ((rows.fp == 0) & (rows.fn == 0)).astype(np.float64)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import math
-from itertools import accumulate
+from itertools import accumulate, repeat
 from operator import add, mul
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from streammetrics.core.configured import require
+from streammetrics.metrics.averages import row_sums
 from streammetrics.metrics.classification.base import ContingencyMetric
-from streammetrics.metrics.classification.together import elementwise
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from streammetrics.core.types import Floats
+    from streammetrics.metrics.classification.margins import Integers
     from streammetrics.metrics.classification.view import Confusion
 
 __all__ = [
@@ -58,13 +60,9 @@ class Accuracy(ContingencyMetric[float]):
         """From 0 to 1; a number of rows has no end."""
         return (0.0, 1.0) if self.normalize else None
 
-    @elementwise
-    def read(self, table: Confusion) -> float:
+    def read(self, table: Confusion) -> Floats:
         """Return the share of rows on the diagonal, or their number."""
-        if not self.normalize:
-            right: float = table.unscaled(table.hits)
-            return right
-        return self.ratio(table.hits, table.total)
+        return self.ratio(table.hits, table.total) if self.normalize else table.unscaled(table.hits)
 
 
 class ZeroOneLoss(ContingencyMetric[float]):
@@ -95,13 +93,10 @@ class ZeroOneLoss(ContingencyMetric[float]):
         """From 0 to 1; a number of rows has no end."""
         return (0.0, 1.0) if self.normalize else None
 
-    @elementwise
-    def read(self, table: Confusion) -> float:
+    def read(self, table: Confusion) -> Floats:
         """Return the share of rows off the diagonal, or their number."""
-        if not self.normalize:
-            wrong: float = table.unscaled(table.misses)
-            return wrong
-        return self.ratio(table.misses, table.total)
+        misses = table.misses
+        return self.ratio(misses, table.total) if self.normalize else table.unscaled(misses)
 
 
 class BalancedAccuracy(ContingencyMetric[float]):
@@ -132,19 +127,19 @@ class BalancedAccuracy(ContingencyMetric[float]):
         """From 0 to 1, or adjusted from -1 to 1."""
         return (-1.0, 1.0) if self.adjusted else (0.0, 1.0)
 
-    def read(self, table: Confusion) -> float:
+    def read(self, table: Confusion) -> Floats:
         """Return the mean recall."""
         if self.adjusted:
-            return self._above_chance(table)
-        seen = table.actual > 0
-        return float((table.tp[seen] / table.actual[seen]).mean())
+            return np.array([self._above_chance(each) for each in table.integers()])
+        recalls, seen = table.recalls()
+        return np.asarray(row_sums(recalls, seen) / seen.sum(axis=1))
 
-    def _above_chance(self, table: Confusion) -> float:
+    def _above_chance(self, of: Integers) -> float:
         """Return (Σ recall - 1) / (K - 1), of recalls in units so small that none is rounded.
 
         Of two classes the sum differs from 1 by more than a unit, or not at all.
         """
-        actual, _, tp, _ = table.integers()
+        actual, tp = of.actual, of.tp
         one = 1 << 2 * max(actual).bit_length() + 64
         recalls = [hits * one // rows for hits, rows in zip(tp, actual, strict=True) if rows]
         if len(recalls) < 2:
@@ -174,13 +169,14 @@ class GMean(ContingencyMetric[float]):
     higher_is_better = True
     value_range = (0.0, 1.0)
 
-    def read(self, table: Confusion) -> float:
+    def read(self, table: Confusion) -> Floats:
         """Return the geometric mean, from logarithms, as the product of many recalls underflows."""
-        seen = table.actual > 0
-        recalls = table.tp[seen] / table.actual[seen]
-        if recalls.size == 2:
-            return math.sqrt(recalls.prod())
-        return float(np.exp(np.log(recalls).mean())) if recalls.all() else 0.0
+        recalls, seen = table.recalls()
+        count = seen.sum(axis=1)
+        with np.errstate(divide="ignore"):
+            logs = np.log(recalls)
+        means: Floats = np.exp(row_sums(logs, seen) / count)
+        return np.where(count == 2, np.sqrt(recalls.prod(axis=1, where=seen)), means)
 
 
 class ExpectedCost(ContingencyMetric[float]):
@@ -224,10 +220,11 @@ class ExpectedCost(ContingencyMetric[float]):
         size = 2 if self.labels is None else len(self.labels)
         require(self, "cost", len(self.cost) == size, f"a square of {size} classes")
 
-    def read(self, table: Confusion) -> float:
+    def read(self, table: Confusion) -> Floats:
         """Return the mean cost."""
         costs = np.array(self.cost, np.float64)[table.rows, table.columns]
-        return math.fsum(costs * (table.amount / table.total))
+        terms = table.parts(costs * (table.amount / table.total[table.group]))
+        return np.array([math.fsum(each) for each in terms])
 
 
 class MatthewsCorrcoef(ContingencyMetric[float]):
@@ -253,9 +250,12 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
     value_range = (-1.0, 1.0)
     _nan_reason = "all rows are of one class, or predicted as one"
 
-    def read(self, table: Confusion) -> float:
+    def read(self, table: Confusion) -> Floats:
         """Return the multiclass correlation coefficient."""
-        actual, predicted, tp, _ = table.integers()
+        return np.array(list(map(self._correlation, table.integers())))
+
+    def _correlation(self, counts: Integers) -> float:
+        actual, predicted, tp, _ = counts
         n = sum(actual)
         covariance = sum(tp) * n - _dot(actual, predicted)
         spread = (n * n - _dot(predicted, predicted)) * (n * n - _dot(actual, actual))
@@ -263,10 +263,6 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
             return self._zero_by_zero
         size = math.sqrt(covariance**2 / spread)  # a quotient of integers is rounded once
         return size if covariance > 0 else 0.0 - size
-
-
-def _dot(one: Iterable[int], other: Iterable[int]) -> int:
-    return sum(map(mul, one, other))
 
 
 class CohenKappa(ContingencyMetric[float]):
@@ -305,23 +301,30 @@ class CohenKappa(ContingencyMetric[float]):
         """Whether there may be other labels; their rows are left out."""
         return self.labels is not None
 
-    def read(self, table: Confusion) -> float:
+    def read(self, table: Confusion) -> Floats:
         """Return the weighted kappa."""
         table = table.within()
-        actual, predicted, tp, cells = table.integers()
+        apart = table.parts(np.abs(table.rows - table.columns)) if self.weights else repeat([])
+        return np.array(list(map(self._agreement, table.integers(), apart)))
+
+    def _agreement(self, counts: Integers, gaps: list[int]) -> float:
+        actual, predicted, tp, cells = counts
         n = sum(actual)
         if self.weights is None:
             seen, chance = n - sum(tp), n * n - _dot(actual, predicted)
             return (chance - seen * n) / chance if chance else self._zero_by_zero
-        gaps = np.abs(table.rows - table.columns).tolist()
         if self.weights == "linear":
             # Σ |i - j| t p adds up, for each gap between neighbouring classes, the pairs across it.
             below, under = list(accumulate(actual)), list(accumulate(predicted))
             seen = _dot(gaps, cells)
             chance = n * (sum(below) + sum(under)) - 2 * _dot(below, under)
         else:
-            places = range(table.size)
+            places = range(len(actual))
             seen = _dot(map(mul, gaps, gaps), cells)
             chance = n * _dot(map(add, actual, predicted), map(mul, places, places))
             chance -= 2 * _dot(actual, places) * _dot(predicted, places)
         return (chance - seen * n) / chance if chance else self._zero_by_zero
+
+
+def _dot(one: Iterable[int], other: Iterable[int]) -> int:
+    return sum(map(mul, one, other))

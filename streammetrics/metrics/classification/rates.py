@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from streammetrics.metrics.classification.averaged import AveragedMetric
-from streammetrics.metrics.classification.together import elementwise
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.types import Floats
-    from streammetrics.metrics.classification.view import Confusion
+    from streammetrics.metrics.classification.view import Confusion, Outcomes
 
     Parts = Callable[[Floats, Floats, Floats, Floats], tuple[Floats, Floats]]
 
@@ -51,8 +50,7 @@ class FalseDiscoveryRate(AveragedMetric):
     family = Family.SHARE
     _parts = ("fp", {"tp": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return FP / (FP + TP)."""
         return self.averaged(table, table.fp, table.predicted)
 
@@ -77,8 +75,7 @@ class FalseOmissionRate(AveragedMetric):
     family = Family.SHARE
     _parts = ("fn", {"tn": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return FN / (FN + TN)."""
         return self.averaged(table, table.fn, table.fn + table.tn)
 
@@ -103,8 +100,7 @@ class Prevalence(AveragedMetric):
     family = Family.SHARE
     _parts = ("actual", {"fp": 1.0, "tn": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return (TP + FN) / n."""
         return self.averaged(table, table.actual, table.actual + table.fp + table.tn)
 
@@ -130,7 +126,7 @@ class PositiveLikelihoodRatio(AveragedMetric):
     higher_is_better = True
     value_range = (0.0, math.inf)
 
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return TPR / FPR."""
         return _quotient(self, table, lambda tp, fp, fn, tn: (_over(tp, fn), _over(fp, tn)))
 
@@ -156,7 +152,7 @@ class NegativeLikelihoodRatio(AveragedMetric):
     higher_is_better = False
     value_range = (0.0, math.inf)
 
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return FNR / TNR."""
         return _quotient(self, table, lambda tp, fp, fn, tn: (_over(fn, tp), _over(tn, fp)))
 
@@ -182,7 +178,7 @@ class DiagnosticOddsRatio(AveragedMetric):
     higher_is_better = True
     value_range = (0.0, math.inf)
 
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return TP TN / (FP FN), from rates, as products of weights may overflow."""
         return _quotient(
             self,
@@ -216,7 +212,7 @@ class Informedness(AveragedMetric):
     higher_is_better = True
     value_range = (-1.0, 1.0)
 
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return TPR - FPR."""
         return _determinant(self, table, lambda tp, fp, fn, tn: (tp + fn) * (fp + tn))
 
@@ -243,19 +239,19 @@ class Markedness(AveragedMetric):
     higher_is_better = True
     value_range = (-1.0, 1.0)
 
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return PPV - (1 - NPV)."""
         return _determinant(self, table, lambda tp, fp, fn, tn: (tp + fp) * (fn + tn))
 
 
-def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> float | Floats:
+def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> Floats:
     """Return the ratio of two parts, averaged; with ``"micro"`` counts are added up before.
 
     A part that is ``nan``, as a class has no rows, makes the ratio 0/0.
     """
-    counts = [side[: table.kept] for side in (table.tp, table.fp, table.fn, table.tn)]
+    counts = [side[:, : table.kept] for side in (table.tp, table.fp, table.fn, table.tn)]
     if metric.average == "micro":
-        counts = [side.sum(keepdims=True) for side in counts]
+        counts = [side.sum(axis=1, keepdims=True) for side in counts]
     numerator, denominator = parts(*counts)
     missing = np.isnan(numerator) | np.isnan(denominator)
     return metric.averaged(
@@ -273,14 +269,19 @@ def _over(part: Floats, rest: Floats) -> Floats:
 
 def _determinant(
     metric: AveragedMetric, table: Confusion, margins: Callable[[int, int, int, int], int]
-) -> float | Floats:
+) -> Floats:
     """Return TP TN - FP FN over a product of margins, averaged: of integers, rounded once."""
-    counts = table.outcomes()
-    if metric.average == "micro":
-        counts = [cast("tuple[int, int, int, int]", tuple(map(sum, zip(*counts, strict=True))))]
-    below = [margins(*each) for each in counts]
-    shares = [
-        float((hit * rest - wrong * missed) / product) if product else 0.0
-        for (hit, wrong, missed, rest), product in zip(counts, below, strict=True)
-    ]
-    return metric.averaged(table, np.array(shares), np.array(below, bool).astype(np.float64))
+    shares, known = [], []
+    for outcomes in table.outcomes():
+        counts = outcomes
+        if metric.average == "micro":
+            counts = [cast("Outcomes", tuple(map(sum, zip(*outcomes, strict=True))))]
+        below = [margins(*each) for each in counts]
+        known.append([product != 0 for product in below])
+        shares.append(
+            [
+                float((hit * rest - wrong * missed) / product) if product else 0.0
+                for (hit, wrong, missed, rest), product in zip(counts, below, strict=True)
+            ]
+        )
+    return metric.averaged(table, np.array(shares), np.array(known, np.float64))

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 from streammetrics.core.constraints import Between
 from streammetrics.metrics.classification.averaged import AveragedMetric
-from streammetrics.metrics.classification.together import elementwise
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ class Precision(AveragedMetric):
     family = Family.SHARE
     _parts = ("tp", {"fp": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return TP / (TP + FP)."""
         return self.averaged(table, table.tp, table.predicted)
 
@@ -74,8 +72,7 @@ class Recall(AveragedMetric):
     family = Family.SHARE
     _parts = ("tp", {"fn": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return TP / (TP + FN)."""
         return self.averaged(table, table.tp, table.actual)
 
@@ -100,8 +97,7 @@ class Specificity(AveragedMetric):
     family = Family.SHARE
     _parts = ("tn", {"fp": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return TN / (TN + FP)."""
         return self.averaged(table, table.tn, table.tn + table.fp)
 
@@ -126,8 +122,7 @@ class FalsePositiveRate(AveragedMetric):
     family = Family.SHARE
     _parts = ("fp", {"tn": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return FP / (FP + TN)."""
         return self.averaged(table, table.fp, table.fp + table.tn)
 
@@ -152,8 +147,7 @@ class FalseNegativeRate(AveragedMetric):
     family = Family.SHARE
     _parts = ("fn", {"tp": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return FN / (FN + TP)."""
         return self.averaged(table, table.fn, table.actual)
 
@@ -178,8 +172,7 @@ class NegativePredictiveValue(AveragedMetric):
     family = Family.SHARE
     _parts = ("tn", {"fn": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return TN / (TN + FN)."""
         return self.averaged(table, table.tn, table.tn + table.fn)
 
@@ -211,8 +204,7 @@ class FBeta(AveragedMetric):
 
     beta: Annotated[float, Between(0, math.inf)] = 1.0
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return the weighted harmonic mean."""
         if self.beta > 1:  # as below, divided by the square of beta, which may overflow
             share = 1 / self.beta / self.beta
@@ -248,8 +240,7 @@ class F1(AveragedMetric):
     family = Family.SHARE
     _parts = ("tp", {"fp": 1.0, "fn": 1.0}, 2.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return 2 TP / (2 TP + FN + FP)."""
         return self.averaged(table, 2 * table.tp, table.actual + table.predicted)
 
@@ -274,7 +265,6 @@ class Jaccard(AveragedMetric):
     family = Family.SHARE
     _parts = ("tp", {"fp": 1.0, "fn": 1.0}, 1.0)
 
-    @elementwise
-    def read(self, table: Confusion) -> float | Floats:
+    def read(self, table: Confusion) -> Floats:
         """Return TP / (TP + FP + FN)."""
         return self.averaged(table, table.tp, table.actual + table.fp)

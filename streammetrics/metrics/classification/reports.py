@@ -20,8 +20,10 @@ from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Floats
+    from streammetrics.core.types import Array, ClassLabel, Floats
     from streammetrics.metrics.classification.view import Confusion
 
 __all__ = ["ClassificationReport", "ConfusionMatrix"]
@@ -67,39 +69,48 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
         """Whether there may be other labels; their rows are left out."""
         return self.labels is not None
 
-    def read(self, table: Confusion) -> LabelledArray:
-        """Return the matrix."""
-        whole, table = table, table.within()
+    def read(self, table: Confusion) -> Array:
+        """Return the matrices, (groups, classes, classes)."""
+        found = [self._matrix(each) for each in table.within().each()]
+        doubts = [why for _, why in found]
+        table.doubt(np.array(doubts) != "", doubts.__getitem__)
+        return np.stack([matrix for matrix, _ in found])
+
+    def _listed(self, values: Any, table: Confusion) -> list[LabelledArray]:
+        """Return the matrix of each group with its labels."""
+        return [_labelled(matrix, table.labels_of(group)) for group, matrix in enumerate(values)]
+
+    def _matrix(self, table: Confusion) -> tuple[Array, str]:
         if self.normalize is None and table.counts is not None:
             counts = np.zeros((table.size, table.size), np.int64)
             counts[table.rows, table.columns] = table.counts
-            return _labelled(counts, table)
+            return counts, ""
         matrix = np.zeros((table.size, table.size))
         matrix[table.rows, table.columns] = table.amount
         if self.normalize is None:
-            return _labelled(table.unscaled(matrix), table)
+            return table.unscaled(matrix), ""
         by = {
-            "true": table.actual[:, None],
-            "pred": table.predicted[None, :],
-            "all": np.full((1, 1), table.total),
+            "true": table.actual.T,
+            "pred": table.predicted,
+            "all": table.total[:, None],
         }[self.normalize]
-        shares = self._ratios(matrix, by)
-        lacks = {"predictions of": table.predicted == 0}
+        shares = self.ratio(matrix, by)
+        what, side = ("predictions of", table.predicted[0])
         if self.normalize != "pred":
-            lacks = {"rows of": table.actual == 0}
-        whole.doubt = lone_doubt(table.labels, np.diag(shares), lacks)
-        return _labelled(shares, table)
+            what, side = ("rows of", table.actual[0])
+        why = lone_doubt(table.labels, np.diag(shares), {what: side == 0})
+        return shares, why
 
     def _nothing(self, table: Confusion) -> LabelledArray:
         """Return zeros, or nan where the matrix is normalized."""
         shape = (table.kept, table.kept)
         zeros = np.zeros(shape, np.int64)
-        return _labelled(zeros if self.normalize is None else np.full(shape, math.nan), table)
+        matrix = zeros if self.normalize is None else np.full(shape, math.nan)
+        return _labelled(matrix, table.labels)
 
 
-def _labelled(matrix: Array, table: Confusion) -> LabelledArray:
-    labels = tuple(table.labels)
-    return LabelledArray(matrix, (("y_true", labels), ("y_pred", labels)))
+def _labelled(matrix: Array, labels: Sequence[ClassLabel]) -> LabelledArray:
+    return LabelledArray(matrix, (("y_true", tuple(labels)), ("y_pred", tuple(labels))))
 
 
 class ClassificationReport(ContingencyMetric[Report]):
@@ -172,16 +183,16 @@ class ClassificationReport(ContingencyMetric[Report]):
         return self._of_tables(*statistics)
 
     def _of_tables(self, *statistics: Any) -> tuple[Report, str]:
-        report, doubt = super()._judged(*statistics)
+        report, doubt = super()._judged(statistics[0])
         if self.multilabel:
             rows = RowCounts.of(statistics[1], joined=False)
             of_rows = self._columns(cast("Confusion", rows))
             entry: dict[str, float] = {}
             doubts = [doubt]
             for name, column in of_rows.items():
-                rows.doubt = ""
-                entry[name] = rows.mean(column, self.zero_division)
-                doubts.append(rows.doubt and f"of the {name}s of rows {rows.doubt}")
+                entry[name] = float(rows.mean(column, self.zero_division)[0])
+                why = rows.why(0) if np.isnan(column).any() else ""
+                doubts.append(why and f"of the {name}s of rows {why}")
             doubt = "; and ".join(filter(None, doubts))
             report["samples avg"] = {**entry, "support": report["macro avg"]["support"]}
         return report, doubt
@@ -189,18 +200,27 @@ class ClassificationReport(ContingencyMetric[Report]):
     def _columns(self, table: Confusion) -> dict[str, Floats]:
         """Return precision, recall and F1 of each class, or kind of row."""
         tp, actual, predicted = (
-            side[: table.kept] for side in (table.tp, table.actual, table.predicted)
+            side[:, : table.kept] for side in (table.tp, table.actual, table.predicted)
         )
         return {
-            "precision": self._ratios(tp, predicted),
-            "recall": self._ratios(tp, actual),
-            "f1-score": self._ratios(2 * tp, actual + predicted),
+            "precision": self.ratio(tp, predicted),
+            "recall": self.ratio(tp, actual),
+            "f1-score": self.ratio(2 * tp, actual + predicted),
         }
 
-    def read(self, table: Confusion) -> Report:
-        """Return the report."""
-        columns, kept = self._columns(table), slice(table.kept)
-        actual = table.actual[kept]
+    def read(self, table: Confusion) -> list[Report]:
+        """Return the reports."""
+        found = [self._report(each) for each in table.each()]
+        doubts = [why for _, why in found]
+        table.doubt(np.array(doubts) != "", doubts.__getitem__)
+        return [report for report, _ in found]
+
+    def _report(self, table: Confusion) -> tuple[Report, str]:
+        columns, kept = (
+            {name: of[0] for name, of in self._columns(table).items()},
+            slice(table.kept),
+        )
+        actual = table.actual[0, kept]
         support = table.unscaled(actual).tolist()
         shared = [title for title in map(str, table.labels) if title in _ENTRIES]
         if shared:
@@ -221,7 +241,7 @@ class ClassificationReport(ContingencyMetric[Report]):
         if self.multilabel or table.kept < table.size:
             report["micro avg"] = {**self._micro(table), "support": total}
         else:
-            report["accuracy"] = float(table.tp.sum()) / table.total
+            report["accuracy"] = float(table.tp.sum() / table.total[0])
         doubts = {}
         for title, weight in (("macro avg", np.ones(table.kept)), ("weighted avg", actual)):
             report[title] = {}
@@ -229,25 +249,24 @@ class ClassificationReport(ContingencyMetric[Report]):
                 report[title][name], doubt = mean_of_classes(
                     column,
                     weight,
-                    lambda: table.seen[kept],
+                    lambda: table.seen[0, kept],
                     table.labels,
                     self.zero_division,
                     f"the {name} of ",
                 )
                 doubts[doubt] = title
             report[title]["support"] = total
-        table.doubt = "; and ".join(filter(None, doubts))
-        return report
+        return report, "; and ".join(filter(None, doubts))
 
     def _micro(self, table: Confusion) -> dict[str, float]:
         """Return precision, recall and F1 of the sums over classes."""
         tp, actual, predicted = (
-            side[: table.kept].sum() for side in (table.tp, table.actual, table.predicted)
+            side[0, : table.kept].sum() for side in (table.tp, table.actual, table.predicted)
         )
         return {
-            "precision": self.ratio(tp, predicted),
-            "recall": self.ratio(tp, actual),
-            "f1-score": self.ratio(2 * tp, actual + predicted),
+            "precision": float(self.ratio(tp, predicted)),
+            "recall": float(self.ratio(tp, actual)),
+            "f1-score": float(self.ratio(2 * tp, actual + predicted)),
         }
 
     def _nothing(self, table: Confusion) -> Report:

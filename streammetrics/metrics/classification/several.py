@@ -13,7 +13,8 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.fields.amounts import Amount
 from streammetrics.metrics.averages import light
-from streammetrics.metrics.classification.view import ROOM, in_one_unit
+from streammetrics.metrics.classification.margins import GroupedClasses, in_one_unit
+from streammetrics.metrics.classification.view import ROOM
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, ClassLabel, Floats, Ints, Numeric
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
     from streammetrics.statistics.tables.multilabel import LabelTables, RowKinds, RowTables
 
 
-class LabelCounts:
-    """The counts of each label (L,), with the names that `Confusion` has for those of classes."""
+class LabelCounts(GroupedClasses):
+    """The counts of each label (1, L), with the names that `Confusion` has for those of classes."""
 
     def __init__(self, labels: list[ClassLabel], amount: Amount, rows: Amount) -> None:
         self.labels, self.size, self.kept = labels, len(labels), len(labels)
@@ -32,12 +33,12 @@ class LabelCounts:
         rows_each = total[np.zeros(self.size, np.intp)]
         self._cells = (rows_each - (true + predicted - both), predicted - both, true - both, both)
         floats = [
-            np.asarray(part.to_float(-self.exponent)) for part in (true, predicted, *self._cells)
+            np.asarray(part.to_float(-self.exponent))[None]
+            for part in (true, predicted, *self._cells)
         ]
         self.actual, self.predicted, self.tn, self.fp, self.fn, self.tp = floats
-        self.total = float(total[0].to_float(-self.exponent))
+        self.total = np.array([total[0].to_float(-self.exponent)])
         self.seen = (self.actual > 0) | (self.predicted > 0)
-        self.doubt = ""  # the text of a warning about the value read
 
     @classmethod
     def of(cls, table: LabelTables, labels: tuple[ClassLabel, ...] | None) -> LabelCounts:
@@ -45,10 +46,10 @@ class LabelCounts:
         width = table.amount.counts.shape[1]
         return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
 
-    def outcomes(self) -> list[Outcomes]:
+    def outcomes(self) -> list[list[Outcomes]]:
         """Return TP, FP, FN and TN of each label, as integers of a common unit."""
         tn, fp, fn, tp = in_one_unit(self._cells)
-        return list(zip(tp, fp, fn, tn, strict=True))
+        return [list(zip(tp, fp, fn, tn, strict=True))]
 
     @cached_property
     def counts(self) -> Ints | None:
@@ -82,8 +83,8 @@ def _wide(amount: Amount, labels: tuple[ClassLabel, ...] | None) -> Amount:
     return Amount.zero((amount.counts.shape[0], len(labels)))
 
 
-class RowCounts:
-    """The counts of labels (m,) in each kind of row, and `amount`, the number of rows of the kind.
+class RowCounts(GroupedClasses):
+    """The counts of labels (1, m) in each kind of row, and `amount` (m,), how many rows it has.
 
     With `joined` the counts are of all rows of a kind together, so that their sums are the totals.
     """
@@ -94,12 +95,11 @@ class RowCounts:
         self._times: list[Any] = [Fraction(x) if joined else 1 for x in amount.tolist()]
         self.size, self.labels = len(amount), list(range(len(amount)))
         self.kept = self.size
-        times: Floats = amount if joined else np.ones(self.size)
+        times: Floats = (amount if joined else np.ones(self.size))[None]
         self.tp, self.fp, self.fn = kinds.tp * times, kinds.fp * times, kinds.fn * times
         self.tn: Floats = (kinds.width - kinds.tp - kinds.fp - kinds.fn) * times
         self.actual, self.predicted = self.tp + self.fn, self.tp + self.fp
-        self.total = float(amount.sum())
-        self.doubt = ""
+        self.total = np.array([amount.sum()])
 
     @classmethod
     def of(cls, table: RowTables, *, joined: bool) -> RowCounts:
@@ -112,29 +112,31 @@ class RowCounts:
             (counts._times,) = in_one_unit([exact])
         return counts
 
-    def outcomes(self) -> list[Outcomes]:
+    def outcomes(self) -> list[list[Outcomes]]:
         """Return TP, FP, FN and TN of one row of each kind, or of all, without rounding."""
         kinds = self.kinds
         sides = (kinds.tp, kinds.fp, kinds.fn, kinds.width - kinds.tp - kinds.fp - kinds.fn)
         columns = [map(mul, side.astype(int).tolist(), self._times) for side in sides]
-        return list(zip(*columns, strict=True))
+        return [list(zip(*columns, strict=True))]
 
-    def mean(self, values: Floats, zero_division: float | None) -> float:
-        """Return the mean over rows of the values of their kinds, of which ``nan`` is 0/0."""
-        empty, amount = np.isnan(values), self.amount
+    def mean(self, values: Floats, zero_division: float | None) -> Floats:
+        """Return the mean (1,) over rows of the values of their kinds, of which ``nan`` is 0/0."""
+        (values,), amount = values, self.amount
+        empty = np.isnan(values)
         if empty.any() and zero_division is None:
             count = float(amount[empty].sum())
-            self.doubt = (
+            why = (
                 f"counts {count:,.12g} row{'s' * (count != 1)} as 0 in its average, being 0/0 "
                 "there (zero_division=0 says so without a warning, zero_division=nan leaves them "
                 "out)"
             )
+            self.doubt(np.ones(1, np.bool_), lambda _: why)
             values = np.where(empty, 0.0, values)
         elif empty.any():
             values, amount = values[~empty], amount[~empty]
         amount = light(amount)
         whole = math.fsum(amount)  # 0 without rows, or where weights underflow
-        return math.fsum(values * amount) / whole if whole else math.nan
+        return np.array([math.fsum(values * amount) / whole if whole else math.nan])
 
 
 def _exponent(amount: Amount) -> int:

@@ -1,10 +1,12 @@
-"""The confusion table that the metrics of classification read."""
+"""The confusion tables that the metrics of classification read, of any number of groups."""
 
 from __future__ import annotations
 
+import math
 from bisect import bisect
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -12,11 +14,12 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.fields.amounts import Amount
+from streammetrics.metrics.classification.margins import Integers, Margins, in_one_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Numeric
+    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Places
     from streammetrics.statistics.tables.contingency import LabelCells
 
     Amounts = Ints | ExactSum
@@ -29,53 +32,14 @@ _SMALLEST = float(np.finfo(np.float64).smallest_normal)
 WHOLE = 1 << 53  # integers with a sum below this are exact in float64, and so are all partial sums
 
 
-class Margins:
-    """False positives, false negatives and true negatives of each class, from its margins."""
-
-    actual: Numeric
-    predicted: Numeric
-    tp: Numeric
-    total: Numeric
-
-    @property
-    def fp(self) -> Floats:
-        """False positives of each class."""
-        fp: Floats = self.predicted - self.tp
-        return fp
-
-    @property
-    def fn(self) -> Floats:
-        """False negatives of each class."""
-        fn: Floats = self.actual - self.tp
-        return fn
-
-    @property
-    def tn(self) -> Floats:
-        """True negatives of each class."""
-        tn: Floats = self.total - self.actual - self.fp
-        return tn
-
-
-class Integers(NamedTuple):
-    """Each class's rows, predictions and true positives, and all cells, in one unit.
-
-    They are Python's integers, whose products do not overflow.
-    """
-
-    actual: list[int]
-    predicted: list[int]
-    tp: list[int]
-    cells: list[int]
-
-
 class Confusion(Margins):
-    """The counts of each class, in the order of `labels`; sums are exact and rounded once.
+    """The counts of each class in each group; sums are exact and rounded once.
 
-    With `others` one more class follows, of all other labels; `kept` is the number of classes
-    without it.
+    Counts of classes are (groups, size), of all rows (groups,); a metric that stands alone has one
+    group. With `others` one more class follows those with names, of all other labels. The cells
+    that occur are those of each group in turn: of each its `group`, its class in `rows` and its
+    predicted class in `columns`.
     """
-
-    total: float
 
     def __init__(
         self,
@@ -85,26 +49,33 @@ class Confusion(Margins):
         amount: Amounts,
         *,
         others: bool = False,
+        group: Places | None = None,
+        groups: int = 1,
+        codes: Places | None = None,
     ) -> None:
-        self.labels, self.kept, self.size = labels, len(labels), len(labels) + others
-        self.rows, self.columns = rows, columns
+        if groups == 1 and codes is not None:
+            labels, codes = [labels[code] for code in codes[0].tolist()], None
+        self.labels, self.codes, self.groups = labels, codes, groups
+        self.kept = len(labels) if codes is None else codes.shape[1]
+        self.size = self.kept + others
+        self.rows, self.columns, self._group = rows, columns, group if groups > 1 else None
         self.exponent = 0  # all floats here are divided by this power of two, which ratios ignore
-        self.doubt = ""  # the text of a warning about the value read
         self._few: Integers | None = None  # the counts, if they are few
-        total: float = 0
-        if not isinstance(amount, ExactSum):
-            if max(amount.size, self.size) <= _FEW:
-                self._few = _added(rows.tolist(), columns.tolist(), amount.tolist(), self.size)
-            total = amount.sum(dtype=np.float64) if self._few is None else sum(self._few.cells)
-            if total >= WHOLE:
-                amount, self._few = ExactSum.counts(amount), None
-        if isinstance(amount, ExactSum):
-            self.exponent = _exponent(amount)
-            total = amount.sum().to_float(-self.exponent)  # type: ignore[assignment]  # of one sum
         self._amount: Amounts = amount
-        self.total = float(total)  # of all rows
-        if self._few is not None:
-            self.actual, self.predicted, self.tp = np.array(self._few[:3], np.float64)
+        if isinstance(amount, ExactSum):
+            self.exponent = _exponent(amount) if groups == 1 else 0
+        elif groups == 1 and max(amount.size, self.size) <= _FEW:
+            few = _added(rows.tolist(), columns.tolist(), amount.tolist(), self.size)
+            total = sum(few.cells)
+            if total < WHOLE:
+                self._few = few
+                self.total = np.array([total], np.float64)
+                self.actual, self.predicted, self.tp = np.array(few[:3], np.float64)[:, None]
+                return
+        self.total = self._sums(None)
+        if not self.total.max(initial=0.0) < WHOLE and not isinstance(amount, ExactSum):
+            self._amount = ExactSum.counts(amount)
+            self.total = self._sums(None)
 
     @classmethod
     def of_labels(cls, cells: LabelCells, labels: tuple[ClassLabel, ...] | None) -> Self:
@@ -117,9 +88,7 @@ class Confusion(Margins):
         elif names[0] == names[1]:
             return cls(names[0], cells.rows, cells.columns, cells.amount)
         else:
-            # A side without labels has no type of its own.
-            labelled = [side for side in sides if len(side)]
-            classes = np.unique(np.concatenate(labelled)).tolist()
+            classes = united(sides)
         places: list[Array] = [cells.rows, cells.columns]
         for index, (side, own) in enumerate(zip(sides, names, strict=True)):
             if own and own != classes:
@@ -128,10 +97,47 @@ class Confusion(Margins):
                 places[index] = among[places[index]]
         return cls(classes, places[0], places[1], cells.amount, others=others)
 
+    def each(self) -> list[Self]:
+        """Return the tables of the groups, one by one."""
+        if self.groups == 1:
+            return [self]
+        ends = np.searchsorted(self.group, np.arange(self.groups + 1)).tolist()
+        return [
+            type(self)(
+                self.labels_of(group),
+                self.rows[first:last],
+                self.columns[first:last],
+                self._amount[first:last],
+                others=self.size > self.kept,
+            )
+            for group, (first, last) in enumerate(pairwise(ends))
+        ]
+
+    def parts(self, values: Array) -> list[list[Any]]:
+        """Return numbers of the cells as those of each group."""
+        if self.groups == 1:
+            return [values.tolist()]
+        ends = np.searchsorted(self.group, np.arange(1, self.groups))
+        return [part.tolist() for part in np.split(values, ends)]
+
     def holding(self, amount: Amounts) -> Confusion:
         """Return a table with the same cells and other amounts."""
-        others = self.size > self.kept
-        return Confusion(self.labels, self.rows, self.columns, amount, others=others)
+        return self._of_cells(slice(None), amount)
+
+    def _of_cells(
+        self, chosen: Array | slice, amount: Amounts, *, inner: bool = False
+    ) -> Confusion:
+        """Return a table of some of the cells, with these amounts; `inner` without other labels."""
+        return Confusion(
+            self.labels,
+            self.rows[chosen],
+            self.columns[chosen],
+            amount,
+            others=self.size > self.kept and not inner,
+            group=None if self._group is None else self._group[chosen],
+            groups=self.groups,
+            codes=self.codes,
+        )
 
     def with_class(self, label: ClassLabel) -> Confusion:
         """Return a table with one more class, without rows, among labels that are sorted."""
@@ -145,23 +151,41 @@ class Confusion(Margins):
         if self.size == self.kept:
             return self
         inside = np.flatnonzero((self.rows < self.kept) & (self.columns < self.kept))
-        amount = self._amount[inside]
-        return Confusion(self.labels, self.rows[inside], self.columns[inside], amount)
+        return self._of_cells(inside, self._amount[inside], inner=True)
 
-    def _exact(self, side: Array, chosen: Bools | None = None) -> ExactSum:
-        """Return the sum over each class's cells on one side, all or the chosen ones."""
-        amount = self._amount
+    @property
+    def counted(self) -> bool:
+        """Whether all rows are known to weigh one."""
+        return not isinstance(self._amount, ExactSum)
+
+    @property
+    def group(self) -> Places:
+        """The group of each cell."""
+        return np.zeros(len(self.rows), np.intp) if self._group is None else self._group
+
+    def _codes(self, side: Array | None) -> tuple[Array, tuple[int, ...]]:
+        """Return where each cell counts: by group and its class on one side, or by group."""
+        if side is None:
+            return self.group, (self.groups,)
+        codes = side if self._group is None else self._group * self.size + side
+        return codes, (self.groups, self.size)
+
+    def _exact(self, side: Array | None, chosen: Bools | None = None) -> ExactSum:
+        """Return the sums of all cells, or of the chosen ones, by group and class."""
+        amount, (codes, shape) = self._amount, self._codes(side)
         if not isinstance(amount, ExactSum):
             amount = ExactSum.counts(amount)
-        if chosen is None:
-            return amount.regroup(side, self.size)
-        return amount[np.flatnonzero(chosen)].regroup(side[chosen], self.size)
+        if chosen is not None:
+            amount, codes = amount[np.flatnonzero(chosen)], codes[chosen]
+        return amount.regroup(codes, math.prod(shape)).reshaped(shape)
 
-    def _sums(self, side: Array, chosen: Bools | None = None) -> Floats:
+    def _sums(self, side: Array | None, chosen: Bools | None = None) -> Floats:
         if isinstance(self._amount, ExactSum):
             return np.asarray(self._exact(side, chosen).to_float(-self.exponent))
+        codes, shape = self._codes(side)
         amount = self._amount if chosen is None else self._amount * chosen
-        return np.bincount(side, amount, self.size).astype(np.float64, copy=False)
+        counts = np.bincount(codes, amount, math.prod(shape)).reshape(shape)
+        return counts.astype(np.float64, copy=False)
 
     @cached_property
     def amount(self) -> Floats:
@@ -170,13 +194,12 @@ class Confusion(Margins):
             return np.asarray(self._amount.to_float(-self.exponent))
         return self._amount.astype(np.float64)
 
-    def unscaled(self, amount: Numeric) -> Numeric:
+    def unscaled(self, amount: Floats) -> Floats:
         """Return floats of this table without the scaling, infinite where they are too large."""
         if not self.exponent:
             return amount
         with np.errstate(over="ignore"):
-            scaled = np.ldexp(amount, self.exponent)
-        return scaled if scaled.ndim else float(scaled)
+            return np.asarray(np.ldexp(amount, self.exponent))
 
     @property
     def counts(self) -> Ints | None:
@@ -192,19 +215,16 @@ class Confusion(Margins):
         return hit
 
     @cached_property
-    def hits(self) -> float:
-        """Rows predicted right."""
-        return self._sum(self._hit) if self._few is None else float(sum(self._few.tp))
+    def hits(self) -> Floats:
+        """Rows predicted right, (groups,)."""
+        hits: Floats = self.tp.sum(axis=1) if self.counted else self._sums(None, self._hit)
+        return hits
 
     @cached_property
-    def misses(self) -> float:
-        """Rows predicted wrong."""
-        return self.total - self.hits if self._few else self._sum(~self._hit)
-
-    def _sum(self, chosen: Bools) -> float:
-        if isinstance(self._amount, ExactSum):
-            return float(self._amount[np.flatnonzero(chosen)].sum().to_float(-self.exponent))
-        return float(self._amount[chosen].sum())
+    def misses(self) -> Floats:
+        """Rows predicted wrong, (groups,)."""
+        misses: Floats = self.total - self.hits if self.counted else self._sums(None, ~self._hit)
+        return misses
 
     @cached_property
     def tp(self) -> Floats:
@@ -214,27 +234,22 @@ class Confusion(Margins):
     @cached_property
     def fp(self) -> Floats:
         """False positives: rows predicted as the class that are of another."""
-        if isinstance(self._amount, ExactSum):
-            return self._sums(self.columns, ~self._hit)
-        return super().fp
+        return super().fp if self.counted else self._sums(self.columns, ~self._hit)
 
     @cached_property
     def fn(self) -> Floats:
         """False negatives: rows of the class that are predicted as another."""
-        if isinstance(self._amount, ExactSum):
-            return self._sums(self.rows, ~self._hit)
-        return super().fn
+        return super().fn if self.counted else self._sums(self.rows, ~self._hit)
 
     @cached_property
     def tn(self) -> Floats:
         """True negatives: rows of other classes that are not predicted as the class."""
         if not isinstance(self._amount, ExactSum):
             return super().tn
-        everything = self._amount.regroup(np.zeros(len(self.rows), np.intp), 1)
+        everything = self._exact(None)[np.repeat(np.arange(self.groups), self.size)]
         touched = self._exact(self.rows) + self._exact(self.columns, ~self._hit)
-        return np.asarray(
-            (everything[np.zeros(self.size, np.intp)] - touched).to_float(-self.exponent)
-        )
+        outside = everything.reshaped(touched.shape) - touched
+        return np.asarray(outside.to_float(-self.exponent))
 
     @cached_property
     def actual(self) -> Floats:
@@ -249,41 +264,46 @@ class Confusion(Margins):
     @cached_property
     def seen(self) -> Bools:
         """Whether a class has rows, true or predicted."""
-        seen: Bools = np.zeros(self.size, np.bool_)
-        seen[self.rows] = seen[self.columns] = True
+        seen: Bools = np.zeros((self.groups, self.size), np.bool_)
+        seen[self.group, self.rows] = seen[self.group, self.columns] = True
         return seen
 
-    def integers(self) -> Integers:
-        """Return the counts, or the weights as integers of a common unit."""
+    def integers(self) -> list[Integers]:
+        """Return the counts of each group, or its weights as integers of a common unit."""
         amount = self._amount
         if self._few:
-            return self._few
+            return [self._few]
+        if self.groups > 1:
+            return [one for each in self.each() for one in each.integers()]
         if not isinstance(amount, ExactSum):
             sides = (self.actual, self.predicted, self.tp)
-            actual, predicted, tp = (side.astype(np.int64).tolist() for side in sides)
-            return Integers(actual, predicted, tp, amount.tolist())
+            actual, predicted, tp = (side[0].astype(np.int64).tolist() for side in sides)
+            return [Integers(actual, predicted, tp, amount.tolist())]
         exact = [
-            self._exact(self.rows),
-            self._exact(self.columns),
-            self._exact(self.rows, self._hit),
+            self._exact(self.rows)[0],
+            self._exact(self.columns)[0],
+            self._exact(self.rows, self._hit)[0],
             amount,
         ]
-        return Integers(*in_one_unit(exact))
+        return [Integers(*in_one_unit(exact))]
 
-    def outcomes(self) -> list[Outcomes]:
-        """Return TP, FP, FN and TN of each class, as `integers`."""
-        actual, predicted, tp, _ = self.integers()
-        n, sides = sum(actual), zip(actual, predicted, tp, strict=True)
-        return [(hit, pred - hit, true - hit, n - true - pred + hit) for true, pred, hit in sides][
-            : self.kept
-        ]
+    def outcomes(self) -> list[list[Outcomes]]:
+        """Return TP, FP, FN and TN of each class of each group, as `integers`."""
+        found = []
+        for actual, predicted, tp, _ in self.integers():
+            n, sides = sum(actual), zip(actual, predicted, tp, strict=True)
+            of_classes = [
+                (hit, pred - hit, true - hit, n - true - pred + hit) for true, pred, hit in sides
+            ]
+            found.append(of_classes[: self.kept])
+        return found
 
 
-def in_one_unit(sums: Sequence[ExactSum]) -> list[list[int]]:
-    """Return sums as integers of a common unit."""
-    integers = [one.integers() for one in sums]
-    unit = min(exponent for _, exponent in integers)  # that of an empty sum may be larger
-    return [[value << (exponent - unit) for value in values] for values, exponent in integers]
+def united(sides: Sequence[Array]) -> list[ClassLabel]:
+    """Return all labels, sorted; a side without labels has no type of its own."""
+    labelled = [side for side in sides if len(side)]
+    labels: list[ClassLabel] = np.unique(np.concatenate(labelled)).tolist() if labelled else []
+    return labels
 
 
 def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> Integers:

@@ -82,8 +82,9 @@ class MaskMetric(Metric[float | Floats]):
         """Return the overlap as configured."""
         confusion = Confusion.of_labels(table.cells(), self.labels)
         kept = np.array([label != self.background for label in confusion.labels], np.bool_)
-        both, whole = self._parts(confusion.tp, confusion.actual, confusion.predicted)
-        both, whole, weight = both[kept], whole[kept], confusion.actual[kept]
+        actual = confusion.actual[0]
+        both, whole = self._parts(confusion.tp[0], actual, confusion.predicted[0])
+        both, whole, weight = both[kept], whole[kept], actual[kept]
         if self.average == "micro":
             return float(both.sum() / whole.sum()) if whole.any() else math.nan
         shares = np.divide(both, whole, out=np.full(whole.shape, math.nan), where=whole > 0)

@@ -167,6 +167,9 @@ def roc_areas(
 
     The area is the least, with ties, and the most.
     """
+    if stairs.counted and rate >= 1:
+        twice, unsure = stairs.area()
+        return [twice - unsure, twice, twice + unsure], 2 * _product(stairs)
     end = rate * Fraction(stairs.negatives)
     last = int(end) if stairs.counted else float(end)
     area: Fraction | int = 0

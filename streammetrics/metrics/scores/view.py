@@ -176,6 +176,12 @@ class Staircase:
         scale = whole + (rest + (p * n_tail + p_tail * n))
         return ((one - other) + ((lost - more) + tails)) / scale
 
+    def area(self) -> tuple[int, int]:
+        """Return `DyadicHistogram.area`, where the amounts are counted."""
+        area = self._histogram.area()
+        assert area is not None
+        return area
+
     def sums_above(self, places: Places) -> list[list[int]]:
         """Return exactly what negatives and positives weigh in all, and in each cell and above."""
         sums: list[list[int]] = self._histogram.sums_above(places).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ class PointMatrix(Numbers):
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return (n, d) coordinates."""
         ((points,), facts) = super().finish(batch, taken, rows)
-        points = points.reshape(len(points), -1)
+        points = points.reshape(len(points), math.prod(points.shape[1:]))
         if self.width not in {None, points.shape[1]}:
             raise InvalidBatchError(
                 f"{batch.title(self.name)} has {points.shape[1]} columns, "

@@ -10,9 +10,17 @@ from streammetrics.core.arithmetic.histogram import DyadicHistogram
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
-from streammetrics.core.state.arrays import nested, part, same, take_array
+from streammetrics.core.state.arrays import (
+    laid_out,
+    narrowed,
+    nested,
+    part,
+    same,
+    take_array,
+    taken_apart,
+    widened,
+)
 from streammetrics.statistics.detection.matching import AREAS
-from streammetrics.statistics.grouped.columns import stacked, unstacked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +111,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
         return {
             "labels": packed_labels(labels),
             "outcomes": np.array(keys, np.int64).reshape(-1, 3),
-            **nested("scores", stacked([value[outcome].arrays() for outcome in outcomes])),
+            **nested("scores", narrowed(laid_out([value[o].arrays() for o in outcomes]))),
         }
 
     def taken(self, arrays: Arrays, of: Any) -> dict[Outcome, DyadicHistogram]:
@@ -122,7 +130,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
             or (ignored >= every).any()
         ):
             raise StateFormatError("an outcome of boxes is none that there can be")
-        each = unstacked(part(arrays, "scores"), len(keys))
+        each = taken_apart(widened(part(arrays, "scores")), len(keys))
         histograms = [DyadicHistogram.from_arrays(of.max_bins, 1, held) for held in each]
         if not all(histogram.totals()[0] for histogram in histograms):
             raise StateFormatError("an outcome has no boxes")

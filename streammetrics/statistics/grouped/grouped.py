@@ -12,18 +12,15 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
+from streammetrics.core.feeding.kinds import ColumnKinds, facts_of, facts_text
 from streammetrics.core.feeding.states import Feed
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.unions import Union
-from streammetrics.statistics.grouped.columns import stacked, unstacked
-from streammetrics.statistics.grouped.facts import facts_of, facts_text
+from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.keys import OTHER, checked, lowest, too_many
-from streammetrics.statistics.grouped.parties import Parties
 from streammetrics.statistics.grouped.schema import KEY, keyed
-from streammetrics.statistics.grouped.split import Split
-from streammetrics.statistics.grouped.tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +28,6 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Rows, Schema
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
-    from streammetrics.statistics.grouped.forms import Form
 
 
 class _Places(NamedTuple):
@@ -54,7 +50,7 @@ class Grouped(Statistic):
     states, and some 50 bytes and the text for a key.
 
     The state is spelled here and not declared by fields: what it consists of, the fields of other
-    statistics by key, follows from `of`, and keys, rows, facts and forms move together.
+    statistics by key, follows from `of`, and keys, rows, facts and states move together.
 
     Attributes:
         of: The statistics, without rows; all have the same schema.
@@ -88,15 +84,15 @@ class Grouped(Statistic):
         """Forget all rows."""
         self.keys: Array = np.empty(0, np.int64)
         self.rows: Ints = np.empty(0, np.int64)
-        self.parties = Parties.none()
+        self.kinds = ColumnKinds.none()
         kept = () if self.left_out else self.of
-        self.forms: tuple[Form, ...] = tuple(
-            (Tables if Tables.fits(statistic) else Split).empty(statistic) for statistic in kept
+        self.states: tuple[BufferedStates, ...] = tuple(
+            BufferedStates.empty(statistic) for statistic in kept
         )
         # The last vocabulary of text and the places of its keys; batches come with the same one.
         self._known = _NO_PLACES
-        # The texts of facts to which all keys are party, while `parties` is this one.
-        self._agreed: tuple[Parties | None, frozenset[str]] = (None, frozenset())
+        # The texts of facts to which all keys are party, while `kinds` is this one.
+        self._agreed: tuple[ColumnKinds | None, frozenset[str]] = (None, frozenset())
 
     @property
     def size(self) -> int:
@@ -131,14 +127,14 @@ class Grouped(Statistic):
         if groups is None:
             groups = self._met(codes, labels, party.values, texts)
         by = Grouping(groups, self.size)
-        self.forms = tuple([form.updated(by, columns, weight) for form in self.forms])
+        self.states = tuple([states.updated(by, columns, weight) for states in self.states])
         self.rows = self.rows + by.counts
 
     def _known_groups(self, codes: Array, labels: Array, texts: Sequence[str]) -> Array | None:
         """Return the place of each row's key, ``None`` where a key or a fact of it may be new."""
         known, places, same = self._known
-        parties, agreed = self._agreed
-        if known is not labels or parties is not self.parties or not agreed.issuperset(texts):
+        kinds, agreed = self._agreed
+        if known is not labels or kinds is not self.kinds or not agreed.issuperset(texts):
             return None
         if same:
             return codes
@@ -160,8 +156,8 @@ class Grouped(Statistic):
         places = self._places(labels, seen)
         for column, text in enumerate(texts):
             party = places[seen[there[seen, column]]]
-            self.parties = self.parties.joined(party, facts_of(text))
-        self._agreed = self.parties, self.parties.agreed(texts)
+            self.kinds = self.kinds.joined(party, facts_of(text))
+        self._agreed = self.kinds, self.kinds.agreed(texts)
         groups: Places = places[codes]
         return groups
 
@@ -170,6 +166,8 @@ class Grouped(Statistic):
         known, places, _ = self._known
         if known is labels and places[seen].min(initial=0) >= 0:
             return places
+        before = places if known is labels else np.full(len(labels), -1, np.intp)
+        seen = seen[before[seen] < 0]
         keys, mine, found = Union.of(self.keys, labels[seen])
         theirs = np.arange(len(keys)) if found is None else found
         if self.most is not None and len(keys) > self.most:
@@ -181,8 +179,11 @@ class Grouped(Statistic):
             places[seen] = theirs
             return places
         # Keys of the vocabulary that come in other slices of the batch are known by then.
-        found = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
-        places = np.where(keys[found] == labels, found, -1)
+        if known is labels:
+            places = before if mine is None else np.where(before < 0, -1, mine[before])
+        else:
+            found = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
+            places = np.where(keys[found] == labels, found, -1)
         places[seen] = theirs
         same = len(labels) == len(keys) and bool((places == np.arange(len(keys))).all())
         self._known = _Places(labels, places, same)
@@ -211,9 +212,9 @@ class Grouped(Statistic):
             mine = np.arange(before)
         kept = np.flatnonzero(mine >= 0)
         moved = added_at(mine[kept], self.rows[kept], len(keys))
-        self.parties = self.parties.moved(kept, mine[kept], len(keys))
+        self.kinds = self.kinds.moved(kept, mine[kept], len(keys))
         self.keys, self.rows = keys, moved
-        self.forms = tuple([form.regrouped(mine, len(keys)) for form in self.forms])
+        self.states = tuple([states.regrouped(mine, len(keys)) for states in self.states])
 
     def merge(self, other: Grouped) -> None:
         """Add what another has seen, key by key."""
@@ -228,9 +229,9 @@ class Grouped(Statistic):
             raise IncompatibleMetricsError(str(error)) from None
         twin._move(self.keys, places)
         self.rows = self.rows + twin.rows
-        self.parties = self.parties.plus(twin.parties)
-        pairs = zip(self.forms, twin.forms, strict=True)
-        self.forms = tuple([mine.plus(theirs) for mine, theirs in pairs])
+        self.kinds = self.kinds.plus(twin.kinds)
+        pairs = zip(self.states, twin.states, strict=True)
+        self.states = tuple([mine.plus(theirs) for mine, theirs in pairs])
 
     def regrouped(self, places: Places, keys: Array) -> Grouped:
         """Return what coarser groups hold: key ``i`` goes to ``keys[places[i]]``, or -1: nowhere.
@@ -249,20 +250,19 @@ class Grouped(Statistic):
 
     def feed(self, place: int) -> Feed:
         """Return what is known of the rows of a key."""
-        return Feed(self.parties.at(place), int(self.rows[place]), 0)
+        return Feed(self.kinds.at(place), int(self.rows[place]), 0)
 
     @property
     def nbytes(self) -> int:
         """Bytes of state held now."""
-        own = self.keys.nbytes + self.rows.nbytes + self.parties.which.nbytes
-        return own + sum(form.nbytes for form in self.forms)
+        own = self.keys.nbytes + self.rows.nbytes + self.kinds.which.nbytes
+        return own + sum(states.nbytes for states in self.states)
 
     def arrays(self) -> dict[str, Array]:
         """Return keys, rows and facts, and of each statistic the arrays of every key."""
-        arrays = {"keys": packed_labels(self.keys), "rows": self.rows, **self.parties.arrays()}
-        for number, form in enumerate(self.forms):
-            every = [form.arrays_at(group) for group in range(self.size)]
-            arrays |= nested(str(number), stacked(every))
+        arrays = {"keys": packed_labels(self.keys), "rows": self.rows, **self.kinds.arrays()}
+        for number, states in enumerate(self.states):
+            arrays |= nested(str(number), states.arrays())
         return arrays
 
     def restore(self, arrays: Arrays) -> None:
@@ -277,10 +277,10 @@ class Grouped(Statistic):
             raise StateFormatError(f"there are {len(keys):,} keys, more than {self.most:,}")
         if rows.shape != keys.shape or rows.min(initial=1) < 1:
             raise StateFormatError("the rows of groups do not fit their keys")
-        self.parties = Parties.restored(arrays, len(keys))
+        self.kinds = ColumnKinds.restored(arrays, len(keys))
         self.keys, self.rows = keys, rows
         self._known = _NO_PLACES
-        self.forms = tuple(
-            type(form).restored(form.of, unstacked(part(arrays, str(number)), len(keys)))
-            for number, form in enumerate(self.forms)
+        self.states = tuple(
+            BufferedStates.restored(states.of, part(arrays, str(number)), rows.tolist())
+            for number, states in enumerate(self.states)
         )

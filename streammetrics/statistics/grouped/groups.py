@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Ints, Places
-    from streammetrics.statistics.grouped.forms import Form
 
 
 @dataclass(frozen=True)
@@ -111,15 +111,22 @@ class Groups:
             return self._state_at(int(selected[0]))
         return self.regrouped(places, self.keys[:1])._state_at(0)
 
-    def forms(self, metric: Metric) -> tuple[Form, ...] | None:
+    def forms(self, metric: Metric) -> tuple[GroupedStates, ...] | None:
         """Return what a metric reads, of all keys; ``None`` where some have none of it."""
         found = []
         for place, source in zip(metric._reads, metric._feeds, strict=True):
             kept = self._parts[source].kept
             if kept.size != len(self):
                 return None
-            found.append(kept.forms[self.layout.sources[:place].count(source)])
+            found.append(kept.states[self.layout.sources[:place].count(source)].states)
         return tuple(found)
+
+    def rows_of(self, metric: Metric) -> Ints:
+        """Return how many rows of each key a metric has seen, which has `forms`."""
+        rows: Ints = np.zeros(len(self), np.int64)
+        for source in metric._feeds:
+            rows = np.maximum(rows, self._parts[source].kept.rows)
+        return rows
 
     def _state_at(self, place: int) -> State:
         feeds: list[Feed] = []
@@ -127,8 +134,8 @@ class Groups:
         for source, part in enumerate(self._parts):
             feed = Feed({}, 0, 0)
             at = self._place_in(part.kept, place)
-            for number, form in enumerate(part.kept.forms):
-                found[source, number] = form.of if at is None else form.at(at)
+            for number, states in enumerate(part.kept.states):
+                found[source, number] = states.of if at is None else states.at(at)
             if at is not None:
                 feed = part.kept.feed(at)
             if part.left is not None and (out := self._place_in(part.left, place)) is not None:

@@ -46,15 +46,15 @@ Part = str | int | bool | datetime.date | Bin | None
 
 def encoded(part: Part) -> str:
     """Return one part of a key as JSON."""
+    if type(part) is int:
+        return str(part)
     if isinstance(part, Bin):
         return f'{{"bin":[{_edge(part.low)},{_edge(part.high)}]}}'
     if isinstance(part, datetime.date):
         return f'{{"date":"{part.isoformat()}"}}'
     if isinstance(part, str):
         return encode_basestring_ascii(part)
-    if isinstance(part, bool) or part is None:
-        return {True: "true", False: "false", None: "null"}[part]
-    return str(part)
+    return "null" if part is None else str(part).lower()  # true or false
 
 
 def _edge(edge: float | None) -> str:
@@ -79,7 +79,10 @@ def parts_of_each(texts: Sequence[str]) -> list[tuple[Part, ...] | None]:
     >>> parts_of_each(['["a",1]', OTHER])
     [('a', 1), None]
     """
-    found = json.loads(f"[{','.join([text or 'null' for text in texts])}]")
+    text = f"[{','.join([text or 'null' for text in texts])}]"
+    found = json.loads(text)
+    if "{" not in text:
+        return [None if parts is None else tuple(parts) for parts in found]
     return [None if parts is None else tuple(map(_part, parts)) for parts in found]
 
 

@@ -12,8 +12,8 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.reading import SharedReading
 from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.feeding.kinds import facts_text
 from streammetrics.core.feeding.layout import Layout
-from streammetrics.statistics.grouped.facts import facts_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,17 +16,18 @@ from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.restoring import split_squares
 from streammetrics.core.fields.weighed import Weighed, WeighedHistograms
+from streammetrics.core.kernels import kernels
+from streammetrics.core.state.arrays import take_array
 from streammetrics.statistics.scores.base import ScoredStatistic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.weighed import Added
-    from streammetrics.core.state.arrays import Stack
     from streammetrics.core.types import Array, Arrays, Floats, ReadColumn
 
 
@@ -77,20 +78,20 @@ class CountedScores(StateField[Counted]):
         form, columns = self.weighed.columns.taken_headed("form", 2, own, of)
         return _counted(form, self.weighed.with_squares(columns, squares, of))
 
-    def each_arrays(self, values: Sequence[Counted]) -> dict[str, Stack] | None:
-        """Return those of histograms of counts."""
-        if any(value.weighed.squares is not None for value in values):
-            return None
-        columns = [value.weighed.columns for value in values]
-        heads = [[len(mine), value.whole] for mine, value in zip(columns, values, strict=True)]
-        return self.weighed.columns.each_headed("form", heads, columns)
+    def groups_arrays(self, value: Sequence[Counted], size: int) -> dict[str, Array]:
+        """Return whether weights are whole, and the arrays of all histograms."""
+        whole = np.array([each.whole for each in value], np.bool_)
+        return {"whole": whole, **self.weighed.groups_arrays([v.weighed for v in value], size)}
 
-    def each_of(self, stacks: Mapping[str, Stack], n: int, of: Configured) -> Sequence[Counted]:
-        """Return the histograms of each state, those of plain counts checked at once."""
-        if any(key.startswith("squares/") for key in stacks):
-            return super().each_of(stacks, n, of)
-        every = self.weighed.columns.each_taken_headed("form", 2, stacks, n, of)
-        return [_counted(form, Weighed(columns)) for form, columns in every]
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> tuple[Counted, ...]:
+        """Return the histograms of every group."""
+        own = {key: array for key, array in arrays.items() if key != "whole"}
+        whole = take_array(arrays, "whole", "bool")
+        weighed = self.weighed.groups_taken(own, size, of)
+        seen = np.array([bool(each.columns) for each in weighed], np.bool_)
+        if whole.shape != (size,) or not (whole | seen).all():
+            raise StateFormatError("score histograms do not say whether weights are whole")
+        return tuple(map(Counted, weighed, whole.tolist()))
 
     def nbytes(self, value: Counted) -> int:
         """Bytes of state held now."""
@@ -172,11 +173,11 @@ class ScoreHistogram(ScoredStatistic):
         if columns is None:
             return None
         truth, score = columns
-        low, high = extent(truth)
-        if not 0 <= low <= high <= 1 or math.isnan(extent(score)[0]):
+        codes = np.empty(truth.shape, np.uint8)
+        if kernels.bits(codes, np.ascontiguousarray(truth)) < 0 or math.isnan(extent(score)[0]):
             return None
         twin = self.fork()
-        twin.update(truth.astype(np.uint8), score, weight=None)
+        twin.update(codes, score, weight=None)
         return twin, self.facts_of(truth)
 
     def add(self, rows: Sequence[Added], weight: Floats | None) -> None:
@@ -190,7 +191,9 @@ class ScoreHistogram(ScoredStatistic):
         """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
         totals = [histogram.totals() for histogram in self.classes()]
         ones = sum(totals[0]) <= n and all(isinstance(t, int) for each in totals for t in each)
-        self.counted = self.counted._replace(weighed=self.weighed.of_ones(ones))
+        weighed = self.weighed.of_ones(ones)
+        if weighed is not self.weighed:
+            self.counted = self.counted._replace(weighed=weighed)
 
     @property
     def weighed(self) -> Weighed:

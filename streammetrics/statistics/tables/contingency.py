@@ -21,6 +21,8 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
@@ -62,25 +64,23 @@ def amounts_of(
     return found, Amount.at_places(places, found.size, weight, squared=squared)
 
 
-def _counted_few(*columns: Column) -> Pairs | None:
-    """Return the pairs of two columns of integers from 0 on; ``None`` where they are not such.
+def _counted_few(columns: tuple[Column, ...], *outer: tuple[int, Array]) -> Ints | None:
+    """Return how many rows have each pair of labels, integers from 0 on; ``None`` for others.
 
-    How many labels there are is guessed from the first rows, which saves a pass over the columns.
+    Counts are (rows, columns), behind the axes of the outer codes, of each of which the size is
+    given. How many labels there are is guessed from the first rows, which saves a pass.
     """
     values, n = [column.values for column in columns], len(columns[0])
     if any(column.vocabulary is not None for column in columns):
         return None
     low, high = zip(*[extent(each[:_FIRST]) for each in values], strict=True)
-    shape = tuple([int(last) + 1 for last in high])
+    shape = (*[size for size, _ in outer], *[int(last) + 1 for last in high])
     if not 0 <= min(low) <= max(high) < n or not is_dense(math.prod(shape), n):
         return None
     try:
-        counts = counts_of(shape, *values).reshape(-1)
+        return counts_of(shape, *[codes for _, codes in outer], *values)
     except IndexError:  # a label of a later row
         return None
-    cells = np.flatnonzero(counts)
-    rows, cols = (np.arange(size) for size in shape)
-    return Pairs.of(rows, cols, cells, Amount.of_counts(counts[cells], n))
 
 
 class ContingencyTable(Statistic):
@@ -114,6 +114,16 @@ class ContingencyTable(Statistic):
         ):
             raise StateFormatError(f"labels of the table are not among {self.labels!r:.200}")
 
+    def check_groups(self, values: Mapping[str, Any], size: int) -> None:
+        """Check the labels of all groups at once."""
+        cells = values["table"]
+        if type(self).check_fields is not ContingencyTable.check_fields or type(cells) is tuple:
+            super().check_groups(values, size)
+        else:
+            twin = self.fork()
+            twin.table = cells
+            twin.check_fields()
+
     @property
     def schema(self) -> Schema:
         """Two columns of labels."""
@@ -127,18 +137,27 @@ class ContingencyTable(Statistic):
 
     def update(self, *columns: Column, weight: Floats | None) -> None:
         """Count the pairs of the rows."""
-        found = None if weight is not None else _counted_few(*columns)
-        if found is None:
+        counts = None if weight is not None else _counted_few(columns)
+        if counts is not None:
+            cells = np.flatnonzero(counts)
+            amount = Amount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
+            row_labels, column_labels = map(np.arange, counts.shape)
+        else:
             (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
             shape = len(row_labels), len(column_labels)
             cells, amount = amounts_of(shape, rows, cols, weight=weight)
-            found = Pairs.of(row_labels, column_labels, cells, amount)
-        self.table = self.table.plus(found)
+        self.table = self.table.plus(Pairs.of(row_labels, column_labels, cells, amount))
 
     def by_group(
         self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the pairs of the rows of each group."""
+        counts = None if weight is not None else _counted_few(columns, (group.size, group.codes))
+        if counts is not None:
+            cells = np.flatnonzero(counts)
+            amount = Amount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
+            row_labels, column_labels = map(np.arange, counts.shape[1:])
+            return {"table": GroupedCells(row_labels, column_labels, cells, amount)}
         (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
         shape = group.size, len(row_labels), len(column_labels)
         cells, amount = amounts_of(shape, group.codes, rows, cols, weight=weight)
@@ -161,12 +180,6 @@ class ContingencyTable(Statistic):
         for field, column in zip(fields, columns, strict=True):
             facts = joined_facts(facts, label_facts(column, field.fact))
         return twin, facts
-
-    def of_rows(self, n: int) -> None:
-        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
-        amount = self.table.amount
-        if amount.exceeds(n):
-            self.table = self.table._replace(amount=amount.unsure())
 
     def cells(self) -> LabelCells:
         """Return the pairs that occur, in order of their labels."""

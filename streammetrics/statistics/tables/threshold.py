@@ -82,11 +82,6 @@ class ThresholdTable(ScoredStatistic):
             return None
         return twin, self.facts_of(truth)
 
-    def of_rows(self, n: int) -> None:
-        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
-        if self.amount.exceeds(n):
-            self.amount = self.amount.unsure()
-
     def cells(self) -> LabelCells:
         """Return the four cells; the labels are 0 and 1 for the negative and the positive."""
         return LabelCells(_SIDES, _SIDES, _ROWS, _COLUMNS, self.amount.plain())

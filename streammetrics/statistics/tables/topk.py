@@ -58,11 +58,6 @@ class TopKHits(ScoredStatistic):
             "total": Amount.at_places(group.index, group.size, weight),
         }
 
-    def of_rows(self, n: int) -> None:
-        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
-        if self.total.exceeds(n):
-            self.hits, self.total = self.hits.unsure(), self.total.unsure()
-
     def hit(self, truth: Array, scores: Floats) -> Bools:
         """Return whether each row's true class is in its top k."""
         if scores.ndim == 1:

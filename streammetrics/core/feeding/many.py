@@ -1,0 +1,172 @@
+"""The states of a layout for many groups: shards of a ledger, panes of time."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, StateFormatError
+from streammetrics.core.feeding.kinds import ColumnKinds
+from streammetrics.core.feeding.states import Feed, State
+from streammetrics.core.fields.amounts import MANY, Amount, regrouped_amounts
+from streammetrics.core.fields.restoring import read_amount
+from streammetrics.core.floating import own_arithmetic
+from streammetrics.core.groups import GroupedStates
+from streammetrics.core.state.arrays import narrowed, nested, part, same, widened
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.types import Array, Arrays, Places
+
+
+class StateTable:
+    """States of one layout, none of them with staged rows, as arrays over all. It never changes.
+
+    Attributes:
+        layout: Of the statistics.
+        kinds: What the rows of each state agree on, for each schema.
+        counts: Rows and rows left out, (states, schemas, 2).
+        groups: The states of each statistic.
+    """
+
+    __slots__ = ("counts", "groups", "kinds", "layout", "size")
+
+    def __init__(
+        self,
+        layout: Layout,
+        kinds: tuple[ColumnKinds, ...],
+        counts: Amount,
+        groups: tuple[GroupedStates, ...],
+    ) -> None:
+        self.layout, self.kinds, self.counts, self.groups = layout, kinds, counts, groups
+        self.size = len(counts.counts)
+
+    @classmethod
+    def of(cls, layout: Layout, states: Sequence[State]) -> Self:
+        """Return the table of some states."""
+        feeds = range(len(layout.schemas))
+        kinds = tuple([ColumnKinds.of([s.feeds[feed].facts for s in states]) for feed in feeds])
+        counts = [feed[1:] for state in states for feed in state.feeds]
+        groups = [
+            GroupedStates.of_states(of, [state.statistics[place] for state in states])
+            for place, of in enumerate(layout.start.statistics)
+        ]
+        shape = (len(states), len(feeds), 2)
+        return cls(layout, kinds, _counted(list(chain(*counts)), shape), tuple(groups))
+
+    def at(self, place: int) -> State:
+        """Return one state."""
+        return State(self.feeds(place), tuple([groups.at(place) for groups in self.groups]))
+
+    def feeds(self, place: int) -> tuple[Feed, ...]:
+        """Return what is known of the rows of one state."""
+        rows, unit = self.counts.at(place).exact().integers()
+        pairs = (np.asarray(rows, object) << unit).tolist() if self.kinds else []
+        return tuple(
+            [Feed(of.at(place), *pair) for of, pair in zip(self.kinds, pairs, strict=True)]
+        )
+
+    def take(self, places: Places) -> Self:
+        """Return some of the states."""
+        to = np.full(self.size, -1)
+        to[places] = np.arange(len(places))
+        return self.beside(to, type(self).of(self.layout, []), np.empty(0, np.intp), len(places))
+
+    def beside(self, mine: Places, other: Self, theirs: Places, size: int) -> Self:
+        """Return `size` states, those of both tables at their places; -1 drops one."""
+        kinds = []
+        for one, two in zip(self.kinds, other.kinds, strict=True):
+            every = ColumnKinds.of([*one.facts, *two.facts])
+            which = np.zeros(size, np.intp)
+            which[mine[mine >= 0]] = every.which[one.which[mine >= 0]]
+            which[theirs[theirs >= 0]] = every.which[two.which[theirs >= 0] + len(one.facts)]
+            kinds.append(ColumnKinds(every.facts, which))
+        counts = regrouped_amounts(self.counts, mine, size)
+        counts += regrouped_amounts(other.counts, theirs, size)
+        pairs = zip(self.groups, other.groups, strict=True)
+        groups = tuple([one.beside(mine, two, theirs, size) for one, two in pairs])
+        return type(self)(self.layout, tuple(kinds), counts, groups)
+
+    def total(self) -> State:
+        """Return what all states, of which there is one at least, have seen together."""
+        try:
+            facts = [kinds.alike() for kinds in self.kinds]
+        except InvalidBatchError as error:
+            raise IncompatibleMetricsError(
+                f"the states saw different kinds of rows: {error}"
+            ) from None
+        places = np.zeros(self.size, np.intp)
+        counts = regrouped_amounts(self.counts, places, 1)
+        with own_arithmetic():
+            groups = tuple([each.regrouped(places, 1) for each in self.groups])
+        kinds = tuple(map(ColumnKinds.of, zip(facts)))
+        return type(self)(self.layout, kinds, counts, groups).at(0)
+
+    def differing(self, other: Self) -> list[int]:
+        """Return the places of states that are not the same in another table of as many."""
+        if same(self.arrays(), other.arrays()):
+            return []
+        if self.size == 1:
+            return [0]
+        halves = np.array_split(np.arange(self.size), 2)
+        return [
+            int(half[place])
+            for half in halves
+            for place in self.take(half).differing(other.take(half))
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        own = self.counts.nbytes + sum([kinds.which.nbytes for kinds in self.kinds])
+        return own + sum([groups.nbytes for groups in self.groups])
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the canonical arrays over all states."""
+        arrays = nested("rows", narrowed(self.counts.arrays()))
+        for place, kinds in enumerate(self.kinds):
+            arrays |= nested(f"kinds/{place}", narrowed(kinds.arrays()))
+        for place, groups in enumerate(self.groups):
+            arrays |= nested(str(place), groups.arrays())
+        return arrays
+
+    @classmethod
+    def restored(cls, layout: Layout, arrays: Arrays, size: int) -> Self:
+        """Return the table of so many states from its arrays, which may come from anyone.
+
+        Raises `StateFormatError` where they are none. The caller compares what `arrays` gives.
+        """
+        counts = read_amount((size, len(layout.schemas), 2), widened(part(arrays, "rows")))
+        if counts.any_negative or (counts.weights is not None and counts.weights.exponent < 0):
+            raise StateFormatError("the counts of rows are not whole, or negative")
+        kinds = tuple(
+            ColumnKinds.restored(widened(part(arrays, f"kinds/{place}")), size)
+            for place in range(len(layout.schemas))
+        )
+        groups = tuple(
+            GroupedStates.restored(of, part(arrays, str(place)), size)
+            for place, of in enumerate(layout.start.statistics)
+        )
+        table = cls(layout, kinds, counts, groups)
+        if len(layout.schemas) > 1 and not all(layout.agree(table.feeds(k)) for k in range(size)):
+            raise StateFormatError("metrics that read the same columns saw different rows")
+        return cls(layout, kinds, counts, table._of_rows())
+
+    def _of_rows(self) -> tuple[GroupedStates, ...]:
+        rows, unit = self.counts.exact().integers()
+        every = (np.asarray(rows, object) << unit)[:, :, 0].T.tolist()
+        pairs = zip(self.groups, self.layout.sources, strict=True)
+        return tuple([groups.of_rows(every[source]) for groups, source in pairs])
+
+
+def _counted(counts: list[int], shape: tuple[int, ...]) -> Amount:
+    """Return counts, of which none is negative."""
+    if max(counts, default=0) < MANY:
+        return Amount.of_counts(np.array(counts, np.int64).reshape(shape))
+    every = ExactSum.row_of([ExactSum.single(count) for count in counts])
+    return Amount.of_weights(every.reshaped(shape))

@@ -1,0 +1,166 @@
+"""The states of one statistic for many groups: a grouped value of each of its fields."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from streammetrics.core.field import StateField, named, parted
+from streammetrics.core.state.arrays import narrowed, widened
+from streammetrics.core.statistic import Statistic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from streammetrics.core.configured import Configured
+    from streammetrics.core.counting import Grouping
+    from streammetrics.core.types import Array, Arrays, Places
+
+
+class GroupedStates:
+    """The states of a statistic for groups 0 to ``size - 1``. It never changes.
+
+    Attributes:
+        of: The statistic, without rows.
+        size: How many groups there are.
+        values: The grouped value of each field, by its name.
+    """
+
+    __slots__ = ("_fields", "of", "size", "values")
+
+    def __init__(self, of: Statistic, size: int, values: Mapping[str, Any]) -> None:
+        self.of, self.size, self.values = of, size, values
+        self._fields = _fields(of)
+
+    @classmethod
+    def empty(cls, of: Statistic, size: int = 0) -> Self:
+        """Return the states of no rows."""
+        return cls(of, size, {n: field.no_groups(of, size) for n, field in _fields(of).items()})
+
+    @classmethod
+    def of_states(cls, of: Statistic, states: Sequence[Statistic]) -> Self:
+        """Return the states of groups that have these."""
+        if of.spelled:
+            return cls(of, len(states), {"": tuple(states)})
+        fields = of.fields.items()
+        values = {n: field.of_groups([s.__dict__[n] for s in states], of) for n, field in fields}
+        return cls(of, len(states), values)
+
+    @classmethod
+    def of_batch(cls, of: Statistic, found: Mapping[str, Any], group: Grouping) -> Self:
+        """Return what `Statistic.by_group` found in the rows of a batch."""
+        fields = of.fields.items()
+        values = {name: field.of_batch(found[name], group) for name, field in fields}
+        return cls(of, group.size, values)
+
+    def plus(self, other: Self) -> Self:
+        """Return what both hold, group by group."""
+        mine, theirs, size = self.values, other.values, self.size
+        fields = self._fields.items()
+        values = {n: field.groups_plus(mine[n], theirs[n], size) for n, field in fields}
+        return type(self)(self.of, size, values)
+
+    def regrouped(self, places: Places, size: int) -> Self:
+        """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
+        mine, of = self.values, self.of
+        values = {n: f.regrouped(mine[n], places, size, of) for n, f in self._fields.items()}
+        return type(self)(of, size, values)
+
+    def put(self, groups: Places, states: Sequence[Statistic]) -> Self:
+        """Return the states after those of some groups were replaced."""
+        kept = np.arange(self.size)
+        kept[groups] = -1
+        return self.beside(kept, type(self).of_states(self.of, states), groups, self.size)
+
+    def beside(self, mine: Places, other: Self, theirs: Places, size: int) -> Self:
+        """Return `size` groups, those of both at their places, no two at one; -1 drops a group."""
+        one, two, of = self.regrouped(mine, size).values, other.values, self.of
+        values = {n: f.put(one[n], two[n], theirs, size, of) for n, f in self._fields.items()}
+        return type(self)(of, size, values)
+
+    def at(self, group: int) -> Statistic:
+        """Return the state of one group, which nobody may write to."""
+        if self.of.spelled:
+            found: Statistic = self.values[""][group]
+            return found
+        return self.of.at(self.values, group)
+
+    def each(self) -> Iterator[Statistic]:
+        """Yield the state of every group, which nobody may write to."""
+        if self.of.spelled:
+            return iter(self.values[""])
+        return self.of.each_at(self.values, self.size)
+
+    def value(self, name: str) -> Any:
+        """Return the grouped value of a field."""
+        return self.values[name]
+
+    def of_rows(self, rows: Sequence[int]) -> Self:
+        """Tell states that were read of how many rows each is."""
+        if type(self.of).of_rows is Statistic.of_rows:
+            return self
+        states = [state.fork() for state in self.each()]
+        for state, n in zip(states, rows, strict=True):
+            state.of_rows(n)
+        return type(self).of_states(self.of, states)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return sum(field.groups_nbytes(self.values[n]) for n, field in self._fields.items())
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the canonical arrays over all groups."""
+        mine, fields = self.values, self._fields
+        arrays = {n: field.groups_arrays(mine[n], self.size) for n, field in fields.items()}
+        return narrowed(named(fields, arrays))
+
+    @classmethod
+    def restored(cls, of: Statistic, arrays: Arrays, size: int) -> Self:
+        """Return the states of `arrays`, which may come from anyone.
+
+        Raises `StateFormatError` where they are not those of `size` states. The caller compares
+        what `arrays` gives with them.
+        """
+        fields = _fields(of)
+        with of.judging_arrays():
+            parts = parted(fields, widened(arrays))
+            values = {n: field.groups_taken(parts[n], size, of) for n, field in fields.items()}
+            if not of.spelled:
+                of.check_groups(values, size)
+        return cls(of, size, values)
+
+
+class _Whole(StateField[Statistic]):
+    """The state of a statistic without fields, as if it were one field."""
+
+    def empty(self, of: Configured) -> Statistic:
+        """Return the statistic without rows."""
+        assert isinstance(of, Statistic)
+        return of
+
+    def plus(self, mine: Statistic, other: Statistic) -> Statistic:
+        """Return the rows of both."""
+        whole = mine.fork()
+        whole.merge(other)
+        return whole
+
+    def arrays(self, value: Statistic) -> dict[str, Array]:
+        """Return the arrays of the statistic."""
+        return value.arrays()
+
+    def taken(self, arrays: Arrays, of: Configured) -> Statistic:
+        """Return the statistic of these arrays."""
+        return self.empty(of).restored(arrays)
+
+    def nbytes(self, value: Statistic) -> int:
+        """Bytes held now."""
+        return value.nbytes
+
+
+_WHOLE: dict[str, StateField[Any]] = {"": _Whole(inline=True)}
+
+
+def _fields(of: Statistic) -> Mapping[str, StateField[Any]]:
+    return _WHOLE if of.spelled else of.fields

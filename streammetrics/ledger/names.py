@@ -1,0 +1,73 @@
+"""Names and attempts of shards, as callers give them."""
+
+from __future__ import annotations
+
+import operator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+ShardId = str | int
+
+LONGEST = 4096  # characters of a name
+LARGEST = 1 << 128  # beyond the integers that are names
+LAST = (1 << 63) - 1  # attempt
+
+
+def as_id(value: object) -> ShardId:
+    """Return a shard's name as a string or an integer of Python's own."""
+    if isinstance(value, str):
+        if len(value) > LONGEST:
+            raise ValueError(f"the name of a shard has {len(value):,} characters, of {LONGEST:,}")
+        return str(value)
+    if type(value) is int and -LARGEST < value < LARGEST:
+        return value
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        if abs(int(value)) >= LARGEST:
+            raise ValueError("the number of a shard takes more than 128 bits")
+        return int(value)
+    raise TypeError(f"a shard is named by a string or an integer, not by {value!r}")
+
+
+def as_ids(values: Iterable[ShardId]) -> list[ShardId]:
+    """Return the names of shards, each once, in their order."""
+    if isinstance(values, str):
+        raise TypeError(f"{values!r} is one name; pass a list of names")
+    return list(dict.fromkeys(map(as_id, values)))
+
+
+def as_attempt(value: object) -> int:
+    """Return the number of an attempt."""
+    if type(value) is int and 0 <= value <= LAST:
+        return value
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise TypeError(f"attempt={value!r} is not an integer")
+    number = operator.index(value)
+    if number < 0:
+        raise ValueError(f"attempt={number} is negative")
+    if number > LAST:
+        raise ValueError("the number of an attempt takes more than 63 bits")
+    return number
+
+
+def ordered(names: Iterable[ShardId]) -> list[ShardId]:
+    """Return names sorted, integers first."""
+    numbers: list[int] = []
+    texts: list[str] = []
+    for name in names:
+        if isinstance(name, str):
+            texts.append(name)
+        else:
+            numbers.append(name)
+    return [*sorted(numbers), *sorted(texts)]
+
+
+def listed(names: Collection[ShardId]) -> str:
+    """Return some of the names, for a message."""
+    some = ", ".join(map(repr, islice(names, 5)))
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return f"shard{'s' * (len(names) != 1)} {some}{more}"

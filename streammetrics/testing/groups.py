@@ -1,0 +1,85 @@
+"""The laws of a metric's statistics over groups: each holds what its rows alone give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streammetrics.core.accumulator import Accumulator
+from streammetrics.core.columns.batch import Batch
+from streammetrics.core.feeding.described import described
+from streammetrics.core.feeding.many import StateTable
+from streammetrics.core.state.arrays import same
+from streammetrics.statistics.grouped.grouped import Grouped
+from streammetrics.statistics.grouped.groups import Groups
+from streammetrics.statistics.grouped.layouts import grouped_layout
+from streammetrics.statistics.grouped.schema import KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
+    from streammetrics.core.mergeable import Mergeable
+
+_GROUPS = 5
+
+
+def broken_groups(
+    empty: Mergeable, rows: Mapping[str, Any], rng: np.random.Generator
+) -> Iterator[str]:
+    """Yield what does not hold of the states of rows that are split into groups at random."""
+    layout, renamed = empty._layout, getattr(empty, "columns", None)
+    n = len(next(iter(rows.values())))
+    codes = rng.integers(0, _GROUPS - 1, n)  # so that the last group has none
+    columns = {name: np.asarray(column) for name, column in rows.items()}
+    states: list[State] = []
+    for group in range(_GROUPS):
+        alone = Accumulator(layout)
+        if (codes == group).any():
+            mine = {name: column[codes == group] for name, column in columns.items()}
+            alone.update(Batch(mine, renamed))
+        states.append(alone.flush())
+    table = StateTable.of(layout, states)
+    if not all(_is_same(table.at(group), state) for group, state in enumerate(states)):
+        yield "a state among others is what it is alone"
+    back = StateTable.restored(layout, table.arrays(), _GROUPS)
+    if not same(back.arrays(), table.arrays()):
+        yield "arrays over groups that are read are written again"
+    if not _is_same(back.total(), layout.merged(layout.start, states)):
+        yield "groups that are united are their states merged"
+    order = rng.permutation(_GROUPS)[: _GROUPS - 2]
+    some = StateTable.of(layout, [states[group] for group in order])
+    if not same(back.take(order).arrays(), some.arrays()):
+        yield "groups that are taken are those of their states"
+    if not any(isinstance(statistic, Grouped) for statistic in layout.start.statistics):
+        yield from _broken_keys(layout, {**columns, KEY: codes}, renamed, states)
+
+
+def _broken_keys(
+    layout: Layout, rows: Mapping[str, Any], renamed: Any, states: list[State]
+) -> Iterator[str]:
+    """Yield the same of rows that come with the code of their group."""
+    keyed = Accumulator(grouped_layout(layout))
+    half = len(rows[KEY]) // 2
+    for part in (slice(None, half), slice(half, None)):
+        if len(rows[KEY][part]):
+            keyed.update(Batch({name: column[part] for name, column in rows.items()}, renamed))
+    groups = Groups.of(layout, keyed.flush())
+    keys = groups.keys.tolist()
+    if not all(
+        _is_same(groups.state(np.array([place])), states[key]) for place, key in enumerate(keys)
+    ):
+        yield "rows with the codes of their groups make what the rows of each group make"
+    places = np.arange(len(keys)) % 2
+    for coarse in range(min(2, len(keys))):
+        mine = [states[key] for key, place in zip(keys, places, strict=True) if place == coarse]
+        found = groups.regrouped(places, np.arange(min(2, len(keys)))).state(np.array([coarse]))
+        if not _is_same(found, layout.merged(layout.start, mine)):
+            yield "a coarser group is the states of its groups merged"
+
+
+def _is_same(one: State, other: State) -> bool:
+    (told, arrays), (others, more) = described(one), described(other)
+    return told == others and same(arrays, more)
