@@ -137,7 +137,7 @@ def _counted(live: Live, found: Settings) -> Grid:
     counts = live.coverage(tier[1])
     wanted = (
         "predicted", "labelled", "pending", "expired", "displaced", "corrected",
-        "labels_unmatched", "predictions_refused", "labels_refused",
+        "labels_waiting", "labels_unmatched", "predictions_refused", "labels_refused",
     )  # fmt: skip
     lines: list[tuple[str, ...]] = [("rows", f"{live.n_rows:,}")]
     lines += [

@@ -123,7 +123,7 @@ def _no_version(versions: Any) -> NoReturn:
     good = [_is_integer(each) and 0 <= each < 1 << 63 for each in listed]
     row = good.index(False) if False in good else 0
     raise InvalidBatchError(
-        f"version is {listed[row]!r}, first in row {row}: versions are integers from 0 on",
+        f"version is {listed[row]!r}, first in row {row}: versions are integers from 0 to 2^63 - 1",
         "version",
         row,
     )

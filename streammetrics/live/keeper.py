@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
 from streammetrics.core.locks import Locked
 from streammetrics.live.events import read, written
-from streammetrics.live.store import Store
+from streammetrics.live.store import MissingStoreError, Store
 from streammetrics.live.telling import tell
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Keeper:
         self._using: object = None  # the lock of whose thread uses the store just now
         self.failures = 0  # attempts to read or write that failed
         self.trouble = ""  # why the file cannot be written, nothing while it can
+        self.is_gone = False  # whether that is because the file was deleted or replaced
         self._busy = 0.0  # since when attempts fail
         self._refused = 0  # bytes of the last call that was refused
         self._warning, self._told = "", False
@@ -206,8 +207,10 @@ class Keeper:
         return self._try(write)
 
     def _try(self, write: Callable[[], None]) -> bool:
-        """Write, and return whether that went well."""
+        """Write, and return whether that went well; a keeper that is closed writes no more."""
         with self._alone():
+            if self._stop.is_set():
+                return False
             try:
                 write()
             except (sqlite3.Error, StreamMetricsError) as error:
@@ -382,6 +385,7 @@ class Keeper:
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
+        self.is_gone = isinstance(error, MissingStoreError)
         now = time.monotonic()
         self._busy = self._busy or now
         if _code(error) == sqlite3.SQLITE_BUSY and now - self._busy < _BUSY:
@@ -393,7 +397,7 @@ class Keeper:
 
     def _recovered(self) -> None:
         """Note that the file can be written."""
-        self.trouble, self._busy, self._refused = "", 0.0, 0
+        self.trouble, self.is_gone, self._busy, self._refused = "", False, 0.0, 0
 
     def _tell(self) -> None:
         """Warn once of what failed, in a thread of the user's."""

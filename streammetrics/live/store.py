@@ -56,6 +56,10 @@ where tables.type = 'table'
 """
 
 
+class MissingStoreError(sqlite3.OperationalError):
+    """The file was deleted, or another file has its place."""
+
+
 class Base(NamedTuple):
     """A state that all parts up to a number are folded into, and what is counted beside it."""
 
@@ -170,7 +174,7 @@ class Store:
         """Raise where the file is no longer the one that was opened: what is written is nowhere.
 
         Raises:
-            sqlite3.OperationalError: It was deleted, or another file has its place.
+            MissingStoreError: It was deleted, or another file has its place.
         """
         try:
             place = _place_of(self.path)
@@ -180,7 +184,7 @@ class Store:
             if place == self._place:
                 return
             what = "another file has its place: restart the service to go on with that one"
-        raise sqlite3.OperationalError(what)
+        raise MissingStoreError(what)
 
     def reading(self) -> Transaction:
         """Return a transaction in which the file is read as it is at one moment."""
@@ -190,7 +194,7 @@ class Store:
         """Return a transaction in which nobody else writes.
 
         Raises:
-            sqlite3.OperationalError: The file is no longer there, see `check_place`.
+            MissingStoreError: The file is no longer there, see `check_place`.
         """
         if self._place is not None:
             self.check_place()

@@ -177,6 +177,37 @@ def test_mistakes_name_the_file_and_the_row(mistake, config, tmp_path):
     assert "no column 'id'" in mistake("live", "replay", config, path)
 
 
+@pytest.mark.parametrize("text", ["predictions", "labels"])
+def test_ids_of_two_types_are_refused_as_no_label_would_match(
+    command, mistake, served, config, tmp_path, text
+):
+    tables = dict(zip(("predictions", "labels"), served, strict=True))
+    for name, table in tables.items():
+        numbers = pa.array([int(each[1:]) for each in table["id"].to_pylist()])
+        tables[name] = table.set_column(0, "id", numbers)
+    files = {name: tmp_path / f"{name}.parquet" for name in tables}
+    mixed = {**files, text: tmp_path / f"{text}.csv"}  # in which ids are text
+    for path in {*files.values(), *mixed.values()}:
+        put(tables[path.stem], path)
+    told = mistake("live", "replay", config, mixed["predictions"], "--labels", mixed["labels"])
+    assert f"text in {mixed[text]}" in told
+    assert "no label matches" in told
+    assert "write both files as Parquet" in told
+    result = command("live", "replay", config, files["predictions"], "--labels", files["labels"])
+    assert result.code == 0
+    with settings(config).live() as live:
+        assert live.coverage("4d").labelled == len(served[1])
+
+
+def test_labels_without_a_prediction_are_counted(command, served, config, tmp_path):
+    predictions, labels = served
+    others = labels.set_column(0, "id", pa.array([f"R{n}" for n in range(len(labels))]))
+    files = put(predictions, tmp_path / "p.parquet"), put(others, tmp_path / "l.parquet")
+    result = command("live", "replay", config, files[0], "--labels", files[1])
+    assert "labels waiting" in result.out
+    assert "labels unmatched" in result.out
+
+
 @LONG
 def test_the_data_of_the_examples_are_what_their_script_makes(tmp_path):
     examples = Path(__file__).parents[2] / "examples"

@@ -345,7 +345,7 @@ def test_health_tells_of_the_store(tmp_path, monkeypatch):
     told = asked.get("/health").json()
     assert (told["status"], told["store"]["trouble"]) == ("degraded", "disk is full")
     assert told["store"]["unwritten"] == 1
-    assert "a crash would lose 1 events, which are in memory alone" in told["store"]["at_risk"]
+    assert "a crash would lose 1 event, which is in memory alone" in told["store"]["at_risk"]
     monkeypatch.undo()
     live.flush()
     assert asked.get("/health").json()["status"] == "ok"
@@ -416,17 +416,39 @@ def test_what_cannot_be_written_at_the_end_is_told(tmp_path, monkeypatch):
     live.close()
 
 
-def test_an_end_without_a_store_that_loses_nothing_is_a_warning(tmp_path, monkeypatch):
+@pytest.mark.parametrize("owned", [True, False])
+def test_a_deleted_store_is_an_error_at_the_end_even_if_all_events_were_written(tmp_path, owned):
     live = state(store=tmp_path / "live.db", durable=True)
-    monkeypatch.setattr("streammetrics.live.keeper.PATIENCE", 0.1)
+
+    def take_and_end():
+        with TestClient(application(live, owned=owned), base_url="http://localhost") as asked:
+            assert asked.post("/events", content=lines(*observed(7))).status_code == 202
+            (tmp_path / "live.db").unlink()
+
+    with pytest.raises(
+        sm.StreamMetricsError, match="its events with it unless it was moved: the f"
+    ):
+        take_and_end()
+
+
+def test_a_locked_store_that_has_all_events_is_a_warning_at_the_end(tmp_path, monkeypatch):
+    live = state(store=tmp_path / "live.db", durable=True)
+    keeper = live._keeper
+    monkeypatch.setattr("streammetrics.live.keeper._BUSY", 0.0)
+    blocker = sqlite3.connect(tmp_path / "live.db", isolation_level=None)
 
     def take_and_end():
         with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
             assert asked.post("/events", content=lines(*observed(7))).status_code == 202
-            (tmp_path / "live.db").unlink()
+            blocker.execute("begin immediate")
 
-    with pytest.warns(UserWarning, match="no event is lost: the file was deleted"):
+    with pytest.warns(UserWarning, match="no event is lost: database is locked"):
         take_and_end()
+    blocker.close()
+    assert not keeper.try_to_write()  # as its thread may, once more
+    assert keeper.trouble == "database is locked"
+    with state(store=tmp_path / "live.db", durable=True) as again:
+        assert again.n_rows == 7
 
 
 def test_it_mounts_in_other_applications():

@@ -77,6 +77,7 @@ def test_it_shows_what_the_service_answers(service, page):
     assert "accuracy_is_low" in text(page, "#alerts .firing")
     assert text(page, "#spoken") == "firing: accuracy_is_low"
     assert "66." in text(page, "#share")
+    assert not page.find_element("id", "empty").is_displayed()
 
 
 def test_each_chart_has_its_table(service, page):
@@ -125,6 +126,14 @@ def test_names_are_text(page):
     assert EVIL in text(page, "#slices")
     assert page.execute_script("return document.querySelectorAll('body script').length") == 0
     assert page.title == EVIL
+
+
+def test_the_numbers_of_slices_stay_in_view_beside_a_long_name(service, driver):
+    look(driver, service.url, width=360)
+    until(lambda: is_drawn(driver, 2))
+    script = """const cell = document.querySelector('#slice-tables tbody td');
+        return cell.getBoundingClientRect().right"""
+    assert driver.execute_script(script) < 360
 
 
 def test_it_asks_nobody_else(service, driver):
@@ -189,3 +198,6 @@ def test_a_token_is_asked_for_once(config, driver, monkeypatch):
         # Nothing has come, and nothing is shown of what there is none of.
         for part in ("ask", "alerts", "coverage", "slices"):
             assert not driver.find_element("id", part).is_displayed()
+        for kind in ("chart", "card details"):
+            assert not driver.find_element("css selector", f".{kind}").is_displayed()
+        assert "POST /events" in driver.find_element("id", "empty").text

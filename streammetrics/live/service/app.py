@@ -139,7 +139,7 @@ class Service:
         """Write what waits when the service ends.
 
         Raises:
-            StreamMetricsError: It cannot be written, and events are lost.
+            StreamMetricsError: It cannot be written, or its file is gone, and events are lost.
         """
         yield
         loop = asyncio.get_running_loop()
@@ -159,6 +159,10 @@ class Service:
         finally:
             for executor in (self._reader, self._scraper):
                 executor.shutdown(wait=True, cancel_futures=True)
+        if keeper is not None and keeper.is_gone:
+            raise StreamMetricsError(
+                f"the store is gone, and its events with it unless it was moved: {keeper.trouble}"
+            )
         if keeper is not None and keeper.trouble:
             tell(f"the store cannot be written, no event is lost: {keeper.trouble}", StoreWarning)
 
@@ -300,9 +304,8 @@ class Service:
 def _of_store(keeper: Keeper, trouble: str) -> Document:
     """Return how the store is, and what a crash would lose."""
     n = keeper.unwritten
-    lost = (
-        f"a crash would lose {n:,} events, which are in memory alone: durable = true refuses them"
-    )
+    them = "1 event, which is" if n == 1 else f"{n:,} events, which are"
+    lost = f"a crash would lose {them} in memory alone: durable = true refuses them"
     return {
         "trouble": trouble,
         "failures": keeper.failures,

@@ -121,6 +121,7 @@ def history(
             ("predict", first.rows({"id": names.id}, names.time, predicted, kinds)),
             ("label", second.rows({"id": names.id, **version}, when, [truth], kinds)),
         ]
+        _check_ids(*[rows for _, rows in events])
         return History(tuple(events), (*first.sources, *second.sources), first.notes + second.notes)
     later = {names.id, names.label_time} <= has
     if not truth or (truth in has and not later):
@@ -130,6 +131,28 @@ def history(
     if later and truth in has:
         events.append(("label", first.rows({"id": names.id}, names.label_time, [truth], kinds)))
     return History(tuple(events), first.sources, first.notes)
+
+
+def _check_ids(predictions: HistoryRows, labels: HistoryRows) -> None:
+    """Raise where no label can match a prediction, because the types of their ids differ."""
+    first, second = (_type_of_ids(rows.columns["id"]) for rows in (predictions, labels))
+    if first and second and first != second:
+        raise InvalidBatchError(
+            f"ids are {first} in {predictions.files[0][0]} and {second} in {labels.files[0][0]}, "
+            "so no label matches a prediction: convert both to text, or write both files as "
+            "Parquet (ids in CSV are text)",
+            "id",
+        )
+
+
+def _type_of_ids(ids: Foreign) -> str:
+    """Return the type of some ids in words, nothing where there are none or it is another one."""
+    if not len(ids):
+        return ""
+    if isinstance(ids, np.ndarray):
+        return "integers" if ids.dtype.kind in "iu" else ""
+    is_text = pa.types.is_string(ids.type) or pa.types.is_large_string(ids.type)
+    return "text" if is_text else "integers" if pa.types.is_integer(ids.type) else ""
 
 
 def _kind(found: Settings, title: str) -> Kind:

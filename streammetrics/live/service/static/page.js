@@ -53,6 +53,7 @@ function showNow(now) {
   document.title = now.title;
   put(at("title"), now.title);
   put(at("about"), `Last ${now.window}, until ${moment(now.end)} UTC, ${shown(now.n_rows)} rows`);
+  at("empty").hidden = now.n_rows + now.coverage.predicted > 0;
   for (const [name, found] of Object.entries(now.metrics)) {
     const card = cardOf(name);
     put(card.querySelector(".value"), shown(found.value));
@@ -113,11 +114,13 @@ function period(seconds) {
 function showLine() {
   if (!line) return;
   const times = line.time.map((text) => text.slice(0, 19));
-  for (const [name, points] of Object.entries(line.metrics)) {
-    const card = cardOf(name);
+  for (const [name, card] of cards) {
+    const points = line.metrics[name];
     const box = card.querySelector(".chart");
-    const drawn = points.value.some((value) => value !== null);
+    const drawn = points?.value.some((value) => value !== null) ?? false;
     box.hidden = !drawn;
+    card.querySelector("details").hidden = !points;
+    if (!points) continue; // no row has come yet
     if (drawn) drawLine(box, times, points);
     const rows = times.map((time, n) => [
       moment(line.start[n]), moment(time), shown(points.value[n]), between(points.sure_low[n], points.sure_high[n]),
