@@ -49,8 +49,8 @@ def sums_of(metric: Any, held: Any) -> list[Sums]:
     if not metric.spread:
         raise without(
             metric,
-            f"its state holds no squares of what it is the mean of, as those of 0.1.0; "
-            f"that of {type(metric).__name__}(spread=True), the default, does",
+            "its state keeps no squares of the losses; "
+            f"{type(metric).__name__}(spread=True), the default, keeps them",
         )
     weights = held.squared_weight.fraction()
     if not weights:

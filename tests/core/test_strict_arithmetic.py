@@ -51,12 +51,13 @@ def variants(rows):
 
 
 def taken(metric, rows):
-    """Whether the metric takes such rows: some refuse weights, infinities or overflows."""
+    """Whether the metric takes and reads such rows: some refuse weights, infinities or overflows."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            metric.copy().update(**rows).to_bytes()
-        except (TypeError, ValueError):
+            fed = metric.copy().update(**rows)
+            fed.to_bytes(), fed.compute()
+        except (TypeError, ValueError, sm.StreamMetricsError):
             return False
     return True
 

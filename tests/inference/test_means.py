@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,11 +132,10 @@ def test_without_squares_the_message_says_what_to_type():
         sm.MAE().merge(without)
 
 
-def test_states_of_before_hold_no_confidence_and_say_so():
-    old = sm.load(Path(__file__).parents[1] / "states" / "0.1.0" / "MAE.state")
-    assert repr(old).startswith("MAE(spread=False)")
-    with pytest.raises(sm.NoConfidenceError, match="as those of 0.1.0"):
-        old.confidence()
+def test_means_without_squares_have_no_limits_and_say_so():
+    mean = sm.MAE(spread=False).update([1.0, 2.0], [1.5, 2.0])
+    with pytest.raises(sm.NoConfidenceError, match=r"no squares of the losses; MAE\(spread=True\)"):
+        mean.confidence()
 
 
 def test_rows_that_do_not_differ_and_none_have_no_limits():

@@ -192,38 +192,6 @@ def test_squares_are_a_function_of_the_rows(metric, draw):
     assert b"squares" in whole.to_bytes()
 
 
-def without_squares(metric, rows, weight, monkeypatch):
-    """Return a state as version 0.1.0 wrote it."""
-    from streammetrics.core.fields import amounts, weighed
-
-    with monkeypatch.context() as patch:
-        patch.setattr(amounts, "nested", lambda _, __: {})
-        patch.setattr(weighed, "nested", lambda _, __: {})
-        return metric.copy().update(**rows, sample_weight=weight).to_bytes()
-
-
-@pytest.mark.parametrize(
-    ("metric", "draw"),
-    [
-        (sm.F1(), labelled), (sm.F1(threshold=0.5), scored), (sm.TopKAccuracy(k=1), several),
-        (sm.ROCAUC(), scored), (sm.Quantile(q=0.5), valued),
-    ],
-)  # fmt: skip
-def test_states_that_hold_no_squares_open_and_say_so(metric, draw, monkeypatch):
-    rng = np.random.default_rng(6)
-    rows = draw(rng)
-    for weight in (rng.random(300), rng.integers(2, 5, 300).astype(float)):
-        blob = without_squares(metric, rows, weight, monkeypatch)
-        old = sm.from_bytes(blob)
-        assert old.to_bytes() == blob
-        with pytest.raises(sm.NoConfidenceError, match="sums of weights and not of their squares"):
-            old.confidence()
-        new = metric.copy().update(**rows, sample_weight=rng.random(300))
-        with pytest.raises(sm.NoConfidenceError, match="sums of weights and not of their squares"):
-            new.merge(old).confidence()
-        assert b"squares" not in new.to_bytes()
-
-
 def test_weights_are_counted_in_any_unit():
     rng = np.random.default_rng(7)
     rows, weight = labelled(rng), rng.random(300)
