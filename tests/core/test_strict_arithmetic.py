@@ -51,7 +51,7 @@ def variants(rows):
 
 
 def taken(metric, rows):
-    """Whether the metric takes and reads such rows: some refuse weights, infinities or overflows."""
+    """Whether the metric takes and reads such rows: some refuse weights or overflows."""
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
