@@ -38,7 +38,7 @@ def __getattr__(name: str) -> object:
         return value
     hint = ""
     if not name.startswith("_"):
-        from streammetrics.core.by_name.shortcuts import meant_metric  # noqa: PLC0415 - rarely used
+        from streammetrics.core.names import meant_metric  # noqa: PLC0415 - rarely used
 
         hint = meant_metric(name, __all__)
     raise AttributeError(f"module 'streammetrics' has no attribute {name!r}{hint}")

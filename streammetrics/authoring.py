@@ -12,13 +12,11 @@ are there to be shared; and for a statistic of your own its fields, columns and 
 ``docs/extending.md``.
 """
 
-from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.arithmetic.rounding import nearest, root
+from streammetrics.core.arithmetic.exact import ExactSum, nearest, root
 from streammetrics.core.columns.labels import Label, Labels
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Field, Schema
-from streammetrics.core.columns.scored import ScoredLabels
-from streammetrics.core.columns.scores import Scores
+from streammetrics.core.columns.scores import ScoredLabels, Scores
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import (
     Above,
@@ -38,12 +36,11 @@ from streammetrics.core.constraints import (
 )
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, StreamMetricsError
 from streammetrics.core.field import StateField
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import NamedSums, Sum
 from streammetrics.core.fields.tables import PairTable
-from streammetrics.core.fields.weights import Weight
+from streammetrics.core.fields.weights import Amount, Weight
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.labelled import LabelledArray
@@ -55,30 +52,31 @@ from streammetrics.metrics.averages import ZeroDivision, mean_of_classes
 from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.classification.view import Confusion
-from streammetrics.metrics.clustering.base import LabelingMetric
-from streammetrics.metrics.clustering.pairs import PairMetric, Pairs
-from streammetrics.metrics.clustering.points import InternalMetric, SampledMetric
-from streammetrics.metrics.clustering.view import Overlap
-from streammetrics.metrics.correlation.rank import RankCorrelation
+from streammetrics.metrics.clustering.internal import InternalMetric, SampledMetric
+from streammetrics.metrics.clustering.pairs import LabelingMetric, Overlap, PairMetric, Pairs
+from streammetrics.metrics.correlation import RankCorrelation
 from streammetrics.metrics.families import Family
-from streammetrics.metrics.ranking.base import AtK, RankingMetric, UpToK
-from streammetrics.metrics.ranking.view import Ranking
+from streammetrics.metrics.ranking.base import AtK, Ranking, RankingMetric, UpToK
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
 from streammetrics.metrics.regression.losses import MeanLoss, RootMeanLoss
 from streammetrics.metrics.regression.moments import VarianceRatio
 from streammetrics.metrics.regression.quantiles import ErrorQuantile
-from streammetrics.metrics.scores.base import ClassScoreMetric, ScoredMetric, ScoreMetric
-from streammetrics.metrics.scores.view import Staircase, Steps, staircases
-from streammetrics.statistics.clusters.sample import PointSample
-from streammetrics.statistics.clusters.sums import ClusterSums
-from streammetrics.statistics.pairs.histogram import PairHistogram
-from streammetrics.statistics.rankings.buffer import RankingBuffer
+from streammetrics.metrics.scores.base import (
+    ClassScoreMetric,
+    ScoredMetric,
+    ScoreMetric,
+    Staircase,
+    Steps,
+    staircases,
+)
+from streammetrics.statistics.centroids import ClusterSums
+from streammetrics.statistics.pairs import PairHistogram
+from streammetrics.statistics.points import PointSample
+from streammetrics.statistics.rankings import RankingBuffer
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.sums.extremes import Extremes
-from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.moments import Moments
-from streammetrics.statistics.sums.values import ValueHistogram
+from streammetrics.statistics.sums.losses import LossSum, Moments
+from streammetrics.statistics.sums.values import Extremes, ValueHistogram
 from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
 from streammetrics.statistics.tables.threshold import ThresholdTable
 from streammetrics.testing import check_laws, check_metric, same_value, split_rows

@@ -28,17 +28,13 @@ FLOORS = (
 # Inside functions, each for its reason: what needs an extra, or is slow to load where a worker or
 # an interrupted command must start at once.
 LATE = {
-    "streammetrics": {"streammetrics.core.by_name.shortcuts"},
+    "streammetrics": {"streammetrics.core.names"},
     "streammetrics.cli": {"streammetrics.cli.ending"},
     "streammetrics.cli.commands.live": {"streammetrics.live.service.running"},
     "streammetrics.live.live": {
         "streammetrics.live.service.app",
         "streammetrics.live.service.names",
         "streammetrics.live.service.server",
-    },
-    "streammetrics.show.pages.written": {
-        "streammetrics.show.pages.page",
-        "streammetrics.show.pages.subjects",
     },
     "streammetrics.engines.local": {
         "streammetrics.engines.processes",

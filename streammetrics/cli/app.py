@@ -11,11 +11,11 @@ from streammetrics.cli.commands.evaluate import evaluate
 from streammetrics.cli.commands.live import live
 from streammetrics.cli.commands.states import compare_states, merge, show_state, write_report
 from streammetrics.cli.listing import listing
-from streammetrics.cli.outcome import Outcome
+from streammetrics.cli.outputs import Outcome
 from streammetrics.cli.parsing import Once, complete_metrics, complete_task
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.kernels.active import kernels
-from streammetrics.show.terminal import console
+from streammetrics.show.formats import console
 
 app = typer.Typer(help="Exact metrics of prediction files of any size.", rich_markup_mode=None)
 

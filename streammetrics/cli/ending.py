@@ -15,7 +15,7 @@ from typer.main import get_command
 from streammetrics._command import INTERRUPTED
 from streammetrics.cli.app import app
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.outcome import Outcome, say
+from streammetrics.cli.outputs import Outcome, say
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.errors import StreamMetricsError
 

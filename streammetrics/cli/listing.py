@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.parsing import summary
 from streammetrics.cli.tasks import TASKS
-from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.batch import near
 from streammetrics.core.registry import catalogue
 from streammetrics.metrics.specs import known_as
 

@@ -11,7 +11,7 @@ from typing import (
     get_origin,
 )
 
-from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.batch import near
 from streammetrics.core.parameters import Parameter, brief
 
 if TYPE_CHECKING:

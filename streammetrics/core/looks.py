@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streammetrics.core.confidence import Asked, confidence_of
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
-from streammetrics.core.results.pictures import Drawing, ReadNumber, drawn
+from streammetrics.core.results.hooks import Drawing, ReadNumber, drawn
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table, shown
 

@@ -12,7 +12,7 @@ from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.feeding.described import described, filled
 from streammetrics.core.feeding.layout import Layout  # noqa: TC001 - type hints are read
 from streammetrics.core.registry import register
-from streammetrics.core.results.reports import reported
+from streammetrics.core.results.hooks import reported
 from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful
 from streammetrics.core.types import Arrays, V_co

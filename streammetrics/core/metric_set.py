@@ -6,13 +6,15 @@ import warnings
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.by_name.inputs import NamedInputs, beside_a_table, columns_of
-from streammetrics.core.by_name.members import members_of, members_written, told_apart
-from streammetrics.core.by_name.views import ByName
-from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.naming import as_renamed, meant
+from streammetrics.core.columns.batch import (
+    WEIGHT,
+    as_renamed,
+    meant,
+    n_rows,
+    streamed,
+    table_columns,
+)
 from streammetrics.core.columns.schema import KINDS
-from streammetrics.core.columns.tables import n_rows, streamed, table_columns
 from streammetrics.core.confidence import unit_of, unsure
 from streammetrics.core.errors import (
     InvalidBatchError,
@@ -23,9 +25,11 @@ from streammetrics.core.errors import (
 from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.looks import html_of_set
+from streammetrics.core.names import members_of, members_written, told_apart
 from streammetrics.core.readings import read_together
 from streammetrics.core.registry import class_named, registered_name
 from streammetrics.core.results.values import Values
+from streammetrics.core.views import ByName, NamedInputs, beside_a_table, columns_of
 
 if TYPE_CHECKING:
     from collections.abc import (
@@ -34,8 +38,8 @@ if TYPE_CHECKING:
         Sequence,
     )
 
+    from streammetrics.core.columns.batch import BatchStream
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.columns.tables import BatchStream
     from streammetrics.core.confidence import Unit
     from streammetrics.core.feeding.states import Feed, State
     from streammetrics.core.metric import Metric

@@ -13,7 +13,6 @@ _PACKAGE = __name__.partition(".")[0]
 
 # The public names of each module. `streammetrics/__init__.pyi` tells type checkers the same.
 _NAMES = {
-    "core.by_name.shortcuts": "score",
     "core.errors": (
         "EstimateWarning FloatingPointModeError IncompatibleMetricsError InvalidBatchError "
         "NoConfidenceError StateFormatError StreamMetricsError UndefinedMetricWarning"
@@ -22,104 +21,93 @@ _NAMES = {
     "core.mergeable": "merge",
     "core.metric": "Metric",
     "core.metric_set": "MetricSet",
+    "core.names": "score",
     "core.results.values": "Interval",
     "core.stateful": "from_bytes load",
     "engines.local": "evaluate",
-    "inference.comparing.comparison": "Comparison",
-    "inference.comparing.states": "compare",
+    "inference.comparing.comparison": "Comparison compare",
     "ledger.ledger": "Ledger",
-    "live.alerts.change": "Change",
-    "live.alerts.drift": "Drift",
-    "live.alerts.missing": "Coverage Silence",
-    "live.alerts.thresholds": "Above Below BurnRate",
+    "live.alerts.rules": "Above Below BurnRate Change Coverage Drift Silence",
     "live.live": "Live",
     "metrics.aggregation": "Count Maximum Mean Minimum Sum Variance",
-    "metrics.agreement.association": "CramersV PearsonsContingencyCoefficient TheilsU TschuprowsT",
-    "metrics.agreement.raters": "FleissKappa GwetAC1 KrippendorffAlpha",
+    "metrics.agreement": (
+        "CramersV FleissKappa GwetAC1 KrippendorffAlpha PearsonsContingencyCoefficient TheilsU "
+        "TschuprowsT"
+    ),
     "metrics.classification.multilabel": "HammingLoss MultilabelConfusionMatrix SubsetAccuracy",
     "metrics.classification.overall": (
         "Accuracy BalancedAccuracy CohenKappa ExpectedCost GMean MatthewsCorrcoef ZeroOneLoss"
     ),
     "metrics.classification.rates": (
-        "DiagnosticOddsRatio FalseDiscoveryRate FalseOmissionRate Informedness Markedness "
-        "NegativeLikelihoodRatio PositiveLikelihoodRatio Prevalence"
-    ),
-    "metrics.classification.ratios": (
-        "F1 FBeta FalseNegativeRate FalsePositiveRate Jaccard NegativePredictiveValue Precision "
-        "Recall Specificity"
+        "DiagnosticOddsRatio F1 FBeta FalseDiscoveryRate FalseNegativeRate FalseOmissionRate "
+        "FalsePositiveRate Informedness Jaccard Markedness NegativeLikelihoodRatio "
+        "NegativePredictiveValue PositiveLikelihoodRatio Precision Prevalence Recall Specificity"
     ),
     "metrics.classification.reports": "ClassificationReport ConfusionMatrix",
     "metrics.classification.topk": "TopKAccuracy",
-    "metrics.clustering.dispersion": "CalinskiHarabasz DaviesBouldin",
-    "metrics.clustering.distances": "DunnIndex Silhouette",
-    "metrics.clustering.entropy": (
+    "metrics.clustering.information": (
         "AdjustedMutualInfo Completeness Homogeneity MutualInfo NormalizedMutualInfo VMeasure"
     ),
-    "metrics.clustering.matching": "ClusterAccuracy Purity",
+    "metrics.clustering.internal": "CalinskiHarabasz DaviesBouldin DunnIndex Silhouette",
     "metrics.clustering.pairs": (
-        "AdjustedRandIndex FowlkesMallows PairConfusionMatrix PairFBeta PairJaccard PairPrecision "
-        "PairRecall RandIndex"
+        "AdjustedRandIndex ClusterAccuracy FowlkesMallows PairConfusionMatrix PairFBeta "
+        "PairJaccard PairPrecision PairRecall Purity RandIndex"
     ),
-    "metrics.correlation.rank": "KendallTau SpearmanRho",
-    "metrics.detection.boxes": "BoxAveragePrecision BoxAverageRecall",
-    "metrics.detection.masks": "Dice MeanIoU",
-    "metrics.detection.panoptic": "ModifiedPanopticQuality PanopticQuality",
+    "metrics.correlation": "KendallTau SpearmanRho",
+    "metrics.detection": (
+        "BoxAveragePrecision BoxAverageRecall Dice MeanIoU ModifiedPanopticQuality PanopticQuality"
+    ),
     "metrics.distributions": "Quantile",
-    "metrics.drift.bins": "JensenShannon PopulationStability",
-    "metrics.drift.distances": "KSDistance Wasserstein",
-    "metrics.forecasting.intervals": "IntervalCoverage IntervalWidth WinklerScore",
-    "metrics.forecasting.predictive": "CRPSEnsemble CRPSGaussian CRPSQuantiles PITHistogram",
-    "metrics.forecasting.scaled": "MASE RMSSE",
-    "metrics.ranking.base": "ranking_preset",
-    "metrics.ranking.binary": "BPref MAP MRR RPrecision RankBiasedPrecision",
-    "metrics.ranking.counted": "RankingCount RecallAtFixedPrecision SetAP",
-    "metrics.ranking.cutoff": "FBetaAtK HitRateAtK PrecisionAtK RecallAtK",
-    "metrics.ranking.graded": "DCG ExpectedReciprocalRank NDCG",
-    "metrics.ranking.inferred": "InfAP",
-    "metrics.ranking.interpolated": "ElevenPointAP InterpolatedPrecision",
-    "metrics.ranking.sets": (
-        "FallOutAtK GroupedROCAUC HitsAtK JudgedAtK SetF SetPrecision SetRecall"
+    "metrics.drift": "JensenShannon KSDistance PopulationStability Wasserstein",
+    "metrics.forecasting": (
+        "CRPSEnsemble CRPSGaussian CRPSQuantiles IntervalCoverage IntervalWidth MASE PITHistogram "
+        "RMSSE WinklerScore"
     ),
-    "metrics.recommendation.lists": (
+    "metrics.ranking.base": "ranking_preset",
+    "metrics.ranking.binary": (
+        "BPref ElevenPointAP InfAP InterpolatedPrecision MAP MRR RPrecision RankBiasedPrecision "
+        "RankingCount RecallAtFixedPrecision SetAP"
+    ),
+    "metrics.ranking.cutoff": (
+        "FBetaAtK FallOutAtK GroupedROCAUC HitRateAtK HitsAtK JudgedAtK PrecisionAtK RecallAtK "
+        "SetF SetPrecision SetRecall"
+    ),
+    "metrics.ranking.graded": "DCG ExpectedReciprocalRank NDCG",
+    "metrics.recommendation": (
         "CatalogueCoverage ExposureGini IntraListDiversity Novelty PopularityBias"
     ),
     "metrics.regression.deviances": "D2Tweedie GammaDeviance PoissonDeviance TweedieDeviance",
-    "metrics.regression.losses": "HuberLoss LogCoshError MAE MSE MeanError PinballLoss RMSE",
+    "metrics.regression.losses": (
+        "CosineSimilarity HuberLoss LogCoshError MAE MAPE MSE MSLE MeanError MinkowskiDistance "
+        "NRMSE PinballLoss RMSE RMSLE SMAPE WAPE"
+    ),
     "metrics.regression.moments": (
-        "ConcordanceCorrelation ExplainedVariance PearsonCorrelation R2 RelativeSquaredError"
+        "AdjustedR2 ConcordanceCorrelation D2AbsoluteError D2Pinball ExplainedVariance "
+        "PearsonCorrelation R2 RelativeAbsoluteError RelativeSquaredError"
     ),
-    "metrics.regression.norms": "CosineSimilarity MinkowskiDistance NRMSE",
     "metrics.regression.quantiles": "AbsoluteErrorQuantile MaxError MedianAbsoluteError",
-    "metrics.regression.relative": "MAPE MSLE RMSLE SMAPE WAPE",
-    "metrics.regression.shares": "AdjustedR2 D2AbsoluteError D2Pinball RelativeAbsoluteError",
-    "metrics.scores.calibration": "CalibrationCurve CalibrationError",
-    "metrics.scores.curves": "PrecisionRecallCurve ROCCurve",
-    "metrics.scores.decisions": "BestThreshold ConfusionAtThresholds",
-    "metrics.scores.distributions": "CrossEntropy KLDivergence",
-    "metrics.scores.early": "LogAUC",
-    "metrics.scores.errors": "DETCurve EqualErrorRate",
-    "metrics.scores.gains": "CumulativeGains Gini LiftCurve TopDecileLift",
-    "metrics.scores.labels": "CoverageError LabelRankingAveragePrecision LabelRankingLoss",
+    "metrics.scores.areas": (
+        "AveragePrecision CumulativeGains Gini LiftCurve LogAUC PRAUC ROCAUC TopDecileLift auc"
+    ),
+    "metrics.scores.calibration": (
+        "BrierDecomposition CalibrationCurve CalibrationError CalibrationIntercept CalibrationSlope"
+    ),
+    "metrics.scores.curves": "DETCurve EqualErrorRate PrecisionRecallCurve ROCCurve",
     "metrics.scores.losses": (
-        "BrierScore CalibrationInTheLarge FocalLoss LogLoss Perplexity RankedProbabilityScore"
+        "BrierScore CalibrationInTheLarge CoverageError CrossEntropy D2Brier D2LogLoss FocalLoss "
+        "HingeLoss KLDivergence LabelRankingAveragePrecision LabelRankingLoss LogLoss "
+        "NormalizedEntropy Perplexity RankedProbabilityScore"
     ),
-    "metrics.scores.margins": "HingeLoss",
-    "metrics.scores.precision_area": "AveragePrecision PRAUC",
-    "metrics.scores.reliability": "BrierDecomposition CalibrationIntercept CalibrationSlope",
-    "metrics.scores.roc_area": "ROCAUC",
-    "metrics.scores.shares": "D2Brier D2LogLoss NormalizedEntropy",
     "metrics.scores.thresholds": (
-        "KolmogorovSmirnov PrecisionAtRecall RecallAtPrecision SensitivityAtSpecificity "
-        "SpecificityAtSensitivity"
+        "BestThreshold ConfusionAtThresholds KolmogorovSmirnov PrecisionAtRecall "
+        "RecallAtPrecision SensitivityAtSpecificity SpecificityAtSensitivity"
     ),
-    "metrics.scores.trapezoids": "auc",
-    "metrics.survival.concordance": "ConcordanceIndex",
-    "metrics.text.answers": "ExactMatch RougeL RougeN TokenF1",
-    "metrics.text.distances": "ExtendedEditDistance TranslationEditRate",
-    "metrics.text.recognition": "CER EditDistance MER WER WIL",
-    "metrics.text.spans": "SpanF1 SpanPrecision SpanRecall",
-    "metrics.text.translation": "BLEU ChrF",
-    "show.cards": "model_index",
+    "metrics.survival": "ConcordanceIndex",
+    "metrics.text": (
+        "BLEU CER ChrF EditDistance ExactMatch ExtendedEditDistance MER RougeL RougeN SpanF1 "
+        "SpanPrecision SpanRecall TokenF1 TranslationEditRate WER WIL"
+    ),
+    "show.report": "model_index",
     "slices.bins": "Bins Periods",
     "slices.slices": "Slices",
 }
@@ -129,7 +117,7 @@ PUBLIC = {name: module for module, names in _NAMES.items() for name in names.spl
 HOOKS = {
     "limits": "inference.families",  # a rule for each family of metrics
     "pictures": "show.pictures.families",  # how each kind of result is drawn
-    "reports": "show.pages.written",  # how a report of a state is written
+    "reports": "show.pages.page",  # how a report of a state is written
 }
 # Classes that are not public but stand in files.
 _WRITTEN = {"UnitSet": "slices.unit_set"}

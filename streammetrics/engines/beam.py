@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from streammetrics.core.columns.tables import n_rows
+from streammetrics.core.columns.batch import n_rows
 from streammetrics.core.errors import InvalidBatchError, an
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.needs import needs

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, TypeVar, overload
 
-from streammetrics.core.columns.tables import is_table, streamed
+from streammetrics.core.columns.batch import is_table, streamed
 from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from streammetrics.core.columns.tables import n_rows
+from streammetrics.core.columns.batch import n_rows
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, an
 from streammetrics.core.metric_set import MetricSet
 

@@ -1,23 +1,179 @@
-"""How much areas under curves change with each row: in closed form, from the cells of scores.
-
-Every function takes cells in ascending order of score, and returns the area's influences: for each
-cell those of one more positive and of one more negative there, of which Σ p ψ₊² + Σ n ψ₋² is the
-variance of the area.
-"""
+"""Influences of rows on areas, and the bootstrap of counts."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from streammetrics.core.arithmetic.histogram import DyadicHistogram
+from streammetrics.core.confidence import without
+from streammetrics.metrics.classification.margins import Integers, Margins
+from streammetrics.metrics.scores.base import Corners, Staircase
 
-    from streammetrics.core.arithmetic.histogram import DyadicHistogram
-    from streammetrics.core.types import Array, Floats
-    from streammetrics.metrics.scores.view import Staircase
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Array, Floats, Ints, Numeric
+    from streammetrics.metrics.classification.view import Confusion
+
+
+_STEP = 2.0**-17  # relative: its square, and rounding over it, leave about ten digits
+_CANCELLED = 2.0**-30  # of the terms of a slope: what is left below is their rounding
+_BITS = 60  # of the total, where sums are told as integers
+_ROOM = 1 << 20  # numbers of moved tables that are read at a time
+_FEW = 4096  # cells whose readouts are taken one by one
+
+
+class _NeedsCells(Exception):  # noqa: N818 - no error, only an answer
+    """A readout looked at single cells."""
+
+
+class _Margins(Margins):
+    """A table as those see it that read nothing but the sums of each class.
+
+    They need not be the sums of any table, so that each can be changed on its own.
+    """
+
+    def __init__(self, of: Confusion, sums: Sequence[Floats]) -> None:
+        self.labels, self.size, self.kept, self.exponent = of.labels, of.size, of.kept, of.exponent
+        self.tp, self.actual, self.predicted = sums
+        self.groups, self.seen = len(self.tp), np.repeat(of.seen, len(self.tp), axis=0)
+        self.unscaled = of.unscaled
+
+    def __getattr__(self, name: str) -> Numeric:
+        raise _NeedsCells(name)
+
+    def each(self) -> list[_Margins]:
+        raise _NeedsCells("each")
+
+    def within(self) -> _Margins:
+        if self.size > self.kept:
+            raise _NeedsCells("within")
+        return self
+
+    @property
+    def total(self) -> Floats:
+        total: Floats = self.actual.sum(axis=1)
+        return total
+
+    @property
+    def hits(self) -> Floats:
+        hits: Floats = self.tp.sum(axis=1)
+        return hits
+
+    @property
+    def misses(self) -> Floats:
+        misses: Floats = self.fn.sum(axis=1)
+        return misses
+
+    def integers(self) -> list[Integers]:
+        found = []
+        for *sums, total in zip(self.actual, self.predicted, self.tp, self.total, strict=True):
+            if max(sums[0].max(), sums[1].max()) > (1 - 4 * _STEP) * total:
+                raise _NeedsCells("sums that a step brings above the total")
+            shift = _BITS - math.frexp(total)[1]
+            parts: Any = (*(_whole(each, shift) for each in sums), _Unread())
+            found.append(Integers(*parts))
+        return found
+
+
+class _Unread:
+    """The cells of a table of which only the sums are there."""
+
+    def __getattr__(self, name: str) -> Numeric:
+        raise _NeedsCells(name)
+
+    def __mul__(self, other: object) -> Numeric:
+        raise _NeedsCells("*")
+
+    __rmul__ = __array__ = __mul__
+    __array_ufunc__ = None
+
+
+def _whole(values: Floats, shift: int) -> Array:
+    return np.array([round(math.ldexp(value, shift)) for value in values.tolist()], dtype=object)
+
+
+def influence(metric: Metric[object], table: Confusion, read: Callable[[Any], Any]) -> Floats:
+    """Return ∂θ/∂n for every cell of a table, (cells, *the shape of the value)."""
+    try:
+        of_tp, of_actual, of_predicted = _of_margins(table, read)
+    except _NeedsCells:
+        return _of_cells(metric, table, read)
+    hit = (table.rows == table.columns).reshape(-1, *[1] * (of_tp.ndim - 1))
+    terms = (of_actual[table.rows], of_predicted[table.columns], hit * of_tp[table.rows])
+    slopes: Floats = np.sum(terms, axis=0)
+    cancelled = np.abs(slopes) <= _CANCELLED * np.sum(np.abs(terms), axis=0)
+    return np.where(cancelled, 0.0, slopes)
+
+
+def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
+    sums = [table.tp, table.actual, table.predicted]
+
+    def read_with(place: int, moved: Floats) -> Numeric:
+        sides = [np.repeat(side, len(moved), axis=0) for side in sums]
+        sides[place] = moved
+        return read(_Margins(table, sides))
+
+    return [derivatives(side[0], partial(read_with, place)) for place, side in enumerate(sums)]
+
+
+def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
+    """Return how a readout changes with each of some amounts; with one that is 0 it does not.
+
+    Amounts are (n,), and `read` is given tables of them, (m, n), of each of which it returns the
+    value.
+    """
+    found = []
+    block = max(1, _ROOM // (2 * max(amounts.size, 1)))
+    for first in range(0, amounts.size, block):
+        index = np.arange(first, min(first + block, amounts.size))
+        moved = np.repeat(amounts[None], 2 * index.size, axis=0)
+        for row, sign in enumerate((1.0, -1.0)):
+            moved[row::2][np.arange(index.size), index] = amounts[index] * (1 + sign * _STEP)
+        values = np.asarray(read(moved), np.float64)
+        up, down = values[::2], values[1::2]
+        amount = amounts[index].reshape(-1, *[1] * (values.ndim - 1))
+        with np.errstate(all="ignore"):
+            slopes = (up - down) / (2 * _STEP * amount)
+        found.append(np.where(amount == 0, 0 * up, slopes))
+    return np.concatenate(found)
+
+
+def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], Any]) -> Floats:
+    if table.amount.size > _FEW:
+        raise without(
+            metric,
+            f"its value is read from single cells, of which there are {table.amount.size:,}, and "
+            f"more than {_FEW:,} take too long",
+        )
+    # Counts that are so large that steps of them are whole.
+    total = float(table.total[0])
+    amount = np.ldexp(table.amount, 52 - math.frexp(total)[1])
+    slopes = []
+    for index, size in enumerate(amount.tolist()):
+        ends, places = [], []
+        for sign in (1.0, -1.0):
+            moved = np.rint(amount).astype(np.int64)
+            places.append(round(size * (1 + sign * _STEP)))
+            moved[index] = places[-1]
+            ends.append(np.asarray(read(table.holding(moved))[0], np.float64))
+        apart = places[0] - places[1]
+        slopes.append((ends[0] - ends[1]) / apart if apart else 0 * ends[0])
+    return np.array(slopes) * float(amount.sum() / total)
+
+
+def standard_error(influences: Floats, squares: Floats) -> Floats:
+    """Return √Σ w² (∂θ/∂W)², over cells of which `squares` holds the sums of squared weights."""
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # weights too far apart say nothing: inf, nan
+        return np.sqrt(np.tensordot(squares, influences**2, axes=1))
 
 
 class Ladder(NamedTuple):
@@ -219,3 +375,119 @@ def distance_influences(cells: Ladder) -> Influences:
     return Influences(
         (called - above[cut]) / cells.positives, (called - below[cut]) / cells.negatives
     )
+
+
+REPLICATES = 200
+GROUPS = 64  # of rows that are left out in turn
+_GROUPS = 2048  # of neighbouring cells that are drawn as one: what is between them varies little
+_MOST = 2.0**62  # rows that are drawn: as many of each cell as of more
+
+
+def drawn(counts: Ints, replicates: int = REPLICATES) -> Ints:
+    """Return multinomial redraws of as many rows, (replicates, cells)."""
+    generator = seeded(counts)
+    n = int(counts.sum())
+    if n < 1:
+        return np.zeros((replicates, counts.size), np.int64)
+    return generator.multinomial(n, counts / n, size=replicates)
+
+
+def seeded(counts: Ints) -> np.random.Generator:
+    """Return a generator whose draws depend on the counts alone."""
+    seed = int.from_bytes(blake2b(np.ascontiguousarray(counts).tobytes(), digest_size=16).digest())
+    return np.random.Generator(np.random.PCG64(seed))
+
+
+class _Redraw(NamedTuple):
+    """Both classes of a redraw, as thresholds need them."""
+
+    positives: float
+    negatives: float
+
+
+def best_errors(metric: Any, cells: Ladder) -> float:
+    """Return the standard error of the best value over thresholds."""
+    values = []
+    for p, n in _redrawn(cells):
+        tp, fp = np.cumsum(p[::-1]), np.cumsum(n[::-1])
+        if not metric._undefined(_Redraw(tp[-1], fp[-1])):
+            values.append(_best(metric, tp, fp))
+    return float(np.std(values)) if values else 0.0
+
+
+def point_errors(metric: Any, cells: Ladder) -> float:
+    """Return the standard error of a value that is read from a point of a curve."""
+    values = []
+    for p, n in _redrawn(cells):
+        tp, fp = (np.append(np.cumsum(side[::-1])[::-1], 0) for side in (p, n))
+        if 0 < tp[0] < np.inf and 0 < fp[0] < np.inf:
+            places, tied = np.arange(p.size, dtype=np.float64), np.ones(p.size, np.bool_)
+            known = Corners(places, places, tied, tp, fp, tp[0] - tp, fp[0] - fp)
+            values.append(metric._found(known)[1])
+    return float(np.std(values)) if values else 0.0
+
+
+def top_rise(cells: Ladder) -> float:
+    """Return by how much the largest distance of redraws is larger, on average, than their own."""
+    values = []
+    for p, n in ((cells.p, cells.n), *_redrawn(cells)):
+        above, below = np.cumsum(_grouped(p, cells)), np.cumsum(_grouped(n, cells))
+        if above[-1] and below[-1]:
+            values.append(float(np.abs(above / above[-1] - below / below[-1]).max()))
+    return max(float(np.mean(values[1:])) - values[0], 0.0) if len(values) > 1 else 0.0
+
+
+def _redrawn(cells: Ladder) -> Iterator[tuple[Floats, Floats]]:
+    """Yield redraws of the positives and the negatives in ascending cells.
+
+    With weights a row of a cell counts for as much as makes its sum vary as theirs does.
+    """
+    every = (cells.p, cells.n), (cells.p_square, cells.n_square)
+    weight, square = (np.concatenate([_grouped(side, cells) for side in pair]) for pair in every)
+    unit = np.divide(square, weight, out=np.ones_like(weight), where=weight > 0)
+    weighted = bool((unit != 1).any())
+    rows = weight / unit
+    rows *= min(1.0, _MOST / max(rows.sum(), 1.0))
+    for row in drawn(np.rint(rows).astype(np.int64)):
+        positives, negatives = np.split(row * unit if weighted else row, 2)
+        yield positives, negatives
+
+
+def _best(metric: Any, tp: Array, fp: Array) -> float:
+    side = _Redraw(tp[-1], fp[-1])
+    none = np.zeros(1)
+    reached = [metric._reached(side, t, f, fp[-1] - f, 0.0) for t, f in ((none, none), (tp, fp))]
+    return float(max(values.max() / scale for values, scale in reached))
+
+
+def jackknife_error(metric: Any, stairs: Staircase, cells: Ladder) -> float:
+    """Return the standard error of any value of a class: it is read without each group of rows.
+
+    The rows are dealt to groups at random, by a seed made of the counts alone.
+    """
+    low = np.concatenate([step.low for step in stairs.steps()])
+    counts = np.rint(np.concatenate([cells.n, cells.p])).astype(np.int64)
+    codes = np.repeat(np.array([0, 1], np.uint8), low.size)
+    generator = seeded(counts)
+    left, rows = counts.copy(), int(counts.sum())
+    groups, values = min(GROUPS, rows), []
+    for size in np.diff(np.arange(groups + 1) * rows // groups).tolist():
+        group = generator.multivariate_hypergeometric(left, size, method="marginals")
+        left -= group
+        kept = counts - group
+        some = kept > 0
+        histogram = DyadicHistogram(max_cells=2 * counts.size + 2, classes=2)
+        histogram.add(np.tile(low, 2)[some], codes[some], kept[some].astype(np.float64))
+        values.append(metric.read(Staircase(histogram, True, stairs.logits)))
+    known = np.array(values)
+    return math.sqrt((groups - 1) * float(np.var(known))) if np.isfinite(known).all() else math.nan
+
+
+def _grouped(side: Floats, cells: Ladder) -> Floats:
+    """Return sums over groups of neighbouring cells that hold about as many rows each."""
+    if side.size <= _GROUPS:
+        return side
+    passed = np.cumsum(cells.p + cells.n)
+    at = np.minimum((passed - 0.5) * (_GROUPS / passed[-1]), _GROUPS - 1).astype(np.intp)
+    groups: Floats = np.bincount(at, side, _GROUPS).astype(np.float64)
+    return groups

@@ -1,18 +1,14 @@
-"""How sure are means over rows: by how far these spread, on the logarithm where none is negative.
-
-With weights w the mean is m = Σ w x / Σ w, and its variance Σ w² (x - m)² / (Σ w)², which the sums
-of `Spread` say; a ratio of two means is linearised.
-"""
+"""Limits of means, moments, correlations and quantiles."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import LARGEST
+from streammetrics.core.arithmetic.exact import LARGEST, ExactSum
 from streammetrics.core.confidence import (
     Asked,
     ConfidenceInterval,
@@ -22,21 +18,43 @@ from streammetrics.core.confidence import (
     without,
 )
 from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.inference.distributions import t_quantile
-from streammetrics.inference.limits import anytime_limits, limits, share_limits
+from streammetrics.inference.areas import derivatives
+from streammetrics.inference.distributions import (
+    anytime_limits,
+    binomial_quantile,
+    clopper_pearson,
+    limits,
+    normal_quantile,
+    share_limits,
+    t_quantile,
+)
+from streammetrics.inference.tables import UNBOUNDED, no_squares
+from streammetrics.metrics import text as recognition
 from streammetrics.metrics.families import Family
-from streammetrics.metrics.regression.base import check_outputs
+from streammetrics.metrics.regression.base import averaged, check_outputs
 from streammetrics.metrics.scores.losses import exponential
+from streammetrics.statistics.sums.values import quantile, ranked
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
+    from streammetrics.core.arithmetic.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.pairs import PairCells
     from streammetrics.core.metric import Metric
-    from streammetrics.statistics.scores.labels import LabelRankingSum
-    from streammetrics.statistics.scores.losses import ProbabilityLossSum
-    from streammetrics.statistics.sums.losses import LossSum
-    from streammetrics.statistics.sums.moments import Moments
-    from streammetrics.statistics.sums.rowwise import RowSum
+    from streammetrics.core.types import Floats, Numeric
+    from streammetrics.metrics.correlation import KendallTau
+    from streammetrics.metrics.distributions import Quantile
+    from streammetrics.metrics.ranking.base import RankingMetric
+    from streammetrics.metrics.regression.quantiles import ErrorQuantile
+    from streammetrics.metrics.text import TextMetric
+    from streammetrics.statistics.joint import MomentSample
+    from streammetrics.statistics.pairs import PairHistogram
+    from streammetrics.statistics.rankings import RankingBuffer
+    from streammetrics.statistics.scores.losses import LabelRankingSum, ProbabilityLossSum
+    from streammetrics.statistics.sums.losses import LossSum, Moments
+    from streammetrics.statistics.sums.spreads import RowSum
+    from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram
+    from streammetrics.statistics.texts import TextCounts
 
 
 _NOISE = Fraction(1, 1 << 40)  # of the squares: less than that is their rounding
@@ -251,3 +269,455 @@ def _anytime(
         return unsure(asked.level, method)
     sides = anytime_limits(float(sums[0]) / most, float(total), 1 - asked.level)
     return ConfidenceInterval(most * sides[0], most * sides[1], asked.level, method)
+
+
+class CentredRows(NamedTuple):
+    """The sampled rows less the means of all, (rows, outputs), and sums over all rows.
+
+    `y`, `p` and `e` are targets, predictions and their difference; of values there is only `y`,
+    and `e`, the same less a trimmed mean. A `weight` is (rows, 1).
+    """
+
+    weight: Floats
+    y: Floats
+    p: Floats
+    e: Floats
+    total: float
+    yy: Floats
+    pp: Floats
+    yp: Floats
+    bias: Floats  # mean target less mean prediction
+
+
+def _of_errors(rows: CentredRows) -> Floats:
+    """Errors that a bias is part of: what rows do to Σ w e² / Σ w (y - ȳ)²."""
+    left = rows.yy + rows.pp - 2 * rows.yp + rows.total * rows.bias**2
+    return _of_ratio(rows, rows.e + rows.bias, left)
+
+
+def _of_explained(rows: CentredRows) -> Floats:
+    """Errors less their mean."""
+    return _of_ratio(rows, rows.e, rows.yy + rows.pp - 2 * rows.yp)
+
+
+def _of_ratio(rows: CentredRows, e: Floats, left: Floats) -> Floats:
+    """The derivative of a ratio of sums, each of them without the row itself.
+
+    With it in the sums, a row of a long tail hides how much it did: limits would hold too rarely.
+    """
+    sides = ((e**2, left), (rows.y**2, rows.yy))
+    shares = [each / np.maximum(whole - rows.weight * each, 0.0) for each, whole in sides]
+    slopes: Floats = left / rows.yy * (shares[0] - shares[1])
+    return slopes
+
+
+def _of_correlation(rows: CentredRows) -> Floats:
+    root = np.sqrt(rows.yy * rows.pp)
+    together = rows.y**2 / rows.yy + rows.p**2 / rows.pp
+    slopes: Floats = rows.y * rows.p / root - rows.yp / root * together / 2
+    return slopes
+
+
+def _of_concordance(rows: CentredRows) -> Floats:
+    below = rows.yy + rows.pp + rows.total * rows.bias**2
+    moved = rows.y**2 + rows.p**2 + rows.bias**2 + 2 * rows.bias * rows.e
+    slopes: Floats = (2 * rows.y * rows.p - 2 * rows.yp / below * moved) / below
+    return slopes
+
+
+def _of_variance(rows: CentredRows) -> Floats:
+    """Squares about a trimmed mean: of skewed values those about the mean vary too little."""
+    slopes: Floats = (rows.e**2 - rows.yy / rows.total) / rows.total
+    return slopes
+
+
+Ends = tuple[float, float]
+
+# What a row adds, and of one less or the value itself between which ends the limits are found.
+_KINDS: dict[str, tuple[Callable[[CentredRows], Floats], bool, Ends]] = {
+    Family.R2: (_of_errors, True, (0.0, math.inf)),
+    Family.SQUARED_RATIO: (_of_errors, False, (0.0, math.inf)),
+    Family.EXPLAINED_VARIANCE: (_of_explained, True, (0.0, math.inf)),
+    Family.PEARSON: (_of_correlation, False, (-1.0, 1.0)),
+    Family.CONCORDANCE: (_of_concordance, False, (-1.0, 1.0)),
+    Family.VARIANCE: (_of_variance, False, (0.0, math.inf)),
+}
+
+
+@rule_of(*_KINDS)
+def of_moments(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInterval:
+    """A ratio of variances, a correlation, or a variance."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    if not metric.spread:
+        raise without(
+            metric,
+            "how it varies takes fourth moments of the rows, which exact sums do not keep; "
+            f"{type(metric).__name__}(spread=True) keeps a sample of rows, which tells",
+        )
+    slopes_of, from_one, ends = _KINDS[metric.family]
+    value = np.asarray(metric.readout(*statistics), np.float64)
+    sample: MomentSample = statistics[-1]
+    told = f"sample of {sum(len(part.copies) for part in sample.strata):,} rows, Student's t"
+    if asked.n_rows < 2 or np.isnan(value).any():
+        nothing = np.full(value.shape, math.nan)
+        return _moment_limits(metric, nothing, nothing, asked, told)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        slopes = _averaged(metric, slopes_of, _rows(metric, statistics, sample))
+    (part,) = sample.strata
+    squares = part.copies * part.points[:, -1] ** 2
+    known = float(np.asarray(sample.sums.to_float())[0, 1])
+    variance = squares @ slopes**2 * (known / float(squares.sum()))
+    error = np.sqrt(variance * asked.n_rows / (asked.n_rows - 1)).reshape(value.shape)
+    reach = t_quantile(1 - asked.tail, asked.n_rows - 1)
+    if metric.family == Family.VARIANCE:  # Bonett's too: the upper side has the long tail
+        lean = asked.n_rows / max(asked.n_rows - reach, 1.0)
+        value, error = value * lean, error * lean**2
+    low, high = limits(1 - value if from_one else value, error, reach, *ends)
+    if from_one:
+        low, high = 1 - np.asarray(high), 1 - np.asarray(low)
+    return _moment_limits(metric, low, high, asked, told)
+
+
+def _rows(metric: Any, statistics: Any, sample: MomentSample) -> CentredRows:
+    """Return the rows of a sample around the means, and the sums of all rows."""
+    (part,) = sample.strata
+    held, weight = part.points[:, :-1], part.points[:, -1:]
+    if metric.family == Family.VARIANCE:
+        (moment,) = statistics[:-1]
+        y = held - float(moment.means("x")[0])
+        mass = part.copies * weight[:, 0]
+        e = y - _trimmed_mean(y[:, 0], mass, moment.total)
+        yy = np.array([float(moment.centred("x", "x")[0])])
+        return CentredRows(
+            weight, y, y, e, float(moment.total) - metric.ddof, yy, yy, yy, np.zeros(1)
+        )
+    wide = held.shape[1] // 2
+    squares, moment = statistics[0], statistics[-2]
+    total = float(moment.total)
+    means = [float(mean) for mean in moment.means("y")]
+    yy = np.array([float(each) for each in moment.centred("y", "y")])
+    y = held[:, :wide] - means
+    if moment.of == "pair":
+        guessed = [float(mean) for mean in moment.means("p")]
+        pp, yp = (np.array([float(x) for x in moment.centred(a, "p")]) for a in ("p", "y"))
+        p, bias = held[:, wide:] - guessed, np.array(means) - np.array(guessed)
+        return CentredRows(weight, y, p, y - p, total, yy, pp, yp, bias)
+    # Of the target alone there is the sum of squared errors, which a bias is part of.
+    e = held[:, :wide] - held[:, wide:]
+    left = np.array([float(each) for each in squares.exact("loss")])
+    none = np.zeros(wide)
+    return CentredRows(weight, y, none, e, total, yy, left - yy, none, none)
+
+
+def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
+    """Return a mean without 3 / (2 √n) of the values on either side.
+
+    Bonett (2006) leaves out a third of it, with which limits hold too rarely of skewed values.
+    """
+    share = min(1.5 / math.sqrt(n), 0.4)
+    order = np.argsort(values)
+    passed = np.cumsum(mass[order]) / mass.sum()
+    inside = (passed - mass[order] / mass.sum() < 1 - share) & (passed > share)
+    return float(np.average(values[order][inside], weights=mass[order][inside]))
+
+
+def _averaged(
+    metric: Metric[object], slopes_of: Callable[[CentredRows], Floats], rows: CentredRows
+) -> Floats:
+    """Return what rows add to each output, or to the average of outputs."""
+    multioutput = getattr(metric, "multioutput", "uniform_average")
+    if multioutput == "variance_weighted":  # one ratio of the sums over outputs
+        sums = (rows.yy, rows.pp, rows.yp)
+        yy, pp, yp = (np.array([side.sum()]) for side in sums)
+        e = rows.e + rows.bias if slopes_of is _of_errors else rows.e
+        biased = rows.total * (rows.bias**2).sum() if slopes_of is _of_errors else 0.0
+        lengths = [np.sqrt((side**2).sum(axis=1, keepdims=True)) for side in (rows.y, e)]
+        y, error = lengths
+        none = np.zeros(1)
+        return slopes_of(
+            CentredRows(rows.weight, y, y, error, rows.total, yy, pp + biased, yp, none)
+        )
+    slopes = slopes_of(rows)
+    if multioutput == "raw_values":
+        return slopes
+    weights = multioutput if isinstance(multioutput, tuple) else None
+    return np.average(slopes, axis=1, weights=weights, keepdims=True)
+
+
+def _moment_limits(
+    metric: Metric, low: Numeric, high: Numeric, asked: Asked, method: str
+) -> ConfidenceInterval:
+    if getattr(metric, "multioutput", "") == "raw_values":
+        sides = [np.atleast_1d(side) for side in (low, high)]
+        low, high = (LabelledArray.of(side, range(side.size), "output") for side in sides)
+    else:
+        low, high = float(np.squeeze(low)), float(np.squeeze(high))
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+_SIDE = 256  # places of a side of the grid
+
+
+@rule_of(Family.KENDALL, Family.SPEARMAN)
+def of_ranks(metric: Any, asked: Asked, pairs: PairHistogram) -> ConfidenceInterval:
+    """Kendall's tau and Spearman's rho, on Fisher's z."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    method = "infinitesimal jackknife of ranks, Fisher's z"
+    low, high = metric.interval(pairs)
+    if low != low:  # noqa: PLR0124 - the test for nan
+        return unsure(asked.level, method)
+    grid = grid_of(pairs.cells())
+    slopes = _spearman(grid) if metric.family == Family.SPEARMAN else _kendall(grid, metric)
+    error = float(np.sqrt((grid * slopes**2).sum()))
+    z = normal_quantile(1 - asked.tail)
+    below, above = limits(low, error, z, -1.0, 1.0)[0], limits(high, error, z, -1.0, 1.0)[1]
+    if math.isnan(below) or math.isnan(above):
+        n = float(grid.sum())
+        method = f"Clopper-Pearson of {n:g} rows, as no row varies"
+        exact = [2 * clopper_pearson((side + 1) / 2 * n, n, asked.tail)[k] - 1
+                 for k, side in enumerate((low, high))]  # fmt: skip
+        below = exact[0] if math.isnan(below) else below
+        above = exact[1] if math.isnan(above) else above
+    return ConfidenceInterval(below, above, asked.level, method)
+
+
+def grid_of(cells: PairCells) -> Floats:
+    """Return how many rows are at each place of both ranks, in their order."""
+    places = []
+    for at, marginal in zip((cells.rows, cells.columns), cells.marginals(), strict=True):
+        counts = marginal.counts
+        order = np.arange(counts.size)
+        if counts.size > _SIDE:
+            middle = np.cumsum(counts) - counts / 2
+            order = np.minimum(middle * (_SIDE / cells.size), _SIDE - 1).astype(np.intp)
+        places.append(np.unique(order, return_inverse=True)[1][at])
+    rows, columns = places
+    grid = np.zeros((int(rows.max()) + 1, int(columns.max()) + 1))
+    np.add.at(grid, (rows, columns), cells.counts)
+    return grid
+
+
+def _kendall(grid: Floats, metric: KendallTau) -> Numeric:
+    n, (x, y) = grid.sum(), (grid.sum(axis=1), grid.sum(axis=0))
+    moved = _above(_above(grid, 0), 1) + _below(_below(grid, 0), 1)
+    moved -= _above(_below(grid, 0), 1) + _below(_above(grid, 0), 1)
+    balance = float((grid * moved).sum()) / 2  # concordant less discordant pairs
+    if metric.variant == "a":
+        return (moved - 2 * balance / n) * 2 / n**2
+    if metric.variant == "c":
+        levels = min(grid.shape)
+        return (moved - 2 * balance / n) * 2 * levels / (levels - 1) / n**2
+    a, b = (n * n - x @ x) / 2, (n * n - y @ y) / 2
+    untied = (n - x)[:, None] / a + (n - y) / b
+    return moved / np.sqrt(a * b) - balance / np.sqrt(a * b) / 2 * untied
+
+
+def _spearman(grid: Floats) -> Numeric:
+    n, (x, y) = grid.sum(), (grid.sum(axis=1), grid.sum(axis=0))
+    ranks_x, ranks_y = np.cumsum(x) - x / 2, np.cumsum(y) - y / 2
+    together = ranks_x @ grid @ ranks_y - n**3 / 4
+    slopes = np.outer(ranks_x, ranks_y) - 3 * n * n / 4
+    slopes += _later(grid @ ranks_y)[:, None] + _later(ranks_x @ grid)
+    spreads, moved = [], []
+    for counts, ranks in ((x, ranks_x), (y, ranks_y)):
+        spreads.append(counts @ ranks**2 - n**3 / 4)
+        moved.append(ranks**2 + 2 * _later(counts * ranks) - 3 * n * n / 4)
+    root = math.sqrt(spreads[0] * spreads[1])
+    value = together / root
+    both = (moved[0] / spreads[0])[:, None] + moved[1] / spreads[1]
+    return slopes / root - value / 2 * both
+
+
+def _later(parts: Floats) -> Numeric:
+    """Return the sum of all later parts and half of the own, as a rank grows with a row."""
+    return parts.sum() - np.cumsum(parts) + parts / 2
+
+
+def _above(grid: Floats, axis: int) -> Numeric:
+    """Return sums of what lies at higher places of an axis."""
+    return grid.sum(axis=axis, keepdims=True) - np.cumsum(grid, axis=axis)
+
+
+def _below(grid: Floats, axis: int) -> Numeric:
+    """Return sums of what lies at lower places of an axis."""
+    return np.cumsum(grid, axis=axis) - grid
+
+
+@rule_of(Family.QUANTILE)
+def quantile_of_values(
+    metric: Quantile, asked: Asked, values: ValueHistogram
+) -> ConfidenceInterval:
+    """A quantile of values, which may be infinite."""
+    estimates = values.quantiles(metric.q, metric.method)
+    sides, method = _sides(metric, metric.q, asked, values, estimates, -math.inf)
+    low, high = sides[0] if sides else (math.nan, math.nan)
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+@rule_of(Family.ERROR_QUANTILE)
+def quantile_of_errors(
+    metric: ErrorQuantile, asked: Asked, errors: ValueHistogram
+) -> ConfidenceInterval:
+    """A quantile of absolute errors, for each output or their mean."""
+    level = getattr(metric, "q", 0.5)
+    sides, method = _sides(metric, level, asked, errors, metric._estimates(errors), 0.0)
+    low, high = (averaged(side, metric.multioutput) for side in _split(sides))
+    if len(sides) > 1 and metric.multioutput != "raw_values":
+        method += ", of a mean over outputs as if they varied together (at most)"
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _split(sides: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [low for low, _ in sides], [high for _, high in sides]
+
+
+def _sides(
+    metric: Metric[object],
+    q: float,
+    asked: Asked,
+    values: ValueHistogram,
+    estimates: Sequence[EnclosedValue],
+    least: float,
+) -> tuple[list[tuple[float, float]], str]:
+    """Return the limits of each output, and how they were found.
+
+    As many rows as the lower rank lie below the population's quantile with the probability of the
+    upper tail of a binomial, whatever the distribution. Where so few rows have no such rank, the
+    limit is as far as values go. The value may be read of other ranks, between two of which it
+    lies: limits that it is not between are moved out to it, with which they hold more often.
+    """
+    if asked.anytime:
+        raise not_anytime(metric)
+    weighed = values.weighed
+    share = float(Fraction(str(q)))
+    found, method = [], "order statistics of no rows"
+    for place, histogram in enumerate(weighed.columns):
+        if weighed.squares is not None:
+            found.append(_weighted(histogram, weighed.squares[place], share, asked, least))
+            method = "Woodruff's, by the share of the weights below"
+            continue
+        n = asked.n_rows
+        if not weighed.known or histogram.totals() != (n,):
+            raise no_squares(metric)
+        first = binomial_quantile(asked.tail, n, share)
+        last = binomial_quantile(1 - asked.tail, n, share) + 1
+        method = f"order statistics {first:,} and {last:,} of {n:,}"
+        found.append((_at(histogram, first, n, least)[0], _at(histogram, last, n, least)[1]))
+    held = [
+        (min(low, estimate.low), max(high, estimate.high))
+        for (low, high), estimate in zip(found, estimates, strict=True)
+    ]
+    return held, method
+
+
+def _weighted(
+    histogram: DyadicHistogram, squares: DyadicHistogram, q: float, asked: Asked, least: float
+) -> tuple[float, float]:
+    """Return Woodruff's (1952) limits: the quantiles where the share below may be this one.
+
+    That share is a mean of rows below and above, and varies by Σ w² of both. As many rows of weight
+    one have a share that varies so, though no more than all weights are worth: limits are at the
+    shares of their order statistics.
+    """
+    unit = 2.0**squares.unit
+    middle = quantile(histogram, q, "averaged_inverted_cdf").value
+    below = above = 0.0
+    for edge, _, _, (square,) in squares.cells():
+        lower = edge <= middle
+        below += float(square[lower].sum()) * unit
+        above += float(square[~lower].sum()) * unit
+    total = float(histogram.totals()[0])
+    varies = (1 - q) ** 2 * below + q**2 * above
+    worth = total * total
+    if not 0 < worth < math.inf or not 0 < below + above < math.inf:
+        return math.nan, math.nan  # weights whose squares no float64 holds
+    most = worth / (below + above)
+    rows = int(min(worth * q * (1 - q) / varies, most) if varies else most)
+    first = binomial_quantile(asked.tail, rows, q)
+    last = binomial_quantile(1 - asked.tail, rows, q) + 1
+    low = least if first < 1 else quantile(histogram, first / rows, "averaged_inverted_cdf").low
+    if last > rows:
+        return low, math.inf
+    return low, quantile(histogram, last / rows, "averaged_inverted_cdf").high
+
+
+def _at(histogram: DyadicHistogram, rank: int, n: int, least: float) -> tuple[float, float]:
+    """Return the edges of the cell that holds the row of a rank, counted from 1."""
+    if rank < 1:
+        return least, least
+    return (math.inf, math.inf) if rank > n else ranked(histogram, rank)
+
+
+_SCALES = {(False, True): ", on the logarithm", (False, False): ", on the logit"}
+_TEXT_NOISE = Fraction(1, 1 << 40)  # of the terms: less than that is the rounding of the slopes
+
+
+@rule_of(Family.CORPUS)
+def of_corpus(metric: TextMetric, asked: Asked, held: TextCounts) -> ConfidenceInterval:
+    """A score of sums over rows, linearised."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    low, high = metric.value_range or UNBOUNDED
+    scale = _SCALES.get((math.isinf(low), math.isinf(high)), "")
+    method = f"Student's t, linearised{scale}"
+    n, *counts = held.counts.tolist()
+    silent = isinstance(metric, recognition.ErrorRate) and not any(counts[:3])
+    if n < 2 or silent:  # without a word of a reference the rate is a sum
+        return unsure(asked.level, method)
+    sums = np.array(counts, np.float64)
+    slopes = derivatives(sums, lambda moved: list(map(metric.read, moved.tolist()))).tolist()
+    exact, products = list(map(Fraction, slopes)), held.moments()
+    terms = [
+        one * other * products[i][j] for i, one in enumerate(exact) for j, other in enumerate(exact)
+    ]
+    around = sum(terms, Fraction(0))
+    if around <= _TEXT_NOISE * sum(map(abs, terms), Fraction(0)):
+        return unsure(asked.level, method)
+    error = math.sqrt(around * n / (n - 1))
+    sides = limits(metric.read(counts), error, t_quantile(1 - asked.tail, n - 1), low, high)
+    return ConfidenceInterval(*sides, asked.level, method)
+
+
+@rule_of(Family.QUERIES)
+def of_queries(metric: RankingMetric, asked: Asked, buffer: RankingBuffer) -> ConfidenceInterval:
+    """The mean over queries, which are the sample: how many rows each has does not matter."""
+    counted, values = metric._counted(buffer)
+    n, weights = len(values), metric._weights(buffer, counted)
+    share = metric.value_range == (0.0, 1.0)
+    if asked.anytime:
+        if not share or weights is not None:
+            raise not_anytime(metric)
+        total = float(ExactSum.of(values).fraction()) if n else 0.0
+        sides = anytime_limits(total, float(n), 1 - asked.level)
+        return ConfidenceInterval(*sides, asked.level, f"mixture over {n} queries, at all times")
+    if not np.isfinite(values).all():
+        raise without(metric, "the gains of a query are beyond float64")
+    mean = metric.readout(buffer)
+    if share and n and mean in {0.0, 1.0}:
+        low, high = clopper_pearson(mean * n, n, asked.tail)
+        method = f"Clopper-Pearson of {n} queries: all of them have {mean:g}"
+        return ConfidenceInterval(low, high, asked.level, method)
+    method = f"Student's t over {n} queries"
+    error = error_of_mean(values, mean, weights)
+    if n < 2 or not error:
+        return unsure(asked.level, method)
+    half = t_quantile(1 - asked.tail, n - 1) * error
+    low, high = mean - half, mean + half
+    if share:
+        low, high = max(low, 0.0), min(high, 1.0)
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def error_of_mean(values: Floats, mean: float, weights: Floats | None) -> float:
+    """Return the standard error of a mean, weighted or not; 0 of less than two values.
+
+    Sums of squares around the rounded mean are exact: the order of queries does not show.
+    """
+    n = len(values)
+    if n < 2:
+        return 0.0
+    shares = np.ones(n) if weights is None else weights / weights.max()
+    spread = float(ExactSum.of((shares * (values - mean)) ** 2).fraction())
+    return math.sqrt(spread * n / (n - 1)) / float(ExactSum.of(shares).fraction())

@@ -1,10 +1,10 @@
-"""How sure are metrics of labels: shares (`shares`), all others by how each cell moves them."""
+"""Limits of what is read from tables of counts."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,25 +18,168 @@ from streammetrics.core.confidence import (
     without,
 )
 from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.inference.distributions import normal_quantile
-from streammetrics.inference.influence import influence, standard_error
-from streammetrics.inference.limits import clopper_pearson, limits
-from streammetrics.inference.shares import parts_of, share, share_rows
+from streammetrics.inference.areas import REPLICATES, derivatives, drawn, influence, standard_error
+from streammetrics.inference.distributions import (
+    clopper_pearson,
+    limits,
+    normal_quantile,
+    share_limits,
+)
+from streammetrics.metrics.classification.base import ContingencyMetric, is_table
+from streammetrics.metrics.classification.multilabel import LabelCounts, RowCounts
+from streammetrics.metrics.classification.view import Confusion
+from streammetrics.metrics.clustering.pairs import Overlap
 from streammetrics.metrics.families import Family
+from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from streammetrics.core.errors import NoConfidenceError
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Floats
-    from streammetrics.metrics.classification.averaged import AveragedMetric
-    from streammetrics.metrics.classification.base import ContingencyMetric
+    from streammetrics.core.types import Floats, Ints, Numeric, Places
+    from streammetrics.metrics.classification.averaged import AveragedMetric, Parts
     from streammetrics.metrics.classification.overall import Accuracy, CohenKappa, ZeroOneLoss
     from streammetrics.metrics.classification.reports import ConfusionMatrix
     from streammetrics.metrics.classification.topk import TopKAccuracy
-    from streammetrics.metrics.classification.view import Confusion
-    from streammetrics.statistics.tables.contingency import ContingencyTable
+    from streammetrics.metrics.clustering.pairs import LabelingMetric
+    from streammetrics.metrics.scores.losses import BrierScore
+    from streammetrics.statistics.scores.losses import ProbabilityLossSum
+    from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
     from streammetrics.statistics.tables.threshold import ThresholdTable
     from streammetrics.statistics.tables.topk import TopKHits
+
+    Counts = Ints
+
+
+WILSON = "Wilson's score"
+ANYTIME = "beta-binomial mixture, at all times at once"
+
+
+def parts_of(metric: Any) -> Parts | None:
+    """Return what a share is of: successes, and failures that count as much as they say.
+
+    With odds o the value is o s / (o s + f).
+    """
+    if metric.family == Family.SHARE:
+        counted: Parts = metric._parts
+        return counted
+    if metric.family == Family.F_BETA:
+        if metric.beta > 1:  # as below, over the square of beta, which can overflow
+            share = 1 / metric.beta / metric.beta
+            return "tp", {"fn": 1.0, "fp": share}, 1 + share
+        return "tp", {"fn": metric.beta**2, "fp": 1.0}, 1 + metric.beta**2
+    return None
+
+
+def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Numeric, Numeric]:
+    """Return the successes, and what failures count, of each class of each group of a table."""
+    success, failures, _ = parts
+    failed = sum(share**power * getattr(table, name) for name, share in failures.items())
+    return getattr(table, success)[:, : table.kept], np.asarray(failed)[:, : table.kept]
+
+
+def share_rows(metric: Any, table: Confusion, power: int) -> tuple[Numeric, Numeric] | None:
+    """Return successes and failures of each group, to a power; ``None`` if the value is no share.
+
+    They are (groups,), and with ``average=None`` (groups, classes).
+    """
+    if metric.family in {Family.HITS, Family.MISSES}:
+        sides = table.hits, table.misses
+        return sides if metric.family == Family.HITS else sides[::-1]
+    parts = parts_of(metric)
+    if parts is None or metric.average in {"macro", "weighted"}:
+        return None
+    success, failures, _ = parts
+    if metric.average == "micro":  # each row is a hit, or wrong in two classes
+        if "tn" in failures or success == "tn" or table.size > table.kept:
+            return None
+        sides = table.hits, (table.total - table.hits) * sum(failures.values()) ** power
+        return sides if success == "tp" else sides[::-1]
+    rows = shares_of(parts, table, power)
+    if metric.average == "binary":
+        place = metric._positive(table)
+        return table.at(rows[0], place), table.at(rows[1], place)
+    return rows
+
+
+def share(
+    metric: Metric, asked: Asked, rows: Numeric, squares: object, odds: float = 1.0
+) -> ConfidenceInterval:
+    """Return the interval of o s / (o s + f), of sums of weights and of their squares."""
+    success, failure = (np.asarray(side, np.float64) for side in rows)
+    if asked.anytime and odds not in {1.0, 2.0}:
+        raise not_anytime(metric)
+    units = units_of((success, failure), squares)
+    sides = share_limits(success, failure, asked.tail, units, odds, anytime=asked.anytime)
+    return ConfidenceInterval(*sides, asked.level, ANYTIME if asked.anytime else WILSON)
+
+
+def units_of(rows: Numeric, squares: Numeric) -> tuple[Numeric, Numeric]:
+    """Return Σw² / Σw of successes and of failures; where there are none, that of the others."""
+    s, f = rows
+    s_square, f_square = (np.asarray(side, np.float64) for side in squares)
+    both = np.divide(s_square + f_square, s + f, out=np.ones_like(s + f), where=s + f > 0)
+    s_unit, f_unit = (
+        np.divide(square, side, out=np.array(both), where=side > 0)
+        for side, square in ((s, s_square), (f, f_square))
+    )
+    return s_unit, f_unit
+
+
+def trials_of(metric: Any, *statistics: Any) -> tuple[float, float]:
+    """Return the sum of numbers in [0, 1], one a row, of which a metric is the mean; and how many.
+
+    Raises:
+        TypeError: It is no such mean.
+    """
+    if metric.family not in _TRIALS:
+        raise _no_share(metric)
+    return _TRIALS[metric.family](metric, *statistics)
+
+
+def _no_share(metric: object) -> TypeError:
+    return TypeError(
+        f"{type(metric).__name__} is no share of rows: Accuracy, TopKAccuracy, BrierScore, and "
+        "Precision, Recall, Specificity and their kin of one class or with average='micro' are"
+    )
+
+
+def _of_accuracy(metric: Accuracy, table: ContingencyTable | ThresholdTable) -> tuple[float, float]:
+    cells = metric._confusion(table)
+    return float(cells.hits[0]), float(cells.total[0])
+
+
+def _of_top_k(metric: TopKAccuracy, counts: TopKHits) -> tuple[float, float]:  # noqa: ARG001 - as others
+    return float(counts.hits.fraction()), float(counts.total.fraction())
+
+
+def _of_brier(metric: BrierScore, held: ProbabilityLossSum) -> tuple[float, float]:
+    total = float(held.rows.fraction())
+    return (metric.readout(held) * total if total else 0.0), total
+
+
+def _of_classes(metric: AveragedMetric, table: object) -> tuple[float, float]:
+    cells, parts = metric._confusion(table), parts_of(metric)
+    if parts is None or parts[2] != 1 or metric.average not in {"binary", "micro"}:
+        raise _no_share(metric)
+    if not cells.total[0]:
+        return 0.0, 0.0
+    right, wrong = (side[0] for side in shares_of(parts, cells, 1))
+    if metric.average == "binary":
+        place = int(metric._positive(cells))
+        return float(right[place]), float((right + wrong)[place])
+    return float(np.sum(right)), float(np.sum(right + wrong))
+
+
+_TRIALS: dict[str, Callable[..., tuple[float, float]]] = {
+    Family.HITS: _of_accuracy,
+    Family.TOP_K: _of_top_k,
+    Family.BRIER: _of_brier,
+    Family.SHARE: _of_classes,
+    Family.F_BETA: _of_classes,
+}
+
 
 JACKKNIFE = "infinitesimal jackknife"
 _GROWTH = 1e-3  # relative: numeric slopes of a value that does not grow cancel to far less
@@ -273,3 +416,247 @@ def of_matrix(
     axes = metric.readout(table).axes
     low, high = (LabelledArray(side, axes) for side in interval)
     return ConfidenceInterval(low, high, interval.level, interval.method)
+
+
+class Readings(NamedTuple):
+    """A metric of each group: its value and its limits, each (groups,)."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def readings_of(metric: Metric[Any], level: float, n_rows: Ints, *forms: object) -> Readings | None:
+    """Return what a metric is in every group of so many rows, which all weigh one.
+
+    Of its statistics the states are given as a form of all groups holds them. ``None`` where they
+    are to be read in turn.
+    """
+    values = metric._of_groups(*forms)
+    if values is None or not isinstance(values.values, np.ndarray):
+        return None
+    limits = limits_of_groups(metric, level, n_rows, *forms)
+    return None if limits is None else Readings(values.values, *limits)
+
+
+def limits_of_groups(
+    metric: Any, level: float, n_rows: Ints, *forms: object
+) -> tuple[Floats, Floats] | None:
+    """Return the confidence limits alone, ``None`` where they are to be found in turn."""
+    form, *more = forms
+    if not isinstance(metric, ContingencyMetric) or not is_table(form) or more:
+        return None
+    if not getattr(metric, "normalize", True) or getattr(metric, "average", "") is None:
+        return None
+    low, high = np.full((2, form.size), np.nan)
+    for groups, table in metric._confusions(form):
+        if not table.counted or (table.total != n_rows[groups]).any():
+            return None
+        found = share_of(metric, Asked(level, False, 0), table, table)
+        if found is None:
+            return None
+        low[groups], high[groups] = found
+    return low, high
+
+
+_KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
+
+
+@rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA)
+def of_averages(metric: AveragedMetric, asked: Asked, table: object) -> ConfidenceInterval:
+    """Quotients of counts: by class, or of several labels a row by label or over rows."""
+    if isinstance(table, RowTables):
+        return _of_rows(metric, asked, table, metric.read, joined=metric.average == "micro")
+    if not isinstance(table, LabelTables):
+        return of_classes(metric, asked, table)
+    counts = LabelCounts.of(table, metric.labels)
+    _check_rows(metric, asked, float(counts.total[0]), counts.counts is not None)
+    if metric.average is not None:
+        return _of_mean(metric, asked, counts)
+    parts = parts_of(metric)
+    if parts is not None:
+        rows = shares_of(parts, counts, 1)  # type: ignore[arg-type]  # a label stands for a class
+        low, high = interval = share(
+            metric, asked, [s[0] for s in rows], [s[0] for s in rows], parts[2]
+        )
+        method = interval.method
+    else:
+        sides = [_of_label(metric, asked, cells) for cells in counts.tables.reshape(-1, 4)]
+        low, high = (np.array([side[end] for side in sides]) for end in (0, 1))
+        method = sides[0].method if sides else JACKKNIFE
+    low, high = (LabelledArray.of(np.atleast_1d(side), counts.labels) for side in (low, high))
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _of_label(metric: AveragedMetric, asked: Asked, cells: Ints) -> ConfidenceInterval:
+    """Return the limits of one label, as of the positive class of a table (4,) of two."""
+    twin, table = _alone(metric), _of_two(cells)
+    value = twin._of_table(table)
+    return general(twin, asked, value, table, table)
+
+
+def _alone(metric: AveragedMetric) -> AveragedMetric:
+    """Return the metric of one label, as of the positive of two classes."""
+    config = {**metric.config, "multilabel": False, "average": "binary"}
+    return type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
+
+
+def _of_two(cells: Ints) -> Confusion:
+    occupied = np.flatnonzero(cells)
+    return Confusion([0, 1], occupied // 2, occupied % 2, cells[occupied])
+
+
+def _of_mean(metric: AveragedMetric, asked: Asked, counts: LabelCounts) -> ConfidenceInterval:
+    """Return the limits of a mean over labels, whose errors add up at most.
+
+    Which labels a row has together is not kept: the error of a sum is at most the sum of errors,
+    which it is where labels are of the same rows.
+    """
+    if asked.anytime:
+        raise not_anytime(metric)
+    cells: Any = counts.tables.reshape(-1, 4)
+    total = float(counts.total[0])
+    if not total:
+        return unsure(asked.level, JACKKNIFE)
+    values, slopes = _of_labels(metric, cells)
+    have = cells[:, 2] + cells[:, 3]  # rows with the label
+    weight = have if metric.average == "weighted" else np.ones(len(have))
+    if metric.zero_division is None and not np.isnan(values).all():  # as in `mean_of_classes`
+        values[np.isnan(values) & counts.seen[0]] = 0.0
+    counted = ~np.isnan(values) & (weight > 0)
+    if not counted.any():
+        return unsure(asked.level, JACKKNIFE)
+    share = weight[counted] / weight[counted].sum()
+    value = float(share @ values[counted])
+    adds, cells = slopes[counted] * share[:, None], cells[counted]
+    if metric.average == "weighted":  # a row more that has the label lets it weigh more
+        adds[:, 2:] += ((values[counted] - value) / weight[counted].sum())[:, None]
+    adds -= (adds * cells).sum(axis=1, keepdims=True) / total
+    error = float(np.sqrt((cells * adds**2).sum(axis=1)).sum())
+    span = metric.value_range or UNBOUNDED
+    if value in span and error == 0 and math.isfinite(span[1]):
+        classes = np.concatenate([have[counted], total - have[counted]])
+        return at_end(value, span, float(classes[classes > 0].min()), asked)
+    low, high = limits(value, error, normal_quantile(1 - asked.tail), *span)
+    method = f"{JACKKNIFE}, of a mean over labels as if they varied together (at most)"
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
+    """Return the value of each label, and how it moves with each of its cells, (L, 4)."""
+    twin, slopes = _alone(metric), np.zeros(cells.shape)
+    values = np.full(len(cells), math.nan)
+    for place, amounts in enumerate(cells):
+        table = _of_two(amounts)
+        values[place] = twin._of_table(table)
+        slopes[place, np.flatnonzero(amounts)] = influence(twin, table, twin.read)
+    return values, np.nan_to_num(slopes)  # what is 0/0 does not move
+
+
+@rule_of(Family.ROWS, Family.SUBSETS)
+def of_rows(metric: Any, asked: Asked, table: RowTables) -> ConfidenceInterval:
+    """The share of rows that are right, and means over rows of what each has."""
+    if metric.family == Family.SUBSETS:
+        if not metric.normalize:
+            raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
+        rows = RowCounts.of(table, joined=False)
+        _check_rows(metric, asked, float(rows.total[0]), rows.kinds.amount.weights is None)
+        right = float(rows.amount @ metric._of_rows(rows)[0])
+        counts = right, float(rows.total[0]) - right
+        return share(metric, asked, counts, counts)
+    return _of_rows(
+        metric, asked, table, lambda rows: rows.mean(metric._of_rows(rows), None), joined=False
+    )
+
+
+def _of_rows(
+    metric: Metric, asked: Asked, table: RowTables, read: Callable[[Any], Any], *, joined: bool
+) -> ConfidenceInterval:
+    """Return the limits of a readout by how it moves with the rows of every kind."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    rows = RowCounts.of(table, joined=joined)
+    _check_rows(metric, asked, float(rows.total[0]), rows.kinds.amount.weights is None)
+    if rows.size > _KINDS:
+        raise without(metric, f"{rows.size:,} kinds of rows, more than {_KINDS:,}, take too long")
+    if not rows.size:
+        return unsure(asked.level, JACKKNIFE)
+    value = float(read(rows)[0])
+    slopes = derivatives(
+        rows.amount,
+        lambda moved: [read(RowCounts(rows.kinds, each, joined=joined))[0] for each in moved],
+    )
+    error = math.sqrt(float(rows.amount @ slopes**2))
+    span = metric.value_range or UNBOUNDED
+    if value in span and error == 0 and math.isfinite(span[1]):
+        return at_end(value, span, float(rows.total[0]), asked, "all")
+    low, high = limits(value, error, normal_quantile(1 - asked.tail), *span)
+    return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE} of kinds of rows")
+
+
+def _check_rows(metric: Metric, asked: Asked, total: float, counted: bool) -> None:
+    if not counted or total != asked.n_rows:
+        raise without(
+            metric,
+            "its state holds sums of weights and not of their squares, which say how many rows "
+            "they are worth",
+        )
+
+
+_FEW = 512  # pairs of labels that are left out one by one
+_COSTLY = 8  # how many times as long an adjusted information takes
+
+
+@rule_of(Family.LABELINGS, Family.ADJUSTED_INFORMATION)
+def of_labelings(
+    metric: LabelingMetric[float], asked: Asked, table: LabelPairs
+) -> ConfidenceInterval:
+    """Any readout of how two labelings overlap, both being given: rows are what is sampled."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    value = metric.readout(table)
+    if not isinstance(value, int | float):
+        raise without(metric, "its value is not one number")
+    few, replicates = _FEW, REPLICATES
+    if metric.family == Family.ADJUSTED_INFORMATION:
+        few, replicates = few // _COSTLY, replicates // 2
+    counts = table.counts
+    if not counts.size:
+        return unsure(asked.level, "jackknife")
+    cells = table.cells()
+    if counts.size <= few:
+        error = _jackknife(metric, cells.rows, cells.columns, counts)
+        method = f"jackknife of the {counts.size} pairs of labels"
+    else:
+        draws = drawn(counts, replicates)
+        values = [metric.read(overlap(cells.rows, cells.columns, row)) for row in draws]
+        error, method = float(np.std(values)), f"bootstrap of {counts.size} pairs of labels"
+    ends = metric.value_range or UNBOUNDED
+    low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
+    if not error and value == ends[1]:
+        return at_end(value, ends, float(Overlap.of(table).true_sizes.min()), asked)
+    return ConfidenceInterval(low, high, asked.level, method)
+
+
+def _jackknife(
+    metric: LabelingMetric[float], rows: Places, columns: Places, counts: Counts
+) -> float:
+    """Return the standard error by leaving out a row of each pair of labels."""
+    n = int(counts.sum())
+    if n < 2:
+        return 0.0
+    values = np.zeros(counts.size)
+    for place in range(counts.size):
+        left = counts.copy()
+        left[place] -= 1
+        values[place] = metric.read(overlap(rows, columns, left))
+    mean = float(counts @ values) / n
+    return math.sqrt((n - 1) / n * float(counts @ (values - mean) ** 2))
+
+
+def overlap(rows: Places, columns: Places, counts: Counts) -> Overlap:
+    """Return an overlap of counts some of which may be 0."""
+    occurs = counts > 0
+    sides = [np.unique(side[occurs], return_inverse=True)[1] for side in (rows, columns)]
+    sizes = [np.bincount(side, counts[occurs]).astype(np.int64) for side in sides]
+    return Overlap(int(counts.sum()), counts[occurs], sides[0], sides[1], sizes[0], sizes[1])

@@ -14,8 +14,7 @@ import numpy as np
 
 from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.inference.distributions import t_quantile
-from streammetrics.inference.limits import limits
+from streammetrics.inference.distributions import limits, t_quantile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,14 +8,13 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.live.alerts.rule import Rule
-from streammetrics.live.decay import decayed
+from streammetrics.live.events import EPOCH, duration, instant, shown_duration, shown_time
 from streammetrics.live.possible.intervals import possible
 from streammetrics.live.possible.targets import check_range
 from streammetrics.live.reading import Span, bounds_of, span_of, spans_of
-from streammetrics.live.series import Series, WindowRead, series_of
+from streammetrics.live.series import Series, WindowRead, decayed, series_of
 from streammetrics.live.stream import merged
 from streammetrics.live.telling import tell
-from streammetrics.live.time import EPOCH, duration, instant, shown_duration, shown_time
 from streammetrics.live.windows import size_of
 
 if TYPE_CHECKING:
@@ -25,12 +24,11 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.locks import Locked
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.live.alerts.states import Alerts
-    from streammetrics.live.alerts.view import Watch
+    from streammetrics.live.alerts.rule import Alerts, Watch
     from streammetrics.live.config import Config
-    from streammetrics.live.coverage import Coverage
-    from streammetrics.live.keeper import Keeper
-    from streammetrics.live.keys import By
+    from streammetrics.live.events import By
+    from streammetrics.live.panes import Coverage
+    from streammetrics.live.store import Keeper
     from streammetrics.live.stream import Stream
 
 

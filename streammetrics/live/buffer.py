@@ -1,30 +1,101 @@
-"""Events one by one: checked at once, kept, and brought on together.
-
-A row of scalars is checked against what is known to be good: a number lies between numbers that
-the schemas have accepted, a label is one that they have. What is not is read by the schemas, as a
-batch of one row, and widens what is known; the domain of every number is an interval, and so a few
-rows are enough. Rows that wait are appended to lists, which any number of threads may do.
-"""
+"""Events one by one: checked, buffered, and handed on together."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from keyword import iskeyword
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy import ma  # loaded here: a handler of a signal may come while it loads
 
 from streammetrics.core.columns.column import EXACT
-from streammetrics.live.entries import known_names, source_of_entry, source_of_knows
-from streammetrics.live.packing import packed
+from streammetrics.live.events import IDS, packed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Sequence
+
+    from streammetrics.core.types import Options
+
+    Sort = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
+    from collections.abc import Callable, Collection, Mapping
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.types import ArrayLike
-    from streammetrics.live.entries import Sort
     from streammetrics.live.events import Kind as EventKind
+
+
+VERSIONS = 1 << 63  # below which they are
+_HEADS = {
+    "time": "(_type(time) is _float or _type(time) is _int) and 0 <= time < _until",
+    "id": "_type(id) in _ids",
+    "version": "(version is _version or _type(version) is _int and 0 <= version < _versions)",
+}
+
+
+def known_names(sorts: Sequence[Sort]) -> Options:
+    """Return the global names of functions that know no number and no label to be good yet."""
+    types = {"_type": type, "_len": len, "_float": float, "_int": int, "_str": str, "_bool": bool}
+    known = {**types, "_ids": IDS, "_version": 1, "_versions": VERSIONS, "_until": 0.0}
+    for place, sort in enumerate(sorts):
+        if sort == "number":
+            known |= {f"_low_{place}": 1.0, f"_high_{place}": 0.0}
+        else:
+            known |= {f"_among_{place}": set()}
+    return known
+
+
+def _is_known(value: str, place: int, sort: Sort) -> str:
+    if sort == "number":
+        kind = f"(_type({value}) is _float or _type({value}) is _int)"
+        return f"{kind} and _low_{place} <= {value} <= _high_{place}"
+    if isinstance(sort, type):
+        return f"_type({value}) is _{sort.__name__} and {value} in _among_{place}"
+    return "False"  # arrays are looked at, each of them
+
+
+def source_of_knows(names: Sequence[str], sorts: Sequence[Sort]) -> str:
+    """Return a function that says whether columns are known to be good."""
+    values = [f"_value_{place}" for place in range(len(names))]
+    taken = [f"{value} = columns[{name!r}]" for value, name in zip(values, names, strict=True)]
+    known = map(_is_known, values, range(len(names)), sorts)
+    return f"""
+def knows(columns):
+    try:
+        {"; ".join(taken)}
+    except KeyError:  # of another column
+        return False
+    return {" and ".join([f"_len(columns) == {len(names)}", *known])}
+"""
+
+
+def source_of_entry(
+    kind: str, heads: Sequence[str], names: Sequence[str], sorts: Sequence[Sort]
+) -> str:
+    """Return a function that takes an event of a kind, nothing where its columns are no names.
+
+    It puts what is known to be good into `_values`, calls `_bring` when there are enough, and
+    leaves all else to `_take`; it returns `_live`.
+    """
+    if not all(name.isidentifier() and not iskeyword(name) and name[0] != "_" for name in names):
+        return ""
+    if {*heads} & {*names}:
+        return ""
+    first = [f"{head}=_version" if head == "version" else head for head in heads]
+    known = [_HEADS[head] for head in heads]
+    known += map(_is_known, names, range(len(names)), sorts)
+    given = ", ".join(f"{name!r}: {name}" for name in names)
+    return f"""
+def {kind}(*, {", ".join([*first, *[f"{name}=_absent" for name in names]])}, **_others):
+    if {" and ".join([*known, "not _others"])}:
+        _rows = _values
+        _rows += ({", ".join([*heads, *names])},)  # in one step, whatever other threads do
+        if _len(_rows) >= _full:
+            _bring()
+        return _live
+    return _take(({", ".join(heads)},), {{{given}}}, _others)
+"""
+
 
 MOST = 768  # rows that wait: of seven metrics some 2 ms of work for the call that brings them on
 MOST_WITH_ID = 2048  # the same of those looked up by it: they cost less, the more there are

@@ -1,27 +1,113 @@
-"""Events checked by the schemas of a suite, whether they have their label or not."""
+"""What events may hold: declared types, and checks of rows one by one."""
 
 from __future__ import annotations
 
+import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.batch import WEIGHT, near
+from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.schema import joined_facts
-from streammetrics.core.columns.scored import ScoredLabels
-from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.keys import SliceKeys
+from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.columns.nested import Nested
+from streammetrics.core.columns.schema import joined_facts, reject, reject_present
+from streammetrics.core.columns.scores import ScoredLabels
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.live.events import SliceKeys
+from streammetrics.live.possible.targets import check_range
+from streammetrics.live.reading import metrics_of
 from streammetrics.live.rows import batch_of, columns_of
-from streammetrics.live.truth import stand_ins, truth_of
+from streammetrics.statistics.grouped.schema import KeyColumn
+from streammetrics.statistics.spans import Tags
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence, Set
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+    from typing import Self
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.columns.schema import Facts, Rows, Schema
+    from streammetrics.core.columns.schema import Facts, Kind, Rows, Schema
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.types import ArrayLike, ClassLabel
+    from streammetrics.core.types import ArrayLike, ClassLabel, Document, Json
+
+    Type = str | int  # a name among those below, or how many numbers a row has
+
+
+_BEYOND = 2.0**63  # labels are in int64
+_TRUTHS = ("y_true", "labels_true", "relevance")
+
+
+def truth_of(suite: Mergeable) -> str:
+    """Return the user's name of the column that holds the label, nothing where there is none."""
+    renamed: Mapping[str, str] = getattr(suite, "columns", {})
+    inputs = suite._layout.required
+    return next((renamed.get(name, name) for name in _TRUTHS if name in inputs), "")
+
+
+def kinds_of(suite: Mergeable) -> dict[str, Kind]:
+    """Return what each column holds, by the name that the user gives it."""
+    renamed: Mapping[str, str] = getattr(suite, "columns", {})
+    found: dict[str, Kind] = {}
+    order: tuple[Kind, ...] = ("label", "id", "number")
+    for schema in suite._layout.schemas:
+        for name, kind in schema.kinds.items():
+            title = renamed.get(name, name)
+            found[title] = max(kind, found.get(title, kind), key=order.index)
+    return {**{n: k for n, k in found.items() if not n.startswith("by/")}, **SliceKeys(suite).kinds}
+
+
+def as_numbers(column: Column, name: str, kind: Kind) -> Column:
+    """Return a column as it waits: numbers as floats, labels as integers or strings.
+
+    A label True is 1, and 3.0 is 3, so that it does not matter which came first.
+
+    Raises:
+        InvalidBatchError: An integer is not held by a float64, or a label is no label.
+    """
+    values = column.values
+    if column.vocabulary is not None:
+        return column
+    if kind == "number":
+        if values.dtype.kind in "iu" and values.size and np.abs(values.astype(float)).max() > EXACT:
+            raise InvalidBatchError(
+                f"{name} holds integers beyond 2**53, which a row that waits, or is kept by "
+                "itself, does not hold: subtract an offset, or observe() without keep_rows"
+            )
+        return Column(values.astype(np.float64), column.nulls, True)
+    if values.dtype.kind == "f":
+        good = (np.rint(values) == values) & (np.abs(values) < _BEYOND)
+        if not good.all():
+            row = int(np.argmin(good.reshape(len(good), -1).all(axis=1)))
+            raise InvalidBatchError(
+                f"{name} is not a label (an integer, a boolean or a string), first in row {row} "
+                f"({values[row].tolist()!r})",
+                name,
+                row,
+            )
+    if values.dtype.kind in "fb":
+        return Column(values.astype(np.int64), column.nulls, True)
+    return column
+
+
+def stand_ins(suite: Mergeable, others: Mapping[str, object]) -> Iterator[Any]:
+    """Yield labels of which one goes with predictions that are good, whatever the suite."""
+    for metric in metrics_of(suite).values():
+        config = metric.config
+        yield from config.get("labels") or ()
+        if "pos_label" in config:
+            yield 1 if config["pos_label"] is None else config["pos_label"]
+    for name, value in others.items():
+        column = as_column(value, name)[:1]
+        if column.values.ndim == 1 and len(column):
+            words = column.vocabulary
+            yield (column.values if words is None else words[column.values])[0].item()
+    yield from (1, 0)
+    for name, value in others.items():  # as many labels as there are predictions
+        values = as_column(value, name).values
+        if values.ndim > 1:
+            yield np.zeros_like(values[0], np.int64)
+
 
 _GUESSES = {
     "number": Column(np.array([0.5]), None, True),
@@ -280,3 +366,417 @@ def _first(keys: Any) -> list[object]:
         if hasattr(first, name):
             return list(getattr(first, name)())
     return list(first)
+
+
+_SAMPLES: dict[str, object] = {
+    "text": "a", "integers": 1, "booleans": True, "dates": datetime.date(2000, 1, 1),
+}  # fmt: skip
+_NUMBERS = (0.5, 1.0, 2.0, 0.0)  # of which one lies in the domain of most columns
+_MOST = 2**20  # numbers that a row may be declared to have, and cells of the example rows
+_KEY_TYPES = {"true or false": "booleans"}  # as facts of slices call them
+_BOTH = {"booleans", "integers"}  # labels and ids may be either: True is 1
+_CLASSES = frozenset(
+    {"y_true", "y_pred", "sample", "labels", "labels_true", "labels_pred", "true_labels",
+     "pred_labels"}
+)  # fmt: skip
+
+
+class Declared:
+    """The classes of the label, the types of columns, and the range of targets.
+
+    Args:
+        suite: The metrics.
+        labels: The classes of the label. By default those that the metrics name; else 0 and 1
+            where a metric judges two classes by one score; else any of the label's type.
+        types: What columns hold: ``"text"``, ``"integers"``, ``"booleans"`` or ``"dates"``, or how
+            many numbers a row has. By default slices and ids are text, classes integers, and all
+            else is one number a row. ``"number"`` is one, and declares weights of predictions.
+        target_range: The least and the largest target of a regression.
+
+    Raises:
+        ValueError: A parameter does not fit the metrics; the message says what to pass.
+
+    Attributes:
+        weights: What weights are called.
+        facts: What all rows agree on, for each schema; empty where no example of a row can be made,
+            as of boxes: then the first rows decide.
+    """
+
+    def __init__(
+        self,
+        suite: Mergeable,
+        labels: Sequence[ClassLabel] | None = None,
+        types: Mapping[str, Type] | None = None,
+        target_range: tuple[float, float] | None = None,
+    ) -> None:
+        self._suite, self._keys = suite, SliceKeys(suite)
+        self._kinds = kinds_of(suite)
+        self._truth = truth_of(suite) or self._title("sample")  # the column of classes, if any
+        self.weights = _weights(suite)
+        self._given = _types(types, {*self._kinds, self.weights})
+        if target_range is not None and self._kinds.get(self._truth) != "number":
+            raise ValueError("target_range is for regressions: these metrics read no such target")
+        check_range(target_range)
+        self.target_range = target_range and (float(target_range[0]), float(target_range[1]))
+        self.labels, self._ignored = self._classes(labels)
+        self._check_types()
+        self.facts = self._facts()
+
+    def described(self) -> Document:
+        """Return what a file says is declared, defaults included."""
+        types = {name: self._type(name) for name in self._kinds}
+        if self._has_weights:
+            types[self.weights] = 1
+        return {
+            "labels": None if self.labels is None else sorted(self.labels),
+            "types": dict(sorted(types.items())),
+            "target_range": self.target_range and [*map(repr, self.target_range)],
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Declared) and self.described() == other.described()
+
+    def __hash__(self) -> int:
+        return hash(str(self.described()))
+
+    @classmethod
+    def read(cls, suite: Mergeable, told: Mapping[str, Json]) -> Self:
+        """Return what was described.
+
+        Raises:
+            StateFormatError: It does not fit the metrics.
+        """
+        limits = told["target_range"]
+        try:
+            target_range = limits and tuple(map(float, limits))
+            return cls(suite, told["labels"], dict(told["types"]), target_range)
+        except (TypeError, ValueError) as error:
+            raise StateFormatError(f"the state has no such declaration: {error}") from error
+
+    @property
+    def _has_weights(self) -> bool:
+        """Whether predictions come with weights: all of them do, or none."""
+        return self.weights in self._given or self.weights != WEIGHT
+
+    # --- what is declared ----------------------------------------------------------------------
+
+    def _title(self, name: str) -> str:
+        """Return what the user calls an input of the metrics."""
+        renamed: Mapping[str, str] = getattr(self._suite, "columns", {})
+        return renamed.get(name, name)
+
+    def _classes(
+        self, given: Sequence[ClassLabel] | None
+    ) -> tuple[tuple[ClassLabel, ...] | None, tuple[ClassLabel, ...]]:
+        """Return the classes of the label, ``None`` where there may be any, and those left out."""
+        schemas = self._keys.inner._layout.schemas
+        fields: list[Any] = [
+            field for schema in schemas for field in schema.fields if _reads_classes(field)
+        ]
+        ignored: set[Any] = {getattr(field, "ignore_index", None) for field in fields} - {None}
+        judged = [field for field in fields if isinstance(field, ScoredLabels)]
+        known = next((labels for field in fields if (labels := _labels_of(field))), None)
+        if given is not None:
+            if not fields:
+                raise ValueError("labels= are classes, and these metrics read no class")
+            known = one_kind(tuple(given))
+        if known is not None:
+            for field in judged:
+                _check_judged(field, known)
+        width = self._given.get(self._title("y_score"), 1)
+        if known is None and judged:
+            if isinstance(width, int) and width > 1:
+                known = tuple(range(width))
+            elif not all(field.matrix for field in judged):
+                known = _two_classes(judged[0])
+        return known, tuple(ignored)
+
+    def _type(self, name: str) -> Type:
+        """Return what a column holds that is no number, or how many numbers a row has."""
+        if name in self._given:
+            return self._given[name]
+        if self._kinds[name] == "number":
+            several = self.labels is not None and len(self.labels) > 2
+            return len(self.labels or ()) if several and name == self._title("y_score") else 1
+        if not self._is_class(name):
+            return "text"
+        return "text" if self._has_words else "integers"
+
+    def _is_class(self, name: str) -> bool:
+        """Whether a column holds classes, and not ids, texts or what rows are sliced by."""
+        inner = self._keys.inner
+        tags = {
+            self._title(title)
+            for schema in inner._layout.schemas
+            for field in schema.fields
+            if isinstance(field, Tags)
+            for title in field.names
+        }
+        return name in {*map(self._title, _CLASSES)} - tags and name in kinds_of(inner)
+
+    def _check_types(self) -> None:
+        """Raise where a column is declared to hold what its readers cannot read."""
+        inside = kinds_of(self._keys.inner)
+        for name, kind in self._keys.kinds.items():
+            reads_numbers = inside.get(name) == "number"
+            if kind == "label" and reads_numbers and self._type(name) not in _BOTH:
+                raise ValueError(
+                    f"by names {name!r}, from which a metric reads numbers: slice by bins, "
+                    f"sm.Bins({name!r}, [0.5]), or declare types={{{name!r}: 'integers'}} if all "
+                    "are whole numbers"
+                )
+            if kind == "number" and self._is_class(name) and self._has_words:
+                raise ValueError(
+                    f"by has bins of {name!r}, which is text: slice by {name!r} itself"
+                )
+        for name, what in self._given.items():
+            if why := self._unreadable(name, what, inside.get(name)):
+                raise ValueError(f"types: {name} is {what!r}, and {why}")
+
+    def _unreadable(self, name: str, what: Type, kind: Kind | None) -> str:
+        """Return why a column cannot hold what is declared, and what to do; empty where it can."""
+        if name == self.weights and name not in self._kinds:
+            number = f"weights are one number a row: types={{{name!r}: 'number'}}"
+            return "" if what == 1 else number
+        sliced, is_word = self._keys.kinds.get(name), isinstance(what, str)
+        is_class, why = self._is_class(name), ""
+        if sliced == "number" and what != 1:
+            why = "bins of it are of one number a row"
+        elif sliced == "label" and not is_word:
+            why = "slices by it need one value a row"
+        elif kind == "number" and is_word and sliced is None:
+            why = "a metric reads numbers from it"
+        elif kind and kind != "number" and what == "dates":
+            why = "a metric reads text or integers from it"
+        elif is_class and is_word and self.labels and (what == "text") != self._has_words:
+            why = f"the classes are labels={[*self.labels]!r}"
+        elif kind and kind != "number" and not is_class and not is_word and what != 1:
+            why = "a metric reads one text or integer a row from it"
+        return why and f"{why}: leave out {name!r}"
+
+    @property
+    def _has_words(self) -> bool:
+        """Whether classes are text."""
+        return self.labels is not None and isinstance(self.labels[0], str)
+
+    def _facts(self) -> tuple[Facts, ...]:
+        """Return what rows agree on that hold what is declared.
+
+        Raises:
+            ValueError: Some do, but none with a target within `target_range`.
+        """
+        found, _ = self._tried([self._example(number) for number in _NUMBERS])
+        if found is None or self.target_range is None or self._type(self._truth) != 1:
+            return found or self._no_facts
+        low, high = self.target_range
+        targets = [low, high, *(min(max(number, low), high) for number in _NUMBERS)]
+        rows = [{**self._example(1.0), self._truth: [target]} for target in targets]
+        within, errors = self._tried(rows)
+        if within is None:
+            raise ValueError(f"target_range={self.target_range!r} has no target: {errors[0]}")
+        return found
+
+    def misfit(self) -> str:
+        """Return why no row is as declared, whatever its numbers; empty where one may be."""
+        if any(field.nested for schema in self._suite._layout.schemas for field in schema.fields):
+            return ""  # there is no example
+        found, errors = self._tried([self._example(number) for number in _NUMBERS])
+        # An error that names a row is about its number, and there may be better ones.
+        return next((str(e) for e in errors if e.row is None), "") if found is None else ""
+
+    def _tried(
+        self, examples: Iterable[dict[str, Any]]
+    ) -> tuple[tuple[Facts, ...] | None, list[InvalidBatchError]]:
+        """Return the facts of the first example that is good, and why those before are not."""
+        errors = []
+        for example in examples:
+            checks = Checks(self._suite, self._kinds, lambda: self._no_facts)
+            try:
+                checks.observed(example)
+            except InvalidBatchError as error:
+                errors.append(error)
+            else:
+                return checks.facts, errors
+        return None, errors
+
+    @property
+    def _no_facts(self) -> tuple[Facts, ...]:
+        return tuple({} for _ in self._suite._layout.schemas)
+
+    def _example(self, number: float) -> dict[str, Any]:
+        """Return rows that hold what is declared, one of each class as far as they fit."""
+        types = {name: self._type(name) for name in self._kinds}
+        widest = max([what for what in types.values() if isinstance(what, int)], default=1)
+        n = min(len(self.labels or (0,)), max(1, _MOST // widest))
+        found: dict[str, Any] = {}
+        for name, kind in self._kinds.items():
+            what = types[name]
+            if isinstance(what, int) and what > 1:
+                one = np.full(what, 1 / what) if kind == "number" else np.eye(1, what, dtype=int)[0]
+                found[name] = np.tile(one, (n, 1))
+            elif isinstance(what, int):
+                found[name] = [number if kind == "number" else 1] * n
+            else:
+                classes = self.labels if self._is_class(name) else None
+                found[name] = [*(classes or [_SAMPLES[what]] * n)][:n]
+        return found | ({self.weights: [1.0] * n} if self._has_weights else {})
+
+    def check_default(self, label: object) -> None:
+        """Raise where the label that stands for missing ones is none."""
+        if label is None:
+            return
+        amiss = ""
+        if self.labels and label not in self.labels:
+            amiss = f"{self._truth} is one of {[*self.labels]!r}"
+        if self.target_range is not None and isinstance(label, int | float):
+            low, high = self.target_range
+            if not low <= label <= high:
+                amiss = f"target_range is [{low:g}, {high:g}]"
+        if amiss:
+            raise ValueError(f"default_label={label!r} is no label here: {amiss}")
+
+    # --- what comes ----------------------------------------------------------------------------
+
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Raise where columns hold what is not declared.
+
+        Raises:
+            InvalidBatchError: The message names the row, its value and what is declared.
+        """
+        for name, column in columns.items():
+            if not len(column):
+                continue
+            if isinstance(column, KeyColumn):
+                for fact, kind in (column.facts or {}).items():
+                    found: Any = _KEY_TYPES.get(kind, kind)
+                    self._check_type(fact.removeprefix("by "), found)
+            elif name in self._kinds:
+                self._check_column(name, column)
+
+    def check_weights(self, columns: Collection[str]) -> None:
+        """Raise where predictions have weights that are not declared, or lack those that are."""
+        name, declared = self.weights, self._has_weights
+        if name in columns and not declared:
+            raise InvalidBatchError(
+                f"predictions come without {name!r} here: types={{{name!r}: 'number'}} would "
+                "declare that all have it",
+                name,
+            )
+        if declared and name not in columns:
+            raise InvalidBatchError(f"a prediction has no {name!r}, and all are declared to", name)
+
+    def _check_type(self, name: str, found: Type) -> None:
+        declared = self._type(name)
+        if found != declared and {found, declared} != _BOTH:
+            advice = f"types={{{name!r}: {found!r}}} would declare this"
+            if self.labels is not None and self._is_class(name) and isinstance(found, str):
+                advice = f"declared are labels={[*self.labels]!r}"
+            raise InvalidBatchError(
+                f"{name} has {_said(found)}, first in row 0, and is declared to have "
+                f"{_said(declared)}: {advice}",
+                name,
+                0,
+            )
+
+    def _check_column(self, name: str, column: Column) -> None:
+        values, missing = column.values, column.nulls
+        if values.dtype.kind == "f" and np.isinf(values).any():
+            reject(name, "is infinite", np.isinf(values), values)
+        if self._kinds[name] == "number" or isinstance(self._type(name), int) or values.ndim > 1:
+            self._check_type(name, 1 if values.ndim == 1 else values.shape[1])
+        elif name not in self._keys.kinds:
+            flat = column.flat if isinstance(column, Nested) else column
+            if len(flat):
+                self._check_type(name, "integers" if flat.vocabulary is None else "text")
+        if name != self._truth or values.ndim > 1 or isinstance(column, Nested):
+            return
+        if values.dtype.kind == "f":
+            absent = np.isnan(values)
+            missing = absent if missing is None else missing | absent
+        if self.target_range is not None:
+            low, high = self.target_range
+            wrong = (values < low) | (values > high)
+            what = f"is outside [{low:g}, {high:g}], the declared target_range,"
+            reject_present(name, what, wrong, missing, values)
+        if self.labels is not None:
+            texts = column.vocabulary
+            shown = values if texts is None else texts[np.maximum(values, 0)]
+            wrong = ~np.isin(shown, np.array([*self.labels, *self._ignored]))
+            advice = f"declared are labels={[*self.labels]!r}"
+            reject_present(name, "is none of the classes", wrong, missing, shown, advice=advice)
+
+
+def _reads_classes(field: Any) -> bool:
+    return any(field.kinds.get(name) == "label" for name in ("y_true", "sample"))
+
+
+def _labels_of(field: Any) -> tuple[ClassLabel, ...] | None:
+    """Return the classes that a metric's own parameters name, where there may be no others."""
+    allowed = None if getattr(field, "others", False) else getattr(field, "allowed", None)
+    return getattr(field, "labels", None) or allowed
+
+
+def _check_judged(field: ScoredLabels, classes: tuple[ClassLabel, ...]) -> None:
+    """Raise where a metric of scores cannot judge some classes."""
+    if field.matrix or field.labels is not None:
+        return
+    if len(classes) != 2 and not field.scores.wide:
+        raise ValueError(
+            f"labels={[*classes]!r}: one score a row judges two classes, not {len(classes)}"
+        )
+    if len(classes) == 2 and not _names_positive(field.pos_label, classes):
+        which = f"pos_label={field.pos_label!r} is not among them"
+        if field.pos_label is None:
+            which = f"say which is positive, pos_label={classes[-1]!r} or another"
+        raise ValueError(f"labels={[*classes]!r}: {which}")
+
+
+def _names_positive(positive: ClassLabel | None, classes: tuple[ClassLabel, ...]) -> bool:
+    """Whether it is known which of two classes is positive: of 0, 1 and -1, 1 is by default."""
+    if positive is None:
+        return set(classes) in ({0, 1}, {-1, 1})
+    return positive in classes
+
+
+def _two_classes(field: ScoredLabels) -> tuple[ClassLabel, ...]:
+    """Return the two classes of which one is positive."""
+    positive = field.pos_label
+    if positive is None or positive in {0, 1}:
+        return (0, 1)
+    if positive == -1:
+        return (-1, 1)
+    other = "other" if isinstance(positive, str) else 0
+    raise ValueError(
+        f"{field.pair.parameter}={positive!r} is one of two classes: name both, "
+        f"labels=[{other!r}, {positive!r}]"
+    )
+
+
+def _weights(suite: Mergeable) -> str:
+    """Return what weights are called."""
+    renamed: Mapping[str, str] = getattr(suite, "columns", {})
+    return renamed.get(WEIGHT, WEIGHT)
+
+
+def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]:
+    """Return the types that are declared, checked."""
+    found: dict[str, Type] = {}
+    for name, what in (given or {}).items():
+        if name not in known:
+            raise ValueError(f"types: no metric or slice reads {name!r}{near(name, sorted(known))}")
+        is_width = isinstance(what, int) and what is not True and what > 0
+        if isinstance(what, int) and what > _MOST:
+            raise ValueError(f"types: {name} has {what} numbers a row, and may have {_MOST:,}")
+        if what not in (*_SAMPLES, "number") and not is_width:  # it may have no hash
+            names = ", ".join(map(repr, (*_SAMPLES, "number")))
+            raise ValueError(
+                f"types: {name} is {what!r}; expected {names}, or how many numbers a row has"
+            )
+        found[name] = 1 if what == "number" else what
+    return found
+
+
+def _said(what: Type) -> str:
+    if isinstance(what, str):
+        return what
+    return "one value a row" if what == 1 else f"{what} values a row"

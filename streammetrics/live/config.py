@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.live.declared import Declared
-from streammetrics.live.tiers import QUARTER, Tier, tiers_of
-from streammetrics.live.time import DAY, duration, shown_duration
+from streammetrics.live.checking import Declared
+from streammetrics.live.events import DAY, QUARTER, Tier, duration, shown_duration, tiers_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,11 +15,19 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.floating import check_arithmetic
 from streammetrics.live.buffer import ABSENT, Buffer, WaitingRows, is_column, plain
-from streammetrics.live.events import KINDS, Events
+from streammetrics.live.events import (
+    KINDS,
+    LATEST,
+    SECOND,
+    Events,
+    instant,
+    instants,
+    keys_of,
+    shown_time,
+    versions_of,
+)
 from streammetrics.live.gathered import Gathered
-from streammetrics.live.ids import keys_of, versions_of
 from streammetrics.live.rows import batch_of, columns_of
-from streammetrics.live.time import LATEST, SECOND, instant, instants, shown_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

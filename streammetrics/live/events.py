@@ -1,25 +1,500 @@
-"""Events as they are taken, written to a journal and read from it: columns, checked already."""
+"""Events: ids, times and columns, as they come and as they wait."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+import math
+import re
+import struct
+from collections.abc import Mapping, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeGuard
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
 from streammetrics.core.columns.column import null_mask
 from streammetrics.core.columns.conversion import Column, concatenate
 from streammetrics.core.columns.nested import Nested
-from streammetrics.core.errors import StateFormatError
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
 from streammetrics.core.state.arrays import nested, part, take_array
-from streammetrics.core.state.container import packed, unpacked
+from streammetrics.core.state.container import packed as packed_file
+from streammetrics.core.state.container import unpacked
+from streammetrics.slices.bins import Bins, title_of
+from streammetrics.slices.groups import state_of_all
+from streammetrics.slices.reading import key_column
+from streammetrics.slices.slices import Slices
+from streammetrics.statistics.grouped.keys import OTHER, checked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Arrays, Ints
+    from streammetrics.core.columns.schema import Kind as ColumnKind
+    from streammetrics.core.feeding.states import State
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Array, Arrays, Floats, Foreign, Ints
+
+    By = str | Sequence[str] | None
+
+
+SECOND = 10**9
+DAY = 86_400 * SECOND
+LATEST = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())  # seconds; times are before it
+
+_UNITS = {
+    "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "sec": SECOND, "min": 60 * SECOND,
+    "h": 3600 * SECOND, "d": DAY, "w": 7 * DAY,
+}  # fmt: skip
+_DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ENDS = (  # of days, and how much later than what stands in their place
+    (re.compile(r"(?<=[T ])24:?00(?=(:?00(\.0+)?)?([Z+-]|$))"), "00:00", timedelta(days=1)),
+    (re.compile(r"(?<=[T ][0-9]{2}:[0-9]{2}):60(\.0+)?(?=[Z+-]|$)"), ":59", timedelta(seconds=1)),
+)
+_DTYPE = np.dtype("datetime64[ns]")
+
+
+def duration(value: str | timedelta, name: str) -> int:
+    """Return a length of time in nanoseconds, more than none.
+
+    Raises:
+        ValueError: It is none; the message says how one is written.
+    """
+    nanoseconds = 0
+    if isinstance(value, timedelta):
+        nanoseconds = _of_timedelta(value)
+    elif isinstance(value, str) and (found := _DURATION.fullmatch(value)):
+        number, unit = found.groups()
+        if unit in _UNITS:
+            whole, _, part = number.partition(".")
+            scaled = int(whole + part) * _UNITS[unit]
+            nanoseconds, rest = divmod(scaled, 10 ** len(part))
+            nanoseconds = 0 if rest else nanoseconds
+    if nanoseconds <= 0:
+        raise ValueError(
+            f'{name}={value!r} is no duration: write "90s", "5min", "1h", "7d", or a timedelta'
+        )
+    return nanoseconds
+
+
+def shown_duration(nanoseconds: int) -> str:
+    """Return a duration as `duration` reads it."""
+    for unit in ("d", "h", "min", "s", "ms", "us"):
+        if nanoseconds % _UNITS[unit] == 0:
+            return f"{nanoseconds // _UNITS[unit]}{unit}"
+    return f"{nanoseconds}ns"
+
+
+def shown_time(nanoseconds: int) -> str:
+    """Return a time as people read it, in UTC."""
+    return f"{np.datetime64(int(nanoseconds), 'ns').astype('datetime64[us]')}Z"
+
+
+def instant(value: object, name: str = "time") -> int:
+    """Return one time in nanoseconds since 1970.
+
+    Args:
+        value: An aware ``datetime``, a ``datetime64`` (in UTC), POSIX seconds, or text of ISO 8601
+            with its zone.
+        name: What the message calls it.
+
+    Raises:
+        InvalidBatchError: It is none of these, or before 1970 or beyond 2200.
+    """
+    return int(instants([value], name)[0])
+
+
+def instants(values: object, name: str = "time") -> Ints:
+    """Return a column of times in nanoseconds since 1970, or raise as `instant` does."""
+    array = _array(values, name)
+    if array.dtype.kind == "M":
+        return _of_dates(array, name)
+    if array.dtype.kind in "iuf":
+        return _of_seconds(array, name)
+    if array.dtype.kind in "OU":
+        each = [_one(value, name, row) for row, value in enumerate(array.tolist())]
+        return np.array(each, np.int64).reshape(-1)
+    return _refuse(name, f"holds {array.dtype}, which is no time", array.tolist()[0], 0)
+
+
+def _array(values: Foreign, name: str) -> Array:
+    """Return a column as NumPy has it: of numbers, dates, or objects."""
+    kind = type(values).__module__.partition(".")[0]
+    if kind == "pandas" and getattr(values.dtype, "tz", None) is not None:
+        values = values.to_numpy(dtype=_DTYPE)  # in UTC
+    elif kind == "polars" and getattr(values.dtype, "time_zone", None) is not None:
+        values = values.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
+    elif isinstance(values, list | tuple) and any(
+        isinstance(value, datetime | str | bool) for value in values
+    ):
+        column = np.empty(len(values), object)
+        column[:] = values
+        return column
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise InvalidBatchError(f"{name} has {array.ndim} dimensions; one time a row is needed")
+    return array
+
+
+def _of_dates(array: Array, name: str) -> Ints:
+    missing = np.isnat(array)
+    if missing.any():
+        _refuse(name, "is missing (NaT)", "NaT", int(np.argmax(missing)))
+    seconds = array.astype("datetime64[s]").view(np.int64)  # which nothing overflows
+    _check(name, seconds, array)
+    return array.astype(_DTYPE).view(np.int64)
+
+
+def _of_seconds(array: Array, name: str) -> Ints:
+    seconds = array.astype(np.float64)
+    _check(name, seconds, array)
+    return nanoseconds(seconds)
+
+
+def nanoseconds(seconds: Floats) -> Ints:
+    """Return POSIX seconds, which are between 1970 and 2200, in nanoseconds."""
+    # The whole seconds and the rest are exact, their product would not be.
+    whole = np.floor(seconds)
+    rest = np.rint((seconds - whole) * SECOND).astype(np.int64)
+    return whole.astype(np.int64) * SECOND + rest
+
+
+def _check(name: str, seconds: Array, given: Array) -> None:
+    good = (seconds >= 0) & (seconds < LATEST)
+    if not good.all():
+        row = int(np.argmin(good))
+        value = str(given[row]) if given.dtype.kind == "M" else given[row : row + 1].tolist()[0]
+        _refuse(name, "is not between 1970 and 2200", value, row)
+
+
+def _one(value: object, name: str, row: int) -> int:
+    """Return one time of a column of objects."""
+    if isinstance(value, str):
+        value = _parsed(value, name, row)
+    if isinstance(value, datetime):
+        if value.utcoffset() is None:
+            advice = "a datetime needs its zone: datetime.now(UTC), or .replace(tzinfo=...)"
+            _refuse(name, "is naive", value.isoformat(), row, advice)
+        nanoseconds = _of_timedelta(value - EPOCH) + getattr(value, "nanosecond", 0)
+        if 0 <= nanoseconds < LATEST * SECOND:
+            return nanoseconds
+        _refuse(name, "is not between 1970 and 2200", value.isoformat(), row)
+    if isinstance(value, np.datetime64):
+        return int(_of_dates(np.array([value]), name)[0])
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return int(_of_seconds(np.array([value]), name)[0])
+    return _refuse(name, "is no time", value, row)
+
+
+def _parsed(text: str, name: str, row: int) -> datetime:
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        found = _ends_day(text)
+        if found is not None:
+            return found
+        _refuse(name, "is no time of ISO 8601, as 2026-11-20T08:30Z", text, row)
+
+
+def _ends_day(text: str) -> datetime | None:
+    """Return a leap second, or 24:00, as the day that begins then, as POSIX has it; or nothing."""
+    for pattern, instead, more in _ENDS:
+        changed, n = pattern.subn(instead, text, count=1)
+        with suppress(ValueError, OverflowError):
+            found = datetime.fromisoformat(changed) + more if n else None
+            if found is not None and (more.days or _is_midnight(found)):
+                return found
+    return None
+
+
+def _is_midnight(time: datetime) -> bool:
+    """Whether it is, in UTC: leap seconds are the last ones of its days."""
+    offset = time.utcoffset()
+    return offset is not None and not (time - EPOCH).seconds
+
+
+def _of_timedelta(value: timedelta) -> int:
+    return (value.days * 86_400 + value.seconds) * SECOND + value.microseconds * 1000
+
+
+def _refuse(name: str, what: str, value: object, row: int, advice: str = "") -> NoReturn:
+    if not advice:
+        far = isinstance(value, int | float) and not math.isnan(value) and abs(value) >= LATEST
+        advice = "seconds are needed" + (": divide milliseconds by 1000" if far else "")
+        if not isinstance(value, int | float):
+            advice = "pass aware datetimes, datetime64, or POSIX seconds"
+    raise InvalidBatchError(f"{name} {what}, first in row {row} ({value!r}); {advice}", name, row)
+
+
+_CODES = {"d": np.float64, "q": np.int64}
+
+
+def packed(values: Sequence[object], code: Literal["d", "q"]) -> Array:
+    """Return numbers as float64 (``d``), or integers as int64 (``q``).
+
+    It takes a third of the time in which NumPy finds out what a list holds.
+    """
+    array: Any = np.empty(len(values), _CODES[code])
+    struct.pack_into(f"{len(values)}{code}", array, 0, *values)
+    return array  # type: ignore[no-any-return]
+
+
+DEFAULT = (("1min", "3h"), ("1h", "15d"), ("1d", "400d"))
+QUARTER = 900 * SECOND  # of which midnights of all zones are whole numbers
+_MOST = 1_000_000  # panes of a tier
+_LAST_DAY = LATEST * SECOND // DAY + 1
+
+
+@dataclass(frozen=True)
+class Tier:
+    """Panes of one length, of which the newest `count` are kept.
+
+    With a zone, panes are calendar days there, of 23 and 25 hours too.
+    """
+
+    length: int  # nanoseconds
+    count: int
+    zone: str = ""
+
+    def numbers(self, times: Ints) -> Ints:
+        """Return the number of the pane that each time falls into."""
+        if not self.zone or not len(times):
+            return times // self.length
+        first = max(int(times.min()) // DAY - 1, 0)
+        days = range(first, int(times.max()) // DAY + 3)
+        starts = np.array([self.start(day) for day in days], np.int64)
+        starts[0] = min(starts[0], 0) if first == 0 else starts[0]
+        return first - 1 + np.searchsorted(starts, times, side="right")
+
+    def number(self, time: int) -> int:
+        """Return the number of the pane that a time falls into."""
+        if not self.zone:
+            return time // self.length
+        return int(self.numbers(np.array([time], np.int64))[0])
+
+    def start(self, number: int) -> int:
+        """Return the time at which a pane begins, in nanoseconds."""
+        return _midnight(self.zone, number) if self.zone else number * self.length
+
+    def oldest(self, newest: int) -> int:
+        """Return the number of the oldest pane that is kept where `newest` is the newest time."""
+        return self.number(newest) - self.count + 1
+
+    @property
+    def shown(self) -> str:
+        """The tier as a person would say it."""
+        reach = shown_duration(self.length * self.count)
+        zone = f" of {self.zone}" if self.zone else ""
+        return f"panes of {shown_duration(self.length)}{zone} for {reach}"
+
+
+def tiers_of(given: Sequence[Sequence[object]]) -> tuple[Tier, ...]:
+    """Return the tiers that somebody asked for, the finest first.
+
+    Raises:
+        ValueError: They are no tiers; the message says what is wrong.
+    """
+    if isinstance(given, str) or not given:
+        raise ValueError(f'tiers={given!r}: expected pairs such as ("1min", "3h")')
+    tiers = tuple(_tier(one) for one in given)
+    for fine, coarse in pairwise(tiers):
+        if coarse.length <= fine.length or coarse.length % fine.length:
+            raise ValueError(f"{coarse.shown}: a multiple of {shown_duration(fine.length)} is due")
+        if coarse.length * coarse.count < fine.length * fine.count:
+            raise ValueError(f"{coarse.shown} reach less far back than {fine.shown}")
+    return tiers
+
+
+def _tier(given: Sequence[Any]) -> Tier:
+    if isinstance(given, str) or len(given) not in {2, 3}:
+        raise ValueError(f'the tier {given!r}: expected ("1min", "3h") or ("1d", "400d", "UTC")')
+    length, reach = duration(given[0], "tiers"), duration(given[1], "tiers")
+    zone = given[2] if len(given) == 3 else ""
+    if reach % length or reach // length > _MOST:
+        raise ValueError(
+            f"the tier {tuple(given)!r} reaches back {shown_duration(reach)}, which is no whole "
+            f"number of panes of {shown_duration(length)}, or more than {_MOST:,} of them"
+        )
+    if zone and length != DAY:
+        raise ValueError(f"the tier {tuple(given)!r} has a zone: only panes of 1d are of a zone")
+    if zone:
+        _zone(zone)
+    elif DAY % length and length % DAY:
+        raise ValueError(
+            f"panes of {shown_duration(length)} do not divide a day, nor are they whole days"
+        )
+    return Tier(length, reach // length, zone)
+
+
+@lru_cache(maxsize=64)
+def _zone(name: Any) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
+        raise ValueError(f"there is no time zone {name!r}, as Europe/Berlin is one") from error
+
+
+@lru_cache(maxsize=4096)
+def _midnight(zone: str, day: int) -> int:
+    """Return when a day begins in a zone: the first instant that it has."""
+    day = min(max(day, 0), _LAST_DAY)
+    local = datetime(1970, 1, 1, tzinfo=_zone(zone)) + timedelta(days=day)
+    since = local.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
+    return (since.days * 86_400 + since.seconds) * SECOND
+
+
+IDS = frozenset({str, int, bytes, UUID})  # others are brought to these
+_STR, _BYTES, _INT, _UUID = 0x00, 0x20, 0x40, 0x60  # and 0x10 for what is hashed
+_HASHED = 0x10
+_SHORT = 15  # bytes
+_NO_COLUMNS = (str, bytes, Set, Mapping)  # which have parts, but no rows in order
+
+
+def keys_of(ids: object) -> NDArray[np.uint64]:
+    """Return the key of each id, (n, 2).
+
+    Raises:
+        InvalidBatchError: One of them is no id.
+    """
+    if isinstance(ids, _NO_COLUMNS) or not hasattr(ids, "__iter__") or not getattr(ids, "ndim", 1):
+        raise InvalidBatchError(f"id is {ids!r} beside columns: pass an id a row, in order", "id")
+    array = ids if isinstance(ids, np.ndarray) else None
+    if array is not None and array.ndim == 1 and array.dtype.kind in "iu":
+        return _of_integers(array)
+    keys = _of_arrow(ids) if hasattr(ids, "to_pylist") else None
+    if keys is not None:
+        return keys
+    every: Iterable[Any] = ids.tolist() if hasattr(ids, "tolist") else ids
+    if hasattr(ids, "to_pylist"):
+        every = ids.to_pylist()
+    listed = every if isinstance(every, list) else list(every)
+    found = _of_alike(listed)
+    if found is not None:
+        return found
+    blob = b"".join([_key(value, row) for row, value in enumerate(listed)])
+    return np.frombuffer(blob, ">u8").astype(np.uint64).reshape(-1, 2)
+
+
+def keys_of_checked(ids: list[Any]) -> NDArray[np.uint64]:
+    """Return the same of ids that are known to be such: mostly all of them are integers."""
+    try:
+        return _of_integers(packed(ids, "q"))
+    except struct.error:  # one is none, or beyond 64 bits
+        return keys_of(ids)
+
+
+def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
+    """Return the keys of integers, or of short plain texts, together; ``None`` of others."""
+    kinds = set(map(type, ids))
+    if kinds == {int}:
+        try:
+            return _of_integers(packed(ids, "q"))
+        except struct.error:  # one is beyond 64 bits
+            return None
+    if kinds != {str} or not (joined := "".join(ids)).isascii():
+        return None
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    return _of_texts(np.frombuffer(joined.encode(), np.uint8), lengths)
+
+
+def _of_arrow(ids: Foreign) -> NDArray[np.uint64] | None:
+    """Return the keys of short texts of Arrow, ``None`` of others."""
+    wide = {"string": np.int32, "large_string": np.int64}.get(str(ids.type))
+    if wide is None or not hasattr(ids, "buffers") or ids.null_count or not len(ids):
+        return None
+    _, ends, texts = ids.buffers()
+    places = np.frombuffer(ends, wide)[ids.offset : ids.offset + len(ids) + 1].astype(np.int64)
+    data = np.frombuffer(texts or b"", np.uint8)[places[0] : places[-1]]
+    return _of_texts(data, np.diff(places))
+
+
+def _of_texts(data: NDArray[np.uint8], lengths: Ints) -> NDArray[np.uint64] | None:
+    """Return the keys of texts that follow on each other; ``None`` where one is long."""
+    if lengths.max() > _SHORT:
+        return None
+    whole = np.zeros((len(lengths), 16), np.uint8)
+    whole[np.arange(16) < lengths[:, None]] = data
+    whole[:, _SHORT] = lengths | _STR
+    return whole.view(">u8").astype(np.uint64)
+
+
+def versions_of(versions: object, n: int = 1) -> Ints:
+    """Return the version of each label: one for all, or a column.
+
+    Raises:
+        InvalidBatchError: One of them is no integer from 0 on.
+    """
+    several = hasattr(versions, "__len__")
+    try:
+        array = np.asarray(versions if several else [versions] * n)
+    except ValueError:  # one of them is a list
+        _no_version(versions)
+    are_integers = array.ndim == 1 and array.dtype.kind in "iu"
+    good = are_integers and array.size and array.min() >= 0 and array.max() < 1 << 63
+    if not good and array.shape != (0,):
+        _no_version(versions if several and array.ndim and len(array) else [versions])
+    return array.astype(np.int64)
+
+
+def _no_version(versions: Any) -> NoReturn:
+    """Raise about the first of some versions that is none."""
+    listed = versions.tolist() if hasattr(versions, "tolist") else list(versions)
+    good = [_is_integer(each) and 0 <= each < 1 << 63 for each in listed]
+    row = good.index(False) if False in good else 0
+    raise InvalidBatchError(
+        f"version is {listed[row]!r}, first in row {row}: versions are integers from 0 to 2^63 - 1",
+        "version",
+        row,
+    )
+
+
+def _of_integers(array: Array) -> NDArray[np.uint64]:
+    if array.dtype.kind == "u" and array.size and array.max() >= 1 << 63:
+        return keys_of(array.tolist())
+    keys = np.empty((len(array), 2), np.uint64)
+    keys[:, 0] = array.astype(np.int64).view(np.uint64) ^ np.uint64(1 << 63)
+    keys[:, 1] = _INT
+    return keys
+
+
+def _is_integer(value: object) -> TypeGuard[int]:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _key(value: object, row: int = 0) -> bytes:
+    if isinstance(value, str):
+        return _of_bytes(value.encode(errors="surrogatepass"), _STR)
+    if _is_integer(value):
+        if -(1 << 63) <= value < 1 << 63:
+            return (int(value) + (1 << 63)).to_bytes(8, "big") + bytes(7) + bytes([_INT])
+        return _hashed(str(value).encode(), _INT)
+    if isinstance(value, bytes):
+        return _of_bytes(value, _BYTES)
+    if isinstance(value, UUID):
+        return _hashed(value.bytes, _UUID)
+    raise InvalidBatchError(
+        f"id is {value!r}, first in row {row}; an id is a string, bytes, an integer or a UUID",
+        "id",
+        row,
+    )
+
+
+def _of_bytes(value: bytes, kind: int) -> bytes:
+    n = len(value)
+    return value.ljust(15, b"\0") + bytes([kind | n]) if n <= _SHORT else _hashed(value, kind)
+
+
+def _hashed(value: bytes, kind: int) -> bytes:
+    return blake2b(value, digest_size=15).digest() + bytes([kind | _HASHED])
+
 
 Kind = Literal["observe", "predict", "label"]
 KINDS: tuple[Kind, ...] = ("observe", "predict", "label")
@@ -95,7 +570,7 @@ def written(parts: Sequence[Events]) -> bytes:
         for number, column in enumerate(events.columns.values()):
             mine |= nested(f"column/{number}", column_arrays(column))
         arrays |= nested(str(place), mine)
-    return packed({"events": told}, arrays)
+    return packed_file({"events": told}, arrays)
 
 
 def read(blob: bytes) -> list[Events]:
@@ -172,3 +647,83 @@ def column_of(arrays: Arrays) -> Column:
     if len(values) and not least <= values.min() <= values.max() < len(words):
         raise StateFormatError("a text of a column is not among those there are")
     return Column(values.astype(np.intp), nulls, False, words)
+
+
+class SliceKeys:
+    """What is to be known of a suite's keys; of one that is no `Slices` there are none.
+
+    Attributes:
+        kinds: What the columns hold that rows are sliced by, as users name them.
+        titles: What the keys are called that are made of them.
+        inner: The suite of each slice.
+    """
+
+    def __init__(self, suite: Mergeable) -> None:
+        self._suite = suite
+        self._cuts = suite._cuts if isinstance(suite, Slices) else ()
+        self.inner: Mergeable = suite._suite if isinstance(suite, Slices) else suite
+        self.kinds: dict[str, ColumnKind] = {
+            title_of(column): "number" if isinstance(column, Bins) else "label"
+            for cut in self._cuts
+            for column in cut.by
+        }
+        self.titles = frozenset(cut.title for cut in self._cuts)
+        layout = self.inner._layout
+        renamed: Mapping[str, str] = getattr(suite, "columns", {})
+        self._needed = {renamed.get(name, name) for name in layout.required}
+        self._read = self._needed | {renamed.get(name, name) for name in layout.optional}
+        self._only = self.kinds.keys() - self._read
+
+    def made(self, columns: Mapping[str, object]) -> dict[str, Any]:
+        """Return columns with those that are keys alone as keys of text, one for each kind."""
+        if not self._cuts or self._cuts[0].title in columns:
+            return dict(columns)
+        keys = {cut.title: key_column(columns, cut.by) for cut in self._cuts}
+        return {**{n: c for n, c in columns.items() if n not in self._only}, **keys}
+
+    def check(self, columns: Mapping[str, Column], *, without: str = "") -> None:
+        """Raise `StateFormatError` where columns of a state are not such as rows are kept in.
+
+        Args:
+            columns: The columns, in the order of their names, their keys as `made` makes them.
+            without: A column that the rows do not have, as their label.
+        """
+        names, needed = list(columns), (self._needed | self.titles) - {without}
+        allowed = (self._read | self.titles) - {without}
+        if names != sorted(names) or not needed <= set(names) <= allowed:
+            raise StateFormatError(f"rows of the state have columns {names}, not {sorted(needed)}")
+        for cut in self._cuts:
+            keys = columns[cut.title]
+            if keys.vocabulary is None or keys.nulls is not None or OTHER in keys.vocabulary:
+                raise StateFormatError(f"rows of the state have no keys as text {cut.title}")
+            checked(keys.vocabulary.tolist(), len(cut.titles))
+
+    def named(self, columns: Iterable[str]) -> set[str]:
+        """Return the names of columns as users have them, of which `made` made others."""
+        return (set(columns) - self.titles) | self._only
+
+    def shown(self, state: State, by: By = None) -> Any:
+        """Return what is at a state: a set, or a metric, of all rows, or slices of one kind.
+
+        Raises:
+            ValueError: There are no such slices.
+        """
+        if by is None:
+            return self.inner._at(self.whole(state))
+        if isinstance(self._suite, Slices):
+            try:
+                return self._suite._of_kind(state, by)
+            except KeyError as error:
+                raise ValueError(f"by={by!r}: {error.args[0]}") from None
+        raise ValueError(f'by={by!r}: nothing is sliced here; Live(..., by=[["country"]]) would be')
+
+    def whole(self, state: State) -> State:
+        """Return the state of all rows, whatever their keys."""
+        if not isinstance(self._suite, Slices):
+            return state
+        return state_of_all(state, self._suite._cuts[0])
+
+
+def is_made(columns: Mapping[str, object], suite: Mergeable) -> bool:
+    """Whether columns have keys as `SliceKeys.made` makes them."""
+    return isinstance(suite, Slices) and isinstance(columns.get(suite._cuts[0].title), Column)

@@ -14,12 +14,11 @@ from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.state.container import packed
 from streammetrics.core.stateful import from_bytes
 from streammetrics.live.config import Config
-from streammetrics.live.events import column_arrays, column_of
-from streammetrics.live.newest import kept_rows
+from streammetrics.live.events import LATEST, SECOND, column_arrays, column_of
+from streammetrics.live.index import LABELLED, LabelRows, Predictions
+from streammetrics.live.join import kept_rows
 from streammetrics.live.panes import NEVER, Panes
 from streammetrics.live.stream import Stream
-from streammetrics.live.table import LABELLED, LabelRows, Predictions
-from streammetrics.live.time import LATEST, SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,8 +27,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.stateful import Description
     from streammetrics.core.types import Array, Arrays, Document
-    from streammetrics.live.join import Join
-    from streammetrics.live.newest import Some
+    from streammetrics.live.join import Join, Some
     from streammetrics.live.possible.unlabelled import Left
 
 

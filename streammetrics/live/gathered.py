@@ -11,14 +11,9 @@ from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.floating import check_arithmetic
 from streammetrics.live.buffer import Buffer
-from streammetrics.live.checking import Checks
-from streammetrics.live.events import Events
-from streammetrics.live.ids import keys_of_checked
-from streammetrics.live.keys import SliceKeys
-from streammetrics.live.packing import packed
+from streammetrics.live.checking import Checks, kinds_of, truth_of
+from streammetrics.live.events import Events, SliceKeys, keys_of_checked, nanoseconds, packed
 from streammetrics.live.rows import batch_of, columns_of
-from streammetrics.live.time import nanoseconds
-from streammetrics.live.truth import kinds_of, truth_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +22,7 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Ints
     from streammetrics.live.config import Config
-    from streammetrics.live.keeper import Keeper
+    from streammetrics.live.store import Keeper
     from streammetrics.live.stream import Stream
 
 

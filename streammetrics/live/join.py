@@ -1,20 +1,17 @@
-"""The join: predictions and their labels by id, in any order of arrival, as a mergeable state.
-
-Of several labels of a prediction one counts, by a rule on the labels alone: the largest version,
-then the later time, then the larger label. Whether labels were corrected or contradict each other
-is a flag of the row, and true when two of them differ; so duplicates change nothing, and every
-order gives the same rows.
-"""
+"""Predictions and labels, joined by id."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.conversion import concatenate
-from streammetrics.core.columns.distinct import distinct
-from streammetrics.live.table import (
+from streammetrics.core.columns.column import distinct
+from streammetrics.core.columns.conversion import Column, concatenate
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.events import Tier
+from streammetrics.live.index import (
     CONFLICT,
     CORRECTED,
     LABELLED,
@@ -24,15 +21,34 @@ from streammetrics.live.table import (
     Predictions,
     PredictionTable,
 )
+from streammetrics.live.panes import (
+    DISPLACED,
+    EXPIRED,
+    KNOWN,
+    PENDING,
+    REFUSED,
+    batch_of_rows,
+    grown,
+)
+from streammetrics.live.panes import SUITE as COVERAGE
+from streammetrics.live.rows import batch_of, columns_of, pieces, taken
+from streammetrics.live.windows import PaneTree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.states import State
+    from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Array, Bools, Ints, Places
     from streammetrics.live.config import Config
+    from streammetrics.live.panes import Panes
+    from streammetrics.live.possible.unlabelled import Left
+    from streammetrics.live.windows import Node
+
 
 _WORTH = 4096  # rows that are looked at together
 
@@ -75,7 +91,7 @@ class Join:
         """Take predictions, however old."""
         if not len(new.keys):
             return
-        if (twice := _repeated(new.keys)) is not None:
+        if (twice := _repeated_labels(new.keys)) is not None:
             for part in twice:
                 self.put(new.take(part))
             return
@@ -243,7 +259,7 @@ class Join:
         return twin
 
 
-def _repeated(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
+def _repeated_labels(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
     """Return the rows of the first of each key and of the others, ``None`` where all differ."""
     first = distinct(keys)[1]
     if len(first) == len(keys):
@@ -282,3 +298,358 @@ def _ranks(one: Column, other: Column) -> tuple[Array, Array]:
     if both.ndim > 1:
         both = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
     return both[: len(one)], both[len(one) :]
+
+
+_SLACK = 1024  # rows beyond twice those that are kept
+
+Form = tuple[tuple[str, str], ...]  # the columns of rows, and of what type each is
+
+
+class Some(NamedTuple):
+    """Rows of one form."""
+
+    form: Form
+    times: Ints
+    keys: NDArray[np.uint64]  # of their ids; zeros where they have none
+    columns: tuple[Column, ...]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def take(self, rows: Array) -> Some:
+        """Return some of them."""
+        columns = tuple([column[rows] for column in self.columns])
+        return Some(self.form, self.times[rows], self.keys[rows], columns)
+
+    @property
+    def named(self) -> dict[str, Column]:
+        """The columns by their names."""
+        return {name: column for (name, _), column in zip(self.form, self.columns, strict=True)}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        parts = [part for c in self.columns for part in (c.values, c.nulls, c.vocabulary)]
+        return sum(part.nbytes for part in (self.times, self.keys, *parts) if part is not None)
+
+
+def kept_rows(times: Ints, keys: NDArray[np.uint64] | None, columns: Mapping[str, Column]) -> Some:
+    """Return rows as they are kept, whatever order their columns came in."""
+    names = sorted(columns)
+    if keys is None:
+        keys = np.zeros((len(times), 2), np.uint64)
+    form = tuple((name, _type(columns[name])) for name in names)
+    return Some(form, times, keys, tuple([_own(columns[name]) for name in names]))
+
+
+def _own(column: Column) -> Column:
+    """Return a column that nobody else writes to, and which says of its nulls only where some are.
+
+    Integers have 64 bits, whatever they came with.
+    """
+    values, nulls = column.values, column.nulls
+    if values.dtype.kind in "iu" and column.vocabulary is None:
+        values = values.astype(np.int64)
+    elif not column.owned:
+        values = values.copy()
+    return Column(
+        values, nulls if nulls is not None and nulls.any() else None, True, column.vocabulary
+    )
+
+
+def _type(column: Column) -> str:
+    if column.vocabulary is not None:
+        return "text"
+    dtype = column.values.dtype
+    return "integers" if dtype.kind in "iu" else f"{dtype.name}{list(column.values.shape[1:])}"
+
+
+class Newest:
+    """The newest rows of all that were added, `most` of them."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._parts: list[Some] = []
+        self._n = 0
+        self._cut = -1  # a time before which no row is among the newest
+
+    def add(self, rows: Some) -> None:
+        """Take rows; their arrays are not changed by anybody."""
+        if not self.most:
+            return
+        young = rows.times >= self._cut
+        some = rows if young.all() else rows.take(np.flatnonzero(young))
+        if len(some):
+            self._parts.append(some)
+            self._n += len(some)
+            if self._n > 2 * self.most + _SLACK:
+                self._trim()
+
+    def _trim(self) -> None:
+        """Let rows go that are older than the newest."""
+        times = np.concatenate([part.times for part in self._parts])
+        last = self._n - self.most
+        self._cut = max(self._cut, int(np.partition(times, last)[last]))
+        self._keep([part.take(np.flatnonzero(part.times >= self._cut)) for part in self._parts])
+        if self._n > 2 * self.most + _SLACK:  # too many of one time
+            self._keep(self.rows(self.most))
+
+    def _keep(self, parts: Sequence[Some]) -> None:
+        self._parts = [part for part in parts if len(part)]
+        self._n = sum(map(len, self._parts))
+
+    def rows(self, n: int) -> list[Some]:
+        """Return the newest n rows, those of a form together, from the oldest to the newest."""
+        parts = sorted(self._parts, key=lambda part: part.form)
+        forms = [_ordered(list(group)) for _, group in groupby(parts, lambda part: part.form)]
+        if not forms:
+            return []
+        place = np.concatenate([np.arange(len(form)) for form in forms])
+        which = np.repeat(np.arange(len(forms)), [len(form) for form in forms])
+        keys = np.concatenate([form.keys for form in forms])
+        times = np.concatenate([form.times for form in forms])
+        order = np.lexsort((place, which, keys[:, 1], keys[:, 0], times))[-n:]
+        kept = [form.take(np.sort(place[order[which[order] == k]])) for k, form in enumerate(forms)]
+        return [kept_rows(form.times, form.keys, form.named) for form in kept if len(form)]
+
+    def settled(self) -> list[Some]:
+        """Return all rows that are kept, in order."""
+        self._keep(self.rows(self.most) if self.most else [])
+        return list(self._parts)
+
+    def merge(self, other: Newest) -> None:
+        """Take the rows of another, which is untouched."""
+        for part in other._parts:
+            self.add(part)
+
+    def copy(self) -> Newest:
+        """Return independent rows."""
+        twin = Newest(self.most)
+        twin._parts, twin._n, twin._cut = list(self._parts), self._n, self._cut
+        return twin
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held now."""
+        return sum(part.nbytes for part in self._parts)
+
+
+def _ordered(parts: Sequence[Some]) -> Some:
+    """Return rows of one form in one order, whatever order they came in."""
+    form, *_ = parts[0]
+    columns = tuple(
+        [
+            concatenate(list(each), name)
+            for (name, _), each in zip(
+                form, zip(*[p.columns for p in parts], strict=True), strict=True
+            )
+        ]
+    )
+    times = np.concatenate([part.times for part in parts])
+    keys = np.concatenate([part.keys for part in parts])
+    ranks = [rank for column in columns for rank in _newest_ranks(column)]
+    order = np.lexsort((*ranks, keys[:, 1], keys[:, 0], times))
+    return Some(form, times, keys, columns).take(order)
+
+
+def _newest_ranks(column: Column) -> list[Array]:
+    """Return numbers by which rows are told apart: of numbers their bits, as 0.0 is not -0.0."""
+    values = column.values
+    parts = [values] if column.nulls is None else [values, column.nulls]
+    if values.ndim > 1:
+        every = np.concatenate([part.view(np.uint8) for part in parts], axis=1)
+        rows = np.ascontiguousarray(every).view(np.dtype((np.void, every.shape[1]))).reshape(-1)
+        return [np.unique(rows, return_inverse=True)[1].reshape(-1)]
+    return [part.view(f"i{part.itemsize}") for part in parts]
+
+
+class Read(NamedTuple):
+    """Rows with their label, and all rows by what became of them."""
+
+    rows: Ints  # those with a label
+    times: Ints
+    batch: Batch | None
+    all_times: Ints
+    counted: Batch | None
+
+
+def read(suite: Mergeable, join: Join, rows: Ints, clock: int) -> Read:
+    """Return rows of a join as they are at a time."""
+    table, config = join.table, join.config
+    times, flags = table.times.values[rows], table.flags.values[rows]
+    labelled = flags & LABELLED > 0
+    over = times + config.label_ttl < clock
+    status = np.where(labelled, KNOWN, np.where(over, EXPIRED, PENDING))
+    status[(status == PENDING) & (times <= join.displaced)] = DISPLACED
+    delays = np.where(labelled, table.label_times.values[rows] - times, 0)
+    kept = np.flatnonzero(labelled)
+    labels = [table.labels.at(rows[kept])] if kept.size else []
+    if config.default_label is not None:
+        expired = np.flatnonzero(status == EXPIRED)
+        if expired.size:
+            labels.append(_repeated(config.default_label, expired.size))
+            kept = np.concatenate([kept, expired])
+    batch = None
+    if kept.size:
+        columns = named_columns(join, rows[kept])
+        columns[join.label] = concatenate(labels, join.label)
+        batch = batch_of(suite, columns, checked=True)
+        bad = _refused(suite._layout, batch, 0, kept.size)
+        if bad:  # label and prediction were each checked without the other
+            status[kept[bad]] = REFUSED
+            good = np.delete(np.arange(kept.size), bad)
+            kept, batch = kept[good], taken(batch, good) if good.size else None
+    counted = batch_of_rows(status, flags, delays) if len(rows) else None
+    return Read(rows[kept], times[kept], batch, times, counted)
+
+
+def _repeated(label: object, n: int) -> Column:
+    if isinstance(label, str):
+        return Column(np.zeros(n, np.intp), None, True, np.array([label]))
+    return Column(np.full(n, int(label) if isinstance(label, bool) else label), None, True)
+
+
+def _refused(layout: Layout, batch: Batch, first: int, last: int) -> list[int]:
+    """Return the rows of a part of a batch that are refused, each by itself."""
+    try:
+        layout.read(batch.slice(first, last))
+    except InvalidBatchError:
+        if last - first == 1:
+            return [first]
+        middle = (first + last) // 2
+        return _refused(layout, batch, first, middle) + _refused(layout, batch, middle, last)
+    return []
+
+
+class Waiting:
+    """The states of rows that wait, by the pane; brought up to date when they are read."""
+
+    def __init__(self, suite: Mergeable, join: Join) -> None:
+        most = join.config.horizon // join.unit + 2
+        self._suite, self._unit = suite, join.unit
+        self._rows = PaneTree(suite._layout, most)
+        self._counted = PaneTree(COVERAGE._layout, most)
+        self._clock = 0
+
+    def update(self, join: Join, first: int, last: int, clock: int) -> None:
+        """Bring the panes `first` to `last` to what the join holds at a time."""
+        join.match()
+        self._turn(join, clock)
+        due = np.array(sorted(n for n in join.changed if first <= n <= last), np.int64)
+        if not due.size:
+            return
+        numbers = join.table.times.values // self._unit
+        rows = np.flatnonzero((numbers >= due[0]) & (numbers <= due[-1]))
+        rows = rows[np.isin(numbers[rows], due)]
+        found = read(self._suite, join, rows, clock)
+        self._put(self._rows, due, found.times, found.batch)
+        self._put(self._counted, due, found.all_times, found.counted)
+        join.changed.difference_update(due.tolist())
+
+    def _turn(self, join: Join, clock: int) -> None:
+        """Learn of the time: the panes in which labels have come to be due meanwhile are others."""
+        low, high = sorted((self._clock, clock))
+        ttl = join.config.label_ttl
+        first, last = (low - ttl) // self._unit, (high - ttl) // self._unit
+        join.changed.update(self._counted.states.irange(first, last))
+        self._clock = clock
+
+    def _put(self, row: PaneTree, due: Ints, times: Ints, batch: Batch | None) -> None:
+        states: dict[int, State] = {}
+        if batch is not None:
+            layout = row.layout
+            for (number,), rows, n in pieces(layout, [Tier(self._unit, 1)], times, batch):
+                states[number] = grown(layout, states.get(number, layout.start), rows, n)
+        row.drop(n for n in due.tolist() if n in row.states and n not in states)
+        row.put(states)
+
+    def over(self, first: int, last: int) -> list[State]:
+        """Return states that have seen the labelled rows of panes."""
+        return self._rows.over(first, last)
+
+    def unmerged(self, first: int, last: int) -> Iterator[tuple[PaneTree, Node]]:
+        """Yield the nodes that `over` has to merge first, and their tree."""
+        yield from ((self._rows, node) for node in self._rows.unmerged(first, last))
+
+    def counted(self, first: int, last: int) -> list[State]:
+        """Return states that have counted the rows of panes by what became of them."""
+        return self._counted.over(first, last)
+
+    def oldest(self) -> int | None:
+        """Return the first pane that has rows, ``None`` where none has."""
+        states = self._counted.states
+        return states.keys()[0] if states else None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        return self._rows.nbytes + self._counted.nbytes
+
+
+def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> Some | None:
+    """Return the newest n rows of a join that have a label, and some more."""
+    join.match()
+    times, config = join.table.times.values, join.config
+    known = join.table.flags.values & LABELLED > 0
+    if config.default_label is not None:
+        known |= times + config.label_ttl < clock
+    rows = np.flatnonzero(known)
+    young = rows
+    if rows.size > n:
+        young = rows[times[rows] >= np.partition(times[rows], rows.size - n)[rows.size - n]]
+    found = read(suite, join, young, clock)
+    if len(found.rows) < min(n, rows.size):  # some of them are refused
+        found = read(suite, join, rows, clock)
+    return labelled_rows(join, found)
+
+
+def labelled_rows(join: Join, found: Read) -> Some | None:
+    """Return rows that were read, as they are kept one by one."""
+    if found.batch is None:
+        return None
+    return kept_rows(found.times, join.table.keys[found.rows], columns_of(found.batch))
+
+
+def unlabelled(join: Join, rows: Ints, clock: int) -> Ints:
+    """Return those of some rows that have no label, nor one that stands for it."""
+    missing = join.table.flags.values[rows] & LABELLED == 0
+    if join.config.default_label is not None:
+        missing &= join.table.times.values[rows] + join.config.label_ttl >= clock
+    found: Ints = rows[missing]
+    return found
+
+
+def named_columns(join: Join, rows: Ints) -> dict[str, Column]:
+    """Return the columns of some rows by their names."""
+    return dict(zip(join.names, join.table.at(rows).columns, strict=True))
+
+
+def settle(
+    suite: Mergeable, join: Join, panes: Panes, counted: Panes, left: Left, newest: Newest
+) -> None:
+    """Bring rows that no label in time can reach to the panes.
+
+    Rows that have to leave for want of room are the oldest, and a few more, so that it is seldom.
+    """
+    join.match()
+    table, most = join.table, join.config.max_pending
+    if len(table) > most:
+        times, over = table.times.values, len(table) - most + most // 16
+        join.displaced = max(join.displaced, int(np.partition(times, over - 1)[over - 1]))
+    floor = join.left = join.floor
+    leaving = table.times.values < floor
+    if leaving.any():
+        rows = np.flatnonzero(leaving)
+        found = read(suite, join, rows, join.newest)
+        if found.batch is not None:
+            panes.add(found.times, found.batch, known=True)
+        if newest.most and (known := labelled_rows(join, found)) is not None:
+            newest.add(known)
+        if found.counted is not None:
+            counted.add(found.all_times, found.counted, known=True)
+        without = unlabelled(join, rows, join.newest)
+        if without.size:
+            left.add(table.times.values[without], named_columns(join, without))
+        join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
+        table.drop(rows)
+    join.orphans()

@@ -13,18 +13,17 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.results.reports import reported
+from streammetrics.core.results.hooks import reported
 from streammetrics.core.stateful import Stateful
 from streammetrics.live import form
-from streammetrics.live.alerts.view import Watch
+from streammetrics.live.alerts.rule import Watch
 from streammetrics.live.asking import Asking
+from streammetrics.live.checking import Declared
 from streammetrics.live.config import Config
-from streammetrics.live.declared import Declared
 from streammetrics.live.entrance import Entrance
+from streammetrics.live.events import DEFAULT, duration, shown_time
 from streammetrics.live.stream import Stream
 from streammetrics.live.surviving import Surviving
-from streammetrics.live.tiers import DEFAULT
-from streammetrics.live.time import duration, shown_time
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from streammetrics.core.stateful import Description
     from streammetrics.core.types import Arrays, ClassLabel
     from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.declared import Type
+    from streammetrics.live.checking import Type
     from streammetrics.live.events import Events
     from streammetrics.slices.keyed import By
 

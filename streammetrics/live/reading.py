@@ -9,13 +9,13 @@ import numpy as np
 
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.live.time import duration, shown_duration, shown_time
+from streammetrics.live.events import duration, shown_duration, shown_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import timedelta
 
-    from streammetrics.live.tiers import Tier
+    from streammetrics.live.events import Tier
 
 
 ALONE = "value"  # what a metric is called that is in no set

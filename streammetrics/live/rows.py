@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.keys import is_made
+from streammetrics.live.events import is_made
 from streammetrics.slices.reading import read_keys
 from streammetrics.statistics.grouped.grouped import Grouped
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.layout import Layout
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Ints, Places
-    from streammetrics.live.tiers import Tier
+    from streammetrics.live.events import Tier
 
 AT_ONCE = 1 << 15  # rows of one piece: two columns of float64 stay in cache
 

@@ -1,4 +1,4 @@
-"""How metrics went: columns of the windows of a stream that end one after the other."""
+"""Series of windows, and windows that decay."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
-from streammetrics.live.keys import SliceKeys
-from streammetrics.live.reading import numbers_of
+from streammetrics.live.events import SliceKeys
+from streammetrics.live.reading import Span, numbers_of
 from streammetrics.live.stream import merged
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Array, Json
-    from streammetrics.live.keys import By
-    from streammetrics.live.reading import Span
+    from streammetrics.live.events import By, Tier
+    from streammetrics.live.stream import Stream
 
 
 class Series(Result, dict[str, Any]):
@@ -114,3 +114,34 @@ def _numbers(window: object) -> dict[str, float]:
         prefix = "" if alone else f"{name}_"
         found |= {name: value, f"{prefix}low": low, f"{prefix}high": high}
     return found
+
+
+_REACH = 8  # half-lives that a tier should reach back: what is older weighs less than 1/256
+
+
+def decayed(stream: Stream, half_life: int, clock: int) -> list[State]:
+    """Return the panes of a tier, each scaled by its age.
+
+    A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``. The tier is the finest one
+    that reaches back eight half-lives, else the one that reaches back furthest.
+
+    Raises:
+        InvalidBatchError: Rows of a metric have no weights.
+    """
+    tiers = stream.config.tiers
+    place = next((n for n, tier in enumerate(tiers) if _reaches(tier, half_life)), len(tiers) - 1)
+    tier = tiers[place]
+    newest = tier.number(clock)
+    found = []
+    for number in range(newest - tier.count + 1, newest + 1):
+        weight = 2.0 ** -((newest - number) * tier.length / half_life)
+        state = merged(stream.suite, stream.parts(Span(place, number, number), clock))
+        if weight > 0 and any(feed.n_rows for feed in state.feeds):
+            whole = stream.keys.whole(state)
+            scaled = tuple([statistic.scaled(weight) for statistic in whole.statistics])
+            found.append(whole._replace(statistics=scaled))
+    return found
+
+
+def _reaches(tier: Tier, half_life: int) -> bool:
+    return tier.length * tier.count >= _REACH * half_life

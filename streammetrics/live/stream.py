@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from streammetrics.live.coverage import SUITE as COVERAGE
-from streammetrics.live.coverage import Coverage, coverage_of, share_of
+from streammetrics.live.join import Waiting, named_columns, newest_labelled, unlabelled
+from streammetrics.live.panes import SUITE as COVERAGE
+from streammetrics.live.panes import Coverage, coverage_of, share_of
 from streammetrics.live.possible.unlabelled import Unlabelled
 from streammetrics.live.reading import Span
 from streammetrics.live.rows import batch_of
 from streammetrics.live.taking import Taking
-from streammetrics.live.waiting import Waiting, named_columns, newest_labelled, unlabelled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

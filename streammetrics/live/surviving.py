@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Self
 from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.stateful import from_bytes
 from streammetrics.live.form import bytes_of
-from streammetrics.live.keeper import Image, Keeper
-from streammetrics.live.store import Store
+from streammetrics.live.store import Image, Keeper, Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,20 +9,22 @@ import numpy as np
 
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.live.checking import Checks, Told, representative_rows
-from streammetrics.live.coverage import SUITE as COVERAGE
-from streammetrics.live.events import alike, joined_events
-from streammetrics.live.join import Join
-from streammetrics.live.keys import SliceKeys
-from streammetrics.live.newest import Newest, Some, kept_rows
+from streammetrics.live.checking import (
+    Checks,
+    Told,
+    as_numbers,
+    kinds_of,
+    representative_rows,
+    truth_of,
+)
+from streammetrics.live.events import SECOND, SliceKeys, alike, joined_events
+from streammetrics.live.index import LABELLED, LabelRows, Predictions
+from streammetrics.live.join import Join, Newest, Some, kept_rows, settle
+from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible.unlabelled import Left
 from streammetrics.live.rows import batch_of
-from streammetrics.live.table import LABELLED, LabelRows, Predictions
 from streammetrics.live.telling import tell
-from streammetrics.live.time import SECOND
-from streammetrics.live.truth import as_numbers, kinds_of, truth_of
-from streammetrics.live.waiting import settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -6,16 +6,16 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Self
 
-from streammetrics.core.arithmetic.rounding import nearest
+from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.types import V_co
 from streammetrics.metrics.families import EXTREME, GROWS, NO_MEAN, Family
-from streammetrics.statistics.joint.pairs import MomentSample
-from streammetrics.statistics.sums.extremes import Extremes
-from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.joint import MomentSample
+from streammetrics.statistics.sums.losses import Moments
 from streammetrics.statistics.sums.spreads import MomentSpread
+from streammetrics.statistics.sums.values import Extremes
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic

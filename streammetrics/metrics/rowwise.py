@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
-from streammetrics.core.arithmetic.rounding import nearest
+from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.families import Family
 
 if TYPE_CHECKING:
-    from streammetrics.statistics.sums.rowwise import RowSum
+    from streammetrics.statistics.sums.spreads import RowSum
 
 
 class RowMean(Metric[float]):

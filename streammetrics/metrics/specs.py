@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streammetrics.core.by_name.shortcuts import letters, meant_metric
-from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.names import letters, meant_metric
 from streammetrics.core.registry import metric_names, public
 from streammetrics.metrics.spellings import in_python, spelled, with_ours
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.by_name.shortcuts import letters
+from streammetrics.core.names import letters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

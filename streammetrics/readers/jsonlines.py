@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from streammetrics.core.columns.naming import asks_for, is_glob
+from streammetrics.core.columns.batch import asks_for, is_glob
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
 from streammetrics.readers.selection import needed, of_kind

@@ -8,7 +8,7 @@ import os
 import stat
 from typing import TYPE_CHECKING, NamedTuple
 
-from streammetrics.core.columns.naming import natural, near
+from streammetrics.core.columns.batch import natural, near
 from streammetrics.readers.errors import ReadError
 from streammetrics.readers.sources import (
     DELIMITED,

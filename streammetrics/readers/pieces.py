@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from streammetrics.core.columns.tables import n_rows
+from streammetrics.core.columns.batch import n_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from streammetrics.core.columns.tables import BatchStream
+    from streammetrics.core.columns.batch import BatchStream
     from streammetrics.core.types import Foreign
     from streammetrics.readers.sources import Source
 

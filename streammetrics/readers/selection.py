@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from streammetrics.core.columns.naming import check_single, near, parted
+from streammetrics.core.columns.batch import check_single, near, parted
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.whole import lost_integers, overflows

@@ -1,25 +1,107 @@
-"""What metrics say: their values, how sure they are, and what there is to say besides."""
+"""What is shown of models and slices, before it is written in a format."""
 
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.confidence import ConfidenceInterval, unsure
-from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
+from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import Metric
+from streammetrics.core.results.curves import Curves, Points, is_curve
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import KeyedValues, Report, flat, numbers
 from streammetrics.metrics.ranking.base import RankingMetric
+from streammetrics.slices.table import MISSING, SliceTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.confidence import Unit
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
     from streammetrics.core.types import Document, Json
-    from streammetrics.show.sliced import Sliced
+    from streammetrics.slices.fairness import Slice
+    from streammetrics.slices.slices import Slices
+
+
+__all__ = [
+    "model_index",
+]
+
+
+@dataclass(frozen=True)
+class Vector:
+    """A number for each of several classes, outputs or clusters."""
+
+    what: str
+    names: tuple[str, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Numbers by what is down, the true class, and what is across, the predicted one."""
+
+    what: tuple[str, str]
+    down: tuple[str, ...]
+    across: tuple[str, ...]
+    values: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class NumberTable:
+    """Several numbers for each of several names; None where a name has no such number."""
+
+    what: str
+    header: tuple[str, ...]
+    lines: Mapping[str, tuple[float | None, ...]]
+
+
+def part_of(value: object) -> Vector | Matrix | NumberTable | int:
+    """Return what a value is made of: of a curve how many points, of a number 0."""
+    match value:
+        case LabelledArray(axes=[(what, labels)]):
+            return Vector(what, _texts(labels), tuple(value.tolist()))
+        case LabelledArray(axes=[(down, labels), (across, titles)]):
+            rows = tuple(map(tuple, value.tolist()))
+            return Matrix((down, across), _texts(labels), _texts(titles), rows)
+        case KeyedValues(name=what):
+            return Vector(what, _texts(value), tuple(value.values()))
+        case Report():
+            return _table(value)
+        case Points() if not is_curve(value):
+            return Vector("best", tuple(value._named()), _floats(value))
+        case Curves() if value and not is_curve(value):
+            lines = zip(value.labels, map(_floats, value), strict=True)
+            header = tuple(value[0]._named())
+            return NumberTable("class", header, {str(label): numbers for label, numbers in lines})
+        case tuple():
+            return len(value[-1])
+    return 0
+
+
+def _floats(point: Points) -> tuple[float, ...]:
+    return tuple(map(float, point._named().values()))
+
+
+def _texts(labels: Any) -> tuple[str, ...]:
+    return tuple(map(str, labels))
+
+
+def _table(value: Report) -> NumberTable:
+    header = tuple(next(part for part in value.values() if isinstance(part, dict)))
+    lines = {
+        name: tuple(part.values())
+        if isinstance(part, dict)
+        else (*[None] * (len(header) - 2), part, None)  # accuracy, as scikit-learn prints it
+        for name, part in value.items()
+    }
+    return NumberTable("class", header, lines)
 
 
 @dataclass(frozen=True)
@@ -179,3 +261,204 @@ def number(value: float) -> str:
     if math.isnan(value):
         return "undefined"
     return f"{value:.6f}" if 1e-3 <= abs(value) < 1e7 or value == 0 else f"{value:.6g}"
+
+
+SHOWN = 40  # slices that are shown; all are for machines
+
+
+def cells(table: SliceTable) -> tuple[tuple[str, ...], list[tuple[str, ...]], frozenset[int]]:
+    """Return the header, the lines that are shown and the places of text of a table of slices."""
+    columns = {title: column for title, column in table.items() if title != "by"}
+    keys = table._keys()
+    header = tuple("Rows" if title == "n_rows" else title for title in columns)
+    lines = []
+    for row in range(min(len(table), SHOWN)):
+        used = table._sliced(row)
+        line = [_key(columns[title][row], title in used) for title in keys]
+        line += [_number(columns[title][row]) for title in columns if title not in keys]
+        lines.append(tuple(line))
+    return header, lines, frozenset(range(len(keys)))
+
+
+def _key(value: object, used: bool) -> str:
+    if value is None:
+        return MISSING if used else ""
+    return str(value)
+
+
+def _number(value: object) -> str:
+    plain = value.item() if hasattr(value, "item") else value
+    if isinstance(plain, float) and 0 < abs(plain) < 1e-300:
+        return f"{plain:.1e}"
+    if not isinstance(plain, int | float):
+        return str(plain)
+    return "" if isinstance(plain, float) and math.isnan(plain) else number(plain)
+
+
+@dataclass(frozen=True)
+class Sliced:
+    """What is told of slices.
+
+    Attributes:
+        table: Those of enough rows, without the one of all rows.
+        read: All that were read, of which those of fewer than `min_rows` are left out.
+        hidden: How many have too few rows.
+        worst: The worst by one metric, if they were asked for, and its name.
+        sure: Whether the table has limits of confidence.
+    """
+
+    table: SliceTable
+    read: Slices
+    min_rows: int
+    hidden: int
+    by: str | None
+    worst: SliceTable | None
+    sure: bool
+
+    @classmethod
+    def of(
+        cls,
+        slices: Slices,
+        min_rows: int,
+        by: str | None,
+        worst: SliceTable | None,
+        level: float | None = None,
+        unit: Unit = ...,
+    ) -> Sliced:
+        """Read all slices, with limits of confidence where there is a level for them."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            table = slices.compute(confidence=level, unit=unit)
+        whole, rows = table._whole(), table["n_rows"].tolist()
+        parts = [place for place in range(len(table)) if place != whole]
+        kept = [place for place in parts if rows[place] >= min_rows]
+        hidden, sure = len(parts) - len(kept), level is not None
+        return cls(taken(table, kept), slices, min_rows, hidden, by, worst, sure)
+
+    def lines(self) -> Iterator[tuple[object, ...]]:
+        """Yield each number: metric, part, value, certain limits, whether exact, rows, omitted.
+
+        Limits of confidence come last, where there are any.
+        """
+        every = self.read._slices(self.read._accumulator.flush())
+        shown = [each for each in every if each.columns and each.n_rows >= self.min_rows]
+        for place, each in enumerate(shown):
+            for name, metric in self.read._metrics.items():
+                for part, line in _lines(each, name, metric):
+                    yield *line, *self._limits(f"{name}_{part}" if part else name, place)
+
+    def _limits(self, title: str, place: int) -> Iterator[object]:
+        """Yield both limits of a line of the table; a curve has none, nor columns."""
+        for side in ("low", "high") if self.sure else ():
+            column = self.table.get(f"{title}_{side}")
+            yield None if column is None else column[place]
+
+    def without(self, metrics: Sequence[str]) -> SliceTable:
+        """Return the table without the columns of some metrics."""
+
+        def of(title: str) -> str:
+            """Return the metric whose column this is, or an empty text."""
+            names = (n for n in self.read._metrics if title == n or title.startswith(f"{n}_"))
+            return max(names, key=len, default="")
+
+        keys = {"by", *self.table._keys()}
+        kept = [title for title in self.table if title in keys or of(title) not in metrics]
+        return SliceTable({title: self.table[title] for title in kept})
+
+    def document(self) -> Document:
+        """Return the slices as JSON has them, column by column."""
+        found: Document = {"slices": self.table.to_dict()}
+        if self.worst is not None:
+            found["worst"] = {"by": self.by, **self.worst.to_dict()}
+        return found
+
+
+def taken(table: SliceTable, places: list[int]) -> SliceTable:
+    """Return some rows of a table."""
+    return SliceTable({title: column[places] for title, column in table.items()})
+
+
+def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[str, tuple[object, ...]]]:
+    read = metric._chosen(each.state)
+    exact = "true" if metric.is_exact(*read) else "false"
+    with own_arithmetic():
+        value, _ = metric._judged(*read)
+        limits = dict(numbers(metric.interval(*read)))
+    omitted = max(feed.n_omitted for feed in metric._chosen_feeds(each.state))
+    for part, row in numbers(value):
+        sides = limits.get(part, {})
+        found = (row["value"], sides.get("low"), sides.get("high"))
+        title = "/".join(filter(None, (each.title, part)))
+        yield part, (name, title, *found, exact, metric._n_rows(each.state), omitted)
+
+
+# What the Hub calls a metric where it is not its name in small letters.
+_TYPES = {
+    "MatthewsCorrcoef": "matthews_correlation",
+    "PearsonCorrelation": "pearsonr",
+    "SpearmanRho": "spearmanr",
+    "ROCAUC": "roc_auc",
+    "R2": "r_squared",
+}
+
+
+def model_index(
+    suite: MetricSet,
+    *,
+    model: str,
+    task: str,
+    dataset: str,
+    dataset_name: str = "",
+    split: str = "test",
+    revision: str | None = None,
+) -> dict[str, object]:
+    """Return the ``model-index`` of a model card: what the Hub shows beside a model.
+
+    Put into the YAML at the head of a README, or given to `huggingface_hub.ModelCardData` by
+    ``eval_results=model_index_to_eval_results(...)``. Numbers that are not defined are left out.
+
+    Args:
+        suite: The metrics, of the rows of one split of one dataset.
+        model: The model's name.
+        task: The Hub's word for the task, as ``"text-classification"``.
+        dataset: The dataset's id on the Hub.
+        dataset_name: How people call it; by default its id.
+        split: Which rows of it.
+        revision: Which version of it.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> suite = sm.MetricSet({"acc": sm.Accuracy()}).update(y_true=[0, 1], y_pred=[0, 1])
+        >>> card = sm.model_index(suite, model="tree", task="tabular-classification", dataset="u/d")
+        >>> card["model-index"][0]["results"][0]["metrics"]
+        [{'type': 'accuracy', 'value': 1.0, 'name': 'acc', 'args': {}}]
+    """
+    told = {"type": dataset, "name": dataset_name or dataset, "split": split}
+    if revision is not None:
+        told["revision"] = revision
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        metrics = [
+            {"type": _type(metric), "value": value, "name": title, "args": _args(metric)}
+            for name, metric in suite.items()
+            for title, value in flat(name, metric.compute()).items()
+            if math.isfinite(value)
+        ]
+    result = {"task": {"type": task, "name": task}, "dataset": told, "metrics": metrics}
+    return {"model-index": [{"name": model, "results": [result]}]}
+
+
+def _type(metric: Metric) -> str:
+    name = type(metric).__name__
+    return _TYPES.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+
+
+def _args(metric: Metric) -> dict[str, object]:
+    """Return the parameters that are not the metric's defaults."""
+    plain = (bool, int, float, str)
+    known = metric._parameters
+    return {
+        name: value
+        for name, value in metric.config.items()
+        if isinstance(value, plain) and (known[name].required or value != known[name].default)
+    }

@@ -7,7 +7,7 @@ import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING
 
-from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.batch import near
 from streammetrics.core.confidence import unit_of
 from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.slices.bins import KeySpec, title_of

@@ -16,9 +16,8 @@ import numpy as np
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.results.values import Interval, plain
-from streammetrics.inference.distributions import normal_quantile, normal_tail, t_tail
-from streammetrics.inference.groups import Readings
-from streammetrics.inference.limits import margin
+from streammetrics.inference.distributions import margin, normal_quantile, normal_tail, t_tail
+from streammetrics.inference.tables import Readings
 from streammetrics.slices.table import named
 from streammetrics.slices.units import limits_by_unit
 

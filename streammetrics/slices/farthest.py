@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.inference.limits import margin
+from streammetrics.inference.distributions import margin
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,9 +8,9 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.counting import is_dense
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.sums import GroupedSums
 from streammetrics.core.fields.tables import GroupedCells
+from streammetrics.core.fields.weights import Amount
 from streammetrics.core.groups import GroupedStates
 
 

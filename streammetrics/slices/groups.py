@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import GroupValues
-from streammetrics.inference.groups import Readings, limits_of_groups, readings_of
+from streammetrics.inference.tables import Readings, limits_of_groups, readings_of
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
 from streammetrics.slices.fairness import Slice, reading, readings

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.columns.batch import near
+from streammetrics.core.columns.column import numbered, unique
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.distinct import numbered, unique
-from streammetrics.core.columns.naming import near
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError

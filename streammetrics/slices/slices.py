@@ -16,7 +16,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.feeding.states import State
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins, KeySpec, Periods
 from streammetrics.slices.groups import keys_of

@@ -14,7 +14,7 @@ from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.inference.units import unit_limits
 from streammetrics.slices.reading import as_integers, flat
-from streammetrics.statistics.clusters.rows import label_hashes
+from streammetrics.statistics.points import label_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

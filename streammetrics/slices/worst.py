@@ -10,8 +10,8 @@ import numpy as np
 
 from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
-from streammetrics.inference.corrections import benjamini_hochberg
-from streammetrics.inference.groups import Readings
+from streammetrics.inference.distributions import benjamini_hochberg
+from streammetrics.inference.tables import Readings
 from streammetrics.slices.fairness import (
     Measured,
     Slice,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.tables import n_rows
+from streammetrics.core.columns.batch import WEIGHT, n_rows
 from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.results.values import plain
 from streammetrics.core.statistic import Statistic

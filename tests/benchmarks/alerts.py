@@ -18,9 +18,8 @@ import numpy as np
 import river.drift
 
 import streammetrics as sm
-from streammetrics.live.alerts.rule import Moment, Reading
-from streammetrics.live.alerts.states import alert_of
-from streammetrics.live.time import SECOND
+from streammetrics.live.alerts.rule import Moment, Reading, alert_of
+from streammetrics.live.events import SECOND
 
 if TYPE_CHECKING:
     from collections.abc import Callable

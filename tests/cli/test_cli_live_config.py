@@ -8,8 +8,7 @@ import socket
 import pytest
 
 import streammetrics as sm
-from streammetrics.live.service.config import settings
-from streammetrics.live.service.template import TEMPLATE
+from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.toml import ConfigError
 
 

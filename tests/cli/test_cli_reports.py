@@ -18,8 +18,7 @@ import streammetrics as sm
 from streammetrics.cli import main, merging
 from streammetrics.cli.outputs import write
 from streammetrics.core.state.files import locked
-from streammetrics.show.grids import cells
-from streammetrics.show.machines import as_json, plain
+from streammetrics.show.formats import as_json, cells, plain
 from streammetrics.show.report import MetricRow, ModelReports, report
 
 BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")

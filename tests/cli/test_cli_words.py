@@ -8,7 +8,7 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.cli.parsing import complete_metrics, complete_task
-from streammetrics.cli.specs import depths, parse
+from streammetrics.cli.tasks import depths, parse
 from streammetrics.core.registry import catalogue
 from streammetrics.metrics.specs import Spec
 

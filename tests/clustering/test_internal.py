@@ -16,8 +16,7 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.statistics.clusters.balls import nearest_and_farthest
-from streammetrics.statistics.clusters.distances import Cloud, lengths, silhouettes
+from streammetrics.statistics.points import Cloud, lengths, nearest_and_farthest, silhouettes
 from streammetrics.testing import check_laws
 
 INTERNAL = [sm.CalinskiHarabasz, sm.DaviesBouldin, sm.Silhouette, sm.DunnIndex]

@@ -15,9 +15,9 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.core.errors import StateFormatError
-from streammetrics.statistics.clusters import rows as points_rows
-from streammetrics.statistics.clusters.sample import PointSample
-from streammetrics.statistics.clusters.sums import ClusterSums
+from streammetrics.statistics import points as points_rows
+from streammetrics.statistics.centroids import ClusterSums
+from streammetrics.statistics.points import PointSample
 from streammetrics.testing import check_laws
 
 SAMPLED = [sm.DaviesBouldin, sm.Silhouette, sm.DunnIndex]

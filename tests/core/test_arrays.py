@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from streammetrics.core.columns.column import distinct as distinct_rows
+from streammetrics.core.columns.column import unique
 from streammetrics.core.columns.conversion import Beside, Column, as_column, concatenate
-from streammetrics.core.columns.distinct import distinct as distinct_rows
-from streammetrics.core.columns.distinct import unique
 from streammetrics.core.errors import InvalidBatchError
 
 NUMBERS = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "f2", "f4", "f8"]

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.arithmetic.rounding import nearest_scaled
+from streammetrics.core.arithmetic.exact import ExactSum, nearest_scaled
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.kernels import kernels
 

@@ -16,32 +16,27 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
-from streammetrics.core.columns.reading import SharedReading
-from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.schema import Schema, SharedReading
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Sums, Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import Sum
-from streammetrics.core.fields.weights import Weight
+from streammetrics.core.fields.weights import Amount, Weight
 from streammetrics.core.statistic import Statistic
-from streammetrics.statistics.clusters.centroids import CentroidSums
-from streammetrics.statistics.clusters.sample import PointSample
-from streammetrics.statistics.clusters.sums import ClusterSums
-from streammetrics.statistics.pairs.histogram import PairHistogram
-from streammetrics.statistics.rankings.buffer import RankingBuffer
+from streammetrics.statistics.centroids import CentroidSums, ClusterSums
+from streammetrics.statistics.pairs import PairHistogram
+from streammetrics.statistics.points import PointSample
+from streammetrics.statistics.rankings import RankingBuffer
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import Probabilities, ProbabilityLossSum
-from streammetrics.statistics.sums.extremes import Extremes
-from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.moments import Moments
-from streammetrics.statistics.sums.values import ValueHistogram
+from streammetrics.statistics.sums.losses import LossSum, Moments
+from streammetrics.statistics.sums.values import Extremes, ValueHistogram
 from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
 from streammetrics.statistics.tables.threshold import ThresholdTable
 from streammetrics.statistics.tables.topk import TopKHits

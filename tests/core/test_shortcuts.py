@@ -8,7 +8,7 @@ import sklearn.metrics as sk
 from sklearn.metrics import get_scorer, get_scorer_names
 
 import streammetrics as sm
-from streammetrics.core.by_name.shortcuts import named_metric
+from streammetrics.core.names import named_metric
 
 
 def test_every_scorer_of_scikit_learn_has_a_metric_or_says_why_not():

@@ -12,7 +12,7 @@ import streammetrics as sm
 from streammetrics.core.registry import REGISTRY, registered_name
 from streammetrics.core.state.arrays import json_array
 from streammetrics.core.state.container import packed, unpacked
-from streammetrics.statistics.rankings.buffer import RankingBuffer
+from streammetrics.statistics.rankings import RankingBuffer
 
 
 def example():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.show.pictures.thinning import thinned
+from streammetrics.show.pictures.canvas import thinned
 
 RNG = np.random.default_rng(3)
 X = np.sort(RNG.random(200_000))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streammetrics.core.arithmetic.keys import cell_ids
 from streammetrics.core.errors import StateFormatError
-from streammetrics.statistics.pairs.histogram import PairHistogram
+from streammetrics.statistics.pairs import PairHistogram
 
 HOSTILE = [-np.inf, -1e308, -1.0, -5e-324, -0.0, 0.0, 5e-324, 1e-300, 0.25, 0.5, 1 - 2**-53, 1.0]
 VALUES = st.sampled_from([*HOSTILE, 1 + 2**-52, 3.0, 1e308, np.inf])

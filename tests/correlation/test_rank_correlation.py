@@ -12,7 +12,7 @@ from kinds.rows import statistics_of
 from thinning import some
 
 import streammetrics as sm
-from streammetrics.metrics.correlation.rank import KendallTau, SpearmanRho
+from streammetrics.metrics.correlation import KendallTau, SpearmanRho
 from streammetrics.testing import check_laws
 
 SPREAD = [-np.inf, -2.0, -1.5, 1e-300, 1e-3, 0.25, 0.3, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 1e300]

@@ -13,7 +13,7 @@ from scipy.spatial.distance import jensenshannon
 from thinning import some
 
 import streammetrics as sm
-from streammetrics.metrics.scores.view import corners, staircases
+from streammetrics.metrics.scores.base import corners, staircases
 
 DISTANCES = (
     sm.KSDistance,

@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 
 import streammetrics as sm
 from streammetrics.cli import main
-from streammetrics.live.exporting import files
+from streammetrics.live.exporting import prometheus as files
 from streammetrics.live.exporting.prometheus import LiveCollector, exposition
 
 WORKER = Path(__file__).with_name("worker.py")

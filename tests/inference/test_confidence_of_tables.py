@@ -10,7 +10,7 @@ import pytest
 from kinds.rows import statistics_of
 
 import streammetrics as sm
-from streammetrics.inference.trials import trials_of
+from streammetrics.inference.tables import trials_of
 
 Z = 1.959963984540054
 

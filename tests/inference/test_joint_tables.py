@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streammetrics.core.columns.conversion import as_column
-from streammetrics.statistics.joint.table import JointTable
+from streammetrics.statistics.joint import JointTable
 
 
 @pytest.mark.parametrize("weighted", [False, True])

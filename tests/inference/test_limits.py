@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from streammetrics.inference.limits import (
+from streammetrics.inference.distributions import (
     anytime_limits,
     clopper_pearson,
     limits,

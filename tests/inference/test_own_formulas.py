@@ -12,8 +12,8 @@ from oracles.table import ORACLES
 import streammetrics as sm
 from streammetrics.authoring import AveragedMetric, ClassScoreMetric, ContingencyMetric
 from streammetrics.core.confidence import _RULES, Refusal
-from streammetrics.inference.comparing.families import refused
-from streammetrics.inference.trials import trials_of
+from streammetrics.inference.comparing.tests import refused
+from streammetrics.inference.tables import trials_of
 from streammetrics.live.possible.rules import rule_of
 from streammetrics.metrics.families import Family
 

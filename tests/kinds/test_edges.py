@@ -10,18 +10,17 @@ import pytest
 
 import streammetrics as sm
 from kinds.rows import statistics_of
+from streammetrics.core import elsewhere
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.by_name import elsewhere
+from streammetrics.core.columns.batch import meant
 from streammetrics.core.columns.column import Column, stacked
-from streammetrics.core.columns.naming import meant
 from streammetrics.core.feeding.kinds import ColumnKinds
 from streammetrics.core.fields.entries import KeyedExtremes
 from streammetrics.core.registry import catalogue
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.unions import Union
 from streammetrics.metrics.specs import SpecError, known_as
-from streammetrics.statistics.clusters.distances import lengths
-from streammetrics.statistics.clusters.rows import label_hashes, point_hashes
+from streammetrics.statistics.points import label_hashes, lengths, point_hashes
 
 # What `label_hashes` and `point_hashes` give.
 NAMES = [1747299791859774546, 13833452599589517403, 11388497021295642190]

@@ -9,8 +9,8 @@ import streammetrics as sm
 from kinds.rows import FIRST, layout_of, plain_rows, state_of, statistics_of
 from streammetrics.core.field import parted
 from streammetrics.core.state.arrays import same
-from streammetrics.statistics.detection.boxes import BoxScores
-from streammetrics.statistics.pairs.survival import SurvivalPairs
+from streammetrics.statistics.boxes import BoxScores
+from streammetrics.statistics.pairs import SurvivalPairs
 from streammetrics.statistics.tables.topk import TopKHits
 
 

@@ -15,8 +15,8 @@ from streammetrics.core.arithmetic.cells import _below
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.keys import cell_ids
 from streammetrics.core.feeding.many import StateTable
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.weights import Amount
 from streammetrics.core.results.table import Table
 from streammetrics.core.state.arrays import narrowed
 from streammetrics.statistics.grouped.waiting import GroupedRows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streammetrics.live.declared import Declared
+from streammetrics.live.checking import Declared
 
 
 @pytest.fixture

@@ -17,9 +17,8 @@ from live.events import START, joined, live, observe
 
 import streammetrics as sm
 from streammetrics.core.feeding.layout import Layout
-from streammetrics.live.alerts.rule import Moment
-from streammetrics.live.alerts.states import alert_of
-from streammetrics.live.time import SECOND
+from streammetrics.live.alerts.rule import Moment, alert_of
+from streammetrics.live.events import SECOND
 
 REFERENCE = sm.Quantile(q=0.5).update(np.linspace(0, 1, 64))
 RULES = [

@@ -12,7 +12,7 @@ from live.events import START, TIERS
 
 import streammetrics as sm
 from streammetrics.core.fields.labels import packed_labels
-from streammetrics.live.time import LATEST, SECOND
+from streammetrics.live.events import LATEST, SECOND
 
 NAMES = {dtype: name for name, dtype in TYPES.items()}
 WAITS = {"label_ttl": "5min", "label_lateness": "5min", "keep_rows": 3, "tiers": TIERS}

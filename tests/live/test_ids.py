@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streammetrics.live.ids import keys_of
+from streammetrics.live.events import keys_of
 
 pa = pytest.importorskip("pyarrow")
 TEXTS = ["", "a", "fifteen letters", "r1", "é", "日本", "r1"]

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from streammetrics.core.columns.conversion import Column
-from streammetrics.live.ids import keys_of
-from streammetrics.live.index import Index
-from streammetrics.live.table import Predictions, PredictionTable
+from streammetrics.live.events import keys_of
+from streammetrics.live.index import Index, Predictions, PredictionTable
 
 KINDS = {
     "integers": lambda n: keys_of(np.arange(n)),

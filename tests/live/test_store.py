@@ -19,9 +19,9 @@ from live.events import START, joined, live
 from live.worker import send, start, told
 
 import streammetrics as sm
-from streammetrics.live import keeper as keeper_module
+from streammetrics.live import store as keeper_module
 from streammetrics.live import store as store_module
-from streammetrics.live.keeper import StoreWarning
+from streammetrics.live.store import StoreWarning
 
 # Where other threads are at work, which a child does not have.
 FORKED = "ignore:This process .* is multi-threaded:DeprecationWarning"

@@ -11,8 +11,16 @@ import polars as pl
 import pytest
 
 import streammetrics as sm
-from streammetrics.live.tiers import Tier, tiers_of
-from streammetrics.live.time import DAY, SECOND, duration, instant, instants, shown_duration
+from streammetrics.live.events import (
+    DAY,
+    SECOND,
+    Tier,
+    duration,
+    instant,
+    instants,
+    shown_duration,
+    tiers_of,
+)
 
 AT = 1_700_000_000
 WHEN = datetime.fromtimestamp(AT, UTC)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from oracles.base import Oracle
-from streammetrics.metrics.correlation.rank import KendallTau, SpearmanRho
+from streammetrics.metrics.correlation import KendallTau, SpearmanRho
 
 
 def numbers(rng, n):

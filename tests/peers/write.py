@@ -1,6 +1,6 @@
 """Writes docs/coverage.md: what the metrics of other libraries are called here, or why not.
 
-The package has those names too, for the suggestions in its errors: `core/by_name/elsewhere.py`.
+The package has those names too, for the suggestions in its errors: `core/elsewhere.py`.
 
     python tests/peers/write.py
 
@@ -19,11 +19,11 @@ from importlib.metadata import version
 from pathlib import Path
 
 import streammetrics as sm
-from streammetrics.core.by_name.shortcuts import letters
+from streammetrics.core.names import letters
 
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs" / "coverage.md"
-MODULE = Path(sm.__file__).parent / "core" / "by_name" / "elsewhere.py"
+MODULE = Path(sm.__file__).parent / "core" / "elsewhere.py"
 SHORT = "short names"  # the section of what many say, and no library in particular
 TITLES = {
     "scikit-learn": "scikit-learn",

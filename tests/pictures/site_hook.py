@@ -15,9 +15,8 @@ from mkdocs.structure.files import File
 
 import streammetrics as sm
 from streammetrics.core.registry import catalogue
-from streammetrics.show.formulas import set_formula, set_letters
+from streammetrics.show.formulas import entry, inherited, set_formula, set_letters
 from streammetrics.show.pictures.canvas import Sheet
-from streammetrics.show.reference import entry, inherited
 
 mpl.use("agg")
 RNG = np.random.default_rng(0)

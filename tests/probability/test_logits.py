@@ -9,7 +9,7 @@ import sklearn.metrics as sk
 from oracles.table import ORACLES
 
 import streammetrics as sm
-import streammetrics.core.columns.logits
+import streammetrics.core.columns.scores
 from streammetrics.testing import check_laws, same_value
 
 RNG = np.random.default_rng(3)
@@ -110,7 +110,7 @@ def test_logits_give_what_their_probabilities_give_however_classes_are_averaged(
 ):
     y, z = CLASSES.values()
     options = {**options, "max_bins": max_bins}
-    said = metric(**options).update(y, streammetrics.core.columns.logits.softmax(z))
+    said = metric(**options).update(y, streammetrics.core.columns.scores.softmax(z))
     made = metric(**options, from_logits=True).update(y, z)
     assert repr(made.compute()) == repr(said.compute())
     assert repr(made.bounds()) == repr(said.bounds())

@@ -13,7 +13,7 @@ import pytest
 from sklearn import metrics as sk
 
 import streammetrics as sm
-from streammetrics.core.columns.scored import ScoredLabels
+from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.registry import catalogue
 
 pytestmark = pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

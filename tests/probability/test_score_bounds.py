@@ -27,7 +27,7 @@ from oracles.probability import (
 from thinning import some
 
 import streammetrics as sm
-from streammetrics.metrics.scores.view import staircases
+from streammetrics.metrics.scores.base import staircases
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 SLACK = 2.0**-45

@@ -15,7 +15,7 @@ from oracles.probability import pr_area
 from thinning import some
 
 import streammetrics as sm
-from streammetrics.metrics.scores import view
+from streammetrics.metrics.scores import base as view
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.testing import check_laws

@@ -14,8 +14,8 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError
-from streammetrics.metrics.ranking import view
-from streammetrics.statistics.rankings.buffer import RankingBuffer
+from streammetrics.metrics.ranking import base as view
+from streammetrics.statistics.rankings import RankingBuffer
 from streammetrics.testing import check_laws
 
 METRICS = some(

@@ -38,7 +38,7 @@ def test_figures_are_those_of_trec_eval():
 def test_ties_of_many_results_cost_blocks_and_not_memory(monkeypatch):
     rows = {"query": [1] * 60, "relevance": [1, 0, -1] * 20, "score": [1.0] * 60}
     whole = sm.InfAP().update(**rows).compute()
-    monkeypatch.setattr("streammetrics.metrics.ranking.inferred._AT_ONCE", 7)
+    monkeypatch.setattr("streammetrics.metrics.ranking.binary._AT_ONCE", 7)
     assert sm.InfAP().update(**rows).compute() == whole
 
 

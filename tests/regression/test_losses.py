@@ -13,8 +13,7 @@ from kinds.rows import layout_of
 
 import streammetrics as sm
 from streammetrics.statistics.sums.formulas import LOSSES
-from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.moments import Moments
+from streammetrics.statistics.sums.losses import LossSum, Moments
 from streammetrics.statistics.sums.spreads import LossSpread
 
 PARAMETERS = {"pinball": 0.3, "huber": 1.5, "tweedie": 1.5}

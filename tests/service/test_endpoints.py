@@ -16,10 +16,9 @@ import pyarrow as pa
 import pytest
 
 import streammetrics as sm
-from streammetrics.live import keeper as keeper_module
-from streammetrics.live.service.app import application
+from streammetrics.live import store as keeper_module
+from streammetrics.live.service.app import Intake, application
 from streammetrics.live.service.bodies import Bodies
-from streammetrics.live.service.intake import Intake
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
 
@@ -401,7 +400,7 @@ def test_what_ends_is_written(tmp_path):
 @pytest.mark.filterwarnings("ignore:the store cannot be used")  # which is told first
 def test_what_cannot_be_written_at_the_end_is_told(tmp_path, monkeypatch):
     live = state(store=tmp_path / "live.db")
-    monkeypatch.setattr("streammetrics.live.keeper.PATIENCE", 0.1)
+    monkeypatch.setattr("streammetrics.live.store.PATIENCE", 0.1)
 
     def take_and_end():
         with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
@@ -434,7 +433,7 @@ def test_a_deleted_store_is_an_error_at_the_end_even_if_all_events_were_written(
 def test_a_locked_store_that_has_all_events_is_a_warning_at_the_end(tmp_path, monkeypatch):
     live = state(store=tmp_path / "live.db", durable=True)
     keeper = live._keeper
-    monkeypatch.setattr("streammetrics.live.keeper._BUSY", 0.0)
+    monkeypatch.setattr("streammetrics.live.store._BUSY", 0.0)
     blocker = sqlite3.connect(tmp_path / "live.db", isolation_level=None)
 
     def take_and_end():

@@ -9,8 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.service.forms import Forms
-from streammetrics.live.service.lines import of_lines
+from streammetrics.live.service.bodies import Forms, of_lines
 
 NUMBERS = (
     "0", "-0", "-0.0", "1.0", "1E5", "1e-400", "5e-324", "2.2250738585072011e-308", "1e400",

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.live.service import answers, app, scrape
+from streammetrics.live.service import answers, app
+from streammetrics.live.service import app as scrape
 from streammetrics.live.service.app import application
 from streammetrics.live.service.names import PageView
 from streammetrics.live.service.server import Server

@@ -12,8 +12,7 @@ from sacrebleu.metrics.lib_ter import translation_edit_rate
 from sacrebleu.tokenizers.tokenizer_ter import TercomTokenizer
 
 import streammetrics as sm
-from streammetrics.statistics.texts.moves import edits
-from streammetrics.statistics.texts.tokens import tercom
+from streammetrics.statistics.texts import edits, tercom
 
 few = st.lists(st.integers(0, 5), max_size=14)
 MARKS = "aB5é .,-'s$&;\n\u3001\u4e2d\u3042\u30a2\uff0c\u3f30\u3250!?()[]~<>"

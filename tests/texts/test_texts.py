@@ -13,8 +13,7 @@ from thinning import some
 
 import streammetrics as sm
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.statistics.texts.edits import EditCounts
-from streammetrics.statistics.texts.ngrams import BleuCounts, ChrfCounts
+from streammetrics.statistics.texts import BleuCounts, ChrfCounts, EditCounts
 
 TEXTS = ["", " ", "a", "a b", "b a c"]
 

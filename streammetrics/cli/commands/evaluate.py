@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.cli import inputs
+from streammetrics.cli import options as inputs
 from streammetrics.cli import options as typed
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.evaluating import measured, reported
-from streammetrics.cli.opening import Asked, opened
-from streammetrics.cli.outcome import Outcome, say
-from streammetrics.cli.outputs import Output, check_outputs, check_places, is_like, write
-from streammetrics.cli.running import finish, outputs_of
-from streammetrics.cli.slicing import MOST, unit_of
-from streammetrics.cli.specs import character, depths, literal, literals, parse, shares
-from streammetrics.cli.tasks import TASKS
+from streammetrics.cli.evaluating import (
+    MOST,
+    Asked,
+    finish,
+    measured,
+    opened,
+    outputs_of,
+    reported,
+    unit_of,
+)
+from streammetrics.cli.outputs import (
+    Outcome,
+    Output,
+    check_outputs,
+    check_places,
+    is_like,
+    say,
+    write,
+)
+from streammetrics.cli.tasks import TASKS, character, depths, literal, literals, parse, shares
 from streammetrics.metrics.specs import WORDS
 from streammetrics.readers.pieces import BATCH_ROWS
 

@@ -11,16 +11,13 @@ import typer
 
 from streammetrics.cli import options as typed
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.outcome import Outcome
-from streammetrics.cli.outputs import Output, check_outputs, write
+from streammetrics.cli.evaluating import NO_ROWS
+from streammetrics.cli.live import OUT, firing, of_store, replayed, standing
+from streammetrics.cli.outputs import Outcome, Output, check_outputs, write
 from streammetrics.cli.parsing import Once
-from streammetrics.cli.replaying import OUT, replayed
-from streammetrics.cli.running import NO_ROWS
-from streammetrics.cli.standing import firing, of_store, standing
-from streammetrics.live.exporting import files
-from streammetrics.live.service.config import settings
+from streammetrics.live.exporting import prometheus as files
+from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.judging import judging
-from streammetrics.live.service.template import TEMPLATE
 
 live = typer.Typer(help="Metrics of a service over time.", rich_markup_mode=None)
 

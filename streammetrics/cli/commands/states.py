@@ -7,15 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streammetrics.cli import options as typed
-from streammetrics.cli.comparing import of_comparison, of_states
 from streammetrics.cli.errors import CommandError
-from streammetrics.cli.merging import as_ledger, as_one, found
-from streammetrics.cli.outcome import Outcome
-from streammetrics.cli.outputs import Output, check_outputs, check_places
+from streammetrics.cli.evaluating import (
+    finish,
+    of_comparison,
+    of_states,
+    outputs_of,
+    slices_of,
+    state_of,
+    unit_of,
+)
+from streammetrics.cli.merging import ReportAsked, as_ledger, as_one, found, reported_in_one
+from streammetrics.cli.outputs import Outcome, Output, check_outputs, check_places
 from streammetrics.cli.parsing import share
-from streammetrics.cli.reporting import ReportAsked, reported_in_one
-from streammetrics.cli.running import finish, outputs_of, state_of
-from streammetrics.cli.slicing import slices_of, unit_of
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.ledger.ledger import Ledger

@@ -1,27 +1,325 @@
-"""One update's columns: named, converted once, and sliced into blocks that stay in cache."""
+"""A batch: tables and columns by name."""
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy import iterable
 
 from streammetrics.core import tuning
-from streammetrics.core.columns.column import EXACT
-from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.column import EXACT, Column
+from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.nested import Nested, as_nested
-from streammetrics.core.columns.positions import by_row, refuse_one_hot
 from streammetrics.core.columns.sets import as_sets, marked
 from streammetrics.core.counting import extent
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import InvalidBatchError, an
 from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection
 
-    from streammetrics.core.types import Array, ClassLabel, Floats
+    from streammetrics.core.types import Array, ClassLabel, Floats, Foreign
+
+
+_LISTED = 20
+
+
+def natural(text: str) -> list[Any]:
+    """Return the key under which p2 sorts before p10."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return the question which of `names` was meant, as a part of a message; mostly none is."""
+    by_lower = {known.lower(): known for known in names if isinstance(known, str)}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
+    if not close:
+        return ""
+    return f"; did you mean {' or '.join(repr(by_lower[key]) for key in close)}?"
+
+
+def near(name: str, names: Iterable[str], what: str = "there are") -> str:
+    """Return the names to choose from, as the end of a message, those like `name` first."""
+    names = list(names)
+    text = meant(name, names)
+    if not names:
+        return f"{text}; {what} none"
+    return f"{text or ';'} {what[:1].upper() + what[1:] if text else what}: {_some(names)}"
+
+
+def as_renamed(columns: object) -> dict[str, str]:
+    """Return the user's column, or several as one text, for each input that `columns` renames."""
+    if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(
+            f"columns={columns!r}: expected a dictionary from an input's name to your column, such "
+            "as {'y_true': 'label', 'y_score': 'score'}"
+        )
+    return {name: as_text(asked) for name, asked in columns.items()}
+
+
+def as_text(columns: str | Sequence[str]) -> str:
+    """Return a name, or several as one text."""
+    if isinstance(columns, str):
+        return columns
+    if not iterable(columns) or not all(isinstance(name, str) for name in columns):
+        raise TypeError(
+            f"{columns!r} is no column: expected its name, or a list of names; where these are "
+            "numbers or tuples, pass the columns by name, or rename them"
+        )
+    odd = [name for name in columns if "," in name or not name.strip()]
+    if odd or not columns:
+        raise ValueError(
+            f"{list(columns)!r} cannot be a list of columns: "
+            f"{f'{odd[0]!r} cannot stand in one, rename it' if odd else 'it is empty'}"
+        )
+    return ",".join(columns)
+
+
+def listed(text: str) -> list[str]:
+    """Return the names of a list ``"p0,p1"``."""
+    return [part.strip() for part in text.split(",")]
+
+
+def check_single(wanted: Iterable[str], names: Sequence[str], where: str = "") -> None:
+    """Raise where one of the columns that are read is there more than once."""
+    if len(set(names)) == len(names):
+        return
+    for name in wanted:
+        if (count := names.count(name)) > 1:
+            raise InvalidBatchError(
+                f"{where}{count} columns are called {name!r}: rename them, so that it is said "
+                "which one is read"
+            )
+
+
+def asks_for(text: str, name: str) -> bool:
+    """Whether a name, list or glob may mean the column."""
+    return name == text or name in listed(text) or (is_glob(text) and fnmatchcase(name, text))
+
+
+def is_several(text: str) -> bool:
+    """Whether a text may mean more than the column of its name."""
+    return "," in text or is_glob(text)
+
+
+def is_glob(text: str) -> bool:
+    """Whether a text may match several names."""
+    return any(sign in text for sign in "*?[")
+
+
+def parted(
+    text: str, names: Sequence[str], taken: Collection[str], where: str = ""
+) -> tuple[str, ...]:
+    """Return the columns that a text asks for: the one of this name, a list, or a glob's.
+
+    A glob takes none of those `taken` by name, and has the natural order: p2 before p10.
+
+    Raises:
+        InvalidBatchError: There is no such column, or a glob means numbered ones and others; the
+            message begins with `where`.
+    """
+    if text in names:
+        return (text,)
+    parts = listed(text)
+    missing = [part for part in parts if part not in names]
+    if missing and is_glob(text):
+        found = [name for name in names if fnmatchcase(name, text) and name not in taken]
+        if not found:
+            raise InvalidBatchError(f"{where}no column matches {text!r}{near(text, names)}")
+        _check_alike(text, found, where)
+        return tuple(sorted(found, key=natural))
+    if missing:
+        raise InvalidBatchError(f"{where}no column {missing[0]!r}{near(missing[0], names)}")
+    return tuple(parts)
+
+
+def _check_alike(glob: str, found: Sequence[str], where: str) -> None:
+    """Raise where a glob means p0 and p1, and ``predicted`` as well, which it takes for a third."""
+    digits = re.escape(glob).replace(r"\*", "[0-9]+")
+    numbered = [name for name in found if re.fullmatch(digits, name)]
+    others = [name for name in found if name not in numbered]
+    if len(numbered) > 1 and others:
+        first, *_, last = sorted(numbered, key=natural)
+        raise InvalidBatchError(
+            f"{where}{glob!r} means {len(numbered)} numbered columns, {first} to {last}, and others"
+            f": {_some(others)}; {glob.replace('*', '[0-9]*')!r} means the numbered ones, and a "
+            "list such as 'a,b,c' those of your choice"
+        )
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED:,} more" if len(names) > _LISTED else ""
+    return f"{', '.join(map(str, names[:_LISTED]))}{more}"
+
+
+class BatchStream(NamedTuple):
+    """Rows that come batch by batch: the names of their columns, and those of some of them."""
+
+    names: list[str]
+    batches: Callable[[list[str]], Iterable[Foreign]]
+
+
+_NAMES = ("column_names", "columns", "keys")  # of Arrow tables, of data frames, of mappings
+
+
+def is_table(what: object) -> bool:
+    """Whether it has columns by name, or is a stream of batches that have."""
+    return is_stream(what) or any(hasattr(what, attribute) for attribute in _NAMES)
+
+
+def is_stream(what: object) -> bool:
+    """Whether `streamed` takes it; nothing of it is read."""
+    if isinstance(what, Mapping):
+        return False
+    each = ("collect_schema", "collect"), ("scanner", "to_batches"), ("project", "fetchall")
+    return hasattr(what, "read_next_batch") or (
+        not hasattr(what, "get_columns")  # a data frame of polars
+        and any(hasattr(what, one) and hasattr(what, other) for one, other in each)
+    )
+
+
+def streamed(table: Foreign) -> BatchStream | None:
+    """Return a table whose rows come batch by batch as a stream, ``None`` where it is none.
+
+    These are polars LazyFrames, Arrow Datasets and RecordBatchReaders, and DuckDB relations.
+    """
+    if not is_stream(table):
+        return None
+    if hasattr(table, "read_next_batch"):
+        return BatchStream(list(table.schema.names), lambda _: table)
+    if hasattr(table, "collect_schema"):
+        names = table.collect_schema().names()
+        return BatchStream(names, lambda names: [table.select(names).collect()])
+    if hasattr(table, "scanner"):
+        return BatchStream(
+            list(table.schema.names),
+            lambda names: _narrowed(table, names).to_batches(columns=names),
+        )
+    import pyarrow as pa  # noqa: PLC0415 - DuckDB hands over its rows by it
+
+    def batches(names: list[str]) -> Foreign:
+        return pa.RecordBatchReader.from_stream(table.project(_quoted(names)))
+
+    return BatchStream(list(table.columns), batches)
+
+
+def _narrowed(dataset: Foreign, names: Sequence[str]) -> Foreign:
+    """Return an Arrow Dataset of some columns: one in which two have a name cannot be scanned."""
+    schema = dataset.schema
+    if len(set(schema.names)) == len(schema.names):
+        return dataset
+    import pyarrow as pa  # noqa: PLC0415 - whose dataset it is
+
+    return dataset.replace_schema(pa.schema([schema.field(name) for name in names]))
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+
+
+def table_columns(table: object) -> list[str]:
+    """Return the names of a table's columns, whatever kind of table it is."""
+    for attribute in _NAMES:
+        names = getattr(table, attribute, None)
+        if names is not None:
+            return list(names() if callable(names) else names)
+    raise InvalidBatchError(
+        f"{an(type(table).__name__)} is not a table: pass a mapping of arrays, a pandas or polars "
+        "DataFrame, an Arrow Table, RecordBatch or Dataset, or columns by name"
+    )
+
+
+def n_rows(table: Foreign) -> int:
+    """Return the number of rows of a table."""
+    shape = getattr(table, "shape", None)  # of pandas, polars and Arrow tables
+    if shape is not None:
+        return int(shape[0])
+    if hasattr(table, "num_rows"):
+        return int(table.num_rows)
+    names = table_columns(table)
+    if not names:
+        raise InvalidBatchError("the table has no columns")
+    column = table[names[0]]
+    return len(column) if hasattr(column, "__len__") and not isinstance(column, str) else 1
+
+
+_NEAR = 1e-2  # as far off as sums of probabilities in half precision may be
+
+
+def by_row(column: Column, positions: tuple[int, ...], title: str) -> Column:
+    """Return a column (n,) or (n, d) of one of two or more dimensions.
+
+    `positions` is the shape of labels (B, T...), and empty where they are (n,).
+
+    >>> by_row(Column(np.array([[1], [2]])), (), "y_true").values
+    array([1, 2])
+    >>> by_row(Column(np.arange(12).reshape(2, 2, 3)), (2, 3), "y_score").values.tolist()
+    [[0, 3], [1, 4], [2, 5], [6, 9], [7, 10], [8, 11]]
+    """
+    shape = column.values.shape
+    if not positions:
+        if shape[1:] == (1,):
+            return _reshaped(column, (shape[0],))
+        if len(shape) == 2:
+            return column
+        if math.prod(shape[2:]) == 1:  # (B, K, 1) scores, whose labels (B, 1) are (n,)
+            return _reshaped(column, shape[:2])
+        raise InvalidBatchError(
+            f"{title} has shape {shape}; pass (n,) or (n, d), which .reshape(-1) makes of numbers "
+            "that are a row each, or beside labels of shape (B, T...) scores of shape (B, K, T...)"
+        )
+    if shape == positions:
+        return _reshaped(column, (math.prod(shape),))
+    if len(shape) > len(positions) and shape[:1] + shape[2:] == positions:
+        moved = Column(_class_last(column.values), None, True)
+        if column.nulls is not None:
+            moved.nulls = _class_last(column.nulls)
+        return by_row(_reshaped(moved, (math.prod(positions), shape[1])), (), title)
+    sample, *rest = map(str, positions)
+    raise InvalidBatchError(
+        f"{title} has shape {shape}, and the labels {positions}: pass one value for each label, or "
+        f"scores of shape ({', '.join([sample, 'K', *rest])}), the class second; labels that are "
+        "one-hot come as y_true.argmax(axis=1)"
+    )
+
+
+def refuse_one_hot(labels: Column, column: Column, positions: tuple[int, ...], title: str) -> None:
+    """Raise where labels (n, K) are one-hot, and what is beside them is rows of probabilities.
+
+    Both would be read as n * K rows of two classes, and hardly anybody means that: labels at
+    positions have none or several of the class in some row, or scores that do not sum to 1.
+    """
+    if len(positions) != 2 or column.values.shape != positions or labels.vocabulary is not None:
+        return
+    if column.values.dtype.kind != "f":
+        return
+    marks = labels.values.reshape(positions)
+    one = marks == 1
+    if not ((one | (marks == 0)).all() and (np.count_nonzero(one, axis=1) == 1).all()):
+        return
+    if (np.abs(column.values.sum(axis=1, dtype=np.float64) - 1) <= _NEAR).all():
+        raise InvalidBatchError(
+            f"{title} has shape {positions} and rows that sum to 1, beside labels that are "
+            "one-hot: pass y_true.argmax(axis=1) for rows of classes, or both columns as "
+            ".reshape(-1) for rows of positions"
+        )
+
+
+def _class_last(values: Array) -> Array:
+    return np.ascontiguousarray(np.moveaxis(values, 1, -1))
+
+
+def _reshaped(column: Column, shape: tuple[int, ...]) -> Column:
+    nulls = None if column.nulls is None else column.nulls.reshape(shape)
+    return Column(column.values.reshape(shape), nulls, column.owned, column.vocabulary)
+
 
 WEIGHT = "sample_weight"
 

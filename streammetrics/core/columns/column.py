@@ -1,24 +1,172 @@
-"""Column: the rows of one input as NumPy holds them, and what can be done with columns."""
+"""Columns: values with their missing ones, distinct values, strings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from streammetrics.core.columns.strings import merge_codes, recode
+from streammetrics.core.counting import counts_of, is_dense
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.types import Array, Bools, Foreign, Places
+    from streammetrics.core.types import Array, Places
+
+    Coded = tuple[Places, list[str]]
+    from collections.abc import Callable
+
+    from streammetrics.core.types import Bools, Foreign
 
     Mask = Bools
     Reader = Callable[[Foreign, str], "Column"]  # what `as_column` does, any number of dimensions
+
+
+_FIRST = 1 << 8  # keys for which there is room at first
+_TRIED = 1 << 14  # objects that tell whether many are the same
+
+
+def distinct(keys: Array) -> tuple[Places, Places]:
+    """Number equal rows alike, in the order in which they come; return also the first row of each.
+
+    >>> codes, rows = distinct(np.array([7, 5, 7]))
+    >>> codes.tolist(), rows.tolist()
+    ([0, 1, 0], [0, 1])
+    """
+    keys = np.ascontiguousarray(keys)
+    codes, rows = np.empty(len(keys), np.int64), np.empty(_FIRST, np.int64)
+    if not len(keys):
+        return codes, codes
+    width = keys.nbytes // len(keys)
+    stored, slots = np.empty(_FIRST * width, np.uint8), np.zeros(2 * _FIRST, np.uint32)
+    done, used = kernels.factorize(slots, stored, width, 0, keys, codes, True, rows)
+    while done < len(keys):
+        stored, rows = np.resize(stored, 4 * stored.size), np.resize(rows, 4 * rows.size)
+        slots = np.zeros(4 * slots.size, np.uint32)
+        kernels.table_put(slots, stored, width, 0, used)
+        more, now = kernels.factorize(
+            slots, stored, width, used, keys[done:], codes[done:], True, rows
+        )
+        rows[used:now] += done
+        done, used = done + more, now
+    return codes, rows[:used]
+
+
+def unique(keys: Array) -> tuple[Array, Places]:
+    """Return the distinct keys, sorted, and each row's place among them."""
+    codes, rows = distinct(keys)
+    found = keys[rows]
+    order = np.argsort(found)
+    places = np.empty(order.size, np.int64)
+    places[order] = np.arange(order.size)
+    return found[order], places[codes]
+
+
+def numbered(codes: Array, size: int) -> tuple[Places, Places]:
+    """Number codes below `size` without gaps; return also the code of each number, ascending.
+
+    >>> places, found = numbered(np.array([7, 5, 7]), 10)
+    >>> places.tolist(), found.tolist()
+    ([1, 0, 1], [5, 7])
+    """
+    if not is_dense(size, codes.size):
+        found, places = unique(codes)
+        return places, found
+    found = np.flatnonzero(counts_of((size,), codes))
+    if found.size == size:
+        return codes, found
+    lookup = np.empty(size, np.intp)
+    lookup[found] = np.arange(found.size)
+    return lookup[codes], found
+
+
+class _ObjectPlaces:
+    """Where the objects of an array are, as an array: one object has one place."""
+
+    def __init__(self, array: NDArray[np.object_]) -> None:
+        shape = {key: array.__array_interface__[key] for key in ("shape", "strides", "data")}
+        self.__array_interface__ = shape | {"typestr": np.dtype(np.uintp).str, "version": 3}
+        self.of = array  # lives as long as this
+
+
+def same_objects(
+    items: Sequence[Any] | NDArray[np.object_],
+) -> tuple[Places, list[Any]] | None:
+    """Return distinct objects and which of them each item is; ``None`` where many differ.
+
+    >>> cat, dog = "cat", "dog"
+    >>> codes, objects = same_objects([cat, dog, cat] * 2000)
+    >>> codes[:3].tolist(), objects
+    ([0, 1, 0], ['cat', 'dog'])
+    """
+    if len(items) < _TRIED // 8:  # read sooner than compared
+        return None
+    array = items if isinstance(items, np.ndarray) else np.fromiter(items, object, len(items))
+    places = np.asarray(_ObjectPlaces(array))
+    if 2 * len(distinct(places[:_TRIED])[1]) > min(len(array), _TRIED):
+        return None
+    codes, rows = distinct(places)
+    return codes, array[rows].tolist()
+
+
+def code_objects(items: Sequence[object]) -> Coded:
+    """Codes of Python strings; whatever is not a ``str`` counts as null.
+
+    Costs one set and one dictionary look-up a row, both in C.
+    """
+    if any(kind is not str and issubclass(kind, str) for kind in set(map(type, items))):
+        # Enum members and numpy.str_ may hash or compare in their own way: take the plain text.
+        items = [str.__str__(item) if isinstance(item, str) else item for item in items]
+    vocabulary = sorted({item for item in set(items) if isinstance(item, str)})
+    place: dict[object, int] = {text: code for code, text in enumerate(vocabulary)}
+    return np.fromiter(map(place.get, items, repeat(-1)), np.intp, len(items)), vocabulary
+
+
+def code_fixed(array: NDArray[np.str_]) -> Coded:
+    """Codes of a contiguous one-dimensional ``U`` array in native byte order."""
+    if not array.dtype.itemsize:
+        return code_objects(array.tolist())
+    codes, first = distinct(array)
+    ranks, vocabulary = code_objects(array[first].tolist())
+    return ranks[codes], vocabulary
+
+
+def recode(codes: Array, labels: Sequence[object]) -> Coded:
+    """Codes into any list of labels, made canonical.
+
+    ``labels`` may be unsorted, repeat itself, hold nulls and hold labels that no row has; a code
+    of -1 is a null row.
+    """
+    occurs = np.zeros(len(labels) + 1, np.bool_)
+    occurs[codes] = True  # -1 is the last place
+    used = np.flatnonzero(occurs[:-1])
+    ranks, vocabulary = code_objects([labels[place] for place in used.tolist()])
+    lookup = np.full(len(labels) + 1, -1, np.intp)
+    lookup[used] = ranks
+    return lookup.take(codes, mode="wrap"), vocabulary
+
+
+def merge_codes(
+    parts: Sequence[tuple[Places, NDArray[np.str_]]],
+) -> tuple[Places, NDArray[np.str_]]:
+    """Codes of several columns, one after the other, over the union of their vocabularies."""
+    vocabularies = [vocabulary for _, vocabulary in parts]
+    if all(np.array_equal(vocabulary, vocabularies[0]) for vocabulary in vocabularies[1:]):
+        return np.concatenate([codes for codes, _ in parts]), vocabularies[0]
+    merged, places = np.unique(np.concatenate(vocabularies), return_inverse=True)
+    moved, start = [], 0
+    for codes, vocabulary in parts:
+        lookup = np.append(places[start : start + len(vocabulary)], -1)  # a null stays -1
+        moved.append(lookup[codes])
+        start += len(vocabulary)
+    return np.concatenate(moved), merged
+
 
 EXACT = 2**53  # float64 holds every integer up to here
 BESIDE_UNSIGNED = "beside integers of 2**63 or more"

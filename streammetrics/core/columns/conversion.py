@@ -1,49 +1,460 @@
-"""Anything array-like becomes a NumPy column here, and nowhere else.
-
-Lists are read by :mod:`streammetrics.core.columns.lists`, the types of other libraries by
-:mod:`streammetrics.core.columns.libraries`, NumPy's own here.
-
-Values are taken as they are: integers keep their width and floats theirs, nothing is widened
-that need not be, and nothing is copied where the memory can be shared. Whatever would change a
-value silently (text among numbers, integers rounded by floats beside them) raises.
-"""
+"""Anything array-like to columns: NumPy, lists, and other libraries."""
 
 from __future__ import annotations
 
 import math
+import re
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy import ma  # loaded here: a handler of a signal may come while it loads
 
 from streammetrics.core.columns.column import (
+    APART,
+    BESIDE_UNSIGNED,
+    EXACT,
     REFUSED,
     Column,
     UnlikeError,
     check,
+    code_fixed,
+    code_objects,
     coded,
     concatenate,
+    distinct,
+    recode,
     refuse,
     refuse_kind,
     refuse_text_matrix,
     reshaped,
+    same_objects,
     stacked,
+    taken,
     type_title,
     with_nulls,
 )
-from streammetrics.core.columns.libraries import foreign_reader
-from streammetrics.core.columns.lists import from_items
-from streammetrics.core.columns.strings import code_fixed, code_objects
 from streammetrics.core.errors import InvalidBatchError, an
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.column import Reader
+    from streammetrics.core.types import Array
+
+    Items = Sequence[Any] | NDArray[np.object_]
     from collections.abc import Mapping
 
-    from streammetrics.core.types import Array, ArrayLike
+    from streammetrics.core.types import ArrayLike, Bools, Foreign
 
-__all__ = ["Beside", "Column", "as_column", "concatenate"]
+
+__all__ = [
+    "Beside",
+    "Column",
+    "as_column",
+    "concatenate",
+]
+
+
+SMALLER = "pass labels and ids as strings, divide numbers or subtract an offset"
+
+
+@lru_cache(maxsize=512)
+def _kind(cls: type) -> str:
+    """Tell bool, int, float, string, Decimal, null (0), row ([), array (a) and all else (?)."""
+    root = cls.__module__.partition(".")[0]
+    if cls is np.timedelta64:  # to NumPy a kind of integer
+        return "?"
+    if cls is type(None) or cls is type(ma.masked):
+        return "0"
+    if root == "pandas" and cls.__name__ in {"NAType", "NaTType"}:
+        return "0"
+    if issubclass(cls, (bool, np.bool_)):
+        return "b"
+    if issubclass(cls, (int, np.integer)):
+        return "i"
+    if issubclass(cls, (float, np.floating)):
+        return "f"
+    if issubclass(cls, str):
+        return "s"
+    if issubclass(cls, Decimal):
+        return "d"
+    if root == "ml_dtypes":
+        return "i" if "int" in cls.__name__ else "f"
+    if issubclass(cls, (list, tuple)):
+        return "["
+    if not issubclass(cls, np.generic) and (hasattr(cls, "__array__") or hasattr(cls, "detach")):
+        return "a"
+    return "?"
+
+
+def kind_of(item: object) -> str:
+    """Tell the `_kind` of an object."""
+    cls: Any = type(item)
+    return _kind(cls)
+
+
+def from_items(
+    items: Items, name: str, read: Reader, *, width: int = 1, nested: bool = True
+) -> Column:
+    """Read a sequence of Python objects; `width` of them make a row.
+
+    Objects that are there again and again are read once. Arrays among them, and arrays made of
+    them, go through `read`.
+    """
+    same = same_objects(items)
+    if same is not None:
+        codes, objects = same
+        try:
+            return from_items(objects, name, read, nested=nested)[codes]
+        except InvalidBatchError:
+            pass  # all of them together tell which row is wrong
+    items = items.tolist() if isinstance(items, np.ndarray) else items
+    return _from_each(items, name, read, width=width, nested=nested)
+
+
+def _from_each(
+    items: Sequence[Any], name: str, read: Reader, *, width: int, nested: bool
+) -> Column:
+    types: set[Any] = set(map(type, items))
+    kinds = {_kind(cls) for cls in types}
+    refused = "?" if nested else "?[a"
+    if not kinds.isdisjoint(refused):
+        for row, item in _found(items, lambda item: kind_of(item) in refused, width):
+            found = f"{an(type_title(type(item)))} in row {row}"
+            refuse_kind(name, found, "pass numbers, booleans or strings in (n,) or (n, d)", row)
+    if "d" in kinds:
+        plain = _plain(items, name, width)
+        return _from_each(plain, name, read, width=width, nested=nested)
+    if kinds & {"[", "a"}:
+        return _from_rows(items, kinds, name, read)
+    if "s" in kinds:
+        if kinds - {"s", "0"}:
+            _refuse_mixed(items, name, width)
+        return coded(*code_objects(items), name)
+    if "0" not in kinds:
+        return _owned(read(_numbers(items, kinds, name, width), name))
+    empty = {cls for cls in types if _kind(cls) == "0"}
+    nulls = np.fromiter(map(empty.__contains__, map(type, items)), np.bool_, len(items))
+    filled = list(items)
+    for place in np.flatnonzero(nulls).tolist():
+        filled[place] = 0
+    values = _owned(read(_numbers(filled, kinds - {"0"}, name, width), name))
+    return with_nulls(values, nulls, name)
+
+
+def _found(
+    items: Iterable[Any], is_bad: Callable[[Any], bool], width: int
+) -> Iterator[tuple[int, object]]:
+    """Yield each bad item after its row; `width` items make a row. Callers refuse the first."""
+    return ((place // width, item) for place, item in enumerate(items) if is_bad(item))
+
+
+def _refuse_mixed(items: Sequence[Any], name: str, width: int) -> None:
+    """Raise where one item is text and another a number; NaN among texts is a null."""
+
+    def is_text(item: Any) -> bool | None:  # None where it is neither, a null
+        kind = kind_of(item)
+        return None if kind == "0" or (kind == "f" and math.isnan(item)) else kind == "s"
+
+    first = next((text for text in map(is_text, items) if text is not None), None)
+    for row, item in _found(items, lambda item: is_text(item) is (not first), width):
+        found = f"strings and numbers ({item!r:.40} in row {row} is unlike those before)"
+        refuse(name, found, "convert to one kind", row)
+
+
+def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Array:
+    if kinds == {"b"}:
+        return np.array(items, np.bool_)
+    types = set(map(type, items))
+    if len(types) == 1 and issubclass(cls := types.pop(), np.generic):
+        return np.array(items, cls)
+    try:
+        if kinds and "f" not in kinds:
+            return np.array(items, np.int64)
+        array = np.array(items, np.longdouble if np.longdouble in types else np.float64)
+        if "i" not in kinds or not (np.abs(array) >= EXACT).any():
+            return array
+    except OverflowError:
+        if "f" not in kinds:
+            return _unsigned(items, name, width)
+
+    def is_far(item: Any) -> bool:
+        return kind_of(item) == "i" and not -EXACT <= int(item) <= EXACT
+
+    for row, _ in _found(items, is_far, width):
+        refuse(name, f"an integer beside floats, beyond 2**53 in row {row}", SMALLER, row)
+    return array
+
+
+def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]:
+    """Return integers of which one is beyond 64 signed bits."""
+    for row, _ in _found(items, lambda item: not -(2**63) <= int(item) < 2**64, width):
+        refuse(name, f"an integer beyond 64 bits in row {row}", SMALLER, row)
+    for row, _ in _found(items, lambda item: item < 0, width):
+        refuse(name, f"a negative integer {BESIDE_UNSIGNED} in row {row}", APART, row)
+    return np.array(items, np.uint64)
+
+
+def _plain(items: Sequence[object], name: str, width: int) -> list[Any]:
+    """Return Decimals as integers where they are such of 64 bits, else as the nearest floats."""
+
+    def is_beyond(item: object) -> bool:  # only the largest are converted, to see whether they are
+        return isinstance(item, Decimal) and item.adjusted() > 307 and math.isinf(float(item))
+
+    for row, _ in _found(items, is_beyond, width):
+        refuse(name, f"a Decimal beyond float64 in row {row}", "rescale", row)
+    return [_number(item) if isinstance(item, Decimal) else item for item in items]
+
+
+def _number(item: Decimal) -> int | float:
+    if item.is_nan():
+        return math.nan
+    if -(2**63) <= item < 2**64 and item == (whole := int(item)):
+        return whole
+    return float(item)
+
+
+def _from_rows(items: Sequence[Any], kinds: set[str], name: str, read: Reader) -> Column:
+    if kinds == {"["}:
+        width = len(items[0])
+        _check_width(map(len, items), width, name)
+        flat = list(chain.from_iterable(items))
+        column = from_items(flat, name, read, width=width or 1, nested=False)
+        return reshaped(column, (len(items), width), name)
+    parts = [_one_row(item, row, name, read) for row, item in enumerate(items)]
+    each = list(map(_row_ndim, items))
+    if set(each) == {0}:
+        return concatenate(parts, name)
+    if set(each) != {1}:
+        row = next((row for row, ndim in enumerate(each) if ndim != each[0]), 0)
+        found = f"rows of different or too many dimensions (in row {row})"
+        refuse(name, found, "pass (n,) or (n, d)", row)
+    _check_width(map(len, parts), len(parts[0]), name)
+    return reshaped(concatenate(parts, name), (len(parts), len(parts[0])), name)
+
+
+def _one_row(item: object, row: int, name: str, read: Reader) -> Column:
+    try:
+        if kind_of(item) in "[a":
+            return read(item, f"{name}, row {row},")
+        return from_items([item], name, read)
+    except InvalidBatchError as error:  # its row is one of this row
+        raise InvalidBatchError(str(error), name, row) from None
+
+
+def _owned(column: Column) -> Column:
+    """Mark a column of an array made here."""
+    return Column(column.values, column.nulls, True, column.vocabulary)
+
+
+def _row_ndim(item: object) -> int:
+    kind = kind_of(item)
+    return int(getattr(item, "ndim", 1)) if kind == "a" else int(kind == "[")
+
+
+def _check_width(widths: Iterable[int], width: int, name: str) -> None:
+    for row, other in _found(widths, lambda other: other != width, 1):
+        found = f"rows of unequal length ({other} in row {row}, {width} in row 0)"
+        refuse(name, found, "pass (n,) or (n, d)", row)
+
+
+_ARROW_STRINGS = {"string", "large_string", "string_view"}
+_ARROW_NUMBERS = {"bool", "halffloat", "float", "double"} | {
+    f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
+}
+
+
+@lru_cache(maxsize=512)
+def foreign_reader(cls: type) -> Callable[[Foreign, str, Reader], Column]:
+    """Choose how to read a type, by the modules it and its bases come from."""
+    roots = {base.__module__.partition(".")[0] for base in cls.__mro__}
+    if "torch" in roots and hasattr(cls, "detach"):
+        return _from_torch
+    if "pandas" in roots and (hasattr(cls, "columns") or hasattr(cls, "dtype")):
+        return _from_pandas
+    if "polars" in roots and hasattr(cls, "to_numpy"):
+        return _from_polars
+    if "pyarrow" in roots and (hasattr(cls, "columns") or hasattr(cls, "null_count")):
+        return _from_arrow
+    if "pyarrow" in roots and hasattr(cls, "as_py"):
+        return lambda value, name, read: from_items([value.as_py()], name, read)
+    if hasattr(cls, "tocsr") and hasattr(cls, "toarray"):  # SciPy's sparse matrices
+        return lambda value, name, read: read(value.toarray(), name)
+    if hasattr(cls, "__array__") or hasattr(cls, "__array_interface__") or cls is memoryview:
+        return lambda value, name, read: read(np.asarray(value), name)
+    if hasattr(cls, "__dlpack__"):
+        return lambda value, name, read: read(np.from_dlpack(value), name)
+    if issubclass(cls, Sequence):
+        return lambda value, name, read: from_items(list(value), name, read)
+    return _from_unknown
+
+
+def _from_unknown(value: object, name: str, _read: Reader) -> Column:
+    raise InvalidBatchError(f"{name} is {an(type_title(type(value)))}; pass a list or an array")
+
+
+def _from_torch(value: Foreign, name: str, read: Reader) -> Column:
+    if value.is_complex():
+        refuse_kind(name, *REFUSED["c"])
+    try:
+        array = value.numpy(force=True)  # detached, and brought over from an accelerator
+    except TypeError:  # bfloat16 and smaller floats, which NumPy does not have
+        array = value.float().numpy(force=True)
+    return read(array, name)
+
+
+def _from_pandas(value: Foreign, name: str, read: Reader) -> Column:
+    if hasattr(value, "columns"):
+        dtypes = set(value.dtypes)
+        if len(dtypes) == 1 and isinstance(dtypes.pop(), np.dtype):
+            return read(value.to_numpy(), name)
+        titles = enumerate(value.columns)
+        parts = [_from_pandas(value.iloc[:, i], f"{name}[{title!r}]", read) for i, title in titles]
+        return stacked(parts, name)
+    dtype, array = value.dtype, value.array if hasattr(value, "array") else value
+    if isinstance(dtype, np.dtype):
+        return read(value.to_numpy(), name)
+    if hasattr(dtype, "categories"):
+        return taken(_from_pandas(dtype.categories, name, read), np.asarray(array.codes), name)
+    if hasattr(dtype, "pyarrow_dtype") or getattr(dtype, "storage", "").startswith("pyarrow"):
+        return _from_arrow(array.__arrow_array__(), name, read)
+    if hasattr(dtype, "numpy_dtype") and kind_of(dtype.na_value) == "0":
+        plain = dtype.numpy_dtype
+        values = array.to_numpy(dtype=plain, na_value=plain.type(0))
+        return with_nulls(read(values, name), array.isna(), name)
+    return read(np.asarray(array), name)
+
+
+def _from_polars(value: Foreign, name: str, read: Reader) -> Column:
+    if hasattr(value, "get_columns"):
+        columns = value.get_columns()
+        return stacked([_from_polars(s, f"{name}[{s.name!r}]", read) for s in columns], name)
+    kind = value.dtype.base_type().__name__
+    if kind in {"String", "Categorical", "Enum"}:
+        return _from_polars_strings(value, kind, name)
+    if kind == "Null":
+        return with_nulls(Column(np.zeros(len(value)), None, True), np.ones(len(value)), name)
+    if kind == "List":
+        lengths = value.list.len()
+        if lengths.null_count() or lengths.n_unique() > 1:
+            _refuse_lengths(lengths.to_list(), name)
+        if not len(value):
+            return read(np.zeros((0, 0)), name)
+        return _from_polars(value.list.to_array(lengths[0]), name, read)
+    if kind == "Array":
+        return stacked(
+            [_from_polars(value.arr.get(i), name, read) for i in range(value.dtype.size)], name
+        )
+    if kind == "Object":
+        return from_items(value.to_list(), name, read, nested=False)
+    if kind == "Decimal":  # by way of its digits, so that the nearest float is found
+        types = sys.modules["polars"]
+        whole = not value.dtype.scale
+        numbers = value.cast(types.Int64) if whole else value.cast(types.String).cast(types.Float64)
+        return _from_polars(numbers, name, read)
+    if kind != "Boolean" and not (value.dtype.is_numeric() and not kind.endswith("128")):
+        refuse(name, f"{value.dtype} values", "cast them to Float64, Int64 or String")
+    if not value.null_count():
+        return read(value.to_numpy(), name)
+    filled = value.fill_null(False if kind == "Boolean" else 0).cast(value.dtype)
+    return with_nulls(read(filled.to_numpy(), name), value.is_null().to_numpy(), name)
+
+
+def _from_polars_strings(value: Foreign, kind: str, name: str) -> Column:
+    present = value.drop_nulls()
+    coded_by = present.cast(sys.modules["polars"].Categorical) if kind == "String" else present
+    keys = coded_by.to_physical().to_numpy()
+    places, rows = distinct(keys)
+    labels = present.gather(rows).to_list()
+    if not value.null_count():
+        return coded(*recode(places, labels), name)
+    codes = np.full(len(value), -1, np.intp)
+    codes[value.is_not_null().to_numpy()] = places
+    return coded(*recode(codes, labels), name)
+
+
+def _from_arrow(value: Foreign, name: str, read: Reader) -> Column:
+    if hasattr(value, "columns"):
+        titled = zip(value.columns, value.schema.names, strict=True)
+        return stacked([_from_arrow(c, f"{name}[{title!r}]", read) for c, title in titled], name)
+    kind = re.split(r"\W", str(value.type), maxsplit=1)[0]
+    if kind in _ARROW_STRINGS:
+        if not len(value):
+            return coded(*code_objects([]), name)
+        value, kind = value.dictionary_encode(), "dictionary"
+    if kind in _ARROW_NUMBERS:
+        if not value.null_count:
+            return read(value.to_numpy(zero_copy_only=False), name)
+        # With nulls, PyArrow would turn integers into floats: fill first.
+        filled = (
+            value
+            if kind in {"halffloat", "float", "double"}
+            else value.fill_null(False if kind == "bool" else 0)
+        )
+        values = read(filled.to_numpy(zero_copy_only=False), name)
+        return with_nulls(values, _arrow_nulls(value), name)
+    if kind == "null":
+        return with_nulls(Column(np.zeros(len(value)), None, True), np.ones(len(value)), name)
+    if kind.startswith("decimal"):  # by way of its digits, so that the nearest float is found
+        return _from_arrow(_undecimal(value, name), name, read)
+    if hasattr(value, "combine_chunks"):
+        value = value.combine_chunks()
+    if kind == "dictionary":
+        index = _from_arrow(value.indices, name, read)
+        codes = index.values if index.nulls is None else np.where(index.nulls, -1, index.values)
+        if str(value.type.value_type) in _ARROW_STRINGS:
+            return coded(*recode(codes, value.dictionary.to_pylist()), name)
+        return taken(_from_arrow(value.dictionary, name, read), codes, name)
+    if hasattr(value, "storage"):  # an extension, whose type may be called anything
+        return _from_arrow(value.storage, name, read)
+    if kind in {"list", "large_list", "fixed_size_list"}:
+        return _from_arrow_lists(value, kind, name, read)
+    return refuse(name, f"{value.type} values", "cast them to float64, int64 or string")
+
+
+def _undecimal(value: Foreign, name: str) -> Foreign:
+    if value.type.scale > 0:
+        return value.cast("string").cast("float64")
+    try:
+        return value.cast("int64")
+    except ValueError:
+        return refuse(name, "integers beyond 64 bits", SMALLER)
+
+
+def _refuse_lengths(lengths: Sequence[int | None], name: str) -> NoReturn:
+    """Raise that rows are no lists of one length, with the first that is another one."""
+    if None in lengths:
+        refuse(name, f"no list in row {lengths.index(None)}, but a null", "leave such rows out")
+    row = next(row for row, length in enumerate(lengths) if length != lengths[0])
+    found = f"lists of unequal length ({lengths[0]} in row 0, {lengths[row]} in row {row})"
+    refuse(name, found, "pass (n,) or (n, d)")
+
+
+def _from_arrow_lists(value: Foreign, kind: str, name: str, read: Reader) -> Column:
+    if kind == "fixed_size_list":  # null rows have entries too, and a slice keeps its parent's
+        width = value.type.list_size
+        flat = value.values.slice(value.offset * width, len(value) * width)
+    else:
+        lengths = value.value_lengths()
+        if value.null_count or len(lengths.unique()) > 1:
+            _refuse_lengths(lengths.to_pylist(), name)
+        width = lengths[0].as_py() if len(value) else 0
+        flat = value.flatten()
+    matrix = reshaped(_from_arrow(flat, name, read), (len(value), width), name)
+    return with_nulls(matrix, np.repeat(_arrow_nulls(value)[:, None], width, axis=1), name)
+
+
+def _arrow_nulls(value: Foreign) -> Bools:
+    return np.asarray(value.is_null().to_numpy(zero_copy_only=False))
+
 
 _READY = frozenset("?bBhHiIlqefd")  # dtype characters taken as they are; unsigned long is not
 

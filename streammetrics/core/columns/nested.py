@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.column import Column, concatenate
-from streammetrics.core.columns.conversion import as_column
-from streammetrics.core.columns.lists import kind_of
+from streammetrics.core.columns.conversion import as_column, kind_of
 from streammetrics.core.columns.long import joined_numbers
 from streammetrics.core.errors import InvalidBatchError
 

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.reading import SharedReading
-from streammetrics.core.columns.schema import Rows, joined_facts
+from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.core.feeding.staging import Staged
-from streammetrics.core.feeding.states import Feed, RefusedRows, State
+from streammetrics.core.feeding.states import Feed, RefusedRows, Staged, State
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 
 if TYPE_CHECKING:

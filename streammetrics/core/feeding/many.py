@@ -11,8 +11,7 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, StateFormatError
 from streammetrics.core.feeding.kinds import ColumnKinds
 from streammetrics.core.feeding.states import Feed, State
-from streammetrics.core.fields.amounts import MANY, Amount, regrouped_amounts
-from streammetrics.core.fields.restoring import read_amount
+from streammetrics.core.fields.weights import MANY, Amount, read_amount, regrouped_amounts
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.groups import GroupedStates
 from streammetrics.core.state.arrays import narrowed, nested, part, same, widened

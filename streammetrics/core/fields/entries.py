@@ -9,8 +9,7 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.weights import check_rows, countable
+from streammetrics.core.fields.weights import Amount, check_rows, countable
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.unions import Union, spread
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.columns.distinct import unique
+from streammetrics.core.columns.column import unique
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.state.arrays import take_array

@@ -9,7 +9,7 @@ from streammetrics.core.fields.weights import Weight
 
 if TYPE_CHECKING:
     from streammetrics.core.arithmetic.exact import ExactSum
-    from streammetrics.core.fields.amounts import Amount
+    from streammetrics.core.fields.weights import Amount
 
 
 class SquareWeighted(NamedSums):

@@ -9,10 +9,16 @@ import numpy as np
 from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.fields.amounts import MANY, Amount, chained_amounts, regrouped_amounts
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels, used_labels
-from streammetrics.core.fields.restoring import read_amount
-from streammetrics.core.fields.weights import MOST, check_rows
+from streammetrics.core.fields.weights import (
+    MANY,
+    MOST,
+    Amount,
+    chained_amounts,
+    check_rows,
+    read_amount,
+    regrouped_amounts,
+)
 from streammetrics.core.state.arrays import nested, part, take_array, take_sizes
 from streammetrics.core.unions import Union, moved
 

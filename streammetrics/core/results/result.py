@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.core.results.hooks import Drawing, drawn
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

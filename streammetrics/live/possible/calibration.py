@@ -9,11 +9,16 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.results.values import Interval
 from streammetrics.live.possible.classes import two_classes
-from streammetrics.live.possible.groups import unknown_of, with_unlabelled
 from streammetrics.live.possible.orders import is_plain, scores_of
+from streammetrics.live.possible.remembered import unknown_of, with_unlabelled
 from streammetrics.metrics.scores.base import outward
-from streammetrics.metrics.scores.bins import bin_sums, bins_of_cells, floats, uncertain_bin_sums
-from streammetrics.metrics.scores.calibration import CalibrationError
+from streammetrics.metrics.scores.calibration import (
+    CalibrationError,
+    bin_sums,
+    bins_of_cells,
+    floats,
+    uncertain_bin_sums,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Numeric
     from streammetrics.live.possible.remembered import ScoreCells
-    from streammetrics.metrics.scores.view import Staircase
+    from streammetrics.metrics.scores.base import Staircase
 
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.live.possible.fed import extremes, with_rows
-from streammetrics.live.possible.remembered import Called, Classes
+from streammetrics.live.possible.remembered import Called, Classes, extremes, with_rows
 from streammetrics.metrics.classification.overall import (
     Accuracy,
     BalancedAccuracy,
@@ -17,12 +16,13 @@ from streammetrics.metrics.classification.overall import (
     MatthewsCorrcoef,
     ZeroOneLoss,
 )
-from streammetrics.metrics.classification.rates import FalseDiscoveryRate, Informedness
-from streammetrics.metrics.classification.ratios import (
+from streammetrics.metrics.classification.rates import (
     F1,
+    FalseDiscoveryRate,
     FalseNegativeRate,
     FalsePositiveRate,
     FBeta,
+    Informedness,
     Jaccard,
     NegativePredictiveValue,
     Precision,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.values import Interval
     from streammetrics.core.types import ClassLabel
-    from streammetrics.live.possible.fed import Rows
+    from streammetrics.live.possible.remembered import Rows
 
     Two = tuple[ClassLabel, ClassLabel]  # the negative class, and the positive one
     Counts = dict[ClassLabel, int]

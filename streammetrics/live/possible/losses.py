@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.core.arithmetic.exact import ExactSum
-    from streammetrics.core.fields.amounts import Amount
+    from streammetrics.core.fields.weights import Amount
     from streammetrics.core.metric import Metric
 
 _LOSSES: dict[type, Literal["log", "brier"]] = {LogLoss: "log", BrierScore: "brier"}

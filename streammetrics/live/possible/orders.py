@@ -9,11 +9,9 @@ import numpy as np
 
 from streammetrics.core.results.values import Interval
 from streammetrics.live.possible.classes import two_classes
-from streammetrics.live.possible.groups import groups_of, with_unlabelled
 from streammetrics.live.possible.precision import precision
-from streammetrics.live.possible.remembered import ScoreCells
-from streammetrics.metrics.scores.precision_area import AveragePrecision
-from streammetrics.metrics.scores.roc_area import ROCAUC
+from streammetrics.live.possible.remembered import ScoreCells, groups_of, with_unlabelled
+from streammetrics.metrics.scores.areas import ROCAUC, AveragePrecision
 from streammetrics.metrics.scores.thresholds import KolmogorovSmirnov
 
 if TYPE_CHECKING:
@@ -21,7 +19,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Array, Bools, Floats, Ints
-    from streammetrics.live.possible.groups import ScoreGroups
+    from streammetrics.live.possible.remembered import ScoreGroups
 
     Numbers = Floats
 

@@ -10,7 +10,7 @@ from streammetrics.core.results.values import Interval
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats, Numeric
-    from streammetrics.live.possible.groups import ScoreGroups
+    from streammetrics.live.possible.remembered import ScoreGroups
 
     Numbers = Floats
 

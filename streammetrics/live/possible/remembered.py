@@ -1,14 +1,11 @@
-"""What is remembered of rows without a label: as much as what their labels may do asks for.
-
-Each of these reads one column of predictions, and none of them a label. None is larger than what
-the metric itself keeps: cells of scores or predicted numbers, two counts, two sums, or a count for
-each class.
-"""
+"""What panes remember of rows without a label."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -17,21 +14,60 @@ from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import Bins, NanPolicy
-from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.counting import added_at
+from streammetrics.core.errors import StateFormatError, UndefinedMetricWarning
 from streammetrics.core.fields.entries import Weights
 from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.sums import Sum
-from streammetrics.core.fields.weights import Weight
+from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.results.values import Interval
 from streammetrics.core.statistic import Statistic
+from streammetrics.metrics.scores.base import Staircase, staircases
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Array, ClassLabel
+
+    Rows = Sequence[
+        tuple[ClassLabel, ClassLabel, int]
+    ]  # a label, a prediction, and how many such rows
+    Limits = tuple[float, float]
     from streammetrics.core.arithmetic.histogram import DyadicHistogram
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import ClassLabel, Floats, Ints
+    from streammetrics.core.types import Bools, Floats, Ints
+
+
+def with_rows(known: Metric, name: str, rows: Rows) -> Limits:
+    """Return what the value is certainly between after rows as well."""
+    some = [row for row in rows if row[2]]
+    labels, predicted, counts = map(list, zip(*some, strict=True)) if some else ([], [], [])
+    return with_columns(known, name, np.array(labels), np.array(predicted), np.array(counts))
+
+
+def with_columns(
+    known: Metric, name: str, labels: Array, predicted: Array, counts: Array
+) -> Limits:
+    """Return the same after rows in columns: a weight is that many equal rows, exactly."""
+    twin: Any = known.copy()
+    if len(counts):
+        twin.update(y_true=labels, sample_weight=counts, **{name: predicted})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        low, high = twin.bounds()
+    return float(low), float(high)
+
+
+def extremes(values: Iterable[Limits]) -> Interval | None:
+    """Return the least and the most of values, ``None`` where all are undefined."""
+    defined = [pair for pair in values if not any(map(math.isnan, pair))]
+    if not defined:
+        return None
+    return Interval(min(low for low, _ in defined), max(high for _, high in defined))
 
 
 READ_CELLS = 1 << 20  # in which rows that still wait are read, and those that left where they fit
@@ -183,3 +219,69 @@ class Classes(Remembered):
         """The rows of each class that occurs."""
         table = self.classes
         return dict(zip(table.labels.tolist(), table.columns["rows"].counts.tolist(), strict=True))
+
+
+class ScoreGroups(NamedTuple):
+    """Rows that are told apart by their scores, from the highest down."""
+
+    positives: Ints
+    negatives: Ints
+    unknown: Ints
+    single: Bools  # whether the rows of a group have one score
+
+    @property
+    def amounts(self) -> tuple[Ints, Ints, Ints]:
+        """How many rows of each kind are in each group."""
+        return self.positives, self.negatives, self.unknown
+
+    @property
+    def totals(self) -> tuple[int, int, int]:
+        """How many there are of each kind."""
+        return int(self.positives.sum()), int(self.negatives.sum()), int(self.unknown.sum())
+
+    @property
+    def exchanged(self) -> ScoreGroups:
+        """The same rows with the classes exchanged."""
+        return ScoreGroups(self.negatives, self.positives, self.unknown, self.single)
+
+
+def with_unlabelled(
+    known: Metric, held: ScoreCells, code: int = 0
+) -> tuple[Staircase, DyadicHistogram] | None:
+    """Return the scores of rows with a label and of others as one class, and the former alone.
+
+    ``None`` where there are more than two classes, or rows with weights or with integers that
+    float64 does not hold.
+    """
+    scores: Any = known._read()[0]
+    (first, *more), classes = staircases(scores), scores.classes()
+    if more or not first.counted or not classes[0].plain:
+        return None
+    room = max(held.max_bins, classes[0].max_cells)
+    seen = classes[0].narrowed(room)
+    every = held.histogram.pooled(room, code)
+    every.merge(seen)
+    stairs = Staircase(every, True, False)
+    return (stairs, seen) if stairs.counted else None
+
+
+def groups_of(stairs: Staircase, seen: DyadicHistogram) -> ScoreGroups:
+    """Return the groups of all scores, of which some negatives are rows without a label."""
+    low, single, p, n = _cells(stairs)
+    first, _, negatives = ends_of(seen)
+    # A cell is in one of the wider ones: that with the last lower edge that is not above its own.
+    places = np.searchsorted(low, first, side="right") - 1
+    known = added_at(places, negatives, len(low))
+    return ScoreGroups(p[::-1], known[::-1], (n - known)[::-1], single[::-1])
+
+
+def unknown_of(stairs: Staircase, seen: DyadicHistogram) -> Ints:
+    """Return the rows without a label in each cell, from the lowest up."""
+    return groups_of(stairs, seen).unknown[::-1]
+
+
+def _cells(stairs: Staircase) -> tuple[Array, ...]:
+    empty = np.empty(0), np.empty(0, np.bool_), np.empty(0, np.int64), np.empty(0, np.int64)
+    steps = [(s.low, s.single, s.p, s.n) for s in stairs.steps()]
+    low, single, p, n = map(np.concatenate, zip(empty, *steps, strict=True))
+    return low, single, p.astype(np.int64), n.astype(np.int64)

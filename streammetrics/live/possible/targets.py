@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.live.possible.fed import extremes, with_columns
-from streammetrics.live.possible.remembered import ScoreCells, ends_of
+from streammetrics.live.possible.remembered import ScoreCells, ends_of, extremes, with_columns
 from streammetrics.metrics.regression.losses import (
     MAE,
+    MAPE,
     MSE,
+    MSLE,
     RMSE,
+    RMSLE,
+    SMAPE,
     HuberLoss,
     LogCoshError,
     MeanError,
@@ -22,7 +25,6 @@ from streammetrics.metrics.regression.quantiles import (
     MaxError,
     MedianAbsoluteError,
 )
-from streammetrics.metrics.regression.relative import MAPE, MSLE, RMSLE, SMAPE
 from streammetrics.statistics.sums.formulas import LOSSES
 
 if TYPE_CHECKING:

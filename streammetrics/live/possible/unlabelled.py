@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Array
+    from streammetrics.live.events import Tier
     from streammetrics.live.possible.remembered import Remembered
     from streammetrics.live.reading import Span
-    from streammetrics.live.tiers import Tier
     from streammetrics.live.windows import Node, PaneTree
 
     NamedColumns = Mapping[str, Column]

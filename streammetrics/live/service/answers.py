@@ -13,9 +13,9 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.live.events import duration, shown_duration, shown_time
 from streammetrics.live.reading import ALONE, bounds_of, metrics_of
 from streammetrics.live.stream import merged
-from streammetrics.live.time import duration, shown_duration, shown_time
 from streammetrics.live.windows import same, size_of
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Document, Json
-    from streammetrics.live.alerts.states import Alerts
+    from streammetrics.live.alerts.rule import Alerts
     from streammetrics.live.asking import Asking
-    from streammetrics.live.coverage import Coverage
+    from streammetrics.live.events import Tier
+    from streammetrics.live.panes import Coverage
     from streammetrics.live.reading import Span
     from streammetrics.live.series import WindowRead
     from streammetrics.live.service.names import PageView
-    from streammetrics.live.tiers import Tier
 
 LEVEL = 0.95  # of confidence
 POINTS = 1000  # of a line, that a request may read

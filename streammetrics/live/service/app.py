@@ -1,18 +1,522 @@
-"""The endpoints of a live state, as an ASGI application."""
+"""The application: endpoints, the page, and the description of both."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import os
 import time
+import zlib
+from bisect import bisect_left
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from hashlib import blake2b
+from importlib import resources
+from importlib.metadata import PackageNotFoundError, version
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.needs import needs
+from streammetrics.live.checking import kinds_of, truth_of
+from streammetrics.live.events import KINDS, shown_time
+from streammetrics.live.exporting.prometheus import (
+    COUNTERS,
+    PREFIX,
+    exposition,
+    families,
+    families_of,
+    info,
+    metrics,
+)
+from streammetrics.live.service import answers
+from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
+from streammetrics.live.service.http import Cache, GoneError, Guard
+from streammetrics.live.service.names import Names, PageView
+from streammetrics.live.service.server import Server
+from streammetrics.live.service.watching import Latest, Watching
+from streammetrics.live.store import StoreError, StoreWarning
+from streammetrics.live.telling import tell
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+
+    from prometheus_client import Metric
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from streammetrics.core.types import Document, Json
+    from streammetrics.live.alerts.rule import Rule
+    from streammetrics.live.exporting.prometheus import Families
+    from streammetrics.live.store import Keeper
+
+    GoOn = Callable[[], None]  # which raises where nobody waits any more
+
+
+_TYPES = {"number": "number", "id": "string", "label": "string"}
+_LABEL = {"anyOf": [{"type": "integer"}, {"type": "boolean"}, {"type": "string"}]}
+_TIME = {
+    "anyOf": [
+        {"type": "number", "minimum": 0, "description": "seconds since 1970"},
+        {"type": "string", "format": "date-time"},
+    ]
+}
+_ID = {"anyOf": [{"type": "string"}, {"type": "integer"}]}
+_SAID = {
+    "window": 'A duration such as "1h"; without it, that of the configuration.',
+    "every": 'A duration such as "5min"; without it, that of the configuration.',
+    "span": 'How far back the windows end, such as "2d"; without it, as far as there are rows.',
+}
+_ERROR = {
+    "type": "object",
+    "properties": {
+        "error": {"type": "string"},
+        "row": {"type": ["integer", "null"]},
+        "column": {"type": ["string", "null"]},
+    },
+    "required": ["error"],
+}
+
+
+def described(live: object, names: Names, view: PageView, server: Server) -> dict[str, object]:
+    """Return the description of a service."""
+    paths = {
+        "/events": {"post": _events(live, names)},
+        "/api/now": _reading("Each metric over the newest window.", "window"),
+        "/api/series": _reading("Windows one after the other.", "window", "every", "span"),
+        "/api/coverage": _reading("What became of predictions.", "window"),
+        "/api/possible": _reading("What the missing labels could do.", "window"),
+        "/api/slices": _reading("Each metric by slice.", "window"),
+        "/api/alerts": _reading("How the rules of alerts stand."),
+        "/health": _reading("How the service is; degraded as long as the store cannot be written."),
+        "/ready": _reading("Whether what is stored has been read; 503 before."),
+        "/metrics": {
+            "get": {
+                "summary": "What Prometheus scrapes.",
+                "responses": {"200": _content("text/plain", {}), **_refusals(401, 503)},
+            }
+        },
+        "/state": {
+            "get": {
+                "summary": "The state, for sm.from_bytes and merge.",
+                "responses": {"200": _content("application/octet-stream", {}), **_refusals(401)},
+            }
+        },
+    }
+    told: Document = {
+        "openapi": "3.1.0",
+        "info": {"title": view.title, "version": _version()},
+        "paths": paths,
+        "components": {"schemas": {"Error": _ERROR}},
+    }
+    if server.token:
+        told["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
+        told["security"] = [{"bearer": []}]
+    return told
+
+
+def _version() -> str:
+    try:
+        return version("streammetrics")
+    except PackageNotFoundError:
+        return "0"
+
+
+def _events(live: Any, names: Names) -> dict[str, object]:
+    kinds, truth = kinds_of(live._suite), truth_of(live._suite)
+    columns = {n: _LABEL if k == "label" else {"type": _TYPES[k]} for n, k in kinds.items()}
+    required = [n for n in columns if n != "sample_weight"]
+    predicted = [n for n in required if n != truth]
+    every = [_event("observe", {names.time: _TIME, **columns}, [names.time, *required])]
+    if truth:
+        heads = {names.id: _ID, names.time: _TIME}
+        rest = {n: kind for n, kind in columns.items() if n != truth}
+        every.append(_event("predict", {**heads, **rest}, [*heads, *predicted]))
+        late = {**heads, names.version: {"type": "integer", "minimum": 0}, truth: columns[truth]}
+        every.append(_event("label", late, [*heads, truth]))
+    lines = {"type": "array", "items": {"anyOf": every}}
+    taken = {"type": "object", "properties": {"taken": {"type": "integer"}}, "required": ["taken"]}
+    return {
+        "summary": "Events: all of a request are taken, or none.",
+        "description": "One JSON object a line, an array of them, or a table of Arrow.",
+        "parameters": [
+            {
+                "name": "kind",
+                "in": "query",
+                "description": "That of events which do not say their own.",
+                "schema": {"enum": list(KINDS)},
+            }
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": lines},
+                "application/x-ndjson": {"schema": {"type": "string"}},
+                "application/vnd.apache.arrow.stream": {"schema": {}},
+            },
+        },
+        "responses": {
+            "202": _content("application/json", taken),
+            **_refusals(400, 401, 403, 408, 413, 415, 422, 429, 503, 507),
+        },
+    }
+
+
+def _event(kind: str, columns: Document, required: list[str]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {"kind": {"const": kind}, **columns},
+        "required": ["kind", *required],
+    }
+
+
+def _reading(summary: str, *parameters: str) -> dict[str, object]:
+    asked = [
+        {
+            "name": name,
+            "in": "query",
+            "description": _SAID[name],
+            "schema": {"type": "string"},
+        }
+        for name in parameters
+    ]
+    responses = {"200": _content("application/json", {"type": "object"}), **_refusals(400, 401)}
+    if parameters:
+        responses |= _refusals(422)
+        responses["304"] = {"description": "It is what If-None-Match says."}
+    return {"get": {"summary": summary, "parameters": asked, "responses": responses}}
+
+
+def _content(form: str, schema: Document) -> dict[str, object]:
+    return {"description": "Done.", "content": {form: {"schema": schema}}}
+
+
+def _refusals(*statuses: int) -> dict[str, object]:
+    schema = {"$ref": "#/components/schemas/Error"}
+    content = {"application/json": {"schema": schema}}
+    return {str(status): {"description": "Refused.", "content": content} for status in statuses}
+
+
+_PAGE_TYPES = {
+    "html": "text/html",
+    "css": "text/css",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+}
+FILES = {
+    "page.css": __package__,
+    "page.js": __package__,
+    "draw.js": __package__,
+    "icon.svg": __package__,
+    "plotly.min.js": "plotly",
+}
+_FOLDERS = {__package__: "static", "plotly": "package_data"}
+
+
+async def static(name: str, request: Request) -> Response:
+    """Answer with a file of the page."""
+    tag, plain, packed = await asyncio.to_thread(_file, name)
+    headers = {"etag": tag, "cache-control": "no-cache", "vary": "accept-encoding"}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    body = plain
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        body, headers["content-encoding"] = packed, "gzip"
+    form = _PAGE_TYPES[name.rpartition(".")[2]]
+    return Response(body, media_type=f"{form}; charset=utf-8", headers=headers)
+
+
+@cache
+def _file(name: str) -> tuple[str, bytes, bytes]:
+    package = FILES.get(name, __package__)
+    body = resources.files(package).joinpath(_FOLDERS[package], name).read_bytes()
+    return f'"{blake2b(body, digest_size=12).hexdigest()}"', body, gzip.compress(body, 6, mtime=0)
+
+
+with needs("prometheus_client", "live"):
+    from prometheus_client.core import (
+        CounterMetricFamily,
+        GaugeMetricFamily,
+        HistogramMetricFamily,
+    )
+
+
+DEADLINE = 2.0  # seconds in which a scrape reads the state, or has what was read last
+BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
+
+
+class UnreadError(Exception):
+    """Nothing has been read yet of which a scrape could tell."""
+
+
+class Scrape:
+    """A collector of a service. It never waits for long: no other read holds it up.
+
+    Args:
+        read: Reads the live state.
+        title: The name of the service.
+        watching: How the rules stand.
+        intake: Which events came.
+        requests: How long requests took.
+        shared: Whether other workers answer scrapes, too: counters then say which worker counted.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Families],
+        title: str,
+        watching: Watching,
+        intake: Intake,
+        requests: Requests,
+        *,
+        shared: bool,
+    ) -> None:
+        self._title, self._watching, self._intake = title, watching, intake
+        self._requests = requests
+        self._worker = {"worker": str(os.getpid())} if shared else {}
+        self._read = Latest(lambda: (read(), time.time()), None, "scrape")
+
+    def describe(self) -> list[Metric]:
+        """Return nothing, so that registering does not read the state."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the families of one moment.
+
+        Raises:
+            UnreadError: The first reading is not over.
+        """
+        found = self._read.get(DEADLINE)
+        if found is None:
+            raise UnreadError
+        families, at = found
+        counted = {
+            name: [
+                sample._replace(labels=self._worker | sample.labels) for sample in families[name]
+            ]
+            for name in COUNTERS
+        }
+        yield info(self._title)
+        yield from metrics(families | counted | families_of(self._watching.alerts()))
+        yield GaugeMetricFamily(
+            f"{PREFIX}read_timestamp_seconds", "When the state that this scrape shows was read.", at
+        )
+        yield self._counter("taken_events", "Events taken, by kind.", "kind", self._intake.taken)
+        told = "Requests with events that were refused, by the status of the answer."
+        yield self._counter("refused_requests", told, "status", self._intake.refused)
+        yield self._requests.family(self._worker)
+
+    def _counter(
+        self, name: str, told: str, label: str, counts: Mapping[str, int]
+    ) -> CounterMetricFamily:
+        family = CounterMetricFamily(PREFIX + name, told, labels=(*self._worker, label))
+        for key, count in counts.items():
+            family.add_metric([*self._worker.values(), key], count)
+        return family
+
+
+class Requests:
+    """How long requests took, by path and by the status of the answer; around all that answers.
+
+    Args:
+        paths: Which paths are told apart; all others are one.
+    """
+
+    def __init__(self, paths: Collection[str]) -> None:
+        self._paths = frozenset(paths)
+        self._seen: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
+
+    def around(self, app: ASGIApp) -> ASGIApp:
+        """Return an application whose requests are counted here."""
+
+        async def timed(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] != "http":
+                await app(scope, receive, send)
+                return
+            began, status = time.perf_counter(), 499  # the client is gone before there is an answer
+
+            async def told(message: Message) -> None:
+                nonlocal status
+                if message["type"] == "http.response.start":
+                    status = message["status"]
+                await send(message)
+
+            try:
+                await app(scope, receive, told)
+            finally:
+                path = scope["path"].removeprefix(scope.get("root_path", ""))
+                self._add(path, status, time.perf_counter() - began)
+
+        return timed
+
+    def _add(self, path: str, status: int, seconds: float) -> None:
+        key = (path if path in self._paths else "other", str(status))
+        counts, total = self._seen.setdefault(key, ([0] * (len(BUCKETS) + 1), [0.0]))
+        counts[bisect_left(BUCKETS, seconds)] += 1
+        total[0] += seconds
+
+    def family(self, labels: Mapping[str, str]) -> HistogramMetricFamily:
+        """Return the histogram, with some labels before its own."""
+        family = HistogramMetricFamily(
+            f"{PREFIX}request_duration_seconds",
+            "How long requests took.",
+            labels=(*labels, "path", "status"),
+        )
+        edges = [*map(str, BUCKETS), "+Inf"]
+        for key, (counts, total) in list(self._seen.items()):
+            buckets = list(zip(edges, accumulate(counts), strict=True))
+            family.add_metric([*labels.values(), *key], buckets, total[0])
+        return family
+
+
+_AGAIN = (429, 503)  # answers that say when to come again
+_STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of refusals
+_GZIP = 31  # what zlib calls it
+_PACKED = ("gzip", "x-gzip")  # one encoding by both names, as HTTP has it
+_HELD = 16  # bodies of the largest size that may be held at once
+
+
+def _encoding(request: Request) -> str:
+    """Return how a body is packed, in whatever case that is written."""
+    written: str = request.headers.get("content-encoding", "identity")
+    return written.strip().lower()
+
+
+class RefusalError(Exception):
+    """A request is not taken; the answer says why."""
+
+    def __init__(self, status: int, why: str, **more: object) -> None:
+        super().__init__(why)
+        headers = {"retry-after": "1"} if status in _AGAIN else {"connection": "close"}
+        told = {"error": why, **more}
+        some = status in {408, 413, *_AGAIN}
+        self.answer = JSONResponse(told, status, headers if some else None)
+
+
+class Intake:
+    """Takes requests with events, one after the other, on a thread of its own."""
+
+    def __init__(self, live: Any, names: Names, server: Server) -> None:
+        self._bodies, self._server = Bodies(live, names), server
+        self._worker = ThreadPoolExecutor(1, "events")
+        self.waiting = 0  # requests that are whole and wait for their turn
+        self.held = 0  # bytes of bodies in memory
+        self.taken: Counter[str] = Counter(dict.fromkeys(KINDS, 0))  # events, by kind
+        self.refused: Counter[str] = Counter(dict.fromkeys(_STATUSES, 0))  # requests
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request with events."""
+        body = bytearray()
+        try:
+            form, kind = self._form(request)
+            await self._read(request, body)
+            packed = _encoding(request) in _PACKED
+            counts = await self._take(bytes(body), form, kind, packed=packed)
+        except RefusalError as refusal:
+            self.refused[str(refusal.answer.status_code)] += 1
+            return refusal.answer
+        except ClientDisconnect:
+            self.refused["400"] += 1
+            return Response(status_code=400)
+        finally:
+            self.held -= len(body)
+        self.taken.update(counts)
+        return JSONResponse({"taken": sum(counts.values()), **counts}, 202)
+
+    def _form(self, request: Request) -> tuple[str, str | None]:
+        form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if form not in {*JSON_TYPES, *ARROW_TYPES, "application/x-www-form-urlencoded"}:
+            known = ", ".join(filter(None, (*JSON_TYPES[:1], *ARROW_TYPES[:1])))
+            raise RefusalError(415, f"no content type {form!r}: send {known}")
+        encoding = _encoding(request)
+        if encoding not in {"identity", *_PACKED}:
+            raise RefusalError(415, f"no content-encoding {encoding!r}: send gzip, or none")
+        return form, request.query_params.get("kind")
+
+    async def _read(self, request: Request, body: bytearray) -> None:
+        """Read the body as it comes, as long as it is neither too long nor too slow."""
+        server = self._server
+        try:
+            length = int(request.headers.get("content-length", "0"))
+        except ValueError:
+            raise RefusalError(400, "content-length is no number") from None
+        self._check_size(length)
+        try:
+            async with asyncio.timeout(server.timeout):
+                async for chunk in request.stream():
+                    self._check_size(len(body) + len(chunk))
+                    if self.held + len(chunk) > _HELD * server.body:
+                        raise RefusalError(429, "too many bytes wait: send them again in a second")
+                    body += chunk
+                    self.held += len(chunk)
+        except TimeoutError:
+            raise RefusalError(408, f"the body took more than {server.timeout:g} s") from None
+
+    def _check_size(self, size: int) -> None:
+        most = self._server.body
+        if size > most:
+            raise RefusalError(
+                413, f"the body has {size:,} bytes or more; at most {most:,} may come"
+            )
+
+    def _bring(self, body: bytes, form: str, kind: str | None, packed: bool) -> dict[str, int]:
+        """Bring events to the live state; one body at a time is unpacked."""
+        return self._bodies.take(self._unpacked(body) if packed else body, form, kind)
+
+    def _unpacked(self, body: bytes) -> bytes:
+        """Return what gzip has packed, if that is no longer than a body may be."""
+        found, rest = bytearray(), body
+        try:
+            while rest:  # there may be several members, one after the other
+                member = zlib.decompressobj(wbits=_GZIP)
+                found += member.decompress(rest, self._server.body + 1 - len(found))
+                self._check_size(len(found))
+                if not member.eof:
+                    raise RefusalError(400, "the body ends before its gzip does")
+                rest = member.unused_data
+        except zlib.error as error:
+            raise RefusalError(400, f"the body is no gzip: {error}") from None
+        return bytes(found)
+
+    async def _take(
+        self, body: bytes, form: str, kind: str | None, *, packed: bool
+    ) -> dict[str, int]:
+        """Bring events to the live state when it is their turn."""
+        if self.waiting >= self._server.queue:
+            why = f"{self.waiting} requests wait, and no more may: send it again in a second"
+            raise RefusalError(429, why)
+        self.waiting += 1
+        loop = asyncio.get_running_loop()
+        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, packed)
+        call.add_done_callback(self._done)
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            if call.cancelled():
+                raise RefusalError(503, "the service ends, and has not taken this") from None
+            raise
+        except BodyError as error:
+            raise RefusalError(422, str(error), row=error.row, column=error.column) from error
+        except StoreError as error:
+            raise RefusalError(507 if error.full else 503, str(error)) from error
+        except StreamMetricsError as error:
+            raise RefusalError(503, str(error)) from error
+
+    def _done(self, call: asyncio.Future[Any]) -> None:
+        self.waiting -= 1
+        if not call.cancelled():
+            call.exception()  # of a client that has gone, nobody else asks
+
+    def close(self) -> None:
+        """Take what has begun, and no more: of the others nobody was told that they are taken."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
+
 
 with needs("starlette", "live"):
     from starlette.applications import Starlette
@@ -20,33 +524,6 @@ with needs("starlette", "live"):
     from starlette.responses import JSONResponse, Response
     from starlette.routing import Route
 
-from streammetrics.core.errors import StreamMetricsError
-from streammetrics.live.exporting.families import families
-from streammetrics.live.exporting.prometheus import exposition
-from streammetrics.live.keeper import StoreWarning
-from streammetrics.live.service import answers
-from streammetrics.live.service.cache import Cache, GoneError
-from streammetrics.live.service.guard import Guard
-from streammetrics.live.service.intake import Intake
-from streammetrics.live.service.names import Names, PageView
-from streammetrics.live.service.openapi import described
-from streammetrics.live.service.page import FILES, static
-from streammetrics.live.service.scrape import Requests, Scrape, UnreadError
-from streammetrics.live.service.server import Server
-from streammetrics.live.service.watching import Watching
-from streammetrics.live.telling import tell
-from streammetrics.live.time import shown_time
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Sequence
-
-    from starlette.requests import Request
-
-    from streammetrics.core.types import Document, Json
-    from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.keeper import Keeper
-
-    GoOn = Callable[[], None]  # which raises where nobody waits any more
 
 T = TypeVar("T")
 

@@ -1,27 +1,274 @@
-"""What a request brings, lines of JSON or a table of Arrow: all of it is taken, or nothing."""
+"""Bodies of requests: lines of JSON, arrays, tables of Arrow."""
 
 from __future__ import annotations
 
 import contextlib
+import io
+import json
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from contextlib import suppress
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
 
 import numpy as np
 
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.needs import needs
+from streammetrics.live.checking import kinds_of
 from streammetrics.live.entrance import EventColumns, PartError
 from streammetrics.live.events import KINDS
-from streammetrics.live.service.forms import Forms
-from streammetrics.live.service.groups import BodyError, Group
-from streammetrics.live.service.lines import of_lines
-from streammetrics.live.service.tables import of_table
-from streammetrics.live.truth import kinds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from streammetrics.core.errors import InvalidBatchError
+    from streammetrics.core.types import Document, Json
+    from streammetrics.live.events import Kind
+
+    Told = tuple[str | None, frozenset[str]]  # the kind said of all, and the keys of the first row
     from streammetrics.live.entrance import Entrance
     from streammetrics.live.service.names import Names
+
+
+class BodyError(InvalidBatchError):
+    """A request holds no events, or one that is refused; `row` is its number, from 0 on."""
+
+
+class Group(NamedTuple):
+    """Rows of one kind: their numbers in the request, and their columns."""
+
+    kind: Kind
+    rows: Any  # a sequence of integers
+    columns: dict[str, Any]
+
+
+def no_kind(which: object, row: int) -> NoReturn:
+    """Raise about a row of a kind that there is not."""
+    shown = "no kind" if which is None else f"the kind {which!r}"
+    raise BodyError(f"row {row} has {shown}: say one of {', '.join(KINDS)} in it", "kind", row)
+
+
+def of_lines(body: bytes, kind: str | None) -> list[Group]:
+    """Return the objects of a request, which say their kind unless it is said of all.
+
+    Raises:
+        BodyError: A row is no object, has no kind, or is unlike the others of its kind.
+    """
+    found: dict[str, tuple[list[int], list[Document]]] = {}
+    for row, event in enumerate(_objects(body)):
+        if type(event) is not dict:
+            raise BodyError(f"row {row} is no JSON object", None, row)
+        which = event.pop("kind", kind)
+        if which not in KINDS:
+            no_kind(which, row)
+        rows, events = found.setdefault(which, ([], []))
+        rows.append(row)
+        events.append(event)
+    return [_alike(which, *mine) for which, mine in found.items()]
+
+
+def _alike(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]) -> Group:
+    """Return events of a kind as columns."""
+    keys = tuple(events[0])
+    if {*map(len, events)} != {len(keys)}:
+        _differ(kind, rows, events)
+    try:
+        columns = {key: [*map(itemgetter(key), events)] for key in keys}
+    except KeyError:
+        _differ(kind, rows, events)
+    return Group(kind, rows, columns)  # type: ignore[arg-type]  # it is one of `KINDS`
+
+
+def _differ(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]) -> NoReturn:
+    """Raise about the first event that has other keys than the first one."""
+    first = events[0]
+    row, other = next(
+        (row, event)
+        for row, event in zip(rows, events, strict=True)
+        if event.keys() != first.keys()
+    )
+    here, there = ", ".join(other) or "nothing", ", ".join(first) or "nothing"
+    raise BodyError(
+        f"row {row} has {here}, and the first to {kind} {there}: in a request all events of "
+        "a kind have the same keys",
+        None,
+        row,
+    )
+
+
+def _objects(body: bytes) -> Iterator[Json]:
+    """Yield what the lines that are not empty hold, or an array; raise about the first bad one."""
+    if body.lstrip().startswith(b"["):
+        yield from _decoded(body, 0)
+        return
+    row = 0
+    for line in io.BytesIO(body):  # one by one, as most of what is none is known by its first
+        if not line.isspace():
+            yield _decoded(line, row)
+            row += 1
+
+
+def _decoded(line: bytes, row: int) -> Json:
+    try:
+        return _DECODER.decode(line.decode())
+    except (ValueError, RecursionError) as error:
+        raise BodyError(f"row {row} is no JSON: {error}", None, row) from None
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
+
+
+def of_table(body: bytes, kind: str | None) -> list[Group]:
+    """Return the rows of a table, which say their kind unless it is said of all.
+
+    Raises:
+        BodyError: It is no table, or a row has no kind.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - only for those who send it
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    opened = pa.ipc.open_file if body[:6] == b"ARROW1" else pa.ipc.open_stream
+    try:
+        table = opened(body).read_all().combine_chunks()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError, EOFError) as error:
+        raise BodyError(f"the body is no Arrow: {str(error).splitlines()[0]}") from None
+    names = table.column_names
+    if len({*names}) < len(names):
+        raise BodyError(f"the table has two columns of one name: {', '.join(names)}")
+    if "kind" not in names and kind is not None:
+        return [_group(kind, range(table.num_rows), table)] if table.num_rows else []
+    if "kind" not in names:
+        raise BodyError(f"the table has no column 'kind': add it, or ?kind={'|'.join(KINDS)}")
+    told, table = table["kind"], table.drop_columns(["kind"])
+    kinds: list[Any] = pc.unique(told).to_pylist()
+    for which in kinds:
+        if which not in KINDS:
+            no_kind(which, told.to_pylist().index(which))
+    if len(kinds) == 1:  # nothing has to be copied
+        return [_group(kinds[0], range(table.num_rows), table)]
+    found = []
+    for which in kinds:
+        rows = pc.indices_nonzero(pc.equal(told, which)).to_numpy()
+        found.append(_group(which, rows, table.take(rows)))
+    return found
+
+
+def _group(kind: Any, rows: Any, table: Any) -> Group:
+    columns = {}
+    for name in table.column_names:
+        column = table[name]
+        if column.null_count == len(column) and len(column):
+            continue  # which events of another kind have
+        columns[name] = column.combine_chunks()
+    return Group(kind, rows, columns)
+
+
+with needs("msgspec", "live"):
+    import msgspec
+
+
+_MOST = 64  # forms that are known; more are others' junk, or nobody's
+_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+
+
+class LineForm(NamedTuple):
+    """What reads a line, and what its rows are: a class for each kind, and its keys in order."""
+
+    read: Callable[[bytes], Any]
+    keys: Mapping[Kind, tuple[str, ...]]
+    kinds: Mapping[type, Kind]
+
+    @classmethod
+    def of(cls, keys: Mapping[Kind, tuple[str, ...]], *, tagged: bool) -> LineForm:
+        """Return the form of rows with some keys; `tagged`: each says its kind."""
+        classes = {_row(keys[kind], kind if tagged else None): kind for kind in keys}
+        # A class that is alone would not ask a row for its kind.
+        every = [*classes, _row((), "")] if tagged else [*classes]
+        read = msgspec.json.Decoder(Union[tuple(every)]).decode  # noqa: UP007 - of any number
+        return cls(read, keys, classes)
+
+
+class Forms:
+    """The forms of requests that were taken, by how the first row of each looks."""
+
+    def __init__(self) -> None:
+        self._known: dict[Told, LineForm] = {}
+
+    def read(self, body: bytes, kind: str | None) -> list[Group] | None:
+        """Return the rows of a body, ``None`` where it is of no form that is known."""
+        form = self._known.get(_told(body, kind))
+        if form is None:
+            return None
+        try:
+            rows = [*map(form.read, io.BytesIO(body))]
+        except _ERRORS:
+            return None
+        return _groups(form, rows)
+
+    def learn(self, body: bytes, kind: str | None, groups: Sequence[Group]) -> None:
+        """Learn of what form a body is, of which these are the rows."""
+        told = _told(body, kind)
+        tagged = "kind" in told[1]
+        if not told[1] or (len(groups) > 1 and not tagged):
+            return
+        keys = {group.kind: tuple(group.columns) for group in groups}
+        if told in self._known:  # it began as others did, and went on otherwise
+            keys = {**self._known[told].keys, **keys}
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        with suppress(ValueError):  # of names that it does not take
+            self._known[told] = LineForm.of(keys, tagged=tagged)
+
+
+def _told(body: bytes, kind: str | None) -> Told:
+    """Return what tells the form of lines, nothing where there are not several."""
+    line, several, _ = body.partition(b"\n")
+    try:
+        row = msgspec.json.decode(line) if several else None
+    except _ERRORS:
+        row = None
+    return kind, frozenset(row if type(row) is dict else ())
+
+
+def _row(keys: Sequence[str], kind: str | None) -> type:
+    """Return the class of rows of a kind, which have exactly these keys."""
+    names = [f"value_{place}" for place in range(len(keys))]
+    row: type = msgspec.defstruct(
+        "Row",
+        [(name, Any) for name in names],
+        rename=dict(zip(names, keys, strict=True)),
+        tag_field=None if kind is None else "kind",
+        tag=kind,
+        forbid_unknown_fields=True,
+        gc=False,
+    )
+    return row
+
+
+def _groups(form: LineForm, rows: Sequence[Any]) -> list[Group] | None:
+    """Return rows by their kinds, in the order in which they come."""
+    found = []
+    types = [*map(type, rows)]
+    classes = dict.fromkeys(types)
+    for cls in classes:
+        kind = form.kinds.get(cls)
+        if kind is None:
+            return None
+        mine: Sequence[int] = range(len(rows))
+        if len(classes) > 1:
+            mine = [row for row in mine if types[row] is cls]
+        some = [rows[row] for row in mine]
+        columns = {
+            key: [*map(attrgetter(f"value_{place}"), some)]
+            for place, key in enumerate(form.keys[kind])
+        }
+        found.append(Group(kind, mine, columns))
+    return found
+
 
 JSON_TYPES = ("application/x-ndjson", "application/jsonl", "application/json", "text/plain", "")
 ARROW_TYPES = ("application/vnd.apache.arrow.stream", "application/vnd.apache.arrow.file")

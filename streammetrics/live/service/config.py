@@ -1,25 +1,27 @@
-"""What a service runs on: one TOML, checked whole before anything starts."""
+"""The configuration: keys, rules, and the document that explains them."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.batch import near
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.live.alerts.view import check_windows
-from streammetrics.live.exporting.files import Notice
+from streammetrics.live.alerts.rule import check_windows
+from streammetrics.live.alerts.rules import Above, Below, BurnRate, Change, Coverage, Drift, Silence
+from streammetrics.live.checking import truth_of
+from streammetrics.live.events import DEFAULT, duration, tiers_of
+from streammetrics.live.exporting.prometheus import Notice
 from streammetrics.live.live import Live
 from streammetrics.live.reading import spans_of
 from streammetrics.live.service import toml
 from streammetrics.live.service.names import Names, PageView
-from streammetrics.live.service.rules import rule_of
 from streammetrics.live.service.server import Server, server_of
-from streammetrics.live.tiers import DEFAULT, tiers_of
-from streammetrics.live.time import duration
-from streammetrics.live.truth import truth_of
 from streammetrics.metrics.specs import SpecError, construct, parse
 from streammetrics.slices.bins import column_of, title_of
 
@@ -30,6 +32,99 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.service.toml import Section
     from streammetrics.slices.bins import KeySpec
+
+
+TEMPLATE = """\
+# What streammetrics watches. `streammetrics live check` reads it whole, `live serve` runs it.
+
+title = "Live metrics"
+
+[metrics]  # any of `streammetrics metrics`, under names of your own
+auc = "ROCAUC"
+loss = "LogLoss"
+accuracy = "Accuracy(threshold=0.5)"
+
+[columns]  # what events and files call them; those that are called so anyway need no line
+y_true = "label"
+y_score = "score"
+# sample_weight = "weight"
+# id = "id"                  # of a prediction, by which its label is found
+# time = "time"              # seconds since 1970, or ISO 8601 with a zone
+# label_time = "label_time"  # in files of labels; without such a column, "time"
+# version = "version"        # of a label: a larger one replaces the others
+
+[live]
+store = "live.db"  # survives restarts, shared by workers; beside this file. Without: memory only
+tiers = [["1min", "3h"], ["1h", "15d"], ["1d", "400d"]]  # length of a pane, how far back
+label_ttl = "1d"       # a label counts that is known so long after its prediction
+label_lateness = "1d"  # and may take so much longer to arrive
+# by = [["country"], ["age:18:30:50"]]  # slices: columns of events, numbers in bins
+# labels = [0, 1]      # the classes of the label; by default 0 and 1 where a score judges two
+# types = { country = "text" }  # or "integers", "booleans", "dates"; a number: values a row
+# target_range = [0, 100]  # of a regression: other targets are refused
+# default_label = 0    # what a label that never came means; without: nothing
+# max_pending = 10_000_000
+# max_ahead = "10min"  # times further ahead of the clock are refused
+# durable = false      # true: every call waits for the disk
+
+[alerts]  # rules as in Python: Above, Below, BurnRate, Change, Coverage, Drift, Silence
+# auc_is_low = 'Below("auc", 0.80, window="1h", min_rows=500)'
+# nothing_comes = { rule = 'Silence("10min")', severity = "ticket", for = "5min" }  # in Prometheus
+
+[page]
+window = "1h"   # what "now" is: a whole number of panes
+every = "5min"  # how far apart the points of a line are
+
+[server]
+host = "127.0.0.1"  # another address needs a token
+port = 8000         # 0: any free one, which `live serve` prints
+workers = 1         # processes; several need a store
+# token_env = "STREAMMETRICS_TOKEN"  # the variable that holds the bearer token
+# clock = "wall"    # or "events": it is as late as the newest event, for replays
+# body = "16MB"     # of a request at most
+# queue = 64        # requests with events that wait; more are answered 429
+# timeout = "30s"   # that a request may take to arrive
+# connections = 1000  # more: those that have waited longest for their client are closed
+"""
+
+
+RULES: dict[str, type[Rule]] = {
+    rule.__name__: rule for rule in (Above, Below, BurnRate, Change, Coverage, Drift, Silence)
+}
+
+
+def rule_of(text: str, name: str, folder: str) -> Rule:
+    """Return the rule that a text is a call of; files that it names are beside the configuration.
+
+    Raises:
+        SpecError: It is something else, or there is no such rule, or no such parameter.
+    """
+    try:
+        call = ast.parse(text.strip(), mode="eval").body
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+            raise TypeError("no call")  # noqa: TRY301 - told like what is no Python
+        title = call.func.id
+        values = [ast.literal_eval(each) for each in call.args]
+        named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise SpecError(
+            f'{text!r}: expected a rule as in Python, such as Below("auc", 0.8, window="1h")'
+        ) from None
+    cls = RULES.get(title)
+    if cls is None:
+        raise SpecError(f"no rule {title!r}{near(title, sorted(RULES))}")
+    known = inspect.signature(cls.__init__)
+    names = [each for each in known.parameters if each != "self"]
+    for unknown in (each for each in named if each not in names):
+        raise SpecError(f"{title} has no parameter {unknown!r}{near(unknown, names)}")
+    try:
+        bound: Any = known.bind(None, *values, **{"name": name, **named})
+        if isinstance(bound.arguments.get("reference"), str):
+            bound.arguments["reference"] = os.path.join(folder, bound.arguments["reference"])
+        return cls(*bound.args[1:], **bound.kwargs)
+    except (TypeError, ValueError, OSError, StreamMetricsError) as error:
+        raise SpecError(f"{title}: {error}") from error
+
 
 _KEYS = re.compile(  # of [live], as errors name them
     r"^by\b|\b(?:default_label|target_range|types|labels|label_ttl|label_lateness|max_ahead)\b"

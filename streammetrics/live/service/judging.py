@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.live.alerts.missing import Silence
-from streammetrics.live.alerts.view import delay_of
-from streammetrics.live.time import shown_duration
-from streammetrics.live.truth import truth_of
+from streammetrics.live.alerts.rule import delay_of
+from streammetrics.live.alerts.rules import Silence
+from streammetrics.live.checking import truth_of
+from streammetrics.live.events import shown_duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

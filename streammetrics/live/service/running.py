@@ -24,7 +24,7 @@ with needs("uvicorn", "live"):
 
 from streammetrics.live.service.app import application
 from streammetrics.live.service.config import settings
-from streammetrics.live.service.connections import Connection
+from streammetrics.live.service.http import Connection
 from streammetrics.live.service.opening import Opening
 
 if TYPE_CHECKING:

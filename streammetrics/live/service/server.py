@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from streammetrics.core.columns.naming import near
-from streammetrics.live.time import SECOND, duration
+from streammetrics.core.columns.batch import near
+from streammetrics.live.events import SECOND, duration
 
 if TYPE_CHECKING:
     from streammetrics.live.service.toml import Section

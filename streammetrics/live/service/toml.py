@@ -7,7 +7,7 @@ import re
 import tomllib
 from typing import TYPE_CHECKING, NoReturn
 
-from streammetrics.core.columns.naming import near
+from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError
 
 if TYPE_CHECKING:

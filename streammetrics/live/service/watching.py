@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from streammetrics.live.alerts.states import Alert, Alerts, alert_of
+from streammetrics.live.alerts.rule import Alert, Alerts, alert_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -13,12 +13,12 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.metrics.averages import class_means, lone_doubt
-from streammetrics.metrics.classification.base import ContingencyMetric
-from streammetrics.metrics.classification.parameters import (
+from streammetrics.metrics.classification.base import (
+    ContingencyMetric,
     check_multilabel,
     multilabel_options,
 )
-from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.metrics.classification.multilabel import LabelCounts, RowCounts
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 

@@ -13,9 +13,12 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Report
 from streammetrics.metrics.averages import lone_doubt, mean_of_classes
-from streammetrics.metrics.classification.base import ContingencyMetric
-from streammetrics.metrics.classification.parameters import check_multilabel, multilabel_options
-from streammetrics.metrics.classification.several import LabelCounts, RowCounts
+from streammetrics.metrics.classification.base import (
+    ContingencyMetric,
+    check_multilabel,
+    multilabel_options,
+)
+from streammetrics.metrics.classification.multilabel import LabelCounts, RowCounts
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from streammetrics.core.arithmetic.rounding import nearest
+from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric

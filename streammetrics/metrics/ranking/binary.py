@@ -1,14 +1,20 @@
-"""Metrics of binary relevance over whole rankings: MAP, MRR, R-precision and others."""
+"""Rankings with relevant and irrelevant results."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.constraints import Between
-from streammetrics.metrics.ranking.base import RankingMetric, UpToK
-from streammetrics.metrics.ranking.view import (
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.confidence import Refusal
+from streammetrics.core.constraints import Between, Share
+from streammetrics.metrics.families import GROWS, NO_MEAN
+from streammetrics.metrics.ranking.base import (
+    AtK,
+    RankingMetric,
+    UpToK,
     added,
     hypergeometric,
     places_of_rows,
@@ -16,19 +22,28 @@ from streammetrics.metrics.ranking.view import (
     running_product,
     running_sum,
 )
-from streammetrics.statistics.rankings.combine import nonrelevant_alone
+from streammetrics.metrics.ranking.cutoff import PrecisionAtK, RecallAtK
+from streammetrics.statistics.ranking_rows import run_starts
+from streammetrics.statistics.rankings import nonrelevant_alone
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats
-    from streammetrics.metrics.ranking.view import Ranking, TieGroups
-    from streammetrics.statistics.rankings.buffer import RankingBuffer
+    from streammetrics.core.types import Bools, Floats, Ints
+    from streammetrics.metrics.ranking.base import Ranking, TieGroups
+    from streammetrics.statistics.rankings import RankingBuffer
+
 
 __all__ = [
     "MAP",
     "MRR",
     "BPref",
+    "ElevenPointAP",
+    "InfAP",
+    "InterpolatedPrecision",
     "RPrecision",
     "RankBiasedPrecision",
+    "RankingCount",
+    "RecallAtFixedPrecision",
+    "SetAP",
 ]
 
 
@@ -276,3 +291,296 @@ class BPref(RankingMetric):
         total = fewer * above + fewer * (fewer - 1) / 2 + (wrong + 1 - fewer) * most
         lost = ratio_or_zero(total / (wrong + 1), np.minimum(n, r)[groups.query])
         return ratio_or_zero(ranking.by_query(groups.query, groups.relevant * (1.0 - lost)), r)
+
+
+_OWN = ("k", "precision")  # parameters that other metrics lack, or declare themselves
+
+
+class SetAP(RankingMetric):
+    """Average precision of an unordered set: `SetPrecision` times `SetRecall` of each query.
+
+    Formula: mean_q (h h / (n R)), with h of R relevant documents among the n results.
+
+    Parameters are those of `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``set_map``; ir_measures ``SetAP``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SetAP().update([1] * 4, [0, 1, 1, 1], [0.9, 0.8, 0.1, None]).compute()
+        0.4444444444444444
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the squared hits over results times relevant documents."""
+        hits = ranking.hits()
+        return ratio_or_zero(hits, ranking.retrieved) * ratio_or_zero(hits, ranking.n_relevant)
+
+
+class RankingCount(RankingMetric):
+    """Number of queries, results or relevant documents, summed over queries.
+
+    Formula: Σ_q n_q, with n_q the count of a query.
+
+    The other parameters are those of `RankingMetric`.
+
+    Args:
+        of: What is counted: ``"queries"``, ``"results"``, ``"relevant"`` documents, retrieved or
+            not, or ``"hits"``, the relevant results.
+
+    Memory and cost: all rows are kept.
+
+    Reference: ir_measures ``NumQ``, ``NumRet``, ``NumRel`` and ``NumRet(rel=1)``; trec_eval
+    ``num_q``, ``num_ret``, ``num_rel`` and ``num_rel_ret``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = {"query": [1, 1, 2], "relevance": [1, 1, 0], "score": [0.9, None, 0.1]}
+        >>> [sm.RankingCount(of=what).update(**rows).compute() for what in ("queries", "relevant")]
+        [2.0, 2.0]
+    """
+
+    higher_is_better = None
+    family = Refusal(GROWS.format("a mean over queries, such as HitsAtK,"))
+    _incomparable = NO_MEAN
+
+    of: Literal["queries", "results", "relevant", "hits"] = "queries"
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the count of each query."""
+        if self.of == "queries":
+            return np.ones(ranking.n_queries)
+        if self.of == "hits":
+            return ranking.hits()
+        counted = ranking.retrieved if self.of == "results" else ranking.n_relevant
+        return counted.astype(np.float64)
+
+    def readout(self, buffer: RankingBuffer) -> float:
+        """Return the sum over the queries that count, without their weights."""
+        _, values = self._counted(buffer)
+        return float(ExactSum.of(values).fraction()) if len(values) else 0.0
+
+
+class RecallAtFixedPrecision(AtK):
+    """Recall at fixed precision: the highest recall of any cut-off up to k that is precise enough.
+
+    Formula: max_(P_i >= p) R_i, with P_i and R_i the means over queries of precision and recall
+    at cut-off i, and p the `precision`.
+
+    The cut-off is the same for all queries. 0 where no cut-off has the precision.
+
+    The other parameters are those of `RankingMetric`.
+
+    Args:
+        precision: The required mean precision, from 0 to 1.
+        k: The largest cut-off.
+
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set; `compute` takes a
+    pass per cut-off up to the longest ranking.
+
+    Reference: ``torchmetrics.retrieval.RetrievalRecallAtFixedPrecision``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.RecallAtFixedPrecision(precision=0.6, k=4)
+        >>> metric.update([1] * 4, [1, 0, 1, 1], [0.9, 0.8, 0.7, 0.1]).compute()
+        1.0
+        >>> sm.score(sm.RecallAtFixedPrecision(precision=0.8, k=4), [1, 1], [0, 1], [0.9, 0.8])
+        0.0
+    """
+
+    higher_is_better = True
+    family = Refusal(
+        "its cut-off is the best of these queries only; RecallAtK at that k, on other queries, has "
+        "limits"
+    )
+    _incomparable = NO_MEAN
+
+    precision: Share
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the recall of each query at the depth."""
+        return ratio_or_zero(ranking.hits(), ranking.n_relevant)
+
+    def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
+        """Return which queries count, and their recall at the last cut-off precise enough."""
+        options = {name: value for name, value in self.config.items() if name not in _OWN}
+        # After the last result of the longest ranking recall stays and precision falls.
+        longest = int(np.bincount(buffer.table.results.query).max(initial=0))
+        for k in range(min(self.k, longest), 0, -1):  # recall never falls
+            if PrecisionAtK(k=k, **options).readout(buffer) >= self.precision:
+                return RecallAtK(k=k, **options)._counted(buffer)
+        counted, values = super()._counted(buffer)
+        return counted, np.zeros_like(values)
+
+
+_EPSILON = 1e-5  # trec_eval's smoothing, where nothing above a result is judged
+_AT_ONCE = 1 << 20  # terms of tied results that are computed at a time
+
+
+class InfAP(RankingMetric):
+    """Inferred average precision (infAP), from judgments of a sample of the pool.
+
+    Formula: mean_q (1 / R) Σ_i (1 + (P_i) (r_i + ε) / (r_i + n_i + 2 ε)) / i, with i the ranks of
+    relevant results.
+
+    P_i results above rank i are in the pool, of which r_i are judged relevant and n_i not relevant;
+    ε is 1e-5. A negative relevance (-1 in TREC files) means that a document is in the pool but was
+    not judged; a document without a judgment row is not in the pool. With ``ties="average"`` a
+    group of n tied results takes up to n² operations.
+
+    Parameters are those of `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``infAP``; Yilmaz and Aslam, "Estimating average precision with incomplete
+    and imperfect judgments", CIKM 2006.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.InfAP()
+        >>> rows = {"query": [1] * 5, "relevance": [-1, 1, None, 0, 1], "score": [5, 4, 3, 2, 1]}
+        >>> round(metric.update(**rows).compute(), 5)
+        0.625
+    """
+
+    higher_is_better = True
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the expected sum of precisions at relevant results over the relevant documents."""
+        results = ranking.table.results
+        level = np.append(ranking.table.levels, np.nan)[results.grade]
+        pooled, wrong = level < 0, (level >= 0) & ~ranking.is_relevant[results.grade]
+        groups = ranking.groups
+        sizes = [added(part.astype(np.int64), groups.first) for part in (pooled, wrong)]
+        above = [running_sum(size, groups.query) for size in sizes]
+        with_relevant = np.flatnonzero(groups.relevant)
+        groups = groups.at(with_relevant)
+        ties = _Ties(groups, *(side[with_relevant] for side in (*sizes, *above)))
+        group, place, _ = groups.places()
+        share = groups.relevant[group] / groups.size[group]
+        values = share * ties.precisions(group, place)
+        return ratio_or_zero(ranking.by_query(groups.query[group], values), ranking.n_relevant)
+
+
+class _Ties(NamedTuple):
+    """Tie groups with a relevant result: how many in them and above are pooled or not relevant."""
+
+    groups: TieGroups
+    pooled: Ints
+    wrong: Ints
+    pooled_above: Ints
+    wrong_above: Ints
+
+    def precisions(self, group: Ints, place: Ints) -> Floats:
+        """Return the expected precision at a relevant result in each place of each group."""
+        judged = self.groups.relevant + self.wrong - 1  # of the group, besides the result itself
+        rest = self.groups.size - 1 - judged
+        least = np.maximum(place - rest[group], 0)
+        terms = np.minimum(place, judged[group]) - least + 1
+        values = np.empty(len(group))
+        blocks = run_starts((np.cumsum(terms) - 1) // _AT_ONCE)
+        for start, stop in pairwise([*blocks.tolist(), len(group)]):
+            part = slice(start, stop)
+            values[part] = self._expected(group[part], place[part], least[part], terms[part])
+        return values
+
+    def _expected(self, group: Ints, place: Ints, least: Ints, terms: Ints) -> Floats:
+        """Return the mean over the number of judged results of the group above each place."""
+        groups, others = self.groups, self.groups.size - 1
+        judged = groups.relevant + self.wrong - 1
+        row, more = places_of_rows(terms)
+        above = least[row] + more
+        of = group[row]
+        chance = hypergeometric(above, place[row], judged[of], others[of])
+        chance /= np.bincount(row, weights=chance)[row]  # they sum to 1 but for rounding
+        relevant = groups.found[of] + ratio_or_zero(above * (groups.relevant[of] - 1), judged[of])
+        known = groups.found[of] + self.wrong_above[of] + above
+        pooled = self.pooled_above[of] + ratio_or_zero(
+            (place[row] - above) * self.pooled[of], others[of] - judged[of]
+        )
+        rank = groups.before[of] + place[row] + 1
+        sampled = (relevant + _EPSILON) / (known + 2 * _EPSILON)
+        values = (1 + (known + pooled) * sampled) / rank
+        weighted: Floats = chance * values
+        return np.bincount(row, weights=weighted).astype(np.float64, copy=False)
+
+
+_ELEVEN = tuple(place / 10 for place in range(11))
+
+
+class InterpolatedPrecision(RankingMetric):
+    """Interpolated precision: the highest precision at any rank with at least a given recall.
+
+    Formula: mean_q max_(r_i >= r) P_i, with P_i and r_i the precision and the recall at rank i.
+
+    As in trec_eval, the recall is reached with ⌊recall R + 0.9⌋ of the R relevant documents. Tied
+    results are taken together; with ``ties="doc"`` they have an order.
+
+    The other parameters are those of `RankingMetric`.
+
+    Args:
+        recall: The required recall, from 0 to 1.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``iprec_at_recall``; ir_measures ``IPrec``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.InterpolatedPrecision(recall=0.5)
+        >>> metric.update([1] * 4, [0, 1, 1, 0], [0.9, 0.8, 0.7, 0.1]).compute()
+        0.6666666666666666
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    recall: Share
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the precision."""
+        return _interpolated(ranking, self.recall)
+
+
+class ElevenPointAP(RankingMetric):
+    """Eleven-point average precision: the mean of `InterpolatedPrecision` at recall 0, 0.1, ..., 1.
+
+    Formula: (1 / 11) Σ_(r = 0, 0.1, ..., 1) P(r), with P(r) the interpolated precision at recall r.
+
+    Parameters are those of `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``11pt_avg``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.ElevenPointAP()
+        >>> round(metric.update([1] * 4, [0, 1, 1, 0], [0.9, 0.8, 0.7, 0.1]).compute(), 6)
+        0.666667
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the mean of the eleven precisions."""
+        precisions: Floats = np.mean([_interpolated(ranking, recall) for recall in _ELEVEN], axis=0)
+        return precisions
+
+
+def _interpolated(ranking: Ranking, recall: float) -> Floats:
+    groups = ranking.groups
+    found = groups.found + groups.relevant
+    precision = found / (groups.before + groups.size)
+    wanted = (recall * ranking.n_relevant + 0.9).astype(np.int64)
+    best = np.zeros(ranking.n_queries)
+    enough = found >= wanted[groups.query]
+    np.maximum.at(best, groups.query[enough], precision[enough])
+    return best

@@ -1,21 +1,35 @@
-"""Metrics of binary relevance among the first k results."""
+"""Rankings cut at k, and rankings as sets."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from streammetrics.core.constraints import AtLeast
+from streammetrics.core.constraints import AtLeast, Positive
 from streammetrics.metrics.averages import beta_weights
-from streammetrics.metrics.ranking.base import AtK
-from streammetrics.metrics.ranking.view import ratio_or_zero
+from streammetrics.metrics.ranking.base import AtK, RankingMetric, added, ratio_or_zero, running_sum
+from streammetrics.statistics.rankings import nonrelevant_alone
 
 if TYPE_CHECKING:
-    from streammetrics.core.types import Floats
-    from streammetrics.metrics.ranking.view import Ranking
+    from streammetrics.core.types import Bools, Floats
+    from streammetrics.metrics.ranking.base import Ranking
+    from streammetrics.statistics.rankings import RankingBuffer
 
-__all__ = ["FBetaAtK", "HitRateAtK", "PrecisionAtK", "RecallAtK"]
+
+__all__ = [
+    "FBetaAtK",
+    "FallOutAtK",
+    "GroupedROCAUC",
+    "HitRateAtK",
+    "HitsAtK",
+    "JudgedAtK",
+    "PrecisionAtK",
+    "RecallAtK",
+    "SetF",
+    "SetPrecision",
+    "SetRecall",
+]
 
 
 class PrecisionAtK(AtK):
@@ -162,3 +176,251 @@ class FBetaAtK(AtK):
         recall, precision = beta_weights(self.beta)
         whole = recall * ranking.n_relevant + precision * self.k
         return ratio_or_zero((recall + precision) * ranking.hits(), whole)
+
+
+class SetPrecision(RankingMetric):
+    """Precision of all results of a query, in any order.
+
+    Formula: mean_q (h / n), with h of n results relevant.
+
+    Parameters are those of `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``set_P``; ir_measures ``SetP``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SetPrecision().update([1] * 4, [0, 1, 1, 1], [0.9, 0.8, 0.1, None]).compute()
+        0.6666666666666666
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the hits over the results."""
+        return ratio_or_zero(ranking.hits(), ranking.retrieved)
+
+
+class SetRecall(RankingMetric):
+    """Recall of all results of a query, in any order.
+
+    Formula: mean_q (h / R), with h of R relevant documents among all results.
+
+    Parameters are those of `RankingMetric`.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``set_recall``; ir_measures ``SetR``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SetRecall().update([1] * 4, [0, 1, 1, 1], [0.9, 0.8, 0.1, None]).compute()
+        0.6666666666666666
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the hits over the relevant documents."""
+        return ratio_or_zero(ranking.hits(), ranking.n_relevant)
+
+
+class SetF(RankingMetric):
+    """F-beta of all results of a query: of its `SetPrecision` P and `SetRecall` R.
+
+    Formula: mean_q ((1 + β²) P R / (β² P + R))
+
+    The other parameters are those of `RankingMetric`.
+
+    Args:
+        beta: How many times as much recall counts as precision.
+
+    Memory and cost: all rows are kept.
+
+    Reference: trec_eval ``set_F``; ir_measures ``SetF``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SetF().update([1] * 3, [0, 1, 1], [0.9, 0.8, None]).compute()
+        0.5
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    beta: Annotated[float, Positive] = 1.0
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the weighted harmonic mean."""
+        recall, precision = beta_weights(self.beta)
+        whole = recall * ranking.n_relevant + precision * ranking.retrieved
+        return ratio_or_zero((recall + precision) * ranking.hits(), whole)
+
+
+class HitsAtK(AtK):
+    """Hits at k: the number of relevant documents among the first k results.
+
+    Formula: mean_q h, with h relevant documents among the first k.
+
+    The other parameters are those of `RankingMetric`.
+
+    Args:
+        k: How many results count.
+
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
+
+    Reference: ranx ``hits``; trec_eval ``num_rel_ret`` of the first k.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.HitsAtK(k=2).update([1] * 3, [1, 1, 1], [0.9, 0.8, 0.1]).compute()
+        2.0
+    """
+
+    higher_is_better = True
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the hits."""
+        return ranking.hits()
+
+
+class JudgedAtK(AtK):
+    """Judged at k: the share of the first k results that have a judgment.
+
+    Formula: mean_q (j / min(k, n)), with j judged among the first k of n results. A missing
+    relevance is no judgment, and -1 is one.
+
+    The other parameters are those of `RankingMetric`.
+
+    Args:
+        k: How many results count.
+
+    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
+
+    Reference: ir_measures ``Judged``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.JudgedAtK(k=2).update([1] * 3, [0, None, 1], [0.9, 0.8, 0.1]).compute()
+        0.5
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the judged results over the results."""
+        judged = _expected(ranking, ranking.table.results.grade >= 0)
+        return ratio_or_zero(judged, np.minimum(ranking.retrieved, self.k))
+
+
+class FallOutAtK(AtK):
+    """Fall-out at k: the share of documents judged not relevant that are among the first k.
+
+    Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k; a
+    query without such documents counts 0. A relevance of -1 is one of them.
+
+    The other parameters are those of `RankingMetric`.
+
+    Args:
+        k: How many results count.
+
+    Memory and cost: all rows are kept.
+
+    Reference: ``torchmetrics.retrieval.RetrievalFallOut``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.FallOutAtK(k=2).update([1] * 4, [1, 0, 0, 1], [0.9, 0.8, 0.1, 0.2]).compute()
+        0.5
+    """
+
+    higher_is_better = False
+    value_range = (0.0, 1.0)
+
+    def statistics(self) -> tuple[RankingBuffer]:
+        """Return a buffer that keeps all rows, as documents that are not relevant are counted."""
+        return (self._buffer(),)
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the results judged not relevant over all documents judged so."""
+        marked, (query, grade, times) = _not_relevant(ranking), ranking.given
+        others = ranking.by_query(query, times * ~ranking.is_relevant[grade])
+        others += ranking.by_query(nonrelevant_alone(ranking.table), None)
+        return ratio_or_zero(_expected(ranking, marked), others)
+
+
+class GroupedROCAUC(RankingMetric):
+    """Grouped AUC: the ROC AUC of the judged results of each query, in the mean over queries.
+
+    Formula: mean_q ((C + T / 2) / (P N)), with C pairs of one of P relevant and one of N other
+    results in the right order, and T tied pairs.
+
+    Queries without both kinds of results are left out.
+
+    The other parameters are those of `RankingMetric`.
+
+    Args:
+        unjudged: Whether results without a judgment are left out (``"skip"``) or count as not
+            relevant (``"wrong"``).
+
+    Memory and cost: all rows are kept.
+
+    Reference: Zhu et al., "Optimized Cost per Click in Taobao Display Advertising", KDD 2017;
+    ``torchmetrics.retrieval.RetrievalAUROC``; ``sklearn.metrics.roc_auc_score`` of each query;
+    ir_measures ``Accuracy`` with ``unjudged="wrong"``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = {"query": [1, 1, 1, 2, 2], "relevance": [1, 0, 0, 0, 1]}
+        >>> sm.GroupedROCAUC().update(**rows, score=[0.5, 0.7, 0.1, 0.2, 0.3]).compute()
+        0.75
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    unjudged: Literal["skip", "wrong"] = "skip"
+
+    def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
+        """Return which queries have results of both kinds, and their values."""
+        counts, values = super()._counted(buffer)
+        both = ~np.isnan(values)
+        counts[np.flatnonzero(counts)[~both]] = False
+        return counts, values[both]
+
+    def _lacking(self, buffer: RankingBuffer) -> str:
+        both = "no query has results of both kinds, relevant and not"
+        return super()._lacking(buffer) or both
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the share of pairs in the right order, ``nan`` without pairs."""
+        groups = ranking.groups
+        wrong = _not_relevant(ranking)
+        if self.unjudged == "wrong":
+            wrong = ~ranking.is_relevant[ranking.table.results.grade]
+        others = added(wrong.astype(np.int64), groups.first)
+        all_others = ranking.by_query(groups.query, others)
+        above = running_sum(others, groups.query)
+        right = groups.relevant * (all_others[groups.query] - above - others / 2)
+        pairs = all_others * ranking.by_query(groups.query, groups.relevant)
+        with np.errstate(invalid="ignore"):
+            share: Floats = ranking.by_query(groups.query, right) / pairs
+        return share
+
+
+def _not_relevant(ranking: Ranking) -> Bools:
+    """Return which results are judged not relevant."""
+    grade = ranking.table.results.grade
+    others: Bools = (grade >= 0) & ~ranking.is_relevant[grade]
+    return others
+
+
+def _expected(ranking: Ranking, marked: Bools) -> Floats:
+    """Return the expected number of marked results within the depth."""
+    groups = ranking.groups
+    within = groups.within / groups.size
+    return ranking.by_query(groups.query, added(marked.astype(np.int64), groups.first) * within)

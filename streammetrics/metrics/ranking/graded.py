@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 
 from streammetrics.core.constraints import Positive
-from streammetrics.metrics.ranking.base import UpToK
-from streammetrics.metrics.ranking.view import places_of_rows, ratio_or_zero, running_product
-from streammetrics.statistics.rankings.order import run_starts
+from streammetrics.metrics.ranking.base import UpToK, places_of_rows, ratio_or_zero, running_product
+from streammetrics.statistics.ranking_rows import run_starts
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Floats
-    from streammetrics.metrics.ranking.view import Ranking, TieGroups
-    from streammetrics.statistics.rankings.buffer import RankingBuffer
+    from streammetrics.metrics.ranking.base import Ranking, TieGroups
+    from streammetrics.statistics.rankings import RankingBuffer
 
 __all__ = ["DCG", "NDCG", "ExpectedReciprocalRank"]
 

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 
-from streammetrics.core.arithmetic.rounding import nearest
+from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.constraints import NanPolicy, Satisfies
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric

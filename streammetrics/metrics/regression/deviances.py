@@ -11,9 +11,8 @@ from streammetrics.core.constraints import Outside
 from streammetrics.metrics.families import BASELINE
 from streammetrics.metrics.regression.base import RegressionMetric, averaged, summed, where_zero
 from streammetrics.metrics.regression.losses import MeanLoss
-from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.moments import Moments
-from streammetrics.statistics.sums.precise import DIGITS
+from streammetrics.statistics.sums.formulas import DIGITS
+from streammetrics.statistics.sums.losses import LossSum, Moments
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic

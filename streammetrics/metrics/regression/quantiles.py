@@ -14,8 +14,7 @@ from streammetrics.core.results.values import Interval
 from streammetrics.metrics.distributions import distribution
 from streammetrics.metrics.families import EXTREME, NO_MEAN, Family
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
-from streammetrics.statistics.sums.extremes import Extremes
-from streammetrics.statistics.sums.values import LIGHT, QuantileMethod, ValueHistogram
+from streammetrics.statistics.sums.values import LIGHT, Extremes, QuantileMethod, ValueHistogram
 
 if TYPE_CHECKING:
     from streammetrics.core.results.result import Result

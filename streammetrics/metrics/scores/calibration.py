@@ -1,16 +1,22 @@
-"""Calibration of predicted probabilities, in bins of scores."""
+"""Calibration of probabilities."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from fractions import Fraction
+from functools import lru_cache
+from operator import add
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.scores import sigmoid
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Between
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.results.curves import Curves, Points
-from streammetrics.core.results.values import Interval
+from streammetrics.core.results.values import Interval, KeyedValues
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
     ClassScoreMetric,
@@ -18,30 +24,186 @@ from streammetrics.metrics.scores.base import (
     ScoreMetric,
     one_or_all,
     outward,
+    staircases,
 )
-from streammetrics.metrics.scores.bins import (
-    MOST_BINS,
-    ScoreBins,
-    Strategy,
-    UncertainBins,
-    bin_sums,
-    floats,
-    ratio_or,
-    uncertain_bin_sums,
-)
-from streammetrics.metrics.scores.view import staircases
-from streammetrics.statistics.scores.histogram import TopLabelHistogram
-from streammetrics.statistics.scores.joined import LabelProbabilities
-from streammetrics.statistics.scores.losses import Probabilities
+from streammetrics.statistics.scores.histogram import LabelProbabilities, TopLabelHistogram
+from streammetrics.statistics.scores.losses import EPSILON, Probabilities
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
-    from streammetrics.metrics.scores.view import Staircase
+    from streammetrics.core.types import Array, Floats, Places
+    from streammetrics.metrics.scores.base import Staircase, Steps
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
-__all__ = ["CalibrationCurve", "CalibrationError"]
+__all__ = [
+    "BrierDecomposition",
+    "CalibrationCurve",
+    "CalibrationError",
+    "CalibrationIntercept",
+    "CalibrationSlope",
+]
+
+
+Strategy: TypeAlias = Literal["uniform", "quantile"]
+
+MOST_BINS = 1 << 20  # more would take memory when read that the size of a state does not tell
+
+
+class ScoreBins(NamedTuple):
+    """Exact sums over the rows of each bin, with every cell at its midpoint."""
+
+    positives: ExactSum
+    rows: ExactSum
+    scores: ExactSum
+
+
+class UncertainBins(NamedTuple):
+    """The certain and the uncertain rows of each bin.
+
+    `p` and `n` are the positives and negatives of cells entirely within the bin, `low` and `high`
+    bounds of the sum of their scores. `p_moved` and `n_moved` are those of cells across an edge:
+    any part of them may be in the bin, with scores from `floor` to `ceiling`.
+    """
+
+    p: Floats
+    n: Floats
+    low: Floats
+    high: Floats
+    p_moved: Floats
+    n_moved: Floats
+    floor: Floats
+    ceiling: Floats
+
+
+def bin_sums(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> ScoreBins:
+    """Return the sums of each of `size` bins."""
+    bounds = edges_of(stairs, size, strategy)
+    sums: ScoreBins | None = None
+    for steps in stairs.steps():
+        middle = _middle(stairs, steps)
+        at, rows = _bins(middle, bounds.middle), steps.p + steps.n
+        if not rows.all():  # bins of such rows alone would be left out
+            raise StreamMetricsError(
+                "the weights lie more than 2**1300 apart; give the smallest ones the weight 0"
+            )
+        positives, weight = _grouped(at, size, steps.p), None
+        if (rows == 1).all():  # the usual case: one row per score, so no product is needed
+            counts = ExactSum.counts(np.bincount(at, minlength=size))
+        else:
+            counts, weight = _grouped(at, size, rows), rows.astype(np.float64)
+        parts = ScoreBins(positives, counts, ExactSum.grouped(at, size, middle, weight))
+        sums = parts if sums is None else ScoreBins(*map(add, sums, parts))
+    return sums or ScoreBins(*[ExactSum.zero((size,))] * 3)
+
+
+def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> Places:
+    """Return the bin of each cell of scores, by its midpoint."""
+    bounds = edges_of(stairs, size, strategy).middle
+    bins = [_bins(_middle(stairs, steps), bounds) for steps in stairs.steps()]
+    return np.concatenate(bins) if bins else np.zeros(0, np.intp)
+
+
+def uncertain_bin_sums(
+    stairs: Staircase, size: int, strategy: Strategy = "uniform"
+) -> UncertainBins:
+    """Return the certain and the uncertain rows of each of `size` bins."""
+    bounds = edges_of(stairs, size, strategy)
+    sums = [ExactSum.zero((size,))] * 4
+    p_moved, n_moved = np.zeros(size), np.zeros(size)
+    floor, ceiling = np.ones(size), np.zeros(size)
+    for steps in stairs.steps():
+        low, high = _edges(stairs, steps)
+        first, last = _bins(low, bounds.high), _bins(high, bounds.low)
+        within = first == last
+        at, rows = first[within], (steps.p + steps.n)[within].astype(np.float64)
+        parts = (
+            _grouped(at, size, steps.p[within]),
+            _grouped(at, size, steps.n[within]),
+            ExactSum.grouped(at, size, low[within], rows),
+            ExactSum.grouped(at, size, high[within], rows),
+        )
+        sums = [total + part for total, part in zip(sums, parts, strict=True)]
+        cells = np.flatnonzero(~within)
+        reach = last[cells] - first[cells] + 1
+        cell = np.repeat(cells, reach)
+        at = np.arange(cell.size) + np.repeat(first[cells] - np.cumsum(reach) + reach, reach)
+        p_moved += np.bincount(at, steps.p[cell], size)
+        n_moved += np.bincount(at, steps.n[cell], size)
+        np.minimum.at(floor, at, np.maximum(low[cell], bounds.low[at]))
+        np.maximum.at(ceiling, at, np.minimum(high[cell], bounds.high[at + 1]))
+    p, n, low, high = map(floats, sums)
+    return UncertainBins(p, n, low, high, p_moved, n_moved, floor, ceiling)
+
+
+def _middle(stairs: Staircase, steps: Steps) -> Floats:
+    if steps.single.all():
+        return stairs.probabilities(steps.low)
+    low, high = _edges(stairs, steps)
+    return np.where(steps.single, low, (low + high) / 2)
+
+
+def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
+    """Return the edges of cells, clipped to [0, 1], as scores do not lie outside."""
+    low, high = stairs.probabilities(steps.low), stairs.probabilities(steps.high)
+    return np.maximum(low, 0.0), np.minimum(high, 1.0)
+
+
+class Bounds(NamedTuple):
+    """The edges of bins (size + 1,), as estimates with their bounds; they are read-only."""
+
+    low: Floats
+    middle: Floats
+    high: Floats
+
+
+def edges_of(stairs: Staircase, size: int, strategy: Strategy) -> Bounds:
+    """Return the edges of bins of equal width, or of equal mass."""
+    if strategy == "uniform":
+        return _equal_widths(size)
+    ends = stairs.quantiles([Fraction(place, size) for place in range(1, size)])
+    low, high = (np.clip(stairs.probabilities(side), 0.0, 1.0) for side in ends)
+    middle = np.where(low == high, low, (low + high) / 2)
+    return Bounds(*(np.concatenate([[0.0], side, [1.0]]) for side in (low, middle, high)))
+
+
+@lru_cache(maxsize=16)
+def _equal_widths(size: int) -> Bounds:
+    edges = np.linspace(0.0, 1.0, size + 1)
+    return Bounds(edges, edges, edges)
+
+
+def _bins(scores: Floats, bounds: Floats) -> Places:
+    """Return the bins of ascending scores; the outer bounds are 0 and 1."""
+    ends = scores.searchsorted(bounds[1:], side="right")
+    ends[-1] = scores.size
+    ends[1:] -= ends[:-1]
+    return np.repeat(_places(ends.size), ends)
+
+
+@lru_cache(maxsize=16)
+def _places(size: int) -> Places:
+    places = np.arange(size)
+    places.flags.writeable = False
+    return places
+
+
+def _grouped(at: Places, size: int, amount: Array) -> ExactSum:
+    if amount.dtype == np.int64:  # below 2**53, so these sums are exact
+        return ExactSum.counts(np.bincount(at, amount, size).astype(np.int64))
+    return ExactSum.grouped(at, size, amount)
+
+
+def floats(sums: ExactSum) -> Floats:
+    """Return the sums as floats, each rounded once."""
+    return np.asarray(sums.to_float())
+
+
+def ratio_or(part: Floats, whole: Floats, nothing: float) -> Floats:
+    """Return the quotients, and `nothing` where `whole` is 0."""
+    return np.divide(part, whole, out=np.full_like(part, nothing), where=whole > 0)
 
 
 class _Calibration(NamedTuple):
@@ -277,3 +439,363 @@ def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
     if getattr(metric, "multilabel", False):
         return (LabelProbabilities(labels=metric.labels, nan_policy=metric.nan_policy),)
     return (Probabilities(**metric._schema_options),)
+
+
+_FURTHEST = math.log((1 - EPSILON) / EPSILON)  # the largest logit of a clipped probability
+_STEPS = 200
+_FARTHEST_STEP = 8.0  # of log odds: Newton's steps are too long where every cell is saturated
+_CLOSE = 1e-13  # relative: a fit has converged when it changes by less
+
+
+class LogitCells(NamedTuple):
+    """Cells (m,): the range of their logits, and the weights of positives and of negatives."""
+
+    low: Floats
+    high: Floats
+    positives: Floats
+    negatives: Floats
+
+    @property
+    def rows(self) -> Floats:
+        """The weight of all rows of each cell."""
+        return self.positives + self.negatives
+
+    @property
+    def middle(self) -> Floats:
+        """The midpoint of each cell."""
+        return np.where(self.low == self.high, self.low, (self.low + self.high) / 2)
+
+
+class _Expected(NamedTuple):
+    """Cells at log odds eta: P = sigmoid(eta), and how many more positives there are than rows P.
+
+    That difference is `small` plus `whole`. The first is rows times P or, where it is smaller,
+    1 - P, which has all its digits; the second is whole rows. `weight` is rows P (1 - P).
+    """
+
+    share: Floats
+    small: Floats
+    whole: Floats
+    weight: Floats
+
+    @classmethod
+    def of(cls, cells: LogitCells, eta: Floats) -> _Expected:
+        """Return what is expected of cells at these log odds."""
+        p, q, above = sigmoid(eta), sigmoid(-eta), eta > 0
+        small = cells.rows * np.where(above, q, -p)
+        whole = np.where(above, -cells.negatives, cells.positives)
+        return cls(p, small, whole, cells.rows * p * q)
+
+    def lacking(self, factor: Floats | float = 1.0) -> float:
+        """Return the sum of positives minus those expected, each times a factor."""
+        terms = np.concatenate([self.small * factor, self.whole * factor])
+        return float(ExactSum.of(terms).to_float())
+
+
+class Fit(NamedTuple):
+    """A fitted coefficient, its standard error, and the influence of single rows.
+
+    One more row of weight 1 in a cell changes the coefficient by `moved` times (y - `share`), where
+    `share` is the fitted probability of the cell.
+    """
+
+    value: float
+    error: float
+    share: Floats
+    moved: Floats
+
+    @classmethod
+    def none(cls) -> Fit:
+        """Return the undefined fit: of a single class, or of classes that a score separates."""
+        return cls(math.nan, math.nan, np.zeros(0), np.zeros(0))
+
+
+def cells_of(stairs: Staircase) -> LogitCells:
+    """Return the cells of one class."""
+    blocks = [
+        (_logits(stairs, each.low), _logits(stairs, each.high), each.p, each.n)
+        for each in stairs.steps()
+    ]
+    if not blocks:
+        return LogitCells(*(np.zeros(0) for _ in range(4)))
+    return LogitCells(
+        *(np.concatenate(side).astype(np.float64) for side in zip(*blocks, strict=True))
+    )
+
+
+def _logits(stairs: Staircase, scores: Floats) -> Floats:
+    if stairs.logits:
+        return np.clip(scores, -_FURTHEST, _FURTHEST)
+    p = np.clip(scores, EPSILON, 1 - EPSILON)
+    return np.log(p) - np.log1p(-p)
+
+
+def fitted(stairs: Staircase, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
+    """Return a coefficient with every cell at its midpoint."""
+    cells = cells_of(stairs)
+    positives, negatives = cells.positives.sum(), cells.negatives.sum()
+    share = positives / ((positives + negatives) or 1.0)
+    if not 0 < share < 1:
+        return Fit.none()  # one class weighs so little that float64 loses it beside the other
+    coefficient = fit(cells.middle, cells)
+    return coefficient._replace(moved=coefficient.moved * stairs.one)
+
+
+def slope_of(logits: Floats, cells: LogitCells) -> Fit:
+    """Return the slope, by Newton's method."""
+    ones, zeros = logits[cells.positives > 0], logits[cells.rows > cells.positives]
+    if ones.min() >= zeros.max() or zeros.min() >= ones.max():
+        return Fit.none()  # a score separates the classes: the likelihood has no maximum
+    z = logits - (logits * cells.rows).sum() / cells.rows.sum()
+    at, b, best = 0.0, 0.0, -math.inf
+    step = np.zeros(2)
+    for _ in range(_STEPS):
+        eta = at + b * z
+        lost = cells.positives * np.logaddexp(0.0, -eta) + cells.negatives * np.logaddexp(0.0, eta)
+        likelihood = -lost.sum()
+        if likelihood < best + _CLOSE * best:  # the step was too long; the likelihood is negative
+            step /= 2
+            at, b = at - step[0], b - step[1]
+            continue
+        best, expected = likelihood, _Expected.of(cells, eta)
+        weight = expected.weight.sum()
+        middle = (expected.weight * z).sum() / weight if weight > 0 else 0.0
+        apart = z - middle
+        spread = (expected.weight * apart * apart).sum()
+        if not spread > 0:
+            return Fit.none()  # weights differ so much that float64 sees a single logit
+        steeper = expected.lacking(apart) / spread
+        step = np.array([expected.lacking() / weight - middle * steeper, steeper])
+        step /= max(1.0, np.abs(step[0] + step[1] * z).max() / _FARTHEST_STEP)
+        at, b = at + step[0], b + step[1]
+        if np.abs(step).max() <= _CLOSE * (1 + abs(at) + abs(b)):
+            break
+    return Fit(float(b), 1 / math.sqrt(spread), expected.share, apart / spread)
+
+
+def intercept_of(logits: Floats, cells: LogitCells) -> Fit:
+    """Return the intercept at slope 1, by Newton's method within a shrinking bracket."""
+    # At the ends of this bracket the expected positives are at most, and at least, those wanted.
+    mean = math.log(cells.positives.sum()) - math.log(cells.negatives.sum())
+    low, high = mean - logits.max(), mean - logits.min()
+    a = min(max(0.0, low), high)
+    for _ in range(_STEPS):
+        expected = _Expected.of(cells, a + logits)
+        lacking, slope = expected.lacking(), expected.weight.sum()
+        low, high = (low, a) if lacking < 0 else (a, high)
+        newton = a + lacking / slope if slope > 0 else math.inf
+        ahead = newton if low <= newton <= high else (low + high) / 2
+        if abs(ahead - a) <= _CLOSE * (1 + abs(a)):
+            break
+        a = ahead
+    return Fit(float(a), 1 / math.sqrt(slope), expected.share, np.full(logits.size, 1 / slope))
+
+
+_SLACK = 1e-9  # relative: far more than the error of a fit
+_PARTS = ("reliability", "resolution", "uncertainty")
+
+
+class _Coefficient(Protocol):
+    """A coefficient of a logistic regression, which is read like the other one."""
+
+    @property
+    def _solve(self) -> Callable[[Floats, LogitCells], Fit]:
+        """What fits it to cells whose rows are all at given logits."""
+
+
+def _checked(metric: ClassScoreMetric) -> tuple[Statistic, ...]:
+    """Return the score histogram, and the check that scores are probabilities."""
+    return (*ClassScoreMetric.statistics(metric), *check_of(metric))
+
+
+def _fitted(metric: _Coefficient, stairs: Staircase) -> Fit:
+    """Return the fit with every cell at its midpoint."""
+    return fitted(stairs, metric._solve)
+
+
+def _at_midpoints(metric: _Coefficient, stairs: Staircase) -> float:
+    """Return the coefficient with every cell at its midpoint."""
+    return _fitted(metric, stairs).value
+
+
+def _unrounded(metric: ClassScoreMetric, stairs: Staircase) -> tuple[float, float]:
+    """Return the bounds of `certain` unchanged: they already allow for rounding."""
+    low, value, high = metric.certain(stairs)
+    return (value, value) if stairs.exact else (low, high)
+
+
+class CalibrationSlope(ClassScoreMetric):
+    """Calibration slope: the slope of a logistic regression of labels on logits.
+
+    Formula: log(P / (1 - P)) = a + b z, with z the logit of a row's probability and b the slope.
+
+    1 is ideal. Below 1 probabilities are too extreme, as overfitting makes them; above 1 they are
+    not extreme enough. Probabilities are clipped as in `LogLoss`. Exact up to `max_bins` distinct
+    scores; beyond that each cell is read at its midpoint, and `bounds()` is infinite. Undefined
+    where a threshold separates the classes, or all scores are equal.
+
+    Parameters are those of `ClassScoreMetric`.
+
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 200 ns per cell.
+
+    Reference: Cox, "Two further applications of a model for binary regression", Biometrika 45
+    (1958); ``statsmodels.api.Logit``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [0, 0, 1, 0, 1, 1], [0.125, 0.25, 0.25, 0.75, 0.75, 0.875]
+        >>> round(sm.CalibrationSlope().update(*rows).compute(), 6)
+        0.694719
+    """
+
+    higher_is_better = None
+    family = Family.CALIBRATION_FIT
+    _nan_reason = "a threshold separates the classes, or the scores are all equal"
+
+    _solve = staticmethod(slope_of)
+
+    statistics, read, _fit, _sides = _checked, _at_midpoints, _fitted, _unrounded
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the slope between infinite bounds, as no others are known."""
+        return -math.inf, self.read(stairs), math.inf
+
+
+class CalibrationIntercept(ClassScoreMetric):
+    """Calibration intercept: the intercept of a logistic regression on logits, with slope 1.
+
+    Formula: log(P / (1 - P)) = a + z, with z the logit of a row's probability and a the intercept.
+
+    0 is ideal; below 0 probabilities are too high on the whole. They are clipped as in `LogLoss`. A
+    cell of several scores is read at its midpoint, and `bounds()` holds wherever in their cells the
+    scores are. Undefined where there is only one class.
+
+    Parameters are those of `ClassScoreMetric`.
+
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 200 ns per cell.
+
+    Reference: Cox, "Two further applications of a model for binary regression", Biometrika 45
+    (1958); ``statsmodels.api.GLM`` with the logits as offset.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [0, 0, 1, 0, 1, 1], [0.125, 0.25, 0.25, 0.75, 0.75, 0.875]
+        >>> abs(sm.CalibrationIntercept().update(*rows).compute()) < 1e-12
+        True
+    """
+
+    higher_is_better = None
+    family = Family.CALIBRATION_FIT
+
+    _solve = staticmethod(intercept_of)
+
+    statistics, read, _fit, _sides = _checked, _at_midpoints, _fitted, _unrounded
+
+    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+        """Return the intercepts for the highest, the middle and the lowest scores of each cell."""
+        cells, value = cells_of(stairs), self.read(stairs)
+        if math.isnan(value):
+            return value, value, value
+        low, high = (intercept_of(side, cells).value for side in (cells.high, cells.low))
+        slack = _SLACK * (1 + abs(value))
+        return low - slack, value, high + slack
+
+
+class BrierDecomposition(ScoreMetric[KeyedValues]):
+    """Brier score decomposition: reliability, resolution and uncertainty (Murphy).
+
+    Formula: Σ_b w_b (f_b - o_b)², Σ_b w_b (o_b - o)², o (1 - o)
+
+    f_b is the mean score of bin b, o_b its fraction of positives, w_b the share of all rows in it,
+    and o the fraction of positives among all rows. The Brier score is reliability less resolution
+    plus uncertainty, if the scores within each bin are equal. For (n, K) scores each part is the
+    sum over classes, each against the rest. `bounds()` holds wherever in their cells the scores
+    are.
+
+    The other parameters are those of `ScoreMetric`.
+
+    Args:
+        n_bins: How many bins.
+        strategy: ``"uniform"`` or ``"quantile"``, as in `CalibrationError`.
+
+    Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
+
+    Reference: Murphy, "A new vector partition of the probability score", J. Appl. Meteorol. 12
+    (1973).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> parts = sm.BrierDecomposition().update([0, 1, 1, 1], [0.25, 0.25, 0.75, 0.75])
+        >>> parts.compute()
+        {'reliability': 0.0625, 'resolution': 0.0625, 'uncertainty': 0.1875}
+    """
+
+    family = Refusal(
+        "chance alone moves every bin off its score and off the mean, so that two of its parts are "
+        "too large by what is not known; BrierScore has limits"
+    )
+
+    n_bins: Annotated[int, Between(1, MOST_BINS)] = 10
+    strategy: Strategy = "uniform"
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the score histogram, and the check that scores are probabilities."""
+        return (*super().statistics(), *check_of(self))
+
+    def readout(self, scores: ScoreHistogram, *_: object) -> KeyedValues:
+        """Return the three parts with every cell at its midpoint."""
+        return _parts([self._parts_of(stairs) for stairs in staircases(scores)])
+
+    def interval(self, scores: ScoreHistogram, *_: object) -> Interval[KeyedValues]:
+        """Return the bounds of each part."""
+        spans = [self._certain(stairs) for stairs in staircases(scores)]
+        low, high = zip(*spans, strict=True)
+        return Interval(_parts(low), _parts(high))
+
+    def _parts_of(self, stairs: Staircase) -> Floats:
+        bins = bin_sums(stairs, self.n_bins, self.strategy)
+        rows, positives = floats(bins.rows), floats(bins.positives)
+        if not rows.any():
+            return np.full(3, math.nan)
+        total, share = rows.sum(), positives.sum() / rows.sum()
+        gap = np.abs(floats(bins.positives - bins.scores))
+        apart = ratio_or(positives, rows, share) - share
+        reliability = (gap * ratio_or(gap, rows, 0.0)).sum() / total
+        return np.array([reliability, (rows * apart * apart).sum() / total, share * (1 - share)])
+
+    def _certain(self, stairs: Staircase) -> tuple[Floats, Floats]:
+        value = self._parts_of(stairs)
+        if stairs.exact:
+            return value, value
+        bins = uncertain_bin_sums(stairs, self.n_bins, self.strategy)
+        total = stairs.positives + stairs.negatives
+        rows, most = bins.p + bins.n, bins.p + bins.n + bins.p_moved + bins.n_moved
+        least_share = ratio_or(bins.p, rows + bins.n_moved, 0.0)
+        most_share = ratio_or(bins.p + bins.p_moved, rows + bins.p_moved, 1.0)
+        near, far = _distances(least_share, most_share, stairs.share, stairs.share)
+        resolution = (rows * near).sum() / total, (most * far).sum() / total
+        moved = bins.p_moved + bins.n_moved
+        low = np.minimum(
+            ratio_or(bins.low, rows, 1.0), ratio_or(bins.low + moved * bins.floor, most, 1.0)
+        )
+        high = np.maximum(
+            ratio_or(bins.high, rows, 0.0), ratio_or(bins.high + moved * bins.ceiling, most, 0.0)
+        )
+        near, far = _distances(least_share, most_share, low, high)
+        reliability = (rows * near).sum() / total, (most * far).sum() / total
+        ends = [np.array([*pair, value[2]]) for pair in zip(reliability, resolution, strict=True)]
+        return outward(ends[0], value, ends[1])
+
+
+def _distances(
+    low: Floats, high: Floats, start: float | Floats, end: float | Floats
+) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest squared distance of numbers in two intervals."""
+    near = np.maximum(np.maximum(low - end, start - high), 0.0)
+    far = np.maximum(np.abs(high - start), np.abs(end - low))
+    return near * near, far * far
+
+
+def _parts(classes: Sequence[Floats]) -> KeyedValues:
+    values = np.sum(classes, axis=0).tolist()
+    return KeyedValues(dict(zip(_PARTS, values, strict=True)), "part")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.metrics.averages import beta_weights
-from streammetrics.statistics.sums.precise import product_and_error
+from streammetrics.statistics.sums.formulas import product_and_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,29 +1,54 @@
-"""Losses of predicted probabilities: means of one loss per row."""
+"""Losses of probabilities and scores."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from abc import abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from streammetrics.core import elementary
-from streammetrics.core.constraints import AtLeast
-from streammetrics.metrics.families import Family
+from streammetrics.core.arithmetic.exact import nearest
+from streammetrics.core.columns.labels import Label, one_kind
+from streammetrics.core.confidence import Refusal
+from streammetrics.core.constraints import AtLeast, NanPolicy
+from streammetrics.core.metric import Metric
+from streammetrics.metrics.families import BASELINE, Family
+from streammetrics.metrics.rowwise import RowMean
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options
-from streammetrics.statistics.scores.losses import ProbabilityLossSum
-from streammetrics.statistics.scores.spreads import ProbabilityLossSpread
+from streammetrics.statistics.scores.losses import (
+    ClassWeights,
+    DistributionSum,
+    LabelRankingSpread,
+    LabelRankingSum,
+    ProbabilityLossSpread,
+    ProbabilityLossSum,
+)
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.scores.losses import LossName
+
 
 __all__ = [
     "BrierScore",
     "CalibrationInTheLarge",
+    "CoverageError",
+    "CrossEntropy",
+    "D2Brier",
+    "D2LogLoss",
     "FocalLoss",
+    "HingeLoss",
+    "KLDivergence",
+    "LabelRankingAveragePrecision",
+    "LabelRankingLoss",
     "LogLoss",
+    "NormalizedEntropy",
     "Perplexity",
     "RankedProbabilityScore",
 ]
+
 
 _MOST = 709.0  # its exponential is still a float64
 
@@ -288,3 +313,417 @@ class CalibrationInTheLarge(ProbabilityLoss):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of differences."""
         return (summed(self, "excess", from_logits=self.from_logits),)
+
+
+_NO_REST = 2.0**-60  # -log(1 - x) of an x below this is x, to float64
+
+
+class ShareOfLoss(ScoredMetric[float]):
+    """Base of the metrics 1 - L / L_0, with L_0 the loss of predicting the class frequencies.
+
+    1 is perfect, 0 no better than the frequencies. Undefined where all rows are of one class.
+    """
+
+    higher_is_better: ClassVar[bool | None] = True
+    _nan_reason = "all rows are of one class"
+
+    @abstractmethod
+    def _null(self, shares: list[Fraction]) -> Fraction:
+        """Return the mean loss of predicting the frequencies of the classes."""
+
+    def readout(self, losses: ProbabilityLossSum, classes: ClassWeights) -> float:
+        """Return the value."""
+        shares, rows = classes.shares(), losses.rows.fraction()
+        null = self._null(shares) if rows else 0
+        return nearest(self._share(losses.total.fraction() / rows / null) if null else None)
+
+    def _share(self, relative: Fraction) -> Fraction:
+        """Return the value for a loss over that of the frequencies."""
+        return 1 - relative
+
+
+class D2LogLoss(ShareOfLoss):
+    """D² log loss: how much lower the log loss is than that of predicting class frequencies.
+
+    Formula: 1 - L(p) / L(f), with L the log loss and f the frequencies of the classes.
+
+    1 is perfect, 0 no better than the frequencies. It is McFadden's R² on these rows. Probabilities
+    are clipped as in `LogLoss`, and frequencies are not. Undefined where all rows are of one class.
+
+    The other parameters are those of `ScoredMetric`.
+
+    Args:
+        from_logits: Whether scores are logits, as in `LogLoss`.
+
+    Memory and cost: as `LogLoss`, and 16 bytes per class.
+
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
+
+    Reference: ``sklearn.metrics.d2_log_loss_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> share = sm.D2LogLoss().update([1, 0, 0, 1], [0.9, 0.1, 0.2, 0.35])
+        >>> round(share.compute(), 6)
+        0.464873
+    """
+
+    family = Refusal(BASELINE.format("loss", "LogLoss"))
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses, and the weights of classes."""
+        return _log_losses(self)
+
+    def _null(self, shares: list[Fraction]) -> Fraction:
+        return _entropy(shares)
+
+
+class D2Brier(ShareOfLoss):
+    """D² Brier score (Brier skill score): how much lower it is than that of class frequencies.
+
+    Formula: 1 - B(p) / B(f), with B the Brier score and f the frequencies of the classes.
+
+    1 is perfect, 0 no better than the frequencies. Correctly rounded. Undefined where all rows are
+    of one class.
+
+    Parameters are those of `ScoredMetric`.
+
+    Memory and cost: as `BrierScore`, and 16 bytes per class.
+
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
+
+    Reference: ``sklearn.metrics.d2_brier_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.D2Brier().update([0, 1, 1, 0], [0.125, 0.75, 0.875, 0.25]).compute()
+        0.84375
+    """
+
+    family = Refusal(BASELINE.format("loss", "BrierScore"))
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses, and the weights of classes."""
+        options = self._schema_options
+        loss = ProbabilityLossSum(loss="brier", from_logits=self.from_logits, **options)
+        return loss, ClassWeights(**options)
+
+    def _null(self, shares: list[Fraction]) -> Fraction:
+        return 1 - sum((share * share for share in shares), start=shares[0] * 0)
+
+
+class NormalizedEntropy(ShareOfLoss):
+    """Normalized entropy: the log loss over that of predicting class frequencies.
+
+    Formula: L(p) / L(f), with L the log loss and f the frequencies of the classes.
+
+    Below 1 where predictions are better than the frequencies. Probabilities are clipped as in
+    `LogLoss`, and frequencies are not. Undefined where all rows are of one class.
+
+    The other parameters are those of `ScoredMetric`.
+
+    Args:
+        from_logits: Whether scores are logits, as in `LogLoss`.
+
+    Memory and cost: as `LogLoss`, and 16 bytes per class.
+
+    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
+    the two losses vary together.
+
+    Reference: He et al. (2014), "Practical Lessons from Predicting Clicks on Ads at Facebook";
+    ``torcheval.metrics.BinaryNormalizedEntropy``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> loss = sm.NormalizedEntropy().update([1, 0, 0, 1], [0.9, 0.1, 0.2, 0.35])
+        >>> round(loss.compute(), 6)
+        0.535127
+    """
+
+    higher_is_better = False
+    family = Refusal(BASELINE.format("loss", "LogLoss"))
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses, and the weights of classes."""
+        return _log_losses(self)
+
+    def _null(self, shares: list[Fraction]) -> Fraction:
+        return _entropy(shares)
+
+    def _share(self, relative: Fraction) -> Fraction:
+        return relative
+
+
+def _log_losses(metric: ShareOfLoss) -> tuple[Statistic, ...]:
+    loss: Literal["log", "logit"] = "logit" if metric.from_logits else "log"
+    options = metric._schema_options
+    return ProbabilityLossSum(loss=loss, **options), ClassWeights(**options)
+
+
+def _entropy(shares: list[Fraction]) -> Fraction:
+    """Return the entropy of shares, each term of which is right to 1e-15 of itself."""
+    return sum((share * _information(share) for share in shares if share), start=Fraction(0))
+
+
+def _information(share: Fraction) -> Fraction:
+    """Return -log(share), from the rest of the shares where this one is near 1."""
+    rest = 1 - share
+    if rest < _NO_REST:
+        return rest
+    if 2 * rest < 1:
+        return Fraction(-float(elementary.log1p(-nearest(rest))))
+    power = max(0, share.denominator.bit_length() - share.numerator.bit_length() - 1000)
+    return Fraction(power * elementary.LOG_2 - float(elementary.log(float(share * 2**power))))
+
+
+class DistributionMetric(RowMean):
+    """Base of the metrics of a true and a predicted distribution in each row."""
+
+    from_logits: bool = False
+
+    def update(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
+        """Add a batch of rows.
+
+        Args:
+            y_true: The true probabilities, (n, K), or (n,) of one of two classes.
+            y_score: The predicted ones, of the same shape.
+            sample_weight: Non-negative weights, (n,).
+
+        Raises:
+            InvalidBatchError: A row is not a distribution, or the numbers of classes differ.
+        """
+        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+
+
+class CrossEntropy(DistributionMetric):
+    """Mean cross-entropy of soft labels, in nats.
+
+    Formula: -mean Σ_k p_k log q_k, with p the true and q the predicted probabilities.
+
+    Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`, and logits are not. Where each
+    row has a single true class, it equals `LogLoss`.
+
+    The other parameters are those of `RowMean`.
+
+    Args:
+        from_logits: Whether predictions are logits, of which the log-softmax is taken, or the
+            log-sigmoid of (n,) ones.
+
+    Reference: ``torch.nn.CrossEntropyLoss`` with probabilities as targets.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> round(sm.CrossEntropy().update([[0.5, 0.5], [0.0, 1.0]], [[0.5, 0.5]] * 2).compute(), 6)
+        0.693147
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of cross entropies."""
+        options = {"from_logits": self.from_logits}
+        return (DistributionSum(loss="cross_entropy", nan_policy=self.nan_policy, **options),)
+
+
+class KLDivergence(DistributionMetric):
+    """Mean Kullback-Leibler divergence of the true from the predicted distributions, in nats.
+
+    Formula: mean Σ_k (p_k log(p_k / q_k) - p_k + q_k), with p the true and q the predicted
+    probabilities. The last two terms add up to 0 over a row; with them no term is negative, and
+    none loses its digits where p and q are nearly equal.
+
+    Predictions below 2**-52 count as that where the true probability is larger; those of logits
+    count as what they are.
+
+    The other parameters are those of `RowMean`.
+
+    Args:
+        from_logits: Whether predictions are logits, of which the log-softmax is taken, or the
+            log-sigmoid of (n,) ones.
+
+    Reference: ``scipy.stats.entropy(p, q)``; ``torchmetrics.KLDivergence``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> round(sm.KLDivergence().update([[0.5, 0.5]], [[0.25, 0.75]]).compute(), 6)
+        0.143841
+    """
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of divergences."""
+        options = {"from_logits": self.from_logits}
+        return (DistributionSum(loss="kl", nan_policy=self.nan_policy, **options),)
+
+
+class HingeLoss(Metric[float]):
+    """Mean hinge loss of decision values, or its square.
+
+    Formula: Σ w max(0, 1 - m) / Σ w, with m the margin.
+
+    The margin of a value f of (n,) is f for the positive class and -f for the other. For (n, K)
+    values it is that of the true class less the largest other (Crammer and Singer). ``nan`` without
+    rows.
+
+    Args:
+        squared: Whether the loss of each row is squared.
+        spread: As in `LogLoss`.
+        pos_label: As in `LogLoss`, of (n,) values.
+        labels: The class of each column of (n, K) values, or the two classes of (n,) values.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+        ignore_index: Rows with this true label are left out, whatever else they hold.
+
+    Raises:
+        InvalidBatchError: From `update`, where a value is infinite or beyond 2**510.
+
+    Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns per score.
+
+    Reference: ``sklearn.metrics.hinge_loss``; squared, ``torchmetrics.HingeLoss``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.HingeLoss().update([1, 0, 1, 1], [2.0, -0.5, 0.25, 1.0]).compute()
+        0.3125
+        >>> sm.HingeLoss(squared=True).update([1, 2], [[0.0, 2.0, 0.5], [0.0, 1.0, 0.5]]).compute()
+        1.125
+    """
+
+    higher_is_better = False
+    family = Family.SCORE_LOSS
+
+    squared: bool = False
+    spread: bool = True
+    pos_label: Label | None = None
+    labels: Any = None
+    nan_policy: NanPolicy = "raise"
+    ignore_index: int | None = None
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of losses."""
+        return (summed(self, "hinge", parameter=2.0 if self.squared else 1.0),)
+
+    def check_parameters(self) -> None:
+        """Convert the labels to one type."""
+        self.labels = one_kind(self.labels, self.ignore_index)
+
+    def update(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
+        """Add a batch of rows: labels (n,), and decision values (n,) or (n, K)."""
+        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+
+    def readout(self, losses: ProbabilityLossSum) -> float:
+        """Return the mean loss."""
+        return losses.mean()
+
+
+class LabelRankingMetric(Metric[float]):
+    """Base of the metrics that are a mean over rows of how scores rank labels.
+
+    Args:
+        labels: The names of the labels, in the order of columns; `y_true` may then be sets of them.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+        spread: Whether to sum the squares of the rows' values too, which `confidence` needs.
+
+    Memory and cost: exact sums, 200 bytes; about 20 ns per score.
+    """
+
+    higher_is_better: ClassVar[bool | None] = False
+    family = Family.SCORE_LOSS
+    labels: Any = None
+    nan_policy: NanPolicy = "raise"
+    spread: bool = True
+
+    @property
+    @abstractmethod
+    def _of(self) -> Literal["coverage", "precision", "inversions"]:
+        """Which value of a row is averaged."""
+
+    def check_parameters(self) -> None:
+        """Convert the labels to one type."""
+        self.labels = one_kind(self.labels)
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the sum of the rows' values."""
+        kind = LabelRankingSpread if self.spread else LabelRankingSum
+        return (kind(of=self._of, labels=self.labels, nan_policy=self.nan_policy),)
+
+    def update(
+        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
+        """Add a batch of rows: indicators (n, L) or sets of labels, and scores (n, L)."""
+        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+
+    def readout(self, sums: LabelRankingSum) -> float:
+        """Return the mean."""
+        rows = sums.rows.fraction()
+        return nearest(sums.total.fraction() / rows if rows else None)
+
+
+class CoverageError(LabelRankingMetric):
+    """Coverage error: how far down the ranking of labels one must go to find all true ones.
+
+    Formula: mean_i max_(k in Y_i) rank_ik, with Y_i the true labels of row i.
+
+    Labels with equal scores are all counted; a row without labels counts 0. The best possible value
+    is the mean number of true labels per row.
+
+    Parameters are those of `LabelRankingMetric`.
+
+    Reference: ``sklearn.metrics.coverage_error``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [[1, 0, 0], [0, 1, 1]], [[0.9, 0.1, 0.5], [0.8, 0.6, 0.1]]
+        >>> sm.CoverageError().update(*rows).compute()
+        2.0
+    """
+
+    _of = "coverage"
+
+
+class LabelRankingAveragePrecision(LabelRankingMetric):
+    """Label ranking average precision: the precision at each true label, averaged.
+
+    Formula: mean_i (1 / |Y_i|) Σ_(k in Y_i) (|{j in Y_i: s_j >= s_k}| / rank_ik), with Y_i the true
+    labels of row i.
+
+    A row with no true label, or with all labels, counts as 1.
+
+    Parameters are those of `LabelRankingMetric`.
+
+    Reference: ``sklearn.metrics.label_ranking_average_precision_score``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
+        >>> round(sm.LabelRankingAveragePrecision().update(*rows).compute(), 6)
+        0.416667
+    """
+
+    higher_is_better = True
+    _of = "precision"
+
+
+class LabelRankingLoss(LabelRankingMetric):
+    """Label ranking loss: the share of pairs of a true and a false label in the wrong order.
+
+    Formula: mean_i (wrong_i / (|Y_i| (L - |Y_i|))), with wrong_i the pairs of row i in the wrong
+    order and Y_i the true ones of its L labels.
+
+    Labels with equal scores count as in the wrong order. A row with no true label, or with all
+    labels, counts as 0.
+
+    Parameters are those of `LabelRankingMetric`.
+
+    Reference: ``sklearn.metrics.label_ranking_loss``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> rows = [[1, 0, 0], [0, 0, 1]], [[0.75, 0.5, 1.0], [1.0, 0.2, 0.1]]
+        >>> sm.LabelRankingLoss().update(*rows).compute()
+        0.75
+    """
+
+    _of = "inversions"

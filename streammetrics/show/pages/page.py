@@ -1,26 +1,541 @@
-"""A report as one page of HTML, or as JSON of the same content."""
+"""Reports: one HTML file of a state, of several, or over time."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import io
 import json
 import re
+import warnings
 from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.results.table import shown
-from streammetrics.show.formulas import set_formula, set_letters
-from streammetrics.show.grids import DETAIL, DUEL, Grid, grids
-from streammetrics.show.machines import as_json, plain
-from streammetrics.show.pages.figures import SLICED, figures, sliced_metrics
-from streammetrics.show.reference import formula
+from streammetrics.core.confidence import Asked, confidence_of
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
+from streammetrics.core.metric import Metric
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.results.curves import Curves
+from streammetrics.core.results.hooks import drawn, reported
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.result import Result
+from streammetrics.core.results.table import Table, shown
+from streammetrics.core.results.values import KeyedValues, Report
+from streammetrics.core.state.files import write_whole
+from streammetrics.inference.comparing.comparison import Comparison, compare
+from streammetrics.ledger.ledger import Ledger
+from streammetrics.live.events import duration, shown_duration, shown_time
+from streammetrics.live.live import Live
+from streammetrics.live.panes import TOLD
+from streammetrics.live.reading import numbers_of
+from streammetrics.metrics.distributions import Distribution
+from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
+from streammetrics.show.formats import DETAIL, DUEL, Grid, as_json, grids, plain
+from streammetrics.show.formulas import formula, set_formula, set_letters
+from streammetrics.show.pictures.canvas import COLOURS, GREY, Sheet, library
+from streammetrics.show.pictures.values import metrics_of, metrics_of_series
+from streammetrics.show.report import ModelReports, Sliced, number, report
+from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    import os
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from datetime import datetime
 
+    from streammetrics.core.results.differences import Differences
+    from streammetrics.core.results.values import Interval
     from streammetrics.core.types import Document, Json
-    from streammetrics.show.pages.subjects import Findings
+    from streammetrics.live.alerts.rule import Alerts, Rule
+    from streammetrics.live.events import Tier
+    from streammetrics.live.panes import Coverage
+    from streammetrics.live.series import Series
+    from streammetrics.show.report import ModelReport
+
+
+_INK, _LINE = "#1a2b3c", "#a1b2c3"  # stand-ins, each for a colour of the page
+_ROWS = 24  # of the table beside a curve
+_LARGE = 60_000  # characters of a picture
+_MOST = 16  # pictures
+_ALL = 330_000  # characters of all of them and their tables, so that a page has half a megabyte
+SLICED = 4  # metrics whose slices, or whose course over time, are drawn
+_KINDS: dict[type, tuple[str | None, ...]] = {ROCPoints: ("roc",), PRPoints: ("pr", "thresholds")}
+_STYLE = {
+    "svg.hashsalt": "streammetrics", "text.color": _INK, "axes.labelcolor": _INK,
+    "axes.edgecolor": _INK, "xtick.color": _INK, "ytick.color": _INK,
+    "axes.facecolor": "none", "figure.facecolor": "none", "grid.color": _LINE,
+    "font.family": "sans-serif", "font.size": 10.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture, what it shows, and the numbers it was drawn of."""
+
+    title: str
+    svg: str
+    header: tuple[str, ...]
+    lines: list[tuple[object, ...]]
+    more: int  # lines that are left out
+
+    @property
+    def size(self) -> int:
+        """Some number of characters that it takes of a page."""
+        return len(self.svg) + sum(len(str(cell)) + 10 for line in self.lines for cell in line)
+
+
+def figures(found: Findings) -> Iterator[Figure]:
+    """Yield the pictures of all models: what their values are read from, slices, differences."""
+    number = size = 0
+    for draw in _drawings(found):
+        if number == _MOST:
+            return
+        figure = draw(number)
+        if figure is not None and (larger := size + figure.size) <= _ALL:
+            number, size = number + 1, larger
+            yield figure
+
+
+def _drawings(found: Findings) -> Iterator[Callable[[int], Figure | None]]:
+    several = len(found.subjects) > 1
+    if found.differences:
+        differences = found.differences
+        yield lambda at: _figure("Differences of models", differences, differences._table(), at)
+    for subject in found.subjects:
+        of = f", {subject.name}" if several else ""
+        yield from _course(subject, found, of)
+        yield from _slices(subject, found, of)
+        yield from _metrics(subject, found.confidence, of)
+
+
+def _course(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[int], Figure | None]]:
+    course = found.courses.get(subject.name)
+    if course is None:
+        return
+    for metric in metrics_of_series(course.series)[:SLICED]:
+        title = f"{metric} over time, {course.every} each{of}"
+        table = _only(course.series._table(), metric, "time", "coverage")
+        yield lambda at, t=title, told=table, m=metric: _figure(  # type: ignore[misc]  # they are bound at once
+            t, course.series, told, at, metric=m
+        )
+
+
+def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[int], Figure | None]]:
+    sliced = found.results.models[subject.name].slices
+    if sliced is None or not len(sliced.table):
+        return
+    names, state = sliced_metrics(subject, found)[:SLICED], sliced.read._accumulator.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table = sliced.read._read(state, found.confidence, anytime=False, only=names)
+    keys = list(table)[: list(table).index("n_rows")]
+    for metric in names:
+        yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # it is bound at once
+            f"{metric} by slice{of}", table, _only(table._told(), metric, *keys), at, metric=metric
+        )
+
+
+def sliced_metrics(subject: Subject, found: Findings) -> list[str]:
+    """Return the metrics that are one number in each slice."""
+    sliced = found.results.models[subject.name].slices
+    titles = [] if sliced is None else metrics_of(sliced.table)
+    metrics = subject.metrics
+    return [title for title in titles if title in metrics]
+
+
+def _only(table: Table, metric: str, *beside: str) -> Table:
+    """Return all rows with what is known of one metric."""
+    told = {"n_rows", metric, f"{metric}_low", f"{metric}_high", *beside}
+    return Table(table.index, {name: c for name, c in table.columns.items() if name in told})
+
+
+def _metrics(
+    subject: Subject, confidence: float, of: str
+) -> Iterator[Callable[[int], Figure | None]]:
+    done: set[object] = set()
+    for name, metric in sorted(subject.metrics.items(), key=lambda item: _rank(item[1])):
+        try:
+            value = metric._shape(*metric._read())
+        except (TypeError, StreamMetricsError):
+            continue
+        first = value[0] if isinstance(value, Curves) and value else value
+        many = isinstance(first, LabelledArray) and first.ndim > 2
+        if many or drawn.dispatch(type(first)) is drawn.dispatch(object):
+            continue  # there is no such picture
+        own = isinstance(first, LabelledArray | Report | KeyedValues)
+        key = name if own else (type(first), *(s._key for s in metric.statistics()))
+        if key in done:  # as it is drawn of another metric that reads the same
+            continue
+        done.add(key)
+        for kind in _KINDS.get(type(first), (None,)):
+            if kind == "thresholds" and isinstance(value, Curves):
+                continue
+            title = _figure_title(name, first, kind) + of
+            yield lambda at, m=metric, v=value, k=kind, t=title: _figure(  # type: ignore[misc]  # they are bound at once
+                t, m, v._table(), at, kind=k, **_sure(m, v, confidence)
+            )
+
+
+def _rank(metric: Metric) -> bool:
+    """Put what is a curve itself before what is only read from one: it has bounds."""
+    return not isinstance(metric.readout(*metric._read()), Result)
+
+
+def _figure_title(name: str, value: object, kind: str | None) -> str:
+    known = {"roc": "ROC", "pr": "Precision and recall", "thresholds": "Thresholds"}
+    if kind in known:
+        return known[kind]
+    return f"Quantiles of {name}" if isinstance(value, Distribution) else name
+
+
+def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]:
+    """Return the confidence that a picture is asked for, nothing where there is none."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        read, curve = metric._read(), metric._pictured()
+        try:
+            if isinstance(curve.readout(*read), type(value)):
+                confidence_of(curve, Asked(confidence, anytime=False, n_rows=metric.n_rows), *read)
+                return {"confidence": confidence}
+        except StreamMetricsError:
+            pass
+    return {}
+
+
+def _figure(title: str, what: Any, table: Table, number: int, **options: Any) -> Figure | None:
+    """Draw something, or return None where the picture would be too large."""
+    sheet = Sheet()
+    with library("").rc_context(_STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if "metric" in options:  # slices, whose table has the limits
+            what.plot(sheet, **options)
+        else:
+            what.plot(sheet, **{k: v for k, v in options.items() if v is not None})
+        out = io.StringIO()
+        sheet.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
+    svg = _inline(out.getvalue(), title, number)
+    if len(svg) > _LARGE:
+        return None
+    header, lines, more = _lines(table)
+    return Figure(title, svg, header, lines, more)
+
+
+def _inline(text: str, title: str, number: int) -> str:
+    """Return an SVG file as a part of a page, in its colours, with names of its own."""
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)[0]
+    text = re.sub(r"<svg[^>]*>", "", text, count=1)
+    text = re.sub(r'(id=")([^"]+)', rf"\1f{number}-\2", text)
+    text = re.sub(r'(href="#|url\(#)', rf"\1f{number}-", text)
+    colours = {_INK: "--ink", _LINE: "--line", GREY: "--dim"}
+    colours |= {colour: f"--c{place}" for place, colour in enumerate(COLOURS)}
+    for colour, name in colours.items():
+        text = text.replace(colour.lower(), f"var({name})")
+    text = re.sub(r"font: ([\d.]+)px [^;\"]*", r"font-size: \1px", text)
+    text = re.sub(r"\n\s*", "\n", text)
+    return (
+        f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 {width} {height}" '
+        f'style="max-width: {1.35 * float(width):.0f}px" role="img" '
+        f'aria-labelledby="f{number}-title"><title id="f{number}-title">{_escaped(title)}</title>'
+        f"{text}"
+    )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _lines(table: Table) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
+    """Return a table as text, of a long one lines at equal distances, the first and last too."""
+    titles = (*table.index, *table.columns)
+    columns = [*table.index.values(), *table.columns.values()]
+    size = len(table)
+    if size > _ROWS:
+        places = sorted({round(k * (size - 1) / (_ROWS - 1)) for k in range(_ROWS)})
+    else:
+        places = list(range(size))
+    lines = [tuple(column[at] for column in columns) for at in places]
+    return tuple(map(str, titles)), lines, size - len(places)
+
+
+_WINDOWS = ("1h", "1d", "7d", "28d")  # that are told of, where they are kept
+_STEPS = ("1min", "5min", "15min", "1h", "3h", "6h", "12h", "1d", "7d", "28d")
+_COURSE_POINTS = 60  # of a series, at most about so many
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window that ends now: its numbers, what they may be with all labels, and its labels."""
+
+    n_rows: int
+    values: Mapping[str, tuple[float, float, float]]
+    possible: Mapping[str, Interval | None]
+    coverage: Coverage
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a live state went through.
+
+    Attributes:
+        every: How long each window of the series is.
+        series: All windows since the first event that is kept.
+        windows: Those that end now, by their length.
+        alerts: How the rules stand that there are.
+    """
+
+    every: str
+    series: Series
+    windows: Mapping[str, Window]
+    alerts: Alerts
+
+    def grids(self, of: str) -> Iterator[Grid]:
+        """Yield what there is to say as tables."""
+        names = list(dict.fromkeys(name for each in self.windows.values() for name in each.values))
+        values = [
+            (length, f"{each.n_rows:,}", *(number(each.values[name][0]) for name in names))
+            for length, each in self.windows.items()
+        ]
+        yield Grid(f"Newest windows{of}", ("Window", "Rows", *names), values)
+        if any(each.coverage.predicted for each in self.windows.values()):
+            yield from self._labels(of, names)
+        if self.alerts:
+            lines: list[tuple[str, ...]] = [
+                (each.name, each.state, _moment(each.since), each.why) for each in self.alerts
+            ]
+            header = ("Alert", "State", "Since (UTC)", "Why")
+            yield Grid(f"Alerts{of}", header, lines, frozenset(range(4)))
+
+    def _labels(self, of: str, names: Sequence[str]) -> Iterator[Grid]:
+        header = tuple(f"Last {length}" for length in self.windows)
+        found = [each.coverage for each in self.windows.values()]
+        counts: list[tuple[str, ...]] = [
+            (kind, *(f"{getattr(each, kind):,}" for each in found))
+            for kind in TOLD
+            if any(getattr(each, kind) for each in found)
+        ]
+        share = ("share labelled", *(f"{each.coverage:.1%}" for each in found))
+        yield Grid(f"Labels of predictions{of}", ("Predictions", *header), [*counts, share])
+        some = {n: each.possible for n, each in self.windows.items() if any(each.possible.values())}
+        if some:
+            lines: list[tuple[str, ...]] = [
+                (name, *(_between(possible[name]) for possible in some.values())) for name in names
+            ]
+            title = f"What values may be once all labels are there{of}"
+            yield Grid(title, ("Metric", *(f"Last {length}" for length in some)), lines)
+
+    def document(self) -> Document:
+        """Return the same for machines, in full."""
+        windows = {
+            length: {
+                "n_rows": each.n_rows,
+                "metrics": {
+                    name: {
+                        "value": value,
+                        "low": low,
+                        "high": high,
+                        "possible": each.possible[name],
+                    }
+                    for name, (value, low, high) in each.values.items()
+                },
+                "coverage": each.coverage._asdict(),
+            }
+            for length, each in self.windows.items()
+        }
+        alerts = [each.to_dict() for each in self.alerts]
+        return {"windows": windows, "every": self.every, "series": self.series, "alerts": alerts}
+
+
+def course_of(live: Live, rules: Sequence[Rule]) -> Course:
+    """Read the windows of a live state, and how its rules stand."""
+    begin, end = live._since()
+    place, panes = _step(live._config.tiers, begin, end)
+    every = shown_duration(panes * live._config.tiers[place].length)
+    series = live._course(place, panes, begin)
+    return Course(every, series, dict(_windows(live, end - begin)), live.alerts(rules))
+
+
+def _windows(live: Live, lasted: int) -> Iterator[tuple[str, Window]]:
+    """Yield the windows that are kept, up to the first one that holds all there is."""
+    for length in _WINDOWS:
+        try:
+            window = live.window(length)
+        except ValueError:  # no tier has it
+            continue
+        values = numbers_of(window)
+        possible = live.possible(length)
+        if not isinstance(possible, dict):
+            possible = dict.fromkeys(values, possible)
+        yield length, Window(window.n_rows, values, possible, live.coverage(length))
+        if duration(length, "window") >= lasted:
+            return
+
+
+def _step(tiers: Sequence[Tier], begin: int, end: int) -> tuple[int, int]:
+    """Return the tier of a series and how many panes a window is, so that its points are few."""
+    reaching = [at for at, tier in enumerate(tiers) if tier.start(tier.oldest(end)) <= begin]
+    place = min(reaching, default=len(tiers) - 1)
+    length = tiers[place].length
+    steps = sorted({length, *(duration(step, "every") for step in _STEPS)})
+    fitting = [step for step in steps if step % length == 0]
+    few = [step for step in fitting if end - begin <= _COURSE_POINTS * step]
+    return place, (few or fitting[-1:])[0] // length
+
+
+def _moment(time: datetime | None) -> str:
+    return f"{time:%Y-%m-%d %H:%M}" if time else ""
+
+
+def _between(limits: Interval | None) -> str:
+    return "" if limits is None else f"{number(limits.low)} .. {number(limits.high)}"
+
+
+UNPAIRED = "The models were measured on different rows, which is the weaker test."
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One model: its metrics, or slices of them, and what they were read from."""
+
+    name: str
+    state: Metric | MetricSet
+    about: Mapping[str, Json] = field(default_factory=dict)
+
+    @cached_property
+    def metrics(self) -> dict[str, Metric]:
+        """The metrics by name, of all rows."""
+        if isinstance(self.state, Metric):
+            return {type(self.state).__name__: self.state}
+        whole = self.state[{}] if isinstance(self.state, Slices) else self.state
+        return {name: whole[name] for name in whole}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a report says: the subjects, their values, and the differences of their metrics."""
+
+    subjects: Sequence[Subject]
+    results: ModelReports
+    confidence: float
+    notes: Sequence[str]
+    courses: Mapping[str, Course] = field(default_factory=dict)  # of live states
+
+    @property
+    def differences(self) -> Differences | None:
+        """How the models differ, where there are several."""
+        return self.results.differences
+
+
+def subjects_of(name: str, state: Any, about: Mapping[str, object]) -> list[Subject]:
+    """Return the models of a state: of a comparison all of them, of any other one."""
+    told = dict(about)
+    if isinstance(state, Ledger):
+        told["shards"] = len(state.ids)
+        state = state.merged()
+    if isinstance(state, Live):
+        begin, end = state._since()
+        told["from"], told["until"] = shown_time(begin), shown_time(end)
+        state = state._whole()
+    told["checksum"] = f"sha256:{hashlib.sha256(state.to_bytes()).hexdigest()}"
+    if not isinstance(state, Metric):
+        told["columns"] = dict(state.columns)
+    if isinstance(state, Slices):
+        told["sliced by"] = [", ".join(map(str, spec)) for spec in state.by if spec]
+    if isinstance(state, Comparison):
+        return [Subject(model, state[model], told) for model in state]
+    return [Subject(name, state, told)]
+
+
+def findings(
+    states: Mapping[str, object],
+    about: Mapping[str, Mapping[str, Json]],
+    *,
+    confidence: float,
+    min_rows: int = 0,
+    rules: Mapping[str, Sequence[Rule]] | None = None,
+) -> Findings:
+    """Read every state, and compare them where there are several.
+
+    Args:
+        states: What is reported, by name.
+        about: What is known of each besides, by name.
+        confidence: The level of the limits.
+        min_rows: Slices of fewer rows are left out.
+        rules: Of alerts of live states, by name.
+
+    Raises:
+        StreamMetricsError: A metric cannot be read from the rows seen.
+    """
+    subjects = [s for name, state in states.items() for s in subjects_of(name, state, about[name])]
+    notes: list[str] = []
+    reports = {each.name: _report(each, confidence, min_rows) for each in subjects}
+    differences = _differences(states, subjects, confidence, notes)
+    courses = {
+        name: course_of(state, (rules or {}).get(name, ()))
+        for name, state in states.items()
+        if isinstance(state, Live)
+    }
+    return Findings(subjects, ModelReports(reports, differences), confidence, notes, courses)
+
+
+def _report(subject: Subject, confidence: float, min_rows: int) -> ModelReport:
+    state, sliced = subject.state, None
+    if isinstance(state, Slices):
+        by = next((n for n, m in subject.metrics.items() if _is_rankable(m)), None)
+        worst = None
+        if by is not None:
+            try:
+                worst = state.worst(by, min_rows=min_rows, confidence=confidence)
+            except StreamMetricsError:  # there are no limits to rank by
+                worst = state.worst(by, min_rows=min_rows, confidence=None)
+        sliced = Sliced.of(state, min_rows, by, worst)
+    return report(state, subject.about, slices=sliced, confidence=confidence)
+
+
+def _is_rankable(metric: Metric) -> bool:
+    if metric.higher_is_better is None:
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        return isinstance(metric.compute(), int | float)
+
+
+def _differences(
+    states: Mapping[str, object], subjects: Sequence[Subject], confidence: float, notes: list[str]
+) -> Differences | None:
+    """Return how models differ: of the same rows where a state says so, else of each pair."""
+    (first, *others) = states.values()
+    if not others:
+        return first.compute(confidence) if isinstance(first, Comparison) and first.n_rows else None
+    one, *rest = subjects
+    lines: Any = None
+    rows = {one.name: one.state.n_rows}
+    for other in rest:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                names = one.name, other.name
+                found = compare(
+                    _plain(one), _plain(other), confidence=confidence, names=names
+                )  # fmt: skip
+            except (StreamMetricsError, TypeError, ValueError) as error:
+                notes.append(f"{one.name} and {other.name} are not compared: {error}")
+                continue
+        notes += [str(warning.message) for warning in caught]
+        rows[other.name] = other.state.n_rows
+        lines = type(found)([*(lines or ()), *found], confidence, rows)
+    if lines is not None:
+        notes.append(UNPAIRED)
+    return lines  # type: ignore[no-any-return]  # what compare gave
+
+
+def _plain(subject: Subject) -> Any:
+    state = subject.state
+    return state[{}] if isinstance(state, Slices) else state
+
 
 _ENDS = re.compile("_(low|high|rest|adjusted)$")  # of columns, which a page breaks in two lines
 _POINTS = 500  # of a curve in JSON
@@ -235,3 +750,19 @@ def _version() -> str:
         return str(metadata.version("streammetrics"))
     except metadata.PackageNotFoundError:  # run from a checkout
         return "not installed"
+
+
+@reported.register(Metric)
+@reported.register(MetricSet)
+@reported.register(Live)
+def write_report(
+    state: Metric | MetricSet | Live,
+    path: str | os.PathLike[str],
+    *,
+    title: str,
+    confidence: float,
+    rules: Sequence[Rule] = (),
+) -> None:
+    """Write the report of one state; the file is replaced in one step."""
+    found = findings({"model": state}, {"model": {}}, confidence=confidence, rules={"model": rules})
+    write_whole(path, as_page(found, title).encode(errors="backslashreplace"))

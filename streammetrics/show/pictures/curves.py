@@ -1,44 +1,344 @@
-"""Curves over thresholds: ROC, DET, gains, lift, precision over recall, all of it by threshold."""
+"""Curves: lines with bands, thinned to what can be seen."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+
+from streammetrics.core.confidence import ConfidenceInterval
 from streammetrics.core.results.curves import Curves
-from streammetrics.core.results.pictures import Drawing, drawn
+from streammetrics.core.results.hooks import Drawing, drawn
+from streammetrics.core.results.values import Interval
 from streammetrics.inference.distributions import normal_quantile
+from streammetrics.metrics.scores.areas import GainPoints, LiftPoints
 from streammetrics.metrics.scores.calibration import CalibrationPoints
-from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
-from streammetrics.metrics.scores.errors import DETPoints
-from streammetrics.metrics.scores.gains import GainPoints, LiftPoints
-from streammetrics.show.pictures.calibration import draw_calibration
+from streammetrics.metrics.scores.curves import DETPoints, PRPoints, ROCPoints
 from streammetrics.show.pictures.canvas import (
     COLOURS,
     DASHES,
     GREY,
+    around,
     axes,
     between,
     certain_band,
+    certain_gains,
+    certain_pr,
+    certain_roc,
     chosen,
     counted,
     empty,
     figure,
     legend,
+    logits,
+    option,
+    percent,
     short,
+    stepped,
     sure_band,
+    sure_det,
+    sure_pr,
+    sure_roc,
+    thinned,
     titled,
     worst_of,
 )
-from streammetrics.show.pictures.outlines import around, sure_det, sure_pr, sure_roc
-from streammetrics.show.pictures.paths import area, certain, deviates, path, why_no_errors, why_not
-from streammetrics.show.pictures.thresholds import draw_thresholds
 from streammetrics.show.pictures.values import draw_distributions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from streammetrics.core.types import Options
-    from streammetrics.show.pictures.paths import Rates
+    from streammetrics.core.results.curves import Points
+    from streammetrics.core.types import Floats, Options
+    from streammetrics.show.pictures.canvas import Outline
+
+
+Rates = ROCPoints | PRPoints | DETPoints | GainPoints | LiftPoints
+
+
+def path(curve: Any, kind: str) -> Outline:
+    """Return the points of a picture of a curve, thinned."""
+    match kind:
+        case "pr":  # as scikit-learn draws it: precision holds until the next recall is reached
+            x, y = stepped(curve.recall, curve.precision)
+        case "det":
+            return _det(*_errors(curve))
+        case "gains":
+            x, y = _gains(curve)
+        case "lift":
+            x, y = _lift(curve)
+        case _:
+            x, y = curve.fpr, curve.tpr
+    at = thinned(x, y)
+    return x[at], y[at]
+
+
+def certain(curve: Any, kind: str) -> Outline:
+    """Return what certainly holds a curve that has cells of several scores."""
+    match kind:
+        case "pr":
+            return certain_pr(curve)
+        case "det":
+            x, y = _errors(curve)
+            sides = certain_roc(x, 1 - y)
+            best, worst = ((logits(across), logits(1 - up)) for across, up in sides)
+            x, y = around(best, worst)
+            return deviates(x), deviates(y)
+        case "gains":
+            return around(*certain_gains(*_gains(curve), _prevalence(curve)))
+        case "lift":
+            sides = certain_gains(*_gains(curve), _prevalence(curve), fine=True)
+            most, least = ((x[x > 0], y[x > 0] / x[x > 0]) for x, y in sides)
+            return around(most, least)
+    return around(*certain_roc(curve.fpr, curve.tpr))
+
+
+def why_not(curve: Rates) -> str:
+    """Return why a curve cannot be drawn, nothing where it can."""
+    if isinstance(curve, PRPoints):
+        rates, none = {"positives": curve.recall}, not len(curve.thresholds)
+    elif isinstance(curve, ROCPoints):
+        rates, none = {"positives": curve.tpr, "negatives": curve.fpr}, len(curve.thresholds) < 2
+    elif isinstance(curve, DETPoints):
+        rates, none = {"positives": curve.fnr, "negatives": curve.fpr}, not len(curve.thresholds)
+    else:
+        height = curve.gain if isinstance(curve, GainPoints) else curve.lift
+        rates, none = {"positives": height}, not len(curve.depth) or bool(np.isnan(curve.depth[-1]))
+    missing = [name for name, rate in rates.items() if np.isnan(rate).any()]
+    if none or len(missing) == 2:
+        return "no rows were seen"
+    return f"there are no {missing[0]}, all rows are of one class" if missing else ""
+
+
+def why_no_errors(curve: ROCPoints | DETPoints) -> str:
+    """Return why no part of a curve is on the scale of error rates, nothing where some is."""
+    some = [((rate > 0) & (rate < 1)).any() for rate in _errors(curve)]
+    return "" if any(some) else "all rates are 0 or 1,\nwhich its scale does not reach"
+
+
+def area(curve: Rates) -> float:
+    """Return how good a curve is: the area below it, of errors that above it."""
+    if isinstance(curve, ROCPoints):
+        return float(np.trapezoid(curve.tpr, curve.fpr))
+    if isinstance(curve, PRPoints):
+        return float(-np.sum(np.diff(curve.recall) * curve.precision[:-1]))
+    if isinstance(curve, DETPoints):
+        return float(1 + np.trapezoid(curve.fnr, curve.fpr))
+    return float(np.trapezoid(*reversed(curve[:2])))
+
+
+def deviates(places: Floats) -> Floats:
+    """Return where logits of shares stand on scales of the normal distribution."""
+    return np.array([normal_quantile(1 / (1 + np.exp(-place))) for place in places])
+
+
+def _errors(curve: ROCPoints | DETPoints) -> Outline:
+    return curve.fpr, curve.fnr if isinstance(curve, DETPoints) else 1 - curve.tpr
+
+
+def _det(x: Floats, y: Floats) -> Outline:
+    inside = (x > 0) & (x < 1) & (y > 0) & (y < 1)
+    x, y = logits(x[inside]), logits(y[inside])
+    at = thinned(x, y) if len(x) else np.zeros(0, np.intp)
+    return deviates(x[at]), deviates(y[at])
+
+
+def _gains(curve: ROCPoints | GainPoints | LiftPoints) -> Outline:
+    """Return the share of rows at or above each threshold, and that of the positives."""
+    if isinstance(curve, GainPoints):
+        return curve.depth, curve.gain
+    if isinstance(curve, LiftPoints):
+        return np.append(0.0, curve.depth), np.append(0.0, curve.lift * curve.depth)
+    share = _prevalence(curve)
+    return curve.tpr * share + curve.fpr * (1 - share), curve.tpr
+
+
+def _lift(curve: ROCPoints | GainPoints | LiftPoints) -> Outline:
+    if isinstance(curve, LiftPoints):
+        return curve.depth, curve.lift
+    depth, gain = _gains(curve)
+    return depth[depth > 0], gain[depth > 0] / depth[depth > 0]
+
+
+def _prevalence(curve: Points) -> float:
+    if curve.positives is None or curve.negatives is None:
+        raise TypeError("gains and lift need the counts of a curve that a metric computed")
+    return float(curve.positives / (curve.positives + curve.negatives))
+
+
+_WIDE = (8.4, 4.2)
+
+
+def draw_thresholds(curve: PRPoints, ax: object, drawing: Drawing) -> Axes:
+    """Draw what each threshold gives; the option `cost` is of a false positive and negative."""
+    cost = option(drawing, "cost")
+    ax = axes(ax, _WIDE)
+    ax.set_xlabel("threshold: scores from here on are positive")
+    ax.set_ylabel("share")
+    rows = 0 if curve.positives is None else curve.positives + (curve.negatives or 0)
+    told = f"n = {rows:,}, {curve.positives:,} positive" if rows else ""
+    titled(ax, "Precision, recall, F1 and cost by threshold", told, stacked=True)
+    finite = np.isfinite(curve.thresholds)
+    precision, recall = curve.precision[:-1][finite], curve.recall[:-1][finite]
+    at = curve.thresholds[finite]
+    if not len(at) or np.isnan(recall).any():
+        return empty(ax, "there are no positives" if len(at) else "no rows were seen")
+    total = precision + recall
+    f1 = np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
+    lines = {"precision": precision, "recall": recall, "F1": f1}
+    best = {"F1": int(f1.argmax())}
+    if rows and curve.positives:
+        lines["cost"], name = _costs(curve, precision, recall, cost or (1.0, 1.0), rows)
+        best["cost"] = int(lines["cost"].argmin())
+    right = ax.twinx() if lines.get("cost", f1).max() > 1 else ax
+    for number, (title, values) in enumerate(lines.items()):
+        places = thinned(at, values)
+        label = name if title == "cost" else title
+        style = {"color": COLOURS[number], "linestyle": DASHES[number], "label": label}
+        on = right if title == "cost" else ax
+        on.plot(at[places], values[places], **{**style, **drawing.style})
+    for title, place in best.items():
+        colour = COLOURS[list(lines).index(title)]
+        value, threshold = float(lines[title][place]), float(at[place])
+        ax.axvline(threshold, color=colour, linewidth=0.8, alpha=0.6)
+        word = "highest F1" if title == "F1" else "lowest cost"
+        text = f"{word} {figure(value)} at {figure(threshold)}"
+        on = right if title == "cost" else ax
+        on.plot([threshold], [value], "o", color=colour, label=text)
+    if right is not ax:
+        right.set_ylim(bottom=0)
+        right.set_ylabel("cost a row")
+        right.spines[["top", "left"]].set_visible(False)
+        for line in right.lines:  # explained beside the others
+            ax.plot(
+                [],
+                [],
+                color=line.get_color(),
+                linestyle=line.get_linestyle(),
+                marker=line.get_marker(),
+                label=line.get_label(),
+            )
+    ax.set_ylim(bottom=0)
+    ax.grid(alpha=0.25, color=GREY)
+    legend(ax, loc="upper left", bbox_to_anchor=(1.12 if right is not ax else 1.01, 1.0))
+    return ax
+
+
+def _costs(
+    curve: PRPoints, precision: Floats, recall: Floats, cost: tuple[float, float], rows: float
+) -> tuple[Floats, str]:
+    """Return the mean cost of a row, and what it is called."""
+    positives = float(curve.positives or 0)
+    tp = recall * positives
+    called = np.divide(tp, precision, out=np.zeros_like(tp), where=precision > 0)
+    # Where nothing above is positive, what is called so is not told by the shares.
+    wrong, missed = cost
+    fp = np.where(precision > 0, called - tp, 0.0)
+    name = f"cost a row ({wrong:g} a false positive, {missed:g} a missed one)"
+    return (wrong * fp + missed * (positives - tp)) / rows, name
+
+
+_SQUARE = (5.6, 5.4)
+
+
+@drawn.register(CalibrationPoints)
+def draw_calibration_points(curve: Any, ax: object, drawing: Drawing) -> Axes:
+    """Draw the calibration of one class."""
+    return draw_calibration(Curves([curve], [""]), ax, drawing)
+
+
+def draw_calibration(curves: Curves, ax: object, drawing: Drawing) -> Axes:
+    """Draw the calibration of classes, with the histogram of the scores beneath."""
+    chosen(drawing, "a calibration curve", ("calibration",))
+    ax = axes(ax, _SQUARE)
+    ax.set_ylabel("fraction of positives")
+    ax.set_xlim(-0.01, 1.01)
+    ax.set_ylim(-0.01, 1.01)
+    known = [
+        place
+        for place, curve in enumerate(curves)
+        if not np.isnan(curve._named()["prob_true"]).any()
+    ]
+    rows = float(sum(curve.rows.sum() for curve in curves[:1] if curve.rows is not None))
+    weighs = not rows.is_integer()
+    titled(
+        ax, "Calibration", counted(drawing) or (f"n = {rows:,.0f}" if rows and not weighs else "")
+    )
+    if not known:
+        ax.set_xlabel("mean score")
+        return empty(ax, "no rows were seen")
+    ax.plot([0, 1], [0, 1], color=GREY, linestyle=":", linewidth=1.0, label="calibrated")
+    beneath = ax.inset_axes((0, -0.30, 1, 0.24), sharex=ax)
+    beneath.spines[["top", "right"]].set_visible(False)
+    coloured = worst_of(known, lambda place: -_error(curves[place]))
+    for place in set(known) - set(coloured):
+        far: Any = curves[place]
+        ax.plot(far.prob_pred, far.prob_true, color=GREY, alpha=0.4, linewidth=0.7)
+    for number, place in enumerate(coloured):
+        colour = COLOURS[number]
+        curve: Any = curves[place]
+        name = short(str(curves.labels[place]), 28)
+        style = {
+            "color": colour, "marker": "o", "markersize": 4,
+            "linestyle": DASHES[number % len(DASHES)], "label": name or "measured",
+        }  # fmt: skip
+        _limits(ax, curve, _of_one(drawing, place, len(curves)), colour)
+        ax.plot(curve.prob_pred, curve.prob_true, **{**style, **drawing.style})
+        _bars(beneath, curve, colour, filled=len(known) == 1)
+    ax.tick_params(labelbottom=False)
+    beneath.set_xlabel("mean score")
+    beneath.set_ylabel("weight" if weighs else "rows")
+    beneath.set_ylim(bottom=0)
+    beneath.yaxis.set_major_formatter("{x:,.0f}")
+    more = len(known) - len(coloured)
+    legend(ax, title=f"the worst 3, {more} more in grey" if more else None)
+    return ax
+
+
+def _error(curve: Any) -> float:
+    """Return how far a curve is from a calibrated one, in the mean over its rows."""
+    rows = np.ones(len(curve.prob_true)) if curve.rows is None else curve.rows
+    return float(np.average(abs(curve.prob_true - curve.prob_pred), weights=rows))
+
+
+def _of_one(drawing: Drawing, place: int, several: int) -> Drawing:
+    """Return what is to be drawn of one of several classes."""
+    if several == 1:
+        return drawing
+    sure, certain = drawing.sure, drawing.certain
+    if isinstance(certain, Interval):
+        certain = Interval(certain.low[place], certain.high[place])
+    if sure is not None:
+        sure = ConfidenceInterval(sure.low[place], sure.high[place], sure.level, sure.method)
+    return replace(drawing, certain=certain, sure=sure)
+
+
+def _limits(ax: Axes, curve: Any, drawing: Drawing, colour: str) -> None:
+    """Draw a box for what is certain of each point, and a bar for its confidence."""
+    if isinstance(drawing.certain, Interval):
+        low, high = drawing.certain
+        ax.bar(
+            low.prob_pred, high.prob_true - low.prob_true,
+            width=np.maximum(high.prob_pred - low.prob_pred, 0.004), bottom=low.prob_true,
+            align="edge", color=colour, alpha=0.45, linewidth=0, label="certain bounds",
+        )  # fmt: skip
+    if drawing.sure is not None:
+        low, high = drawing.sure
+        ax.vlines(
+            curve.prob_pred, low.prob_true, high.prob_true, color=colour, alpha=0.4, linewidth=3,
+            label=f"{percent(drawing.sure.level)} confidence",
+        )  # fmt: skip
+
+
+def _bars(ax: Axes, curve: Any, colour: str, *, filled: bool) -> None:
+    x = curve.prob_pred
+    width = min(0.05, 0.7 * float(np.diff(x).min(initial=1.0)))
+    if filled:
+        ax.bar(x, curve.rows, width=max(width, 0.008), color=colour, alpha=0.6)
+    else:
+        ax.plot(x, curve.rows, color=colour, linewidth=1.0, drawstyle="steps-mid")
+
 
 _TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)  # of error rates, on DET axes
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

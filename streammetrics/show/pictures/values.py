@@ -1,4 +1,4 @@
-"""Many values: by query, alone or of two runs, and how values or errors are spread."""
+"""Tables, values, series and differences."""
 
 from __future__ import annotations
 
@@ -7,34 +7,188 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.results.pictures import Drawing, drawn
-from streammetrics.core.results.values import KeyedValues
+from streammetrics.core.results.differences import Differences
+from streammetrics.core.results.hooks import Drawing, drawn
+from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import KeyedValues, Report
+from streammetrics.live.series import Series
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.show.pictures.canvas import (
     COLOURS,
     DASHES,
     GREY,
+    INK,
     MOST,
+    around,
     axes,
     certain_band,
     chosen,
+    column,
     counted,
     empty,
     figure,
     legend,
+    library,
     lined,
     option,
+    plainly,
+    ranges,
     short,
+    thinned,
     titled,
 )
-from streammetrics.show.pictures.outlines import around
-from streammetrics.show.pictures.thinning import thinned
+from streammetrics.slices.table import MISSING, SliceTable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from matplotlib.axes import Axes
 
     from streammetrics.core.results.curves import Curves
-    from streammetrics.core.types import Bools, Options
+    from streammetrics.core.types import Array, Bools, Options
+
+
+_COUNTED = 10  # classes of a matrix whose cells have room for counts and shares
+_WRITTEN = 40  # classes of one whose cells have room for shares
+_LINES = 40  # classes of a report that are drawn
+_UPRIGHT = 2  # characters of a class that stand side by side, however many classes there are
+_AVERAGES = ("macro avg", "weighted avg")
+
+
+@drawn.register(LabelledArray)
+def draw_array(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
+    """Draw a matrix of true by predicted classes, or a number for each class."""
+    axes_of = array._known()
+    if len(axes_of) > 2:
+        raise TypeError("an array of more than two axes has no picture: draw its parts")
+    if len(axes_of) == 2:
+        chosen(drawing, "a matrix", ("matrix",))
+        return _matrix(array, ax, drawing)
+    chosen(drawing, "a number for each class", ("values",))
+    return _vector(array, ax, drawing)
+
+
+def _matrix(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
+    (down, labels), (across, titles) = array._known()
+    values = np.asarray(array, float)
+    size = max(4.4, min(2.2 + 0.36 * len(labels), 13.5))
+    ax = axes(ax, (size + 0.6, size))
+    ax.set_xlabel(_spoken(across))
+    ofcounts = array.dtype.kind in "iu" or bool((values > 1).any())
+    ax.set_ylabel(_spoken(down) + " (rows)" * ofcounts)
+    told = f"n = {values.sum():,.10g}" if ofcounts else counted(drawing)
+    if not ofcounts:
+        told = ", ".join(filter(None, (told, "shares")))
+    elif len(labels) > _COUNTED:
+        what = "cells in %" if len(labels) <= _WRITTEN else "shades are shares"
+        told += f", {what} of the true class"
+    titled(ax, "Confusion matrix", told)
+    if not values.size or not np.nansum(values):
+        return empty(ax, "no rows were seen")
+    whole = values.sum(axis=1, keepdims=True)
+    shares = np.divide(values, whole, out=np.full_like(values, np.nan), where=whole > 0)
+    shares = shares if ofcounts else values
+    style = {"cmap": "Blues", "vmin": 0.0, "vmax": 1.0, "aspect": "equal", **drawing.style}
+    ax.imshow(np.nan_to_num(shares), **style)
+    ax.spines[:].set_visible(False)
+    rows = [f" ({n:,.10g})" if ofcounts else "" for n in whole[:, 0]]
+    small = "small" if len(labels) <= _COUNTED else "x-small"
+    step = 1 if len(labels) <= _WRITTEN else -(-len(labels) // _WRITTEN)
+    places = range(0, len(labels), step)
+    names = [_short(titles[at]) for at in places]
+    rotation = 0 if max(map(len, names), default=0) <= _UPRIGHT else 90
+    ax.set_xticks(places, names, fontsize=small, rotation=rotation)
+    ax.set_yticks(places, [f"{_short(labels[at])}{rows[at]}" for at in places], fontsize=small)
+    if len(labels) <= _WRITTEN:
+        _write(ax, values, shares, counted=ofcounts)
+    return ax
+
+
+def _write(ax: Axes, values: Array, shares: Array, *, counted: bool) -> None:
+    """Write in each cell the count and its share of the true class, or the share alone."""
+    large = len(values) <= _COUNTED
+    # Of few classes an empty cell is told as well.
+    cells = np.isfinite(shares) if large else np.nan_to_num(values) > 0
+    for i, j in zip(*np.nonzero(cells), strict=True):
+        share = f"{100 * shares[i, j]:.0f}"
+        share = f"{share} %" if large else ("<1" if share == "0" else share)
+        text = f"{values[i, j]:,.10g}\n{share}" if large and counted else share
+        colour = "white" if shares[i, j] > 0.5 else INK
+        ax.text(
+            j, i, text, ha="center", va="center", color=colour,
+            fontsize="small" if large else 6.5,
+        )  # fmt: skip
+
+
+@drawn.register(Report)
+def draw_report(report: Report, ax: object, drawing: Drawing) -> Axes:
+    """Draw precision, recall and F1 of every class, and their averages."""
+    chosen(drawing, "a report", ("report",))
+    lines = {name: line for name, line in report.items() if isinstance(line, dict)}
+    classes = [name for name in lines if name not in _AVERAGES]
+    most = _LINES if len(classes) > _LINES else len(classes)
+    kept = sorted(classes, key=lambda name: np.nan_to_num(lines[name]["f1-score"]))[:most]
+    shown = [*(name for name in classes if name in kept), *(n for n in _AVERAGES if n in lines)]
+    ax = axes(ax, (7.4, 1.6 + 0.27 * max(len(shown), 3)))
+    ax.set_xlabel("share")
+    rows = lines["macro avg"]["support"] if "macro avg" in lines else 0
+    more = f", the {most} of lowest F1 of {len(classes)} classes" if most < len(classes) else ""
+    titled(ax, "Classification report", f"n = {rows:,.10g}{more}", stacked=True)
+    if not rows:
+        return empty(ax, "no rows were seen")
+    places = np.arange(len(shown))[::-1] + np.array([0.4 * (n in classes) for n in shown])
+    for number, name in enumerate(("precision", "recall", "f1-score")):
+        values = [lines[line][name] for line in shown]
+        style = {"color": COLOURS[number], "label": name.replace("f1-score", "F1"), "markersize": 5}
+        # One below the other, as they are often alike.
+        ax.plot(values, places + 0.2 * (1 - number), "osD"[number], **{**style, **drawing.style})
+    if "accuracy" in report:
+        text = f"accuracy {report['accuracy']:.4g}"
+        ax.axvline(report["accuracy"], color=GREY, linestyle=":", linewidth=1, label=text)
+    names = [f"{_short(n)} ({lines[n]['support']:,.10g})" if n in classes else n for n in shown]
+    ax.set_yticks(places, names, fontsize="small")
+    ax.set_xlim(-0.02, 1.02)
+    ax.set_ylim(-0.6, places[0] + 0.6)
+    ax.grid(axis="both", alpha=0.2)
+    legend(ax, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def _vector(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
+    ((name, labels),) = array._known()
+    values = np.asarray(array, float)
+    known = np.flatnonzero(np.isfinite(values))
+    # Bins have an order of their own; of other values the lowest come first.
+    order = known if name == "bin" else known[np.argsort(values[known], kind="stable")]
+    order = order[:_LINES][::-1]
+    ax = axes(ax, (6.0, 1.4 + 0.25 * max(len(order), 3)))
+    which = "first" if name == "bin" else "lowest"
+    more = f"the {which} {len(order)} of {len(known)}" if len(order) < len(known) else ""
+    told = ", ".join(filter(None, (more, counted(drawing))))
+    titled(ax, f"{drawing.name or 'Value'} by {name}", told)
+    ax.set_xlabel(drawing.name or "value")
+    if not len(order):
+        return empty(ax, "no value is defined")
+    places = np.arange(len(order))
+    for limits in (drawing.sure, drawing.certain):
+        if limits is not None:
+            low, high = (np.asarray(side, float)[order] for side in limits)
+            ranges(ax, low, high, places, level=getattr(limits, "level", None))
+    ax.plot(values[order], places, "o", **{"color": COLOURS[0], **drawing.style})
+    ax.set_yticks(places, [_short(labels[at]) for at in order], fontsize="small")
+    ax.set_ylim(-0.7, len(order) - 0.3)
+    lined(ax)
+    legend(ax)
+    return ax
+
+
+def _spoken(name: str) -> str:
+    return {"y_true": "true class", "y_pred": "predicted class"}.get(name, name)
+
+
+def _short(label: object) -> str:
+    return short(str(label), 28)
+
 
 _BINS = 30
 _NAMED = 30  # values other than queries', each of which has a line of its own
@@ -222,3 +376,215 @@ def _histogram(ax: Axes, cells: Distribution, drawing: Drawing) -> None:
     if outside > 1e-9:
         ax.plot([], [], " ", label=f"{100 * outside:.2g} % lie farther out")
     legend(ax)
+
+
+_WIDE = (7.6, 4.4)
+_SHARED = {"time", "n_rows", "coverage", "start"}
+
+
+@drawn.register(Series)
+def draw_series(series: Series, ax: object, drawing: Drawing) -> Axes:
+    """Draw one metric of a series, with the share of rows whose label is known beneath."""
+    chosen(drawing, "a series", ("series",))
+    name = column(drawing, metrics_of_series(series))
+    ax = axes(ax, _WIDE)
+    title = plainly(name)
+    ax.set_ylabel(title)
+    times = series["time"].astype("datetime64[ms]")
+    values = np.asarray(series.get(name, []), float)
+    rows = series["n_rows"][series["n_rows"] > 0]
+    told = f"median n = {int(np.median(rows)):,} a window" if len(rows) else ""
+    titled(ax, f"{title} over time", told)
+    if not np.isfinite(values).any():
+        ax.set_xlabel("end of the window (UTC)")
+        return empty(ax, "no window has a value")
+    prefix = "" if name == "value" else f"{name}_"
+    low, high = (np.asarray(series[f"{prefix}{end}"], float) for end in ("low", "high"))
+    if (low < high).any():
+        ax.fill_between(
+            times, low, high, color=COLOURS[0], alpha=0.45, linewidth=0, label="certain bounds"
+        )
+    style = {"color": COLOURS[0], "label": title, **drawing.style}
+    ax.plot(times, values, **style)
+    known = np.pad(np.isfinite(values), 1)
+    alone = known[1:-1] & ~known[:-2] & ~known[2:]
+    covered = 100 * np.asarray(series["coverage"], float)
+    seen = times[np.isfinite(values) | np.isfinite(covered)]
+    aside = max((seen[-1] - seen[0]) // 50, np.timedelta64(30, "s"))
+    ax.set_xlim(seen[0] - aside, seen[-1] + aside)
+    if alone.any():  # of which no line is seen
+        ax.plot(times[alone], values[alone], "o", **{**style, "markersize": 3, "label": None})
+        ax.vlines(times[alone], low[alone], high[alone], color=COLOURS[0], alpha=0.45, linewidth=4)
+    ax.grid(alpha=0.25)
+    dates = library("dates")
+    locator = dates.AutoDateLocator()
+    ax.xaxis.set_major_locator(locator)
+    ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+    lowest = _labels(ax, times, covered) if np.isfinite(covered).any() else ax
+    lowest.set_xlabel("end of the window (UTC)")
+    legend(ax)
+    return ax
+
+
+def _labels(ax: Axes, times: Array, covered: Array) -> Axes:
+    """Draw the share of known labels beneath, and return its axes."""
+    ax.tick_params(labelbottom=False)
+    beneath = ax.inset_axes((0, -0.34, 1, 0.24), sharex=ax)
+    beneath.spines[["top", "right"]].set_visible(False)
+    beneath.fill_between(times, 0, covered, color=GREY, alpha=0.5, linewidth=0)
+    beneath.set_ylim(0, 105)
+    beneath.set_yticks([0, 50, 100])
+    beneath.set_ylabel("labels\nknown (%)", fontsize="small")
+    return beneath
+
+
+def metrics_of_series(series: Series) -> list[str]:
+    """Return the columns that are values of metrics."""
+    titles = set(series)
+    return [
+        title
+        for title in series
+        if title not in _SHARED
+        and not any(title == f"{other}_{end}" for other in titles for end in ("low", "high"))
+        and title not in {"low", "high"}
+    ]
+
+
+_MOST = 30  # slices that are drawn
+_AROUND = 2.5  # lines that the title and the axis of one metric take
+_ABOVE = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
+_ENDS = ("_low", "_high", "_rest")
+
+
+@drawn.register(SliceTable)
+def draw_slices(table: SliceTable, ax: object, drawing: Drawing) -> Axes:
+    """Draw one metric of every slice, the worst at the top, and that of all rows as a line."""
+    chosen(drawing, "slices", ("forest",))
+    most = option(drawing, "most", _MOST)
+    name = column(drawing, metrics_of(table))
+    whole = table._whole()
+    values = np.asarray(table[name], float) if name in table else np.zeros(0)
+    known = [at for at in range(len(table)) if at != whole and np.isfinite(values[at])]
+    sign = -1 if table.better.get(name) is False else 1
+    order = sorted(known, key=lambda at: (_best(table, name, at, sign), sign * values[at], at))[
+        :most
+    ]
+    ax = axes(ax, (7.6, 1.9 + 0.26 * max(len(order), 3)))
+    more = f"{len(order)} of {len(known):,} slices" if len(order) < len(known) else ""
+    rows = table["n_rows"][whole] if whole is not None else None
+    total = f"n = {rows:,}" if rows is not None else ""
+    title = f"{plainly(name)} by slice, worst first"
+    titled(ax, title, ", ".join(filter(None, (more, total))), stacked=True)
+    ax.set_xlabel(plainly(name))
+    if not order:
+        return empty(ax, "no slice has a value")
+    places = np.arange(len(order))[::-1]
+    at = np.array(order)
+    for source, level in ((table, table.level), (drawing.certain, None)):
+        if source is not None and f"{name}_low" in source:
+            low, high = (np.asarray(source[f"{name}{end}"], float)[at] for end in _ENDS[:2])
+            ranges(ax, low, high, places, level=level)
+    ax.plot(values[at], places, "o", **{"color": COLOURS[0], "markersize": 5, **drawing.style})
+    if whole is not None and np.isfinite(values[whole]):
+        text = f"all rows {values[whole]:.4g}"
+        ax.axvline(values[whole], color=COLOURS[1], linewidth=1.2, label=text, zorder=1)
+    titles = [f"{_named(table, place)}  ({table['n_rows'][place]:,})" for place in order]
+    ax.set_yticks(places, titles, fontsize="small")
+    ax.set_ylim(-0.7, len(order) - 0.3)
+    lined(ax)
+    legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+    return ax
+
+
+def _best(table: SliceTable, name: str, at: int, sign: int) -> float:
+    """Return how good a slice is at its best, as `Slices.worst` ranks it: small is bad."""
+    side = f"{name}_{'high' if sign > 0 else 'low'}"
+    limit = float(table[side][at]) if table.level is not None and side in table else np.nan
+    # Without limits a value stands for itself; where only this slice has none, it comes last.
+    if np.isnan(limit):
+        return np.inf if table.level is not None and side in table else sign * table[name][at]
+    return sign * limit
+
+
+def metrics_of(table: SliceTable) -> list[str]:
+    """Return the columns of values of metrics."""
+    titles = list(table)
+    after = titles[titles.index("n_rows") + 1 :] if "n_rows" in titles else []
+    made = {f"{title}{end}" for title in after for end in _ENDS} | {"p", "p_adjusted"}
+    return [title for title in after if title not in made]
+
+
+def _named(table: SliceTable, place: int) -> str:
+    values = {key: table[key][place] for key in table._sliced(place)}
+    return short(", ".join(_told(key, value) for key, value in values.items()), 44)
+
+
+def _told(key: str, value: object) -> str:
+    """Return one part of a slice's name; bins are written as ranges."""
+    text = MISSING if value is None else str(value)
+    if text.startswith(("< ", ">= ")):
+        return f"{key} {text}"
+    return f"{key} in {text}" if text.startswith("[") else f"{key}={text}"
+
+
+@drawn.register(Differences)
+def draw_differences(found: Differences, ax: object, drawing: Drawing) -> Axes:
+    """Draw the differences of models with their limits, each metric on a scale of its own."""
+    chosen(drawing, "differences", ("forest",))
+    metrics = list(dict.fromkeys(line.metric for line in found))
+    ax = axes(ax, (6.6, 0.9 * len(metrics) + 0.36 * max(len(found), 1) + 0.7))
+    told = _rows(found.n_rows)
+    if not found or all(np.isnan(line.difference) for line in found):
+        titled(ax, "Differences of models")
+        return empty(ax, "no rows were seen" if found else "nothing was compared")
+    if len(metrics) == 1:
+        _differences(ax, found, drawing)
+        titled(ax, f"{plainly(metrics[0])}: differences of models", told, stacked=True)
+        legend(ax, **_ABOVE)
+        return ax
+    ax.axis("off")
+    titled(ax, "Differences of models", told)
+    # In lines of text: those of a metric, and what its title and axis take.
+    sizes = [len(found[name]) + _AROUND for name in metrics]
+    top = 1.0
+    for name, size in zip(metrics, sizes, strict=True):
+        height = size / sum(sizes)
+        foot = top - height * (size - 0.9) / size
+        part = ax.inset_axes((0, foot, 1, height * (size - _AROUND) / size))
+        part.spines[["top", "right"]].set_visible(False)
+        _differences(part, found[name], drawing)
+        titled(part, plainly(name))
+        top -= height
+        if name == metrics[0]:
+            legend(part, **_ABOVE)
+    return ax
+
+
+def _rows(rows: int | Mapping[str, int] | None) -> str:
+    """Return on how many rows models were compared: the same ones, or each on its own."""
+    if rows is None or isinstance(rows, int):
+        return "" if rows is None else f"n = {rows:,}"
+    sizes = sorted(set(rows.values()))
+    if len(sizes) == 1:
+        return f"n = {sizes[0]:,} each"
+    if len(rows) == 2:
+        return "n = " + ", ".join(f"{n:,} of {short(name, 14)}" for name, n in rows.items())
+    return f"n = {sizes[0]:,} to {sizes[-1]:,} each"
+
+
+def _differences(ax: Axes, lines: Differences, drawing: Drawing) -> None:
+    places = np.arange(len(lines))[::-1]
+    low, high, middle = (
+        np.array([getattr(line, name) for line in lines]) for name in ("low", "high", "difference")
+    )
+    ranges(ax, low, high, places, level=lines.level)
+    ax.plot(middle, places, "o", **{"color": COLOURS[0], "markersize": 5, **drawing.style})
+    ax.axvline(0.0, color=GREY, linestyle=":", linewidth=1, label="no difference")
+    names = [
+        f"{short(line.model, 20)} − {short(line.against, 20)}\n{short(line.verdict, 40)}"
+        for line in lines
+    ]
+    ax.set_yticks(places, names, fontsize="small")
+    ax.set_ylim(-0.6, len(lines) - 0.4)
+    ax.set_xlabel("difference", fontsize="small", labelpad=1)
+    lined(ax)

@@ -9,8 +9,7 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.columns.reading import SharedReading
-from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema
+from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema, SharedReading
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.feeding.kinds import facts_text
 from streammetrics.core.feeding.layout import Layout

@@ -1,34 +1,95 @@
-"""Scores of labelled rows: what curves, the areas under them and calibration are read from."""
+"""Scores with labels, as sorted histograms."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from abc import abstractmethod
+from itertools import permutations
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.arithmetic.histogram import DyadicHistogram
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.labels import KINDS, Indicators
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.columns.scores import Scores
-from streammetrics.core.constraints import Bins
-from streammetrics.core.counting import extent
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.scores import ScoredLabels, Scores
+from streammetrics.core.constraints import Bins, NanPolicy
+from streammetrics.core.counting import extent, group_order
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
-from streammetrics.core.fields.restoring import split_squares
-from streammetrics.core.fields.weighed import Weighed, WeighedHistograms
+from streammetrics.core.fields.histograms import Weighed, WeighedHistograms
+from streammetrics.core.fields.weights import split_squares
 from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import take_array
-from streammetrics.statistics.scores.base import ScoredStatistic
+from streammetrics.core.statistic import Statistic
+from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
+    from numpy.typing import NDArray
+
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.configured import Configured
-    from streammetrics.core.fields.weighed import Added
+    from streammetrics.core.fields.histograms import Added
     from streammetrics.core.types import Array, Arrays, Floats, ReadColumn
+
+
+_FIRST = 1 << 12  # rows among which there mostly are both classes
+
+
+class ScoredStatistic(Statistic):
+    """A statistic that reads a label and a score, or a score for each of the classes."""
+
+    pos_label: ClassLabel | None = None
+    labels: tuple[ClassLabel, ...] | None = None
+    nan_policy: NanPolicy = "raise"
+    ignore_index: int | None = None
+
+    matrix: ClassVar[bool] = False  # only scores (n, K) have a meaning
+
+    @property
+    @abstractmethod
+    def scores(self) -> Scores:
+        """What scores there may be."""
+
+    def plain_binary(self, batch: Batch) -> tuple[Array, Floats] | None:
+        """Return labels and scores of a batch where both are plain arrays that need no reading.
+
+        Labels may still be others than 0 and 1, and scores nan.
+        """
+        if type(self).schema is not ScoredStatistic.schema:  # of other columns
+            return None
+        truth, score = batch.plain("y_true", "biu"), batch.plain("y_score", "f")
+        if truth is None or score is None or score.dtype != np.float64 or batch.has(WEIGHT):
+            return None
+        if self.labels is not None or self.ignore_index is not None:
+            return None
+        return (truth, score) if self.pos_label in {None, 1} else None
+
+    @staticmethod
+    def facts_of(truth: Array) -> Facts:
+        """Return the facts of such columns, of labels 0 and 1."""
+        facts: Facts = {"labels": KINDS[truth.dtype.kind], "columns of scores": 0}
+        if not truth[:_FIRST].all() or not truth.all():
+            facts["negative label"] = 0
+        return facts
+
+    @property
+    def schema(self) -> Schema:
+        """A label and its score, or a score for each class."""
+        scored = ScoredLabels(
+            self.scores,
+            self.pos_label,
+            self.labels,
+            matrix=self.matrix,
+            ignore_index=self.ignore_index,
+        )
+        return Schema((scored,), self.nan_policy)
 
 
 MAX_BINS = 1 << 20
@@ -246,3 +307,133 @@ class TopLabelHistogram(ScoreHistogram):
         best = scores.argmax(axis=1)
         hit = (best == codes).view(np.uint8)
         super().update(hit, scores[np.arange(best.size), best], weight=weight)
+
+
+def _indicators(
+    labels: tuple[ClassLabel, ...] | None, *, probabilities: bool = False
+) -> Indicators:
+    return Indicators("y_score", True, labels, len(labels or ()), probabilities)
+
+
+def _joined(scores: Floats, marks: NDArray[np.uint8], weight: Floats | None) -> Added:
+    """Return every score (n, K) beside its mark and the weight of its row."""
+    each = None if weight is None else np.repeat(weight, scores.shape[1])
+    return np.ascontiguousarray(scores).reshape(-1), marks.reshape(-1), each, None
+
+
+class JoinedHistogram(ScoreHistogram):
+    """One histogram of all (n, K) scores, each with whether its row is of its class.
+
+    They are kept as probabilities, also where logits are (n,).
+    """
+
+    @property
+    def scores(self) -> Scores:
+        """Any scores; of logits the probabilities."""
+        if self.from_logits:
+            return Scores(wide=True, from_logits=True, use="probability")
+        return Scores(wide=True, long=True)
+
+    @property
+    def keeps_logits(self) -> bool:
+        """No: they are kept as probabilities."""
+        return False
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Count every score of the rows."""
+        codes, scores = columns
+        if scores.ndim == 1:
+            super().update(codes, scores, weight=weight)
+            return
+        marks = (codes[:, None] == np.arange(scores.shape[1])).view(np.uint8)
+        self.add([_joined(scores, marks, weight)], weight)
+
+
+class LabelHistograms(ScoreHistogram):
+    """Weight at each score of the rows that have a label and of those that do not: L histograms.
+
+    With `joined` there is one, of all scores of all labels. Logits are kept as such.
+    """
+
+    joined: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        """Indicators beside scores of each label."""
+        return Schema((_indicators(self.labels),), self.nan_policy)
+
+    @property
+    def keeps_logits(self) -> bool:
+        """Whether scores are kept as logits."""
+        return self.from_logits
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Count the rows at their scores."""
+        truth, scores = columns
+        if self.joined:
+            self.add([_joined(scores, truth, weight)], weight)
+            return
+        rows: list[Added] = [
+            (np.ascontiguousarray(score), np.ascontiguousarray(true), weight, None)
+            for score, true in zip(scores.T, truth.T, strict=True)
+        ]
+        self.add(rows, weight)
+
+
+class LabelProbabilities(Statistic):
+    """Keeps nothing: its schema checks that every score of a label is in [0, 1]."""
+
+    labels: tuple[ClassLabel, ...] | None = None
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Indicators beside probabilities of each label."""
+        return Schema((_indicators(self.labels, probabilities=True),), self.nan_policy)
+
+    def update(self, *columns: object, weight: Floats | None) -> None:
+        """Keep nothing: the schema has checked the rows."""
+
+
+class VersusHistogram(ScoreHistogram):
+    """Weight at each score of a class, of its own rows and of those of one other class.
+
+    K (K - 1) histograms for (n, K) scores, the ordered pairs of classes one after the other: of
+    (0, 1), (0, 2), ... For (n,) scores there are two classes, and one histogram says all.
+    """
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Count the rows of every class at the scores of it, and of each of the others."""
+        codes, scores = columns
+        if scores.ndim == 1 or scores.shape[1] == 1:
+            super().update(*columns, weight=weight)
+            return
+        k = scores.shape[1]
+        order, starts = group_order(codes, k)
+        rows = np.split(order, starts[1:-1])
+        every = []
+        for own, other in permutations(range(k), 2):
+            both = np.concatenate([rows[own], rows[other]])
+            marks = np.zeros(both.size, np.uint8)
+            marks[: rows[own].size] = 1
+            each = None if weight is None else weight[both]
+            every.append((scores[both, own], marks, each, None))
+        self.add(every, weight)
+
+    @property
+    def amount(self) -> float:
+        """What all rows weigh, each of which is among those of 2 (K - 1) pairs."""
+        every = sum(sum(histogram.totals()) for histogram in self.classes())
+        return every / max(1, 2 * (self.width - 1)) if len(self.histograms) > 1 else every
+
+    @property
+    def width(self) -> int:
+        """How many classes there are: 2 of (n,) scores, 0 of no rows."""
+        count = len(self.histograms)
+        return 2 if count == 1 else (1 + int(np.sqrt(1 + 4 * count))) // 2 if count else 0
+
+    def check_fields(self) -> None:
+        """Check that there is a histogram for every ordered pair of classes."""
+        count = len(self.histograms)
+        if count not in {0, 1, self.width * (self.width - 1)}:
+            raise StateFormatError(f"{count} histograms are not those of all pairs of classes")

@@ -1,32 +1,46 @@
-"""Exact sums of what each row's predicted probabilities lose, and the check that they are such."""
+"""Sums over rows of probabilities: losses, samples of rows, sets of labels."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from streammetrics.core import elementary
-from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.arithmetic.rounding import nearest
-from streammetrics.core.columns.logits import log_total, sigmoid, softplus
-from streammetrics.core.columns.scores import Scores
+from streammetrics.core.arithmetic.exact import ExactSum, nearest
+from streammetrics.core.columns.labels import Indicators
+from streammetrics.core.columns.schema import Condition, Schema
+from streammetrics.core.columns.scores import (
+    Pair,
+    ScoredLabels,
+    Scores,
+    log_total,
+    sigmoid,
+    softplus,
+)
+from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of
-from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
-from streammetrics.core.fields.weights import Weight
-from streammetrics.statistics.scores.base import ScoredStatistic
+from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.statistic import Statistic
+from streammetrics.core.types import ClassLabel
+from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
+from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
+from streammetrics.statistics.sums.spreads import RowSum, Spreading, spread_by_group, sums_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from fractions import Fraction
 
     from numpy.typing import NDArray
 
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Field
     from streammetrics.core.counting import Grouping
-    from streammetrics.core.types import Array, Columns, Floats, Places, ReadColumn
+    from streammetrics.core.types import Array, Bools, Columns, Floats, Places, ReadColumn
 
 
 LossName: TypeAlias = Literal[
@@ -395,3 +409,233 @@ class ClassWeights(ScoredStatistic):
         rows = self.classes["rows"]
         if rows.shape < (2,) or not rows.digits.size or (np.asarray(rows.to_float()) < 0).any():
             raise StateFormatError("the weights of classes are not those of any rows")
+
+
+SAMPLES = Pair("current", "current", "two samples are compared: leave out the rows of others")
+
+
+@dataclass(frozen=True)
+class SampleValues(Scores):
+    """A column of values, one a row, which may be infinite."""
+
+    name: str = "values"
+
+    @property
+    def plain(self) -> Scores:
+        """The same column, of any numbers."""
+        return SampleValues(long=True)
+
+
+class SampleHistogram(ScoreHistogram):
+    """Weight of two samples at each value: a `ScoreHistogram` whose label says which sample.
+
+    The positive class is the current sample.
+    """
+
+    @property
+    def schema(self) -> Schema:
+        """The sample that each row is of, and its value."""
+        field: Field = ScoredLabels(SampleValues(), self.pos_label, truth="sample", pair=SAMPLES)
+        return Schema((field,), self.nan_policy)
+
+
+class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
+    """The sum of a loss of probabilities, and of its squares."""
+
+    in_kernels = True
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Add the losses of the rows, and their squares, in one pass."""
+        self.update_among((self,), {}, columns, weight)
+
+    def update_among(
+        self,
+        peers: Sequence[Statistic],
+        found: dict[object, ReadColumn],
+        columns: Columns,
+        weight: Floats | None,
+    ) -> None:
+        """Add the losses of the rows; where they have weights those of peers are summed beside."""
+        spread = self.sums_among(peers, found, columns, weight)
+        self.add(columns, spread.total, spread.rows)
+        self.spread_by(spread.powers, spread.squared)
+
+    by_group = ProbabilityLossSum.by_group  # with what `losses_by_group` adds
+
+    def losses_by_group(
+        self, group: Grouping, losses: Floats, weight: Array | None
+    ) -> dict[str, Any]:
+        """Return what rows with these losses add to each group, squares included."""
+        fields = super().losses_by_group(group, losses, weight)
+        return fields | spread_by_group(group, losses, weight, fields["total"])
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return the losses."""
+        return self.losses(*columns)
+
+
+_TINY = 1e-290  # probabilities below this have few digits, or none
+
+
+@dataclass(frozen=True)
+class OfOneWidth(Condition):
+    """Refuses distributions over other numbers of classes."""
+
+    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - no row matters
+        """Check the shapes."""
+        one, other = (batch.numbers(name) for name in ("y_true", "y_score"))
+        if one.shape != other.shape:
+            titles = batch.title("y_true"), batch.title("y_score")
+            raise InvalidBatchError(
+                f"{titles[0]} has shape {one.shape} and {titles[1]} {other.shape}: both are "
+                "distributions over the same classes"
+            )
+
+
+class DistributionSum(RowSum):
+    """The cross entropy of distributions, or what it has beyond the entropy of the true one.
+
+    Of (n, K) probabilities of K classes, or of (n,) of one of two.
+    """
+
+    loss: Literal["cross_entropy", "kl"]
+    from_logits: bool = False
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Distributions, the second of which may be logits."""
+        fields = (
+            Scores("y_true", wide=True, use="probability"),
+            Scores("y_score", wide=True, use="logit" if self.from_logits else "probability"),
+        )
+        return Schema(fields, self.nan_policy, conditions=(OfOneWidth(),))
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return the divergence of each row."""
+        p, q = columns
+        if self.from_logits:
+            terms = self._of_logits(p, q)
+        elif self.loss == "kl":
+            terms = _divergence(p, q, p - q)
+            if p.ndim == 1:
+                terms += _divergence(1 - p, 1 - q, q - p)
+        else:
+            q = np.clip(q, EPSILON, 1 - EPSILON)
+            if p.ndim == 1:
+                terms = p * negative_log(q.copy(), 1 - q) + (1 - p) * negative_log(1 - q, q)
+            else:
+                terms = p * -elementary.log(q)
+        total: Floats = terms if terms.ndim == 1 else np.ascontiguousarray(terms).sum(axis=1)
+        return total
+
+    def _of_logits(self, p: Floats, z: Floats) -> Floats:
+        """Return the terms (n, K) of rows whose predictions are logits; nothing is clipped."""
+        two = p.ndim == 1
+        if two:
+            lost = np.stack([softplus(-z), softplus(z)], axis=1)
+            p, z = np.stack([p, 1 - p], axis=1), np.stack([z, np.zeros_like(z)], axis=1)
+        else:
+            top, total = log_total(z)
+            lost = (top[:, None] - z) + total[:, None]
+        if self.loss == "cross_entropy":
+            return np.asarray(p * lost)
+        q, rest = softmax_and_error(z)
+        apart = (p - q) - rest
+        if two:
+            apart[:, 1] = -apart[:, 0]  # 1 - p is rounded
+        far = np.where(p > 0, p * (elementary.log(np.where(p > 0, p, 1.0)) + lost) - p, 0.0)
+        return np.where(q < _TINY, far, deviance(p, np.maximum(q, _TINY), apart))
+
+
+def _divergence(p: Floats, q: Floats, apart: Floats) -> Floats:
+    """Return p log(p / q) - p + q, which is never negative; the last two add up to 0 in a row.
+
+    A prediction below `EPSILON` counts as that, unless the truth is as small.
+    """
+    at_least = np.maximum(q, np.minimum(p, EPSILON))
+    return np.where(p > 0, deviance(p, np.where(p > 0, at_least, 1.0), apart), q)
+
+
+class LabelRankingSum(Statistic):
+    """The exact sum of what each row has, rounded row by row, and of the weights.
+
+    `of` is ``"coverage"``: how many labels down the ranking the last true one is; ``"precision"``:
+    the mean over true labels of the share of true ones among those ranked as high;
+    ``"inversions"``: the share of pairs of a true and a false label that are in the wrong order,
+    or tied.
+    """
+
+    of: Literal["coverage", "precision", "inversions"]
+    labels: tuple[ClassLabel, ...] | None = None
+    nan_policy: NanPolicy = "raise"
+
+    total = Sum()
+    rows = Weight()
+
+    @property
+    def schema(self) -> Schema:
+        """Indicators beside scores of each label."""
+        indicators = Indicators("y_score", True, self.labels, len(self.labels or ()))
+        return Schema((indicators,), self.nan_policy)
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Add what the rows have."""
+        self.total += ExactSum.of(self.of_each(*columns), weight)
+        self.rows += Amount.of_rows(len(columns[0]), weight)
+
+    def check_fields(self) -> None:
+        """Check that there is no sum without rows, nor below 0."""
+        if self.total.fraction() < 0 or (self.total.fraction() and not self.rows):
+            raise StateFormatError("the sum is not that of any rows")
+
+    def of_each(self, truth: NDArray[np.uint8], scores: Floats) -> Floats:
+        """Return what each row has."""
+        marks = truth.view(np.bool_)
+        true = np.count_nonzero(marks, axis=1)
+        if self.of == "coverage":
+            least = np.where(marks, scores, np.inf).min(axis=1)
+            covered = np.count_nonzero(scores >= least[:, None], axis=1)
+            return np.where(true > 0, covered, 0).astype(np.float64)
+        rank, hits, marks = _ranked_labels(marks, scores)
+        some = (true > 0) & (true < truth.shape[1])
+        if self.of == "precision":
+            shares = np.where(marks, hits / rank, 0.0).sum(axis=1) / np.maximum(true, 1)
+            return np.where(some, shares, 1.0)
+        wrong = np.where(marks, rank - hits, 0).sum(axis=1)
+        pairs = np.maximum(true * (truth.shape[1] - true), 1)
+        return np.where(some, wrong / pairs, 0.0)
+
+
+def _ranked_labels(marks: Bools, scores: Floats) -> tuple[Array, Array, Bools]:
+    """Return of labels, best first, how many rank as high, how many true ones, and which are."""
+    order = np.argsort(-scores, axis=1, kind="stable")
+    ranked = np.take_along_axis(scores, order, axis=1)
+    marks = np.take_along_axis(marks, order, axis=1)
+    width = scores.shape[1]
+    last = np.broadcast_to(np.arange(width), scores.shape).copy()  # of labels with this score
+    last[:, :-1][ranked[:, 1:] == ranked[:, :-1]] = width
+    ends = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
+    hits = np.take_along_axis(np.cumsum(marks, axis=1), ends, axis=1)
+    return ends + 1, hits, marks
+
+
+class LabelRankingSpread(Spreading, LabelRankingSum):
+    """The sum of what each row has, and of its square."""
+
+    def check_fields(self) -> None:
+        """Check that there are rows of squares."""
+        super().check_fields()
+        if bool(self.rows) != bool(self.squared_weight):
+            raise StateFormatError("the squares are not those of the rows")
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Add what the rows have, and the squares."""
+        found = sums_of(self.numbers, columns, weight)
+        self.total += found.total
+        self.rows += found.rows
+        self.spread_by(found.powers, found.squared)
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return what each row has."""
+        return self.of_each(*columns)

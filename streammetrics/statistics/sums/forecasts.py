@@ -16,12 +16,11 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.weights import Weight
+from streammetrics.core.fields.weights import Amount, Weight
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import NORMAL
-from streammetrics.statistics.sums.rowwise import RowSum
-from streammetrics.statistics.sums.targets import regression_schema
+from streammetrics.statistics.sums.losses import regression_schema
+from streammetrics.statistics.sums.spreads import RowSum
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch

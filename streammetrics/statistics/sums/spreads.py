@@ -1,4 +1,4 @@
-"""Sums that keep how far rows spread as well, which the confidence of their mean takes."""
+"""What rows add beside sums, for limits; sums of rows that others define."""
 
 from __future__ import annotations
 
@@ -8,23 +8,28 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from streammetrics.core import elementary
 from streammetrics.core.arithmetic.exact import LARGEST, ExactSum
 from streammetrics.core.columns.long import nearest
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
-from streammetrics.core.fields.sums import each_plus
+from streammetrics.core.fields.sums import Sum, each_plus
+from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import squared_losses
-from streammetrics.statistics.sums.losses import LossSum
-from streammetrics.statistics.sums.moments import Moments, as_outputs
+from streammetrics.statistics.sums.losses import LossSum, Moments, as_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from fractions import Fraction
 
     from streammetrics.core.columns.long import LongNumbers
     from streammetrics.core.counting import Grouping
-    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
+
 
 Powers = dict[str, ExactSum]
 
@@ -242,3 +247,64 @@ def squares_of(numbers: Floats) -> Floats:
     with np.errstate(over="ignore", under="ignore"):
         squares = numbers * numbers
     return np.minimum(squares, LARGEST, out=squares)
+
+
+class RowSum(Spreading, Statistic):
+    """The exact sum of a number of each row, rounded row by row, of its squares and of weights.
+
+    `numbers` says which it is; it must not depend on other rows, and be finite for all rows that
+    the schema takes.
+    """
+
+    total = Sum()
+    rows = Weight()
+
+    @abstractmethod
+    def numbers(self, *columns: object) -> Floats:
+        """Return the number of each row, (n,)."""
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Add the numbers of rows, and their squares."""
+        found = sums_of(self.numbers, columns, weight)
+        self.total += found.total
+        self.rows += found.rows
+        self.spread_by(found.powers, found.squared)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the sums of each group."""
+        numbers = self.numbers(*columns)
+        total = ExactSum.grouped(group.index, group.size, numbers, weight)
+        spread = spread_by_group(group, numbers, weight, total)
+        return {"total": total, "rows": Amount.by_group(group, weight), **spread}
+
+    def check_fields(self) -> None:
+        """Check that there is no sum without rows."""
+        super().check_fields()
+        if bool(self.rows) != bool(self.squared_weight) or (
+            self.total.fraction() and not self.rows
+        ):
+            raise StateFormatError("the sums are not those of any rows")
+
+    def exact_mean(self) -> Fraction | None:
+        """Return the mean, ``None`` without rows."""
+        rows = self.rows.fraction()
+        return self.total.fraction() / rows if rows else None
+
+
+class Popularity(RowSum):
+    """The popularity of items, or the bits of information in meeting one."""
+
+    surprise: bool = False
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Shares above 0."""
+        return Schema((Numbers("popularity", above=0.0, high=1.0),), self.nan_policy)
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return what each item has."""
+        popularity: Floats = columns[0]
+        return np.abs(elementary.log2(popularity)) if self.surprise else popularity.copy()

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.distinct import unique
+from streammetrics.core.columns.column import unique
 from streammetrics.core.columns.labels import Labels, label_facts
 from streammetrics.core.columns.schema import Schema, joined_facts
 from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.tables import GroupedCells, Pairs, PairTable
+from streammetrics.core.fields.weights import Amount
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 

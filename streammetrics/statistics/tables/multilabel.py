@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.columns.indicators import Indicators
+from streammetrics.core.columns.labels import Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount
 from streammetrics.core.fields.entries import Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.weights import Weight
-from streammetrics.core.fields.wide import WideWeights
+from streammetrics.core.fields.weights import Amount, Weight, WideWeights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.tables.contingency import amounts_of

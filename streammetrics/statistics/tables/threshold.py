@@ -8,9 +8,8 @@ import numpy as np
 
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.counting import counts_above, packed
-from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.weights import Weight
-from streammetrics.statistics.scores.base import ScoredStatistic
+from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.statistics.scores.histogram import ScoredStatistic
 from streammetrics.statistics.tables.contingency import LabelCells
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ import numpy as np
 
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.amounts import Amount
-from streammetrics.core.fields.weights import Weight
-from streammetrics.statistics.scores.base import ScoredStatistic
+from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.statistics.scores.histogram import ScoredStatistic
 
 if TYPE_CHECKING:
     from streammetrics.core.counting import Grouping

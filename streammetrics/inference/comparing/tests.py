@@ -1,0 +1,726 @@
+"""Tests of differences between models, by what metrics read."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from abc import ABC, abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.arithmetic.exact import nearest
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.scores import ScoredLabels
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.inference.areas import (
+    GROUPS,
+    Ladder,
+    influence,
+    precision_influences,
+    seeded,
+    structural_components,
+)
+from streammetrics.inference.distributions import (
+    binomial_cdf,
+    normal_quantile,
+    normal_tail,
+    t_quantile,
+    t_tail,
+)
+from streammetrics.inference.means import error_of_mean
+from streammetrics.metrics.classification.multilabel import MultilabelMetric
+from streammetrics.metrics.families import NO_MEAN, SEVERAL, Family
+from streammetrics.metrics.scores.base import staircases
+from streammetrics.metrics.scores.losses import LabelRankingMetric
+from streammetrics.statistics.joint import (
+    OF_MODELS,
+    JointMoments,
+    JointTable,
+    ModelSchema,
+    RowSample,
+    labels_of,
+    rows_of,
+    terms_of,
+)
+from streammetrics.statistics.tables.threshold import ThresholdTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streammetrics.core.columns.schema import Schema
+    from streammetrics.core.metric import Metric
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Array, Bools, Floats, Ints, Options
+    from streammetrics.metrics.classification.base import ContingencyMetric
+    from streammetrics.metrics.scores.base import ClassScoreMetric, Staircase
+    from streammetrics.statistics.joint import Bring
+    from streammetrics.statistics.tables.contingency import LabelCells
+
+
+LEAST = 1e-300  # p is not 0, where it is too small for a float
+
+
+class Estimate(NamedTuple):
+    """A difference of two values, its limits, and how probable one as large is by chance."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    test: str
+
+
+class Joint(NamedTuple):
+    """A joint statistic that a metric needs: of which models, and how it is fed."""
+
+    statistic: Statistic
+    models: tuple[str, ...]
+    of: Schema  # as the metric reads the rows of one model
+    bring: Bring
+
+    def schema(self, models: Sequence[str]) -> ModelSchema:
+        """Return how it reads the rows of all models."""
+        return ModelSchema.over(self.of, models, self.models, self.bring)
+
+
+class Side(NamedTuple):
+    """A model, its metric as it is now, its value, and its place among the models."""
+
+    model: str
+    metric: Any
+    value: float
+    place: int
+
+
+class PairedTest(ABC):
+    """Metrics that are compared in one way."""
+
+    @abstractmethod
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
+        """Return the joint statistics that these pairs of models need."""
+
+    def n_rows(self, one: Side) -> int | None:
+        """Return how many rows both values are of: one that a model leaves out, all leave out."""
+        return int(one.metric.n_rows)
+
+    @abstractmethod
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
+        """Return how two models differ."""
+
+
+def estimated(difference: float, variance: float, level: float, test: str, df: float) -> Estimate:
+    """Return the estimate of a difference by its variance, with Student's t of `df` or normal."""
+    normal = math.isinf(df)
+    if not variance > 0:  # or nan
+        certain = variance == 0 and difference == 0
+        p = 1.0 if certain else math.nan
+        side = difference if certain else math.nan
+        return Estimate(difference, side, side, p, test)
+    error = math.sqrt(variance)
+    tail = (1 + level) / 2
+    reach = error * (normal_quantile(tail) if normal else t_quantile(tail, df))
+    t = abs(difference) / error
+    p = min(1.0, max(2 * (normal_tail(t) if normal else t_tail(t, df)), LEAST))
+    return Estimate(difference, difference - reach, difference + reach, p, test)
+
+
+NO_EVIDENCE = "no evidence"
+
+
+def verdict(
+    metric: Metric[object], pair: tuple[str, str], difference: float, p: float, chance: float
+) -> str:
+    """Return which model is better; where more is neither better nor worse, which is higher."""
+    if not p < chance:  # or nan
+        return NO_EVIDENCE
+    higher = metric.higher_is_better
+    first = difference > 0 if higher is not False else difference < 0
+    return f"{pair[0] if first else pair[1]} {'higher' if higher is None else 'better'}"
+
+
+def widened(estimate: Estimate, one: Side, other: Side) -> Estimate:
+    """Return an estimate that holds for whatever the exact values are, where these are not known.
+
+    The limits are moved outwards by as much as the difference may be off, and p is that of the
+    least difference there may be.
+    """
+    if one.metric.exact and other.metric.exact:
+        return estimate
+    first, second = one.metric.bounds(), other.metric.bounds()
+    below = (one.value - first.low) + (second.high - other.value)
+    above = (first.high - one.value) + (other.value - second.low)
+    difference = estimate.difference
+    off = below if difference > 0 else above
+    p = estimate.p
+    if off >= abs(difference):
+        p = 1.0
+    elif off > 0 and 0 < p < 1:
+        z = -normal_quantile(p / 2) if p > 1e-300 else math.inf
+        p = min(1.0, 2 * normal_tail(z * (1 - off / abs(difference)))) if z < math.inf else p
+    return estimate._replace(low=estimate.low - below, high=estimate.high + above, p=p)
+
+
+def clipped(estimate: Estimate, metric: Metric[object]) -> Estimate:
+    """Return an estimate with limits that two values of the metric can differ by."""
+    if metric.value_range is None:
+        return estimate
+    lowest, highest = metric.value_range
+    most = highest - lowest
+    return estimate._replace(low=max(estimate.low, -most), high=min(estimate.high, most))
+
+
+MCNEMAR = "McNemar, exact"
+DELTA = "joint counts"
+
+
+class Discordant(NamedTuple):
+    """Of the rows that two shares are of: how many only one, and only the other, has."""
+
+    rows: int
+    only: int
+    other: int
+
+    def estimate(self, level: float) -> Estimate:
+        """Return the difference of the shares: exact p of McNemar, limits of Bonett and Price."""
+        n, only, other = self
+        least = min(only, other)
+        p = 2 * binomial_cdf(least, only + other, 0.5) if only + other else 1.0
+        p = min(1.0, max(p, LEAST))
+        a, b = (only + 1) / (n + 2), (other + 1) / (n + 2)
+        spread = normal_quantile((1 + level) / 2) * math.sqrt((a + b - (a - b) ** 2) / (n + 2))
+        difference = (only - other) / n
+        # The limits are about a difference that is drawn to 0 a little; they hold this one too.
+        low, high = min(a - b - spread, difference), max(a - b + spread, difference)
+        return Estimate(difference, max(low, -1.0), min(high, 1.0), p, MCNEMAR)
+
+
+class TableFamily(PairedTest):
+    """Accuracy, F1 and all others that are read from a table of true and predicted labels."""
+
+    def __init__(self, metric: ContingencyMetric) -> None:
+        self.metric = metric
+
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - a table a pair
+        """Return a table for each pair."""
+        (table,) = self.metric.statistics()
+        bring = labels_of(table)  # type: ignore[arg-type]  # what it is, by its `statistics`
+        return [Joint(JointTable(), pair, table.schema, bring) for pair in pairs]
+
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
+        """Return McNemar's test of shares of the same rows, else Σ w² (∂θ_A - ∂θ_B)²."""
+        assert isinstance(joint, JointTable)
+        shares = discordant(one.metric, joint)
+        if shares is not None and shares.rows:
+            return shares.estimate(level)
+        labels, cells = joint.triples.labels, joint.triples.cells
+        a, b = (
+            _at(labels, cells[:, 0], cells[:, column], *slopes(side.metric))
+            for column, side in ((1, one), (2, other))
+        )
+        squares = np.asarray(joint.triples.squares.to_float())
+        variance = float(np.dot(squares, (a - b) ** 2))
+        return estimated(one.value - other.value, variance, level, DELTA, math.inf)
+
+
+def slopes(metric: ContingencyMetric) -> tuple[LabelCells, Floats]:
+    """Return the cells of a metric's table, and how much its value changes with each of them."""
+    (table,) = metric._read()
+    confusion = metric._confusion(table)  # type: ignore[arg-type]  # a table, by its `statistics`
+    cells: LabelCells = table.cells()  # type: ignore[attr-defined]
+    scale = 2.0**-confusion.exponent
+    return cells, influence(metric, confusion, metric.read) * scale
+
+
+def _at(
+    labels: Array,
+    truth: Array,
+    called: Array,
+    cells: LabelCells,
+    slope: Floats,
+) -> Floats:
+    """Return the slopes at pairs of places in `labels`."""
+    size = max(len(labels), 1)
+    rows, columns = (
+        np.searchsorted(labels, side)[place]
+        for side, place in ((cells.row_labels, cells.rows), (cells.column_labels, cells.columns))
+    )
+    packed = rows * size + columns
+    order = np.argsort(packed)
+    wanted = truth * size + called
+    known = np.append(packed[order], -1)
+    places = np.searchsorted(known[:-1], wanted)
+    if not np.array_equal(known[places], wanted):  # nobody checks it when a state is read
+        raise StreamMetricsError("the joint counts of this state are not those of its models")
+    found: Floats = slope[order[places]]
+    return found
+
+
+def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | None:
+    """Return the counts of McNemar's test where both values are shares of the same rows."""
+    labels, cells, amount, squares = joint.triples
+    if amount != squares:  # rows have weights
+        return None
+    truth, one, other = cells.T
+    if metric.family in {Family.HITS, Family.MISSES} and metric.normalize:  # type: ignore[attr-defined]  # of these
+        of = np.ones(len(cells), np.bool_)
+        right = metric.family == Family.HITS
+        hits = (one == truth) == right, (other == truth) == right
+    elif metric.family == Family.SHARE and metric.average == "binary":  # type: ignore[attr-defined]  # of this
+        success, failures, _ = metric._parts  # type: ignore[attr-defined]  # of this
+        wants = {success, *failures} == {"tp", "fn"}
+        if not wants and {success, *failures} != {"fp", "tn"}:
+            return None  # a share of rows that a model chooses
+        threshold = isinstance(metric.statistics()[0], ThresholdTable)
+        is_positive = labels == (1 if threshold else metric._positive_label)
+        says = success in {"tp", "fp"}
+        of = is_positive[truth] == wants
+        hits = is_positive[one] == says, is_positive[other] == says
+    else:
+        return None
+    counts = np.asarray(amount.integers()[0]) << amount.integers()[1]
+    only, others = of & hits[0] & ~hits[1], of & hits[1] & ~hits[0]
+    return Discordant(*(int(counts[chosen].sum()) for chosen in (of, only, others)))
+
+
+PAIRED_T = "paired t"
+EQUAL_SIGNS = "equal signs"
+
+
+class MeanFamily(PairedTest):
+    """Mean losses and their roots."""
+
+    def __init__(self, metric: Metric) -> None:
+        self.metric = metric
+
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - all pairs at once
+        """Return the moments of all models."""
+        (statistic,) = self.metric.statistics()
+        moments = JointMoments(models=len(models))
+        return [Joint(moments, tuple(models), statistic.schema, terms_of(statistic))]
+
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
+        """Return the paired t test of the losses' differences, linear in them for a root."""
+        assert isinstance(joint, JointMoments)
+        i, j = one.place + 1, other.place + 1
+        if self.metric.family == Family.TOP_K and joint.product(0, 0) == joint.weight:
+            only, others = (joint.product(k, k) - joint.product(i, j) for k in (i, j))
+            counts = (int(each.fraction()) for each in (joint.weight, only, others))
+            shares = Discordant(*counts)
+            if shares.rows:
+                return shares.estimate(level)
+        weight, n = joint.weight.fraction(), one.metric.n_rows
+        if n < 2 or not math.isfinite(one.value - other.value):
+            return estimated(one.value - other.value, math.nan, level, PAIRED_T, 1.0)
+        means = [joint.totals[k - 1].fraction() / weight for k in (i, j)]
+        a, b = (self._slope(side, mean) for side, mean in zip((one, other), means, strict=True))
+        terms = (i, a), (j, -b)
+        twice = sum(x * y * joint.product(k, m).fraction() for k, x in terms for m, y in terms)
+        once = sum(x * joint.product(0, k).fraction() for k, x in terms)
+        mean = a * means[0] - b * means[1]
+        spread = twice - 2 * mean * once + mean * mean * joint.product(0, 0).fraction()
+        variance = nearest(spread / weight**2) * n / (n - 1)
+        is_root = self.metric.family == Family.ROOT_MEAN_LOSS
+        difference = one.value - other.value if is_root else nearest(mean)
+        if variance <= 0 and difference:  # all rows differ alike: as probable as n equal signs
+            return Estimate(
+                difference, difference, difference, max(2.0 ** (1 - n), LEAST), EQUAL_SIGNS
+            )
+        return estimated(difference, max(variance, 0.0), level, PAIRED_T, n - 1)
+
+    def _slope(self, side: Side, mean: Fraction) -> Fraction:
+        """Return how the value of a model moves with the mean of its terms."""
+        (losses,) = side.metric._read()
+        if self.metric.family == Family.ROOT_MEAN_LOSS:
+            if losses.width > 1:
+                raise StreamMetricsError(
+                    f"{side.metric._titled()} of {losses.width} outputs cannot be compared, as it "
+                    "is a mean of roots: compare the mean losses, such as MSE"
+                )
+            return 1 / (2 * Fraction(side.value)) if side.value else Fraction(0)
+        halved = self.metric.family == Family.BRIER and side.value < nearest(mean)
+        return Fraction(1, 2) if halved else Fraction(1)
+
+
+DELONG = "DeLong, paired"
+INFLUENCE = "influence of rows"
+
+
+class Influence(NamedTuple):
+    """What a row of each cell adds to an area, times the rows of its class."""
+
+    low: Floats  # lower edges of the cells, ascending
+    p: Floats
+    n: Floats
+    of_positive: Floats
+    of_negative: Floats
+
+    def at(self, positive: Bools, scores: Floats) -> Floats:
+        """Return what rows add."""
+        order = np.argsort(scores)  # to look for one beside the other stays in the cache
+        cell = np.empty(scores.size, np.intp)
+        cell[order] = np.searchsorted(self.low, scores[order], side="right") - 1
+        return np.where(positive, self.of_positive[cell], self.of_negative[cell])
+
+
+class CurveFamily(PairedTest):
+    """Areas below curves of (n,) scores, or averages of those of (n, K)."""
+
+    def __init__(self, metric: ClassScoreMetric, max_rows: int) -> None:
+        self.metric, self.max_rows = metric, max_rows  # of a sample
+
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - all pairs at once
+        """Return a sample of the rows of all models."""
+        (statistic,) = self.metric.statistics()
+        sample = RowSample(max_rows=self.max_rows, by_class=True)
+        return [Joint(sample, tuple(models), *rows_of(statistic.schema))]
+
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
+        """Return the test of the difference, normal as areas are for many rows."""
+        assert isinstance(joint, RowSample)
+        is_roc = self.metric.family == Family.ROC_AREA
+        test = DELONG if is_roc else INFLUENCE
+        difference = one.value - other.value
+        if not math.isfinite(difference):
+            return estimated(difference, math.nan, level, test, math.inf)
+        if len(joint.strata) == 2 and joint.counts.tolist() == joint.sums[:, 1].to_float().tolist():  # type: ignore[union-attr]  # an array
+            variance = self._by_class(one, other, joint)
+        else:
+            variance = self._by_row(one, other, joint)
+        return estimated(difference, variance, level, test, math.inf)
+
+    def _influence(self, stairs: Staircase) -> Influence:
+        return (_roc if self.metric.family == Family.ROC_AREA else _precision)(stairs)
+
+    def _by_class(self, one: Side, other: Side, sample: RowSample) -> float:
+        """Return the variance from the exact ones of each class and their correlation."""
+        a, b = (self._influence(staircases(side.metric._read()[0])[0]) for side in (one, other))
+        total = 0.0
+        for positive, (rows, count) in enumerate(zip(sample.strata, sample.counts, strict=True)):
+            is_positive = np.full(len(rows.points), bool(positive))
+            one_adds = a.at(is_positive, rows.points[:, 1 + one.place])
+            other_adds = b.at(is_positive, rows.points[:, 1 + other.place])
+            copies = rows.copies.astype(np.float64)
+            squares = np.dot(copies, one_adds**2), np.dot(copies, other_adds**2)
+            both = math.sqrt(squares[0] * squares[1])
+            together = float(np.dot(copies, one_adds * other_adds) / both) if both else 0.0
+            exact = [_square(each, bool(positive)) for each in (a, b)]
+            spread = sum(exact) - 2 * together * math.sqrt(exact[0] * exact[1])
+            if sample.complete:  # the same without the rounding of a correlation near 1
+                spread = float(np.dot(copies, (one_adds - other_adds) ** 2) / count)
+            # Each class has its own mean, which an area over recall does not have.
+            least = 1 if self.metric.family == Family.ROC_AREA else 0
+            total += max(spread, 0.0) / (count - least) if count > least else math.nan
+        return total
+
+    def _by_row(self, one: Side, other: Side, sample: RowSample) -> float:
+        """Return the variance from the rows of the sample alone: they are weighted, or of K."""
+        known = np.asarray(sample.sums.to_float())
+        whole, total = float(known[:, 0].sum()), 0.0
+        for rows, (_, squares) in zip(sample.strata, known, strict=True):
+            gap = self._adds(one, rows.points) - self._adds(other, rows.points)
+            amount = rows.copies * rows.points[:, -1] ** 2
+            if amount.any():
+                total += float(np.dot(amount, gap**2)) * squares / float(amount.sum())
+        return total / whole**2
+
+    def _adds(self, side: Side, points: Floats) -> Floats:
+        """Return what rows add to the average of the classes, times the weight of all rows."""
+        (histogram,) = side.metric._read()
+        classes = staircases(histogram)
+        width = len(classes)
+        weighted = width > 1 and self.metric.average == "weighted"
+        shares = np.array([stairs.share for stairs in classes])
+        seen = (shares > 0) & (shares < 1)
+        each = shares if weighted else seen / max(int(seen.sum()), 1)
+        total = np.zeros(len(points))
+        for k in np.flatnonzero(seen).tolist():  # the others have no area
+            adds = self._influence(classes[k])
+            positive = points[:, 0] == (k if width > 1 else 1)
+            scores = points[:, 1 + side.place * width + k]
+            share = np.where(positive, shares[k], 1 - shares[k])
+            total += each[k] * adds.at(positive, scores) / share
+            if weighted:  # a class that has one more row also counts for more
+                total += (positive - shares[k]) * self.metric.read(classes[k])
+        return total
+
+
+def _square(adds: Influence, positive: bool) -> float:
+    """Return the mean square of what the rows of a class add."""
+    rows = adds.p if positive else adds.n
+    squares = (adds.of_positive if positive else adds.of_negative) ** 2
+    return float(np.dot(rows, squares) / rows.sum())
+
+
+def _ladder(stairs: Staircase) -> tuple[Floats, Ladder]:
+    """Return the lower edges of all cells, and the cells."""
+    low = np.concatenate([step.low for step in stairs.steps()] or [np.zeros(0)])
+    cells = Ladder.of(stairs, float(stairs.positives), float(stairs.negatives))
+    return low.astype(np.float64, copy=False), cells
+
+
+def _roc(stairs: Staircase) -> Influence:
+    """Return how often a row of each cell is on the right side of one of the other class."""
+    low, cells = _ladder(stairs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        beats, beaten = structural_components(cells)
+        area = float(np.dot(cells.p, beats)) / cells.positives
+    return Influence(low, cells.p, cells.n, beats - area, beaten - area)
+
+
+def _precision(stairs: Staircase) -> Influence:
+    """Return what a row of each cell adds to the average precision."""
+    low, cells = _ladder(stairs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
+        area = float(np.dot(cells.p, tp / (tp + fp))) / cells.positives
+        (positive, negative), _ = precision_influences(cells, area, trapezoid=False)
+    return Influence(low, cells.p, cells.n, positive * cells.positives, negative * cells.negatives)
+
+
+PERMUTATIONS = 9_999
+SIGNS = "sign flips"
+_PAIRED = "paired t"
+_MANY = 1 << 17  # queries from which the mean is normal, and flipping signs would tell no more
+_BLOCK = 1 << 22  # signs at a time
+_SLACK = 1e-12  # relative: sums of the same numbers in another order are equal
+
+
+class QueryFamily(PairedTest):
+    """Means over queries."""
+
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - queries are kept as they are
+        """Return nothing: every run has its queries already."""
+        return []
+
+    def n_rows(self, one: Side) -> int | None:  # noqa: ARG002 - of runs, the rows are their own
+        """Return none: values are of the same queries."""
+        return None
+
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:  # noqa: ARG002 - there is none
+        """Return limits by the paired t, and p by flipping the signs of queries' differences."""
+        ours, theirs = one.metric.per_query(), other.metric.per_query()
+        for side in (one, other):
+            _check_run(side)
+        apart = [query for query in ours if query not in theirs]
+        apart += [query for query in theirs if query not in ours]
+        if apart:
+            raise StreamMetricsError(
+                f"{one.metric._titled()} counts other queries for the one run than for the other: "
+                f"{len(apart)} of them, first {apart[0]!r}, count for one only; unretrieved='zero' "
+                "counts those that a run has no results for as 0"
+            )
+        gaps = np.array([value - theirs[query] for query, value in ours.items()])
+        n, difference = len(gaps), one.value - other.value
+        if n < 2 or not np.isfinite(gaps).all():
+            return estimated(difference, math.nan, level, SIGNS, 1.0)
+        weights = _weights_of(one)
+        variance = error_of_mean(gaps, difference, weights) ** 2
+        found = estimated(difference, variance, level, _PAIRED, n - 1)
+        if not gaps.any() or n > _MANY:
+            return found
+        p = sign_flips(gaps if weights is None else gaps * (weights / weights.max()))
+        if math.isnan(found.low):  # all queries differ alike
+            found = found._replace(low=difference, high=difference)
+        return found._replace(p=p, test=SIGNS)
+
+
+def _weights_of(side: Side) -> Floats | None:
+    """Return the weights of the queries that count, which are those of the other run too."""
+    (buffer,) = side.metric._read()
+    weights: Floats | None = side.metric._weights(buffer, side.metric._counted(buffer)[0])
+    return weights
+
+
+def _check_run(side: Side) -> None:
+    """Raise where a run has judgments and no results: its column may be misspelt."""
+    (buffer,) = side.metric._read()
+    if len(buffer.table.queries) and not len(buffer.table.results.query):
+        raise StreamMetricsError(
+            f"no row has a score of {side.model!r}: is its column called otherwise?"
+        )
+
+
+def sign_flips(gaps: Floats, permutations: int = PERMUTATIONS) -> float:
+    """Return how probable a sum as far from 0 is where every difference may have either sign.
+
+    Of up to 13 differences all signs are taken, else `permutations` at random, and the ones that
+    are there: p = (r + 1) / (B + 1), which is never 0. The signs are a function of the differences
+    alone, so that the same queries give the same p however they came.
+
+    >>> sign_flips(np.array([1.0, 1.0, 1.0, 1.0]))
+    0.125
+    """
+    gaps = np.sort(gaps[gaps != 0])  # of 0 either sign is the same
+    n, seen = len(gaps), abs(float(gaps.sum()))
+    least = seen - _SLACK * float(np.abs(gaps).sum())
+    if 1 << n <= permutations + 1:
+        every = (np.arange(1 << n)[:, None] >> np.arange(n)) & 1
+        sums = gaps.sum() - 2 * (every @ gaps)
+        return float(np.count_nonzero(np.abs(sums) >= least)) / (1 << n)
+    seed = int.from_bytes(hashlib.sha256(np.ascontiguousarray(gaps, "<f8").tobytes()).digest()[:8])
+    random, reached = np.random.Generator(np.random.PCG64(seed)), 0
+    words = -(-n // 64)
+    step = max(1, _BLOCK // (64 * words))
+    for start in range(0, permutations, step):
+        rows = min(step, permutations - start)
+        drawn = random.integers(0, 1 << 64, (rows, words), np.uint64, endpoint=False)
+        flipped = np.unpackbits(drawn.view(np.uint8), axis=1, count=n)
+        sums = gaps.sum() - 2 * (flipped.astype(np.float64) @ gaps)
+        reached += int(np.count_nonzero(np.abs(sums) >= least))
+    return (reached + 1) / (permutations + 1)
+
+
+JACKKNIFE = "jackknife, 64 groups"
+
+_REPEATED = 1 << 16  # rows that stand for more where a statistic takes no weights
+
+
+class SampledFamily(PairedTest):
+    """Any metric of numbers whose value is one number, smooth in its rows."""
+
+    def __init__(self, metric: Metric, models: int, max_rows: int) -> None:
+        self.metric, self.models, self.max_rows = metric, models, max_rows
+
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - all pairs at once
+        """Return a sample of the rows of all models."""
+        schema = self.metric.statistics()[0].schema
+        return [Joint(RowSample(max_rows=self.max_rows), tuple(models), *rows_of(schema))]
+
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
+        """Return the jackknife of the difference."""
+        assert isinstance(joint, RowSample)
+        difference = one.value - other.value
+        if not joint.strata or not math.isfinite(difference):
+            return estimated(difference, math.nan, level, JACKKNIFE, GROUPS - 1)
+        (rows,) = joint.strata
+        copies = self._thinned(rows.copies)
+        values = []
+        for group in dealt(copies):
+            kept = np.flatnonzero(copies > group)
+            points, times = rows.points[kept], (copies - group)[kept]
+            values.append(self._value(one, points, times) - self._value(other, points, times))
+        without, size = np.array(values), len(values)
+        if size < 2:
+            return estimated(difference, math.nan, level, JACKKNIFE, 1.0)
+        spread = float(((without - without.mean()) ** 2).sum()) * (size - 1) / size
+        # How many rows of one weight those of the sample are worth, and how many all rows are.
+        total, squares = np.asarray(joint.sums.to_float())[0].tolist()
+        weight = rows.points[:, -1]
+        worth = float(copies @ weight) ** 2 * squares, total**2 * float(copies @ weight**2)
+        variance = spread * worth[0] / worth[1] if worth[1] > 0 else math.nan
+        return estimated(difference, variance, level, JACKKNIFE, size - 1)
+
+    def _thinned(self, copies: Ints) -> Ints:
+        """Return how often rows are repeated, where a statistic takes no weights: a random part."""
+        most, total = max(_REPEATED, copies.size), int(copies.sum())
+        weighted = not any(each.schema.unweighted for each in self.metric.statistics())
+        if weighted or total <= most:
+            return copies
+        return seeded(copies).binomial(copies, most / total)
+
+    def _value(self, side: Side, points: Floats, times: Ints) -> float:
+        """Return a model's metric of some rows of the sample, each of them so many times."""
+        columns = self._columns(side.place, points)
+        weight = times * points[:, -1]
+        read = []
+        for statistic in self.metric.statistics():
+            schema = statistic.schema
+            taken = columns[len(columns) - len(schema.inputs) :]
+            if schema.unweighted:
+                statistic.update(*(np.repeat(each, times, axis=0) for each in taken), weight=None)
+            else:
+                statistic.update(*taken, weight=None if (weight == 1).all() else weight)
+            read.append(statistic)
+        return float(self.metric.readout(*read))
+
+    def _columns(self, place: int, points: Floats) -> list[Any]:
+        """Return the columns of one model as the schema gave them: what all have, and its own."""
+        scored = any(isinstance(f, ScoredLabels) for f in self.metric._layout.schemas[0].fields)
+        width = points.shape[1] - 1  # without the weight
+        width = (width - 1) // self.models if scored else width // (self.models + 1)
+        start = (1 if scored else width) + place * width
+        first, own = points[:, : 1 if scored else width], points[:, start : start + width]
+        both = (first, own)
+        columns = [np.ascontiguousarray(x[:, 0] if x.shape[1] == 1 else x) for x in both]
+        if scored:
+            columns[0] = columns[0].astype(np.uint8 if width == 1 else np.intp)
+        return columns
+
+
+def dealt(copies: Ints) -> Iterator[Ints]:
+    """Yield how many copies of each row are in each group, (rows,)."""
+    size, rows = min(GROUPS, int(copies.sum())), np.arange(copies.size)
+    if size < GROUPS:  # each row is a group
+        for row in np.repeat(rows, copies):
+            yield (rows == row).astype(np.int64)
+        return
+    generator, often = seeded(copies), np.flatnonzero(copies > 1)
+    left = copies[often]
+    for place in range(size):
+        group = np.where(rows % size == place, copies, 0)
+        group[often] = generator.binomial(left, 1 / (size - place))
+        left = left - group[often]
+        yield group
+
+
+_TABLES = {
+    Family.TABLE, Family.AVERAGES, Family.SHARE, Family.F_BETA, Family.HITS, Family.MISSES,
+    Family.KAPPA,
+}  # fmt: skip
+_MEANS = {
+    Family.MEAN_LOSS, Family.BOUNDED_LOSS, Family.ROOT_MEAN_LOSS, Family.MEAN_ERROR,
+    Family.LOG_LOSS, Family.BRIER, Family.TOP_K, Family.MEAN,
+}  # fmt: skip
+
+
+def family_of(name: str, metric: Any, models: int, max_rows: int) -> PairedTest:
+    """Return the way in which a metric is compared.
+
+    Raises:
+        ValueError: It cannot be; the message says why, and names it.
+    """
+    why = refused(metric)
+    if why:
+        raise ValueError(f"{name!r}, {metric._titled()}, cannot be compared: {why}")
+    if metric.family == Family.QUERIES:
+        return QueryFamily()
+    if metric.family in _TABLES:
+        return TableFamily(metric)
+    if metric.family in _MEANS:
+        return MeanFamily(metric)
+    if metric.family == Family.AVERAGE_PRECISION or _is_whole_area(metric):
+        return CurveFamily(metric, max_rows)
+    return SampledFamily(metric, models, max_rows)
+
+
+def _is_whole_area(metric: Any) -> bool:
+    return (
+        metric.family == Family.ROC_AREA
+        and metric.max_fpr in {None, 1.0}
+        and metric.min_tpr in {None, 0.0}
+        and metric.multi_class == "ovr"
+        and metric.average != "micro"
+    )
+
+
+def refused(metric: Metric) -> str:
+    """Return why a metric cannot be compared, and nothing where it can."""
+    config: Options = metric.config
+    if metric._incomparable == SEVERAL or ("average" in config and config["average"] is None):
+        return SEVERAL
+    if config.get("multioutput") == "raw_values":
+        return "it is several numbers; multioutput='uniform_average' makes one of them"
+    if isinstance(metric, MultilabelMetric | LabelRankingMetric) or config.get("multilabel"):
+        return "how the labels of a row hang together in two models is not kept"
+    if metric._incomparable or config.get("normalize") is False:
+        return metric._incomparable or NO_MEAN
+    if not set(metric.inputs) & set(OF_MODELS):
+        return f"it reads nothing that is a model's own ({', '.join(OF_MODELS)})"
+    fields = [field for schema in metric._layout.schemas for field in schema.fields]
+    plain = all(isinstance(field, ScoredLabels | Numbers) or not field.names for field in fields)
+    plain = plain and len(metric.inputs) <= 2  # rows of a truth and what is judged are sampled
+    if not plain and metric.family not in {*_TABLES, Family.QUERIES}:
+        return "nothing is known of how it varies with its rows"
+    return ""

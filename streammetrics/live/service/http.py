@@ -1,0 +1,339 @@
+"""Limits of requests, connections, and answers that are kept."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+
+from streammetrics.core.needs import needs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Coroutine, Hashable, Iterator
+    from concurrent.futures import Executor
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from streammetrics.core.types import Json
+
+
+_LEAST = 0.25  # seconds that an answer is kept
+_SHARE = 8  # times what it took to make it
+_MOST = 64  # answers
+
+
+class GoneError(Exception):
+    """Nobody waits any more for an answer."""
+
+
+class Making:
+    """An answer that is made, and how many wait for it."""
+
+    def __init__(self) -> None:
+        self.waiting = 0
+        self.over = False  # as all have gone
+        self.task: asyncio.Task[bytes]
+
+    def go_on(self) -> None:
+        """Raise `GoneError` where nobody waits any more."""
+        if self.over:
+            raise GoneError
+
+
+class Cache:
+    """Bodies by what was asked; one that took long is kept for longer, so reads leave room."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self._kept: OrderedDict[Hashable, tuple[float, bytes]] = OrderedDict()
+        self._made: dict[Hashable, Making] = {}
+
+    async def get(
+        self,
+        key: Hashable,
+        make: Callable[[Callable[[], None]], Json],
+        gone: Callable[[], Coroutine[Any, Any, None]],
+    ) -> bytes:
+        """Return the body for a key, made if it is not there or too old.
+
+        Args:
+            key: What was asked.
+            make: Makes the answer. It calls what it is given between two pieces of its work, which
+                raises where nobody waits any more.
+            gone: Waits until the client that asks is gone.
+
+        Raises:
+            GoneError: The client is gone.
+        """
+        until, body = self._kept.get(key, (0.0, b""))
+        if time.monotonic() < until:
+            return body
+        making = self._made.get(key)
+        if making is None:
+            making = self._made[key] = Making()
+            making.task = asyncio.ensure_future(self._make(key, making, make))
+            making.task.add_done_callback(_heard)
+        making.waiting += 1
+        left = asyncio.ensure_future(gone())
+        try:
+            await asyncio.wait({making.task, left}, return_when=asyncio.FIRST_COMPLETED)
+            if making.task.done():
+                return making.task.result()
+            raise GoneError
+        finally:
+            left.cancel()
+            making.waiting -= 1
+            if not making.waiting and not making.task.done():
+                making.over = True
+                self._forget(key, making)
+
+    async def _make(
+        self, key: Hashable, making: Making, make: Callable[[Callable[[], None]], Json]
+    ) -> bytes:
+        loop = asyncio.get_running_loop()
+        try:
+            call = loop.run_in_executor(self._executor, _timed, make, making)
+            body, took = await call
+        except GoneError:
+            return b""
+        finally:
+            self._forget(key, making)
+        self._kept[key] = time.monotonic() + max(_LEAST, _SHARE * took), body
+        self._kept.move_to_end(key)
+        while len(self._kept) > _MOST:
+            self._kept.popitem(last=False)
+        return body
+
+    def _forget(self, key: Hashable, making: Making) -> None:
+        if self._made.get(key) is making:
+            del self._made[key]
+
+
+def _heard(task: asyncio.Task[bytes]) -> None:
+    """Take note of an error: who asked for the answer gets it, or nobody waits any more."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _timed(make: Callable[[Callable[[], None]], Json], making: Making) -> tuple[bytes, float]:
+    making.go_on()
+    start = time.monotonic()
+    body = json.dumps(make(making.go_on), separators=(",", ":"), allow_nan=False).encode()
+    return body, time.monotonic() - start
+
+
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+_PIECE = 1 << 16  # bytes of an answer that are brought on together
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+_EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"  # of a style that says nothing
+_HEADERS = {
+    "content-security-policy": (
+        f"default-src 'none'; script-src 'self'; style-src 'self' {_EMPTY}; img-src 'self' data:; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Guard:
+    """Refuses who has no token, and pages of other sites that ask in a user's name.
+
+    Args:
+        app: What answers.
+        token: What requests bear as ``Authorization: Bearer TOKEN``; empty: none is asked for, and
+            only names of this machine are answered to where `local`, so that no site that calls
+            itself so can ask.
+        local: Whether this listens on this machine alone.
+        open_paths: What is answered without a token, as it says nothing of the metrics.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, token: str, local: bool, open_paths: Collection[str]
+    ) -> None:
+        self._app, self._token, self._open = app, token.encode(), frozenset(open_paths)
+        self._local = local and not token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, or refuse."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers.setdefault(name, value)
+                headers.setdefault("cache-control", "no-store")
+            for piece in _pieces(message):
+                await send(piece)
+
+        refusal = self._refusal(scope)
+        await (refusal or self._app)(scope, receive, guarded)
+
+    def _refusal(self, scope: Scope) -> JSONResponse | None:
+        headers = Headers(scope=scope)
+        host = headers.get("host", "")
+        if "transfer-encoding" in headers and "content-length" in headers:
+            # A proxy before this may go by the other one, and so see another request here.
+            answer = _refused(400, "Transfer-Encoding and Content-Length say two lengths: send one")
+            answer.headers["connection"] = "close"
+            return answer
+        if self._local and _name(host) not in _LOCAL:
+            return _refused(421, f"this is not {host!r}: it answers to localhost alone")
+        if scope["method"] not in _SAFE and not self._is_own(headers, host):
+            return _refused(403, "pages of other sites send no events")
+        scope["streammetrics.trusted"] = trusted = self._is_trusted(headers)
+        if trusted or self._path(scope) in self._open:
+            return None
+        answer = _refused(401, "a token is needed: Authorization: Bearer TOKEN")
+        answer.headers["www-authenticate"] = "Bearer"
+        return answer
+
+    def _is_trusted(self, headers: Headers) -> bool:
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        borne = kind.lower() == "bearer" and given.strip()
+        return not self._token or bool(borne and hmac.compare_digest(borne.encode(), self._token))
+
+    @staticmethod
+    def _is_own(headers: Headers, host: str) -> bool:
+        """Whether a request is of no page, or of one of ours."""
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return False
+        return headers.get("sec-fetch-site", "none") in {"none", "same-origin"}
+
+    @staticmethod
+    def _path(scope: Scope) -> str:
+        path: str = scope["path"]
+        return path.removeprefix(scope.get("root_path", ""))
+
+
+def _pieces(message: Message) -> Iterator[Message]:
+    """Yield a long body in pieces, of which the server waits for each to be read by the client."""
+    body = message.get("body", b"")
+    last = max(0, len(body) - 1) // _PIECE * _PIECE
+    for place in range(0, last, _PIECE):
+        yield {**message, "body": body[place : place + _PIECE], "more_body": True}
+    yield {**message, "body": body[last:]} if last else message
+
+
+def _name(host: str) -> str:
+    """Return the name in a Host header, without the port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def _refused(status: int, why: str) -> JSONResponse:
+    return JSONResponse({"error": why}, status)
+
+
+with needs("uvicorn", "live"):
+    import h11
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+
+class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not be there
+    """A connection that is closed where its client takes too long, or others need its place.
+
+    It waits for its client until the headers of a request have come, for the rest of the request
+    (which what answers gives up by itself), and where the client does not read the answer. When
+    more are open than may be, the one that has waited longest is closed: who sends a request as
+    fast as the network has it always finds a place, however many hold theirs by saying nothing.
+    """
+
+    patience = 30.0  # seconds
+    most = 1000  # that are open
+    _since = 0.0  # when it began to wait
+    _begun = False  # whether a part of the next request has come
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: object) -> None:
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+        if len(self.connections) > self.most:
+            self._make_room()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, and wait no longer once the headers are there."""
+        if self._is_idle() and not self._begun:
+            self._begun = True
+            self._wait()
+        # Where no place could be made, the server refuses what it has no limit for.
+        full = len(self.connections) > self.most
+        self.limit_concurrency = 0 if full else self.config.limit_concurrency
+        super().data_received(data)
+        if not self._is_idle():
+            self._forget()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP; who answers the request that it is part of answers nobody."""
+        if not self._is_idle():
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:  # it has an answer already, or may have none with a text
+            self.transport.close()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request, or for the client to read the last answer."""
+        super().on_response_complete()
+        if self._is_idle():  # else the next one had come already
+            self._begun = False
+            self._wait()
+
+    def pause_writing(self) -> None:
+        """Begin to wait for the client to read."""
+        super().pause_writing()
+        self._wait()
+
+    def resume_writing(self) -> None:
+        """Wait no longer, as the client has read."""
+        super().resume_writing()
+        if not self._is_idle():
+            self._forget()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no longer."""
+        self._forget()
+        super().connection_lost(exc)
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _waits(self) -> bool:
+        """Whether it is the client's turn."""
+        return self._is_idle() or self.cycle.more_body or self.flow.write_paused
+
+    def _wait(self) -> None:
+        self._forget()
+        self._since = self.loop.time()
+        self._late = self.loop.call_later(self.patience, self.transport.abort)
+
+    def _forget(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+
+    def _make_room(self) -> None:
+        """Close the connection that has waited longest; where none does, this one is refused."""
+        others = (other for other in self.connections if other is not self and other._waits())
+        longest = min(others, key=lambda other: other._since, default=None)
+        if longest is not None:
+            self.connections.discard(longest)
+            longest.transport.abort()

@@ -1,1 +1,0 @@
-"""Association of two labelings, and agreement of several raters."""

@@ -1,0 +1,361 @@
+"""Rank correlation of two columns."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+
+import numpy as np
+
+from streammetrics.core.arithmetic.exact import ExactSum, exact_dot, root
+from streammetrics.core.constraints import MaxPairs, NanPolicy
+from streammetrics.core.kernels import kernels
+from streammetrics.core.metric import Metric
+from streammetrics.core.results.values import Interval
+from streammetrics.metrics.families import Family
+from streammetrics.statistics.pairs import MAX_PAIRS, PairHistogram
+
+if TYPE_CHECKING:
+    from streammetrics.core.arithmetic.pairs import Marginal, PairCells
+    from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import ArrayLike, Ints
+
+
+__all__ = [
+    "KendallTau",
+    "SpearmanRho",
+]
+
+
+class Untied(NamedTuple):
+    """How many pairs of rows may differ in one coordinate, and how many distinct values it has."""
+
+    certain: int  # those that certainly differ
+    least: int
+    most: int
+    least_distinct: int
+    most_distinct: int
+
+    @classmethod
+    def of(cls, side: Marginal, pairs: int) -> Self:
+        """Return the counts of one coordinate."""
+        mixed = side.counts[side.mixed]
+        single = side.counts.size - mixed.size
+        certain = pairs - _pairs_within(side.counts)
+        rows = int(mixed.sum())
+        # Of m rows that are not all equal at least m - 1 pairs differ: one row from all others.
+        return cls(
+            certain,
+            certain + rows - mixed.size,
+            certain + _pairs_within(mixed),
+            single + 2 * mixed.size,
+            single + rows,
+        )
+
+
+class Concordance(NamedTuple):
+    """Pairs of rows: all, concordant less discordant, and how many may be either."""
+
+    all: int
+    known: int
+    unknown: int
+    x: Untied
+    y: Untied
+
+    @classmethod
+    def of(cls, cells: PairCells) -> Self:
+        """Return the counts of the cells of a histogram."""
+        (x, y), counts = cells.marginals(), cells.counts
+        pairs = cells.size * (cells.size - 1) // 2
+        untied_x, untied_y = Untied.of(x, pairs), Untied.of(y, pairs)
+        # The pairs untied in both are those untied in x plus those in y, less those in either.
+        known = untied_x.certain + untied_y.certain - (pairs - _pairs_within(counts))
+        known -= 2 * _discordant(cells)
+        unknown = _pairs_within(x.counts[x.mixed]) + _pairs_within(y.counts[y.mixed])
+        if unknown:
+            # Pairs of one cell: where one coordinate has one value they are tied, whatever the
+            # other is; where both have several they were counted twice.
+            mixed = x.mixed[cells.rows] | y.mixed[cells.columns]
+            unknown -= _pairs_within(counts[mixed])
+        return cls(pairs, known, unknown, untied_x, untied_y)
+
+    def times(self, largest: Fraction, smallest: Fraction) -> tuple[float, float, float]:
+        """Return bounds and value of C - D times a factor that is itself in an interval."""
+        low, high = self.known - self.unknown, self.known + self.unknown
+        return (
+            float(low * (largest if low < 0 else smallest)),
+            float(self.known * smallest),
+            float(high * (largest if high > 0 else smallest)),
+        )
+
+
+def largest_tau_b(pairs: Concordance, known: int) -> float:
+    """Return the largest possible tau-b, where `known` is the certain part of C - D.
+
+    Let a and b pairs be untied in x and in y, a0 and b0 of them certainly. Then C - D is at most
+    known + min(a - a0 + b - b0, unknown), and tau-b is that over √(a b). As long as the sum is
+    below `unknown`, this first falls and then rises with a, and likewise with b. Beyond, it falls
+    with both, or rises with both if it is negative. So it is largest in a corner of the rectangle
+    of possible (a, b), or where the line on which the sum equals `unknown` crosses an edge.
+    """
+    x, y = pairs.x, pairs.y
+    line = pairs.unknown + x.certain + y.certain
+    places = [(a, b) for a in (x.least, x.most) for b in (y.least, y.most)]
+    places += [(a, line - a) for a in (x.least, x.most)]
+    places += [(line - b, b) for b in (y.least, y.most)]
+    return max(
+        over_root(known + min(a + b - x.certain - y.certain, pairs.unknown), a * b)
+        for a, b in places
+        if x.least <= a <= x.most and y.least <= b <= y.most
+    )
+
+
+def _pairs_within(counts: Ints) -> int:
+    """Return the number of pairs of rows within groups."""
+    if counts.size == counts.sum():
+        return 0
+    return exact_dot(counts, counts - 1) // 2
+
+
+def _discordant(cells: PairCells) -> int:
+    """Return the number of pairs of rows whose cells are in opposite order in both coordinates."""
+    # Pairs of one row ascend by column: they are in no inversion.
+    ranks, counts = cells.columns.astype(np.int32), cells.counts
+    found: int = (
+        kernels.inversions(ranks)
+        if cells.size == ranks.size
+        else kernels.inversions(ranks, counts, counts)
+    )
+    return found
+
+
+def over_root(numerator: int, squared: int) -> float:
+    """Return numerator / √squared, rounded once."""
+    return math.copysign(root(Fraction(numerator * numerator, squared)), numerator)
+
+
+_UNDEFINED = (math.nan, math.nan, math.nan)
+_FEW = 1 << 29  # the square of this many rows is an int64 with room for sums
+
+
+class RankCorrelation(Metric[float]):
+    """Base of the rank correlations, exact up to `max_pairs` distinct pairs.
+
+    Args:
+        max_pairs: How many distinct pairs (y_true, y_pred) are kept apart. Beyond that,
+            neighbouring pairs share a cell: memory stays bounded, and `bounds()` holds for any
+            order and any ties of the rows within a cell.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
+    """
+
+    higher_is_better = True
+    _formula = ("readout", "certain")
+
+    max_pairs: MaxPairs = MAX_PAIRS
+    nan_policy: NanPolicy = "raise"
+
+    def update(
+        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+    ) -> Self:
+        """Add a batch of rows.
+
+        Args:
+            y_true: Numbers, (n,), which may be infinite.
+            y_pred: Numbers, (n,), which may be infinite.
+            sample_weight: Must be ``None``, as rank correlations have no weights.
+
+        Raises:
+            InvalidBatchError: Weights are given, a column has a wrong type or length, or a value is
+                nan with ``nan_policy="raise"``; the state is unchanged.
+        """
+        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the histogram of pairs."""
+        return (PairHistogram(max_pairs=self.max_pairs, nan_policy=self.nan_policy),)
+
+    @abstractmethod
+    def certain(self, cells: PairCells) -> tuple[float, float, float]:
+        """Return a lower bound, the value and an upper bound, each rounded once."""
+
+    def readout(self, pairs: PairHistogram) -> float:
+        """Return the value; beyond `max_pairs`, with the rows of each cell in random order."""
+        return self.certain(pairs.cells())[1]
+
+    def interval(self, pairs: PairHistogram) -> Interval[float]:
+        """Return the range over all orders and ties of rows within cells."""
+        low, value, high = self.certain(pairs.cells())
+        if pairs.exact or math.isnan(value):
+            return Interval(value, value)
+        # One float outward, as each was rounded once.
+        least, most = self.value_range or (-math.inf, math.inf)
+        return Interval(
+            max(least, math.nextafter(low, -math.inf)), min(most, math.nextafter(high, math.inf))
+        )
+
+    def _lacking(self, pairs: PairHistogram) -> str:
+        cells = pairs.cells()
+        for name, marginal in zip(("y_true", "y_pred"), cells.marginals(), strict=True):
+            if marginal.counts.size == 1:
+                return f"{name} is constant"
+        return ""
+
+    def is_exact(self, pairs: PairHistogram) -> bool:
+        """Whether every distinct pair has a cell of its own."""
+        return pairs.exact
+
+
+class KendallTau(RankCorrelation):
+    """Kendall's tau: concordant less discordant pairs of rows, over all pairs.
+
+    Formula: tau_b = (C - D) / √((n_0 - n_1) (n_0 - n_2)), with C concordant and D discordant of the
+    n_0 pairs of rows, of which n_1 are tied in `y_true` and n_2 in `y_pred`.
+
+    For ``"a"`` C - D is divided by n_0 = n (n - 1) / 2; for ``"c"`` (Stuart) by n² (m - 1) / (2 m),
+    with m the smaller number of distinct values of the two columns. ``nan`` for fewer than two
+    rows, and for ``"b"`` and ``"c"`` where all rows are tied in one column.
+
+    Beyond `max_pairs`, the half-width of `bounds()` is for ``"a"`` the share of pairs of rows that
+    share a cell of either column, less those known to be tied. Discordant pairs are counted by a
+    merge sort (Knight 1966).
+
+    The other parameters are those of `RankCorrelation`.
+
+    Args:
+        variant: ``"b"``, SciPy's default, ``"c"``, or ``"a"``.
+
+    Raises:
+        InvalidBatchError: From `update`, where weights are given or a value is nan.
+
+    Memory and cost: that of a `PairHistogram`; `compute` merges the pairs by
+    rank, at about 60 ns per pair, 160 where pairs repeat.
+
+    Reference: ``scipy.stats.kendalltau``; Kendall, Rank Correlation Methods (1970).
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.KendallTau().update([1, 2, 3, 4], [1, 3, 2, 4]).compute()
+        0.6666666666666666
+    """
+
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.KENDALL
+
+    variant: Literal["a", "b", "c"] = "b"
+
+    def certain(self, cells: PairCells) -> tuple[float, float, float]:
+        """Return bounds from those of C - D and of the untied pairs."""
+        pairs = Concordance.of(cells)
+        x, y = pairs.x, pairs.y
+        if not pairs.all or (self.variant != "a" and not (x.most and y.most)):
+            return _UNDEFINED
+        if self.variant == "a":
+            return pairs.times(Fraction(1, pairs.all), Fraction(1, pairs.all))
+        if self.variant == "b":
+            value = over_root(pairs.known, x.most * y.most)
+            low, high = -largest_tau_b(pairs, -pairs.known), largest_tau_b(pairs, pairs.known)
+            return low, value, high
+        least = min(x.least_distinct, y.least_distinct)
+        most = min(x.most_distinct, y.most_distinct)
+        return pairs.times(*(Fraction(2 * m, cells.size**2 * (m - 1)) for m in (least, most)))
+
+
+class SpearmanRho(RankCorrelation):
+    """Spearman's rho: the Pearson correlation of ranks, tied rows having their average rank.
+
+    Formula: Σ r s / √(Σ r² Σ s²), with r and s the ranks less their mean.
+
+    ``nan`` where all rows are tied in one column, and for a single row. Computed in integers, from
+    doubled ranks. Beyond `max_pairs`, the effect of the ranks within cells is bounded by the
+    rearrangement and the Cauchy-Schwarz inequalities.
+
+    Parameters are those of `RankCorrelation`.
+
+    Raises:
+        InvalidBatchError: From `update`, where weights are given, or a value is nan.
+
+    Memory and cost: that of a `PairHistogram`; `compute` takes about 20 ns per pair.
+
+    Reference: ``scipy.stats.spearmanr``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SpearmanRho().update([1, 2, 3, 4], [1, 3, 2, 4]).compute()
+        0.8
+    """
+
+    higher_is_better = True
+    value_range = (-1.0, 1.0)
+    family = Family.SPEARMAN
+
+    def certain(self, cells: PairCells) -> tuple[float, float, float]:
+        """Return bounds by what ranks within cells add to the product of the cells' average ranks.
+
+        A rank r is the average A of its cell plus a deviation e, whose sum over the cell is 0, and
+        likewise s = B + f. So Σ r s = Σ A B + Σ e B + Σ A f + Σ e f. The second sum is largest
+        where e ascends with B (rearrangement inequality), likewise the third; the last is bounded
+        by the Cauchy-Schwarz inequality.
+        """
+        (x, y), rows, columns = cells.marginals(), cells.rows, cells.columns
+        rank_x, rank_y = _average_ranks(x.counts), _average_ranks(y.counts)
+        (least_x, most_x), (least_y, most_y) = _open_squares(x), _open_squares(y)
+        square_x = _product(rank_x, rank_x, x.counts)
+        square_y = _product(rank_y, rank_y, y.counts)
+        most = (square_x + most_x) * (square_y + most_y)
+        if not most:
+            return _UNDEFINED
+        known = _product(rank_x[rows], rank_y[columns], cells.counts)
+        value = over_root(known, most)
+        if cells.level == 0:
+            return value, value, value
+        reach = math.isqrt(most_x * most_y) + 1
+        reach += _in_order(rows, x, cells.counts, rank_y[columns])
+        order = np.argsort(columns, kind="stable")
+        reach += _in_order(columns[order], y, cells.counts[order], rank_x[rows[order]])
+        least = (square_x + least_x) * (square_y + least_y)
+        return (
+            over_root(known - reach, least if known < reach else most),
+            value,
+            over_root(known + reach, least if known > -reach else most),
+        )
+
+
+def _average_ranks(counts: Ints) -> Ints:
+    """Return twice the difference of each group's average rank from the mean rank: integers."""
+    last = np.cumsum(counts)
+    return 2 * last - counts - last[-1:]
+
+
+def _product(a: Ints, b: Ints, counts: Ints) -> int:
+    """Return the sum of a * b * counts, where a and b are at most the sum of counts."""
+    if counts.sum() < _FEW:
+        return exact_dot(a * counts, b)
+    integer, exponent = ExactSum.product(
+        a.astype(np.float64), b.astype(np.float64), counts.astype(np.float64)
+    ).integers()
+    return int(integer) << exponent if exponent >= 0 else int(integer) >> -exponent
+
+
+def _open_squares(side: Marginal) -> tuple[int, int]:
+    """Return the range of the sum of squared deviations of ranks from their cell's average.
+
+    In doubled ranks, the m rows of a cell are all different, with deviations -(m - 1), ..., m - 1
+    in steps of 2, or m - 1 of them are equal.
+    """
+    m = side.counts[side.mixed]
+    return exact_dot(m, m - 1), _product(m - 1, m + 1, m) // 3
+
+
+def _in_order(groups: Ints, side: Marginal, counts: Ints, other: Ints) -> int:
+    """Return the sum of the rank within the group times `other`, over groups of several rows.
+
+    Ranks are doubled, less their mean, and in the order of `other` within each group.
+    """
+    before = np.cumsum(counts) - counts
+    first = np.cumsum(side.counts) - side.counts
+    ranks = 2 * (before - first[groups]) + counts - side.counts[groups]
+    ranks[~side.mixed[groups]] = 0
+    return _product(ranks, other, counts)

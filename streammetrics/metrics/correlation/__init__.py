@@ -1,1 +1,0 @@
-"""Rank correlation of two columns of numbers."""

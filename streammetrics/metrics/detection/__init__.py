@@ -1,1 +1,0 @@
-"""Detection and segmentation: boxes, masks and panoptic maps of images."""

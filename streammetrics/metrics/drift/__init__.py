@@ -1,1 +1,0 @@
-"""Drift: distances between the distributions of a reference and a current sample."""

@@ -1,1 +1,0 @@
-"""Forecasting: prediction intervals, predictive distributions and scaled errors."""

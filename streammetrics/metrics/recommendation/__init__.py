@@ -1,1 +1,0 @@
-"""Recommendation: coverage of the catalogue, novelty, diversity and popularity."""

@@ -1,1 +1,0 @@
-"""Survival analysis: predictions of the times of events, some of which are censored."""

@@ -1,1 +1,0 @@
-"""Texts compared with references: recognition, translation, answers and tagged spans."""

@@ -1,0 +1,638 @@
+"""Boxes in images, matched when they come: scores by class and outcome."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from streammetrics.core import tuning
+from streammetrics.core.arithmetic.histogram import DyadicHistogram
+from streammetrics.core.columns.column import Column, concatenate, either
+from streammetrics.core.columns.labels import A_LABEL, KINDS
+from streammetrics.core.columns.nested import Nested, within
+from streammetrics.core.columns.schema import Field, Schema, reject_present
+from streammetrics.core.columns.scores import reject_values
+from streammetrics.core.constraints import Bins, NanPolicy
+from streammetrics.core.counting import packed
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.field import StateField, not_among
+from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
+from streammetrics.core.fields.tables import Pairs, PairTable
+from streammetrics.core.state.arrays import (
+    laid_out,
+    narrowed,
+    nested,
+    part,
+    same,
+    take_array,
+    taken_apart,
+    widened,
+)
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.tables.contingency import amounts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Finished, Kind, Taken
+    from streammetrics.core.types import (
+        Array,
+        Arrays,
+        Bools,
+        ClassLabel,
+        Columns,
+        Floats,
+        Ints,
+        Places,
+        ReadColumn,
+    )
+
+
+AREAS = {
+    "all": (0.0, 1e10),
+    "small": (0.0, 32.0**2),
+    "medium": (32.0**2, 96.0**2),
+    "large": (96.0**2, 1e10),
+}
+_NEARLY = 1 - 1e-10  # what an IoU of 1 is asked for as
+
+
+class Outcomes(NamedTuple):
+    """What became of the boxes of images, which are sorted by class, and by score from above.
+
+    `regular` (g, A) says whether a true box counts among those of an area, not being a crowd.
+    `codes` (d, A) are for each area the thresholds at which a predicted box is a hit, as bits, and
+    above these bits those at which it is ignored: matched with what does not count, or alone and
+    of another size. `ranks` are its places among the boxes of its class in the image, from 0.
+    """
+
+    true_labels: Nested
+    regular: Nested
+    pred_labels: Nested
+    scores: Nested
+    ranks: Nested
+    codes: Nested
+
+
+class _Side(NamedTuple):
+    """Boxes of one side: the class of its image that each is of, in ascending order."""
+
+    order: Places
+    groups: Ints
+    boxes: Floats
+    areas: Floats
+
+    @classmethod
+    def of(cls, boxes: Nested, groups: Ints, areas: Floats, keys: tuple[Floats, ...] = ()) -> _Side:
+        """Return the boxes in the order of their groups, and of some keys within."""
+        order = np.lexsort((*keys, groups))
+        return cls(order, groups[order], boxes.flat.values[order], areas[order])
+
+
+def matched(columns: Columns, ious: tuple[float, ...], *, classes: bool = True) -> Outcomes:
+    """Return what becomes of the boxes of each image.
+
+    Boxes of a class are taken by score from above, those of equal scores in the order given; each
+    is matched with the free true box that it overlaps most, the last of those that it overlaps
+    alike, and with one that does not count only where there is no other.
+    """
+    true_boxes, true_labels, crowd, true_areas, pred_boxes, pred_labels, scores = columns
+    if not classes:
+        true_labels, pred_labels = map(_alike, (true_labels, pred_labels))
+    size = len(true_labels.flat)
+    both = concatenate([true_labels.flat, pred_labels.flat])
+    groups = np.concatenate([true_boxes.rows, pred_boxes.rows])
+    if len(both):
+        places, labels = coded_labels(both)
+        groups = packed((1, len(labels)), groups, places)
+    true = _Side.of(true_boxes, groups[:size], true_areas.flat.values)
+    boxes = pred_boxes.flat.values
+    areas = boxes[:, 2] * boxes[:, 3]
+    pred = _Side.of(pred_boxes, groups[size:], areas, (-scores.flat.values,))
+    crowded = crowd.flat.values[true.order] > 0
+    regular = _in_areas(true.areas) & ~crowded[:, None]
+    codes = _codes(true, pred, crowded, regular, np.minimum(ious, _NEARLY))
+    starts = np.searchsorted(pred.groups, pred.groups)
+    held = (
+        (true_labels, true_labels.flat[true.order]),
+        (true_labels, Column(regular, None, True)),
+        (pred_labels, pred_labels.flat[pred.order]),
+        (pred_labels, scores.flat[pred.order]),
+        (pred_labels, Column(np.arange(starts.size) - starts, None, True)),
+        (pred_labels, Column(codes, None, True)),
+    )
+    return Outcomes(*[Nested.of(like.values, flat) for like, flat in held])
+
+
+def _alike(labels: Nested) -> Nested:
+    """Return labels that are all one, 0."""
+    return Nested.of(labels.values, Column(np.zeros(len(labels.flat), np.int64), None, True))
+
+
+def _in_areas(areas: Floats) -> Bools:
+    """Return whether each is of an area (n, A), both ends of which belong to it."""
+    low, high = np.array(list(AREAS.values())).T
+    inside: Bools = (areas[:, None] >= low) & (areas[:, None] <= high)
+    return inside
+
+
+def _codes(true: _Side, pred: _Side, crowd: Bools, regular: Bools, ious: Floats) -> Ints:
+    """Return the codes of the predicted boxes, (d, A)."""
+    bits = np.int64(1) << np.arange(ious.size)
+    every = np.int64((1 << ious.size) - 1)
+    codes = np.where(_in_areas(pred.areas), 0, every)  # where they stay alone, those ignored
+    hits = np.zeros_like(codes)
+    pairs = _Pairs.of(true, pred, crowd, ious.min())
+    taken = np.zeros((*regular.shape, ious.size), np.bool_)
+    for boxes, starts, places in pairs.turns(pred.groups):
+        truths, n = pairs.true[places], places.size
+        free = ~taken[truths] | crowd[truths][:, None, None]
+        near = pairs.iou[places][:, None] >= ious
+        # Pairs of a box ascend by overlap; those that count come after all others.
+        order = np.arange(1, n + 1)[:, None] + n * regular[truths]
+        best = np.maximum.reduceat(
+            np.where(free & near[:, None, :], order[:, :, None], 0), starts, axis=0
+        )
+        box, area, iou = np.nonzero(best)
+        taken[truths[(best[box, area, iou] - 1) % n], area, iou] = True
+        hit, lost = (best > n) @ bits, ((best > 0) & (best <= n)) @ bits
+        hits[boxes] = hit
+        codes[boxes] = (codes[boxes] & ~hit) | lost
+    ignored: Ints = codes << ious.size
+    return ignored | hits
+
+
+class _Pairs(NamedTuple):
+    """Pairs of a predicted and a true box that overlap enough, by the former, then by overlap."""
+
+    pred: Places
+    true: Places
+    iou: Floats
+
+    @classmethod
+    def of(cls, true: _Side, pred: _Side, crowd: Bools, least: float) -> _Pairs:
+        """Return the pairs of boxes of one group whose overlap is at least so large."""
+        first = np.searchsorted(true.groups, pred.groups)
+        counts = np.searchsorted(true.groups, pred.groups, "right") - first
+        cuts = np.searchsorted(
+            np.cumsum(counts), np.arange(0, counts.sum(), tuning.OVERLAPS), "right"
+        )
+        parts = []
+        for start, stop in pairwise([*cuts.tolist(), counts.size]):
+            part = slice(start, stop)
+            box = np.repeat(np.arange(start, stop), counts[part])
+            other = within(first[part], counts[part])
+            iou = overlap(pred.boxes[box], true.boxes[other], crowd[other])
+            near = np.flatnonzero(iou >= least)
+            parts.append((box[near], other[near], iou[near]))
+        none = np.empty(0, np.intp)
+        box, other, iou = (
+            map(np.concatenate, zip(*parts, strict=True)) if parts else (none, none, np.empty(0))
+        )
+        order = np.lexsort((other, iou, box))
+        return cls(box[order], other[order], iou[order])
+
+    def turns(self, groups: Ints) -> Iterator[tuple[Places, ...]]:
+        """Yield boxes of which no two are of one group, where each begins, and their pairs.
+
+        Boxes that come later in their group come in a later turn.
+        """
+        if not self.pred.size:
+            return
+        starts = np.flatnonzero(np.diff(self.pred, prepend=-1))
+        counts = np.diff(starts, append=self.pred.size)
+        boxes = self.pred[starts]
+        own = groups[boxes]
+        turn = np.arange(boxes.size) - np.searchsorted(own, own)
+        order = np.argsort(turn, kind="stable")
+        for some in np.split(order, np.cumsum(np.bincount(turn))[:-1]):
+            ends = np.cumsum(counts[some])
+            yield boxes[some], ends - counts[some], within(starts[some], counts[some])
+
+
+def overlap(one: Floats, other: Floats, crowd: Bools) -> Floats:
+    """Return the intersection over union of boxes (n, 4), with a crowd over the first one's area.
+
+    Boxes are left, top, width and height.
+    """
+    low = np.maximum(one[:, :2], other[:, :2])
+    high = np.minimum(one[:, :2] + one[:, 2:], other[:, :2] + other[:, 2:])
+    both = np.prod(np.maximum(high - low, 0.0), axis=1)
+    area, second = one[:, 2] * one[:, 3], other[:, 2] * other[:, 3]
+    union = np.where(crowd, area, area + second - both)
+    shares: Floats = np.divide(both, union, out=np.zeros_like(both), where=both > 0)
+    return shares
+
+
+BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
+
+TRUE, PRED = (
+    ("true_boxes", "true_labels", "true_crowd", "true_areas"),
+    (
+        "pred_boxes",
+        "pred_labels",
+        "pred_scores",
+    ),
+)
+_EACH = {"true_boxes": "the boxes of an image", "pred_boxes": "the boxes of an image"}
+_ADVICE = 'say box_format="xywh" or "cxcywh" if they are not corners'
+
+
+@dataclass(frozen=True)
+class Boxes(Field):
+    """The boxes of images, which are matched at `ious`; without `classes` labels do not matter."""
+
+    ious: tuple[float, ...]
+    box_format: BoxFormat = "xyxy"
+    classes: bool = True
+
+    names = (*TRUE, *PRED)
+    optional = frozenset(("true_crowd", "true_areas"))
+    nested = tuple((name, _EACH.get(name, "one for each box of an image")) for name in names)
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """Labels, and numbers."""
+        label: dict[str, Kind] = dict.fromkeys(("true_labels", "pred_labels"), "label")
+        return {name: label.get(name, "number") for name in self.names}
+
+    def take(self, batch: Batch) -> Taken:
+        """Return the columns, `None` where one is left out, and where a row lacks a value."""
+        taken: list[ReadColumn] = []
+        missing: Bools | None = None
+        for name in self.names:
+            if name in self.optional and not batch.has(name):
+                taken.append(None)
+                continue
+            column = batch.column(name)
+            missing = either(missing, column.nulls)
+            taken.append(column)
+        return tuple(taken), missing
+
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
+        """Check that there is one of everything for each box, and that boxes are such."""
+        held = dict(zip(self.names, taken, strict=True))
+        for boxes, *others in (TRUE, PRED):
+            self._check_boxes(batch.title(boxes), held[boxes], missing)
+            for name in others:
+                column = held[name]
+                if column is not None:
+                    what = f"is not one for each of {batch.title(boxes)}"
+                    wrong = column.values != held[boxes].values
+                    reject_present(batch.title(name), what, wrong, missing)
+        for name in ("true_crowd", "true_areas", "pred_scores"):
+            if held[name] is not None:
+                self._check_numbers(batch.title(name), name, held[name], missing)
+        for name in ("true_labels", "pred_labels"):
+            _check_labels(batch.title(name), held[name], missing)
+
+    def _check_boxes(self, title: str, boxes: Nested, missing: Bools | None) -> None:
+        flat = boxes.flat
+        if len(flat) and (flat.values.ndim != 2 or flat.values.shape[1] != 4):
+            shape = "one number" if flat.values.ndim == 1 else f"{flat.values.shape[1]} numbers"
+            row = int(np.argmax(boxes.values > 0))
+            raise InvalidBatchError(
+                f"{title} has boxes of {shape}, first in row {row}; a box is of four", title, row
+            )
+        values = _numbers(title, flat).reshape(-1, 4)
+        reject_values(title, "has an infinite number", ~np.isfinite(values), boxes, missing)
+        sides = values[:, 2:] - (values[:, :2] if self.box_format == "xyxy" else 0)
+        what = "has a box of negative width or height"
+        advice = _ADVICE if self.box_format == "xyxy" else ""
+        reject_values(title, what, sides < 0, boxes, missing, values, advice=advice)
+
+    def _check_numbers(self, title: str, name: str, column: Nested, missing: Bools | None) -> None:
+        values = _numbers(title, column.flat)
+        if values.ndim > 1:
+            raise InvalidBatchError(f"{title} has lists of lists; one number a box is needed")
+        if name == "true_crowd":
+            wrong = (values != 0) & (values != 1)
+            reject_values(title, "is neither 0 nor 1", wrong, column, missing)
+        elif name == "true_areas":
+            wrong = ~((values >= 0) & (values < np.inf))
+            reject_values(title, "is not an area, 0 or more", wrong, column, missing, values)
+
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
+        """Return the columns of the kept rows, boxes as corner and size, none of them left out."""
+        kept = [c if c is None or rows is None else c[rows] for c in taken]
+        boxes, labels, crowd, areas, found, names, scores = kept
+        boxes, found = (self._sized(each) for each in (boxes, found))
+        sizes = boxes.flat.values[:, 2] * boxes.flat.values[:, 3]
+        regular = np.zeros(sizes.size)
+        finished = (
+            boxes,
+            _whole(labels),
+            _floats(boxes, regular if crowd is None else _numbers("", crowd.flat)),
+            _floats(boxes, sizes if areas is None else _numbers("", areas.flat)),
+            found,
+            _whole(names),
+            _floats(found, _numbers("", scores.flat)),
+        )
+        kinds = {
+            "strings" if each.flat.vocabulary is not None else "integers"
+            for each in (finished[1], finished[5])
+            if len(each.flat)
+        }
+        if len(kinds) > 1:
+            one, other = batch.title("true_labels"), batch.title("pred_labels")
+            raise InvalidBatchError(
+                f"one of {one} and {other} holds strings, the other integers: pass one kind"
+            )
+        return finished, {"labels": kinds.pop()} if kinds else {}
+
+    def _sized(self, boxes: Nested) -> Nested:
+        """Return boxes as left, top, width and height."""
+        values = _numbers("", boxes.flat).reshape(-1, 4).copy()
+        if self.box_format == "xyxy":
+            values[:, 2:] -= values[:, :2]
+        elif self.box_format == "cxcywh":
+            values[:, :2] -= values[:, 2:] / 2
+        return _floats(boxes, values)
+
+    def present(self, columns: Columns) -> Columns:
+        """Return the `Outcomes` of every image."""
+        return tuple(matched(columns, self.ious, classes=self.classes))
+
+
+def _floats(like: Nested, values: Floats) -> Nested:
+    return Nested.of(like.values, Column(values, None, True))
+
+
+def _numbers(title: str, flat: Column) -> Floats:
+    if flat.vocabulary is not None:
+        raise InvalidBatchError(f"{title} holds text; numbers are needed")
+    return flat.values.astype(np.float64, copy=False)
+
+
+def _whole(labels: Nested) -> Nested:
+    """Return labels of which integers may have been floats."""
+    flat = labels.flat
+    if flat.vocabulary is None and flat.values.dtype != np.int64:
+        flat = Column(flat.values.astype(np.int64), None, True)
+    return Nested.of(labels.values, flat)
+
+
+def _check_labels(title: str, labels: Nested, missing: Bools | None) -> None:
+    flat = labels.flat
+    if flat.values.ndim > 1:
+        raise InvalidBatchError(f"{title} has lists of lists; one label a box is needed")
+    if flat.vocabulary is None and flat.values.dtype.kind not in KINDS | {"f": ""}:
+        raise InvalidBatchError(f"{title} holds no labels; a label is {A_LABEL}")
+    if flat.vocabulary is None:
+        values = flat.values.astype(np.float64)
+        wrong = (np.rint(values) != values) | ~(np.abs(values) < 2.0**63)
+        reject_values(title, f"is not a label ({A_LABEL})", wrong, labels, missing, values)
+
+
+class Outcome(NamedTuple):
+    """What predicted boxes have in common: the class, the area that they are judged in, the code.
+
+    The code is that of `matching.Outcomes`.
+    """
+
+    label: ClassLabel
+    area: int
+    code: int
+
+
+Held: TypeAlias = "Mapping[Outcome, DyadicHistogram]"
+
+
+class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
+    """A `DyadicHistogram` of the scores of each outcome that occurs; the mapping never changes.
+
+    Of the statistic `ious` says at how many thresholds outcomes are, and `max_bins` how many cells
+    each histogram may have.
+    """
+
+    def empty(self, of: object) -> dict[Outcome, DyadicHistogram]:  # noqa: ARG002 - nothing depends on it
+        """Return none."""
+        return {}
+
+    def added(
+        self,
+        value: Held,
+        of: Any,
+        labels: Column,
+        scores: Floats,
+        codes: Ints,
+    ) -> dict[Outcome, DyadicHistogram]:
+        """Return the histograms with more boxes, of which codes (d, A) tell the outcomes."""
+        places, names = coded_labels(labels)
+        counted = codes != ((1 << len(of.ious)) - 1) << len(of.ious)
+        boxes, areas = np.nonzero(counted)
+        columns = places[boxes], areas, codes[boxes, areas]
+        order = np.lexsort(columns[::-1])
+        keys = np.stack(columns)[:, order]
+        starts = np.flatnonzero((np.diff(keys, axis=1, prepend=-1) != 0).any(axis=0))
+        ends = [*starts[1:].tolist(), order.size]
+        held, scores, told = dict(value), scores[boxes[order]], names.tolist()
+        for start, end, key in zip(starts.tolist(), ends, keys[:, starts].T.tolist(), strict=True):
+            outcome = Outcome(told[key[0]], *key[1:])
+            known = held.get(outcome)
+            histogram = DyadicHistogram(of.max_bins, 1) if known is None else known.fork()
+            histogram.add(scores[start:end])
+            held[outcome] = histogram
+        return held
+
+    def plus(self, mine: Held, other: Held) -> dict[Outcome, DyadicHistogram]:
+        """Return the boxes of both."""
+        return self.merged(mine, [other])
+
+    def merged(
+        self,
+        mine: Held,
+        others: Sequence[Held],
+    ) -> dict[Outcome, DyadicHistogram]:
+        """Return the boxes of all: histograms of an outcome are merged at once."""
+        gathered: dict[Outcome, list[DyadicHistogram]] = {}
+        for value in (mine, *others):
+            for outcome, histogram in value.items():
+                gathered.setdefault(outcome, []).append(histogram)
+        result = {}
+        for outcome, (first, *rest) in gathered.items():
+            result[outcome] = first
+            if rest:
+                result[outcome] = first.fork()
+                result[outcome].merge(*rest)
+        return result
+
+    def arrays(self, value: Held) -> dict[str, Array]:
+        """Return the classes, the outcomes by class, area and code, and their histograms."""
+        outcomes = sorted(value)
+        labels = np.array(sorted({outcome.label for outcome in outcomes}) or np.empty(0, np.int64))
+        places = {label: place for place, label in enumerate(labels.tolist())}
+        keys = [(places[label], area, code) for label, area, code in outcomes]
+        return {
+            "labels": packed_labels(labels),
+            "outcomes": np.array(keys, np.int64).reshape(-1, 3),
+            **nested("scores", narrowed(laid_out([value[o].arrays() for o in outcomes]))),
+        }
+
+    def taken(self, arrays: Arrays, of: Any) -> dict[Outcome, DyadicHistogram]:
+        """Return the histograms, each of them checked, of outcomes that there can be."""
+        labels = unpacked_labels(arrays, "labels")
+        keys = take_array(arrays, "outcomes", "int64", 2)
+        every = (1 << len(of.ious)) - 1
+        if keys.shape[1:] != (3,) or keys.min(initial=0) < 0:
+            raise StateFormatError("an outcome of boxes is not a class, an area and a code")
+        places, areas, codes = keys.T
+        hits, ignored = codes & every, codes >> len(of.ious)
+        if (
+            (places >= len(labels)).any()
+            or (areas >= len(AREAS)).any()
+            or (hits & ignored).any()
+            or (ignored >= every).any()
+        ):
+            raise StateFormatError("an outcome of boxes is none that there can be")
+        each = taken_apart(widened(part(arrays, "scores")), len(keys))
+        histograms = [DyadicHistogram.from_arrays(of.max_bins, 1, held) for held in each]
+        if not all(histogram.totals()[0] for histogram in histograms):
+            raise StateFormatError("an outcome has no boxes")
+        told = labels.tolist()
+        value = {
+            Outcome(told[place], area, code): histogram
+            for (place, area, code), histogram in zip(keys.tolist(), histograms, strict=True)
+        }
+        if not same(self.arrays(value), arrays):
+            raise StateFormatError(f"the arrays of {self.name} are not such as are written")
+        return value
+
+    def nbytes(self, value: Held) -> int:
+        """Bytes held now."""
+        return sum(histogram.nbytes for histogram in value.values())
+
+    def minus(self, value: Held, other: Held) -> dict[Outcome, DyadicHistogram]:
+        """Return what is left; only histograms within their budget can tell."""
+        if not other.keys() <= value.keys():
+            raise not_among("some outcomes of boxes are not here")
+        left = dict(value)
+        for outcome, histogram in other.items():
+            left[outcome] = value[outcome].minus(histogram)
+            if not left[outcome].totals()[0]:
+                del left[outcome]
+        return left
+
+
+IOUS = tuple(np.linspace(0.5, 0.95, 10).tolist())  # COCO's
+MAX_BINS = 1 << 16
+
+
+class BoxStatistic(Statistic):
+    """True boxes and predicted ones, of which the best `max_detections` of a class in an image.
+
+    `counts` has the true boxes that matter, by class and area; subclasses keep what became of the
+    predicted ones.
+    """
+
+    ious: tuple[float, ...] = IOUS
+    box_format: BoxFormat = "xyxy"
+    max_detections: int = 100
+    classes: bool = True
+    nan_policy: NanPolicy = "raise"
+
+    counts = PairTable(whole=True, of="boxes")
+
+    @property
+    def schema(self) -> Schema:
+        """The boxes of images."""
+        boxes = Boxes(self.ious, self.box_format, self.classes)
+        return Schema((boxes,), self.nan_policy, "metrics of boxes")
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+        """Take images, whose boxes are matched."""
+        seen = Outcomes(*columns)
+        if len(seen.true_labels.flat):
+            self._count(seen.true_labels.flat, seen.regular.flat.values, 0)
+        best = np.flatnonzero(seen.ranks.flat.values < self.max_detections)
+        if best.size:
+            scores, codes = seen.scores.flat.values[best], seen.codes.flat.values[best]
+            self.take(seen.pred_labels.flat[best], scores, codes)
+
+    @abstractmethod
+    def take(self, labels: Column, scores: Floats, codes: Ints) -> None:
+        """Take predicted boxes, of which codes (d, A) are those of `Outcomes`."""
+
+    def _count(self, labels: Column, marks: Bools, first: int) -> None:
+        """Count what has each of some marks (n, k) by label, in columns from one on."""
+        places, names = coded_labels(labels)
+        rows, kinds = np.nonzero(marks)
+        width = first + marks.shape[1]
+        shape = len(names), width
+        found, amount = amounts_of(shape, places[rows], first + kinds, weight=None)
+        pairs = Pairs.of(names, np.arange(width), found, amount)
+        self.counts = type(self).counts.plus(self.counts, pairs)
+
+    def table(self, labels: Iterable[object] = ()) -> tuple[list[ClassLabel], Ints]:
+        """Return all classes, and others, in order, and what is counted of each (n, A, 1 + T).
+
+        The first column is of true boxes, the others of hits at each threshold.
+        """
+        held = self.counts
+        every = sorted({*held.row_labels.tolist(), *labels})
+        places = {label: place for place, label in enumerate(every)}
+        rows, columns = held.places
+        rows = np.array([places[label] for label in held.row_labels.tolist()], np.intp)[rows]
+        flat = np.zeros((len(every), len(AREAS) * (1 + len(self.ious))), np.int64)
+        flat[rows, held.column_labels[columns]] = held.amount.counts
+        truths, hits = np.split(flat, [len(AREAS)], axis=1)
+        hits = hits.reshape(len(every), len(AREAS), len(self.ious))
+        return every, np.concatenate([truths[:, :, None], hits], axis=2)
+
+    def _check(self, columns: int) -> None:
+        """Raise unless what is counted is one of so many things."""
+        known = self.counts.column_labels
+        if known.dtype != np.int64 or (known.size and not 0 <= known[0] <= known[-1] < columns):
+            raise StateFormatError("something else than boxes is counted")
+
+
+class BoxHits(BoxStatistic):
+    """How many predicted boxes are hits at each threshold, by class and area."""
+
+    def take(self, labels: Column, scores: Floats, codes: Ints) -> None:  # noqa: ARG002 - they do not matter here
+        """Count hits."""
+        hits = (codes[:, :, None] >> np.arange(len(self.ious))) & 1 > 0
+        self._count(labels, hits.reshape(len(hits), -1), len(AREAS))
+
+    def check_fields(self) -> None:
+        """Check that there are not more hits than boxes to be found."""
+        self._check(len(AREAS) * (1 + len(self.ious)))
+        _, table = self.table()
+        if (table[:, :, 1:] > table[:, :, :1]).any():
+            raise _too_many_hits()
+
+
+class BoxScores(BoxStatistic):
+    """Histograms of the scores of predicted boxes by class, area and outcome."""
+
+    max_bins: Bins = MAX_BINS
+
+    # Up to there amounts are exact as float64, and so is whether a recall is reached.
+    counts = PairTable(whole=True, most=1 << 53, of="boxes")
+    outcomes = OutcomeHistograms()
+
+    def take(self, labels: Column, scores: Floats, codes: Ints) -> None:
+        """Count scores."""
+        self.outcomes = type(self).outcomes.added(self.outcomes, self, labels, scores, codes)
+
+    def check_fields(self) -> None:
+        """Check that there are not more hits than boxes to be found."""
+        self._check(len(AREAS))
+        labels, table = self.table(outcome.label for outcome in self.outcomes)
+        places = {label: place for place, label in enumerate(labels)}
+        hits = np.zeros((*table.shape[:2], len(self.ious)), np.int64)
+        for (label, area, code), histogram in self.outcomes.items():
+            bits = (code >> np.arange(len(self.ious))) & 1
+            hits[places[label], area] += bits * int(histogram.totals()[0])
+        if (hits > table[:, :, :1]).any():
+            raise _too_many_hits()
+
+
+def _too_many_hits() -> StateFormatError:
+    """Return the error of a state in which more boxes were found than there are."""
+    return StateFormatError("there are more hits than true boxes of a class")

@@ -1,0 +1,187 @@
+"""Points in clusters: sums around centroids."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from streammetrics.core import tuning
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.labels import Labels, label_codes
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.errors import StateFormatError
+from streammetrics.core.fields.entries import Sums, Weights
+from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
+from streammetrics.core.fields.labels import coded_labels, used_labels
+from streammetrics.core.fields.plain import Width
+from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.weights import Amount, Counts
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.points import PointMatrix, points_schema
+from streammetrics.statistics.tables.contingency import UNWEIGHTED
+
+if TYPE_CHECKING:
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.types import Array, Floats, Ints, Places
+
+
+class ClusterSums(Statistic):
+    """Each cluster's number of points and their exact sum, and the exact sum of all squares.
+
+    About 24 bytes a cluster and column, whatever the number of points.
+    """
+
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    width = Width("columns")
+    clusters = LabelTable(counts=Weights(whole=True), sums=Sums(), inline=True)
+    squares = Sum()
+
+    @property
+    def schema(self) -> Schema:
+        """Points and the label of the cluster of each."""
+        return points_schema(self.nan_policy)
+
+    def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
+        """Add the points to the sums of their clusters."""
+        places, every = coded_labels(labels)
+        used, codes = used_labels(every, places)
+        counts = Amount.at_places(codes, len(used), None)
+        sums, flat = ExactSum.grouped(codes, len(used), points), points.reshape(-1)
+        more = LabelledEntries(used, {"counts": counts, "sums": sums})
+        self.clusters = type(self).clusters.plus(self.clusters, more)
+        self.squares += ExactSum.product(flat, flat)
+        self.width = points.shape[1]
+
+    def check_fields(self) -> None:
+        """Check that points are as wide as they are said to be, and squares not negative."""
+        if self.sums.shape[1] != self.width or (self.width > 0) != (len(self.labels) > 0):
+            raise StateFormatError("the sums of clusters do not say how wide points are")
+        square = self.squares.integers()[0]
+        if square < 0 or (self.sums.digits.any() and not square) or (square and not self.width):
+            raise StateFormatError("the sum of squares is not that of any points")
+
+    @property
+    def labels(self) -> Array:
+        """The labels of the clusters, in order."""
+        return self.clusters.labels
+
+    @property
+    def counts(self) -> Ints:
+        """The number of points of each cluster."""
+        counts: Ints = self.clusters.columns["counts"].counts
+        return counts
+
+    @property
+    def sums(self) -> ExactSum:
+        """The exact sum of the points of each cluster."""
+        sums: ExactSum = self.clusters.columns["sums"]
+        return sums
+
+    def centroids(self, exponent: int) -> tuple[Floats, Floats]:
+        """Return the mean of all points, and from there that of each cluster, times 2**exponent.
+
+        The differences are correctly rounded, so equal means are equal bits, and clusters far
+        from zero and close to each other lose nothing. No point is beyond 1, times 2**exponent.
+        """
+        integers, unit = self.sums.integers()
+        counts, shift = self.counts.astype(object)[:, None], max(0, -unit - exponent)
+        integers = integers << (unit + exponent + shift)
+        if (abs(integers) > counts << shift).any():
+            raise StateFormatError("the sums of clusters are beyond those of their points")
+        origin = np.asarray(integers.sum(axis=0) / (counts.sum() << shift), np.float64)
+        ratios = [value.as_integer_ratio() for value in origin.tolist()]
+        wide = max((denominator.bit_length() for _, denominator in ratios), default=1)
+        whole = np.array([(top << wide) // bottom for top, bottom in ratios], object)
+        apart = (integers << wide) - counts * (whole << shift)
+        return origin, np.asarray(apart / (counts << (wide + shift)), np.float64)
+
+
+LARGEST = 1e150  # coordinates whose squared differences are finite
+
+
+class CentroidSums(Statistic):
+    """Exact sums, by cluster, of each point's distance to its centroid or of its silhouette.
+
+    A label is the number of a row of `centroids`. The silhouette compares the distance to the
+    own centroid with that to the closest other one. Every point's value has the same bits in
+    whatever batch it comes. About 32 bytes a cluster.
+    """
+
+    centroids: tuple[Any, ...]
+    value: Literal["distance", "silhouette"] = "distance"
+    metric: Literal["euclidean", "sqeuclidean"] = "euclidean"
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    counts = Counts(lambda of: (len(of.centroids),))
+    sums = Sum(lambda of: (len(of.centroids),))
+
+    @property
+    def schema(self) -> Schema:
+        """Points as wide as the centroids, and the number of the centroid of each."""
+        points = PointMatrix(low=-LARGEST, high=LARGEST, width=len(self.centroids[0]))
+        labels = Labels("labels", tuple(range(len(self.centroids))))
+        return Schema((points, labels), self.nan_policy, UNWEIGHTED)
+
+    def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
+        """Add the values of the points."""
+        size = len(self.centroids)
+        codes = label_codes(labels, tuple(range(size)))
+        values = self._values(points, codes, np.array(self.centroids))
+        self.counts = self.counts + np.bincount(codes, minlength=size)
+        self.sums = self.sums + ExactSum.grouped(codes, size, values)
+
+    def _values(self, points: Floats, codes: Places, centroids: Floats) -> Floats:
+        values = np.empty(len(points))
+        width = 1 if self.value == "distance" else len(centroids)
+        step = max(1, tuning.CENTROID_DISTANCES // width)
+        for start in range(0, len(points), step):
+            rows = slice(start, start + step)
+            columns = np.ascontiguousarray(points[rows].T)
+            if self.value == "distance":
+                near = _squared(columns, centroids[codes[rows]].T)
+                values[rows] = near if self.metric == "sqeuclidean" else np.sqrt(near)
+            else:
+                distances = _squared(columns[:, None], centroids.T[:, :, None])
+                if self.metric == "euclidean":
+                    np.sqrt(distances, out=distances)
+                values[rows] = _compared(distances, codes[rows])
+        return values
+
+    def check_fields(self) -> None:
+        """Check that only clusters with points have sums."""
+        held = self.sums.digits.any(axis=1) if self.sums.digits.size else np.zeros(1, np.bool_)
+        if (held & (self.counts == 0)).any():
+            raise StateFormatError("a cluster without points has a sum")
+
+    @property
+    def means(self) -> Floats:
+        """The mean value of each cluster, ``nan`` where it has no points."""
+        used = self.counts > 0
+        totals = np.asarray(self.sums.to_float())
+        return np.where(used, totals / np.maximum(self.counts, 1), np.nan)
+
+
+def _squared(columns: Floats, centroids: Floats) -> Floats:
+    """Return squared distances, summed up coordinate by coordinate along the first axis.
+
+    A matrix product, or a sum along rows, could round one point differently in another batch.
+    """
+    total = np.zeros(np.broadcast_shapes(columns.shape[1:], centroids.shape[1:]))
+    apart = np.empty_like(total)
+    for column, centroid in zip(columns, centroids, strict=True):
+        np.subtract(column, centroid, out=apart)
+        np.multiply(apart, apart, out=apart)
+        total += apart
+    return total
+
+
+def _compared(distances: Floats, codes: Places) -> Floats:
+    """Return (b - a) / max(a, b) of distances (clusters, n), which are overwritten."""
+    each = np.arange(len(codes))
+    a = distances[codes, each]
+    distances[codes, each] = np.inf
+    b = distances.min(axis=0)
+    larger = np.maximum(a, b)
+    return np.asarray(np.divide(b - a, larger, out=np.zeros(len(codes)), where=larger > 0.0))

@@ -1,0 +1,682 @@
+"""Several models on the same rows: joint counts, moments and samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.column import distinct
+from streammetrics.core.columns.conversion import Column
+from streammetrics.core.columns.long import LongNumbers, nearest
+from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.schema import Condition, Facts, Field, Schema
+from streammetrics.core.columns.scores import ScoredLabels
+from streammetrics.core.counting import counts_of, extent, is_dense, packed
+from streammetrics.core.errors import StateFormatError, StreamMetricsError, an
+from streammetrics.core.field import StateField
+from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
+from streammetrics.core.fields.sums import Sum
+from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.statistic import Statistic
+from streammetrics.core.unions import Union, moved
+from streammetrics.statistics.points import (
+    PointRows,
+    canonical,
+    column_hashes,
+    label_hashes,
+    point_hashes,
+    row_hashes,
+)
+from streammetrics.statistics.ranking_rows import RankingRows
+from streammetrics.statistics.scores.losses import ProbabilityLossSum
+from streammetrics.statistics.sums.formulas import squared_losses
+from streammetrics.statistics.sums.losses import PRED, TRUE, LossSum, Moments, regression_schema
+from streammetrics.statistics.sums.spreads import squares_of
+from streammetrics.statistics.tables.threshold import ThresholdTable
+from streammetrics.statistics.tables.topk import TopKHits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.configured import Configured
+    from streammetrics.core.types import (
+        Array,
+        Arrays,
+        Bools,
+        Columns,
+        Floats,
+        Ints,
+        Places,
+        ReadColumn,
+    )
+    from streammetrics.statistics.tables.contingency import ContingencyTable
+
+
+class JointStatistic(Statistic):
+    """What is remembered of several models together, read through a `ModelSchema`."""
+
+    @property
+    def schema(self) -> Schema:
+        """Raise: the comparison that feeds it has the schema."""
+        raise TypeError(
+            "a Comparison feeds its joint statistics itself: it has no slices, and no decay; make "
+            "one comparison for each slice"
+        )
+
+
+# Inputs of which each model has its own; all others are of the rows.
+OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "values")
+
+
+def alias(name: str, model: str) -> str:
+    """Return how a model's own input is called among those of all models."""
+    return f"{name} of {model}" if name in OF_MODELS else name
+
+
+def _view(batch: Batch, names: tuple[str, ...], model: str) -> Batch:
+    """Return a batch as the statistics of a model know it."""
+    return batch.aliased({name: alias(name, model) for name in names})
+
+
+@dataclass(frozen=True)
+class Own(Field):
+    """A field that reads a model's own inputs in the place of its inputs."""
+
+    of: Field
+    model: str
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+        """The inputs, with the model's own in their places."""
+        return tuple(alias(name, self.model) for name in self.of.names)
+
+    @property
+    def optional(self) -> frozenset[str]:  # type: ignore[override]
+        """Those of the names that a batch may leave out."""
+        return frozenset(alias(name, self.model) for name in self.of.optional)
+
+    @property
+    def nested(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
+        """Those whose rows hold several values."""
+        return tuple((alias(name, self.model), each) for name, each in self.of.nested)
+
+    @property
+    def leader(self) -> str:  # type: ignore[override]
+        """The labels whose shape the columns beside them follow: they are of the rows."""
+        return self.of.leader
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """What each of the columns holds."""
+        return {alias(name, self.model): kind for name, kind in self.of.kinds.items()}
+
+    @property
+    def plain(self) -> Own:
+        """The same columns, whatever is asked of them."""
+        return Own(self.of.plain, self.model)
+
+    def take(self, batch: Batch) -> tuple[Columns, Bools | None]:
+        """Return the converted columns and a mask of the rows where a value is missing."""
+        view = _view(batch, self.of.names, self.model)
+        taken = self.of.take(view)
+        batch.n_rows = view.n_rows
+        return taken
+
+    def ignored(self, taken: Columns) -> Bools | None:
+        """Return a mask of rows to be left out whatever else they hold."""
+        return self.of.ignored(taken)
+
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
+        """Raise where a value that is not missing lies outside the domain."""
+        self.of.validate(_view(batch, self.of.names, self.model), taken, missing)
+
+    def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> tuple[Columns, Facts]:
+        """Return the canonical columns of the kept rows and their facts."""
+        return self.of.finish(_view(batch, self.of.names, self.model), taken, rows)
+
+    def present(self, columns: Columns) -> Columns:
+        """Return what is made, row by row, of the columns that were read."""
+        return self.of.present(columns)
+
+
+@dataclass(frozen=True)
+class OwnCondition(Condition):
+    """A condition on a model's own columns."""
+
+    of: Condition
+    names: tuple[str, ...]
+    model: str
+
+    def check(self, batch: Batch, missing: Bools | None) -> None:
+        """Raise where rows that are not missing do not meet it."""
+        self.of.check(_view(batch, self.names, self.model), missing)
+
+
+@dataclass(frozen=True)
+class Bring:
+    """How the columns of each model become the columns of a joint statistic.
+
+    Two are equal where `key` is: it says what is made, and of which statistic's columns.
+    """
+
+    key: Hashable
+    columns: Callable[[list[Columns]], Columns] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class ModelSchema(Schema):
+    """The schema of a statistic over the rows of several models, which are read together.
+
+    A row that one model leaves out is left out for all. Statistics of one model are shown its
+    columns, joint ones what `bring` makes of those of some models.
+    """
+
+    of: Schema = field(kw_only=True)
+    models: tuple[str, ...] = field(kw_only=True)
+    shown: tuple[str, ...] = field(kw_only=True)
+    bring: Bring | None = field(kw_only=True, default=None)
+
+    @classmethod
+    def over(
+        cls,
+        schema: Schema,
+        models: Sequence[str],
+        shown: Sequence[str],
+        bring: Bring | None = None,
+    ) -> ModelSchema:
+        """Return a statistic's schema over models, of which some are shown to it."""
+        fields = tuple(
+            replace(field, partial=True) if isinstance(field, RankingRows) else field
+            for field in schema.fields
+        )
+        of = replace(schema, fields=fields)
+        return cls(
+            tuple(Own(each, model) for model in models for each in fields),
+            schema.nan_policy,
+            schema.unweighted,
+            tuple(
+                OwnCondition(each, schema.inputs, model)
+                for model in models
+                for each in schema.conditions
+            ),
+            of=of,
+            models=tuple(models),
+            shown=tuple(shown),
+            bring=bring,
+        )
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of the columns of all models, in the documented order."""
+        return tuple(dict.fromkeys(super().inputs))
+
+    def present(self, columns: Columns) -> Columns:
+        """Return the columns as the statistic takes them."""
+        width = len(self.of.inputs)
+        starts = (width * self.models.index(model) for model in self.shown)
+        shown = [self.of.present(columns[start : start + width]) for start in starts]
+        return shown[0] if self.bring is None else self.bring.columns(shown)
+
+
+_TERMS = 1 << 14  # rows whose terms are computed at a time, so that they stay in the cache
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+class JointMoments(JointStatistic):
+    """Σ w, Σ w·t_i, and Σ of all products of w, w·t_1, ..., w·t_m, for model i's term of a row t_i.
+
+    From them the variance of any difference of weighted means of the terms follows exactly. The
+    terms times the weight are rounded row by row. A few hundred bytes.
+    """
+
+    models: int = 2
+
+    weight = Sum()
+    totals = Sum(lambda of: (of.models,))
+    products = Sum(lambda of: (len(of._pairs),))
+
+    @property
+    def _pairs(self) -> list[tuple[int, int]]:
+        return [(i, j) for i in range(self.models + 1) for j in range(i, self.models + 1)]
+
+    def update(self, *terms: Floats, weight: Floats | None) -> None:
+        """Add the products of the rows."""
+        if weight is None:
+            first, second = ExactSum.moments([_finite(term) for term in terms])
+            sums = {(i + 1, j + 1): product for (i, j), product in second.items()}
+            sums |= {(0, i): total for i, total in enumerate(first, 1)}
+            first = [ExactSum.counts(np.array(len(terms[0]))), *first]
+            sums[0, 0] = first[0]
+        else:
+            with np.errstate(over="ignore", under="ignore"):
+                columns = [weight, *(_finite(term * weight) for term in terms)]
+            first, sums = ExactSum.moments(columns)
+        self.weight = self.weight + first[0]
+        self.totals = self.totals + ExactSum.row_of(first[1:])
+        self.products = self.products + ExactSum.row_of([sums[pair] for pair in self._pairs])
+
+    def product(self, i: int, j: int) -> ExactSum:
+        """Return Σ w² t_i t_j, where model 0 is the weight itself: its term is 1."""
+        return self.products[self._pairs.index((min(i, j), max(i, j)))]
+
+    def check_fields(self) -> None:
+        """Check that the sums of squares, and of weights, are not negative."""
+        squares = [self._pairs.index((i, i)) for i in range(self.models + 1)]
+        products = np.asarray(self.products.to_float())
+        if self.weight.fraction() < 0 or bool((products[squares] < 0).any()):
+            raise StateFormatError("a sum of squares, or of weights, is negative")
+
+
+def _finite(terms: Floats) -> Floats:
+    """Return terms of which none is infinite: those of the schema are finite, but for products."""
+    low, high = extent(terms)
+    return terms if low >= -_LARGEST and high <= _LARGEST else np.clip(terms, -_LARGEST, _LARGEST)
+
+
+def terms_of(statistic: Statistic) -> Bring:
+    """Return how the columns of models become what each row adds to their sums."""
+    return Bring(("terms", statistic._key), _Terms(statistic))
+
+
+class _Terms:
+    """Makes a row's term of its columns, for each model."""
+
+    def __init__(self, statistic: Statistic) -> None:
+        self.statistic = statistic
+
+    def __call__(self, columns: list[Columns]) -> Columns:
+        return tuple(map(self._of_model, columns))
+
+    def _of_model(self, columns: Columns) -> Floats:
+        terms = np.empty(len(columns[0]))
+        for start in range(0, len(terms), _TERMS):
+            rows = slice(start, start + _TERMS)
+            terms[rows] = row_terms(self.statistic, *[column[rows] for column in columns])
+        return terms
+
+
+@singledispatch
+def row_terms(statistic: Statistic, *columns: object) -> Floats:  # noqa: ARG001 - of any statistic
+    """Return what each row adds to the sum of a statistic, the mean over outputs of several."""
+    raise StreamMetricsError(f"{an(type(statistic).__name__)} is no sum over rows")
+
+
+@row_terms.register(LossSum)
+def _(statistic: LossSum, y: Floats, p: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        try:
+            found = statistic.terms(y, p)
+        except FloatingPointError:  # of a square beyond the normal floats
+            found = squared_losses(statistic.loss, y, p)
+    return _one(nearest(found))
+
+
+@row_terms.register(ProbabilityLossSum)
+def _(statistic: ProbabilityLossSum, codes: Array, scores: Floats) -> Floats:
+    return statistic.losses(codes, scores)
+
+
+@row_terms.register(TopKHits)
+def _(statistic: TopKHits, truth: ReadColumn, scores: ReadColumn) -> Floats:
+    return statistic.hit(truth, scores).astype(np.float64)
+
+
+@row_terms.register(Moments)
+def _(statistic: Moments, *columns: ReadColumn) -> Floats:
+    if statistic.of == "pair":
+        y, p = columns
+        return _one(p - y)
+    (values,) = columns
+    return _one(values.head if isinstance(values, LongNumbers) else values)
+
+
+def _one(terms: Floats) -> Floats:
+    """Return a number a row."""
+    return terms if terms.ndim == 1 else terms.sum(axis=1) / terms.shape[1]
+
+
+class Triples(NamedTuple):
+    """The distinct triples: places of the true label, of one model's and of the other's."""
+
+    labels: Array
+    cells: Ints  # (T, 3), in order
+    amount: ExactSum  # (T,)
+    squares: ExactSum  # (T,), of the weights; the amount where every row weighs one
+
+    @classmethod
+    def empty(cls) -> Triples:
+        """No triples."""
+        nothing = ExactSum.zero((0,))
+        return cls(np.empty(0, np.int64), np.empty((0, 3), np.int64), nothing, nothing)
+
+    def plus(self, other: Triples) -> Triples:
+        """The triples of both."""
+        if not len(self.cells) or not len(other.cells):
+            return self if len(self.cells) else other
+        labels = Union.of(self.labels, other.labels)
+        mine, theirs = moved(labels.mine, self.cells), moved(labels.theirs, other.cells)
+        sums = [self[2:], other[2:]]
+        if np.array_equal(mine, theirs):
+            return Triples(labels.keys, mine, *(a + b for a, b in zip(*sums, strict=True)))
+        every, group = np.unique(np.concatenate([mine, theirs]), axis=0, return_inverse=True)
+        places, size = group.reshape(-1), len(self.cells)
+        parts = places[:size], places[size:]
+        both = (
+            a.regroup(parts[0], len(every)) + b.regroup(parts[1], len(every))
+            for a, b in zip(*sums, strict=True)
+        )
+        return Triples(labels.keys, every, *both)
+
+
+class TripleTable(StateField[Triples]):
+    """How much there is of each triple of labels: memory grows with the triples that occur."""
+
+    def empty(self, of: Configured) -> Triples:  # noqa: ARG002 - nothing depends on it
+        """Return no triples."""
+        return Triples.empty()
+
+    def plus(self, mine: Triples, other: Triples) -> Triples:
+        """Return the triples of both."""
+        return mine.plus(other)
+
+    def arrays(self, value: Triples) -> dict[str, Array]:
+        """Return labels, triples and exact amounts."""
+        return {
+            "labels": packed_labels(value.labels),
+            "cells": value.cells,
+            **nested("amount", value.amount.arrays()),
+            **nested("squares", value.squares.arrays()),
+        }
+
+    def taken(self, arrays: Arrays, of: Configured) -> Triples:  # noqa: ARG002 - nothing depends on it
+        """Return labels, triples and amounts, all of which are in order and in use."""
+        labels = unpacked_labels(arrays, "labels")
+        cells = take_array(arrays, "cells", "int64", 2)
+        parts = [part(arrays, name) for name in ("amount", "squares")]
+        if len(arrays) != 2 + sum(map(len, parts)) or cells.shape[1] != 3:
+            raise StateFormatError(f"{sorted(arrays)} are not the arrays of triples of labels")
+        sums = [ExactSum.from_arrays((len(cells),), each) for each in parts]
+        if not np.array_equal(np.unique(cells), np.arange(len(labels))):
+            raise StateFormatError("the triples of a joint table do not fit its labels")
+        ordered = np.array_equal(cells, np.unique(cells, axis=0))
+        if not ordered or not (labels[1:] > labels[:-1]).all():
+            raise StateFormatError("labels or triples of a joint table are out of order")
+        amount, squares = (np.asarray(each.to_float()) for each in sums)
+        if not (amount > 0).all() or not (squares >= 0).all():
+            raise StateFormatError("a triple of a joint table has no positive amount")
+        return Triples(labels, cells, *sums)
+
+    def nbytes(self, value: Triples) -> int:
+        """Bytes held now."""
+        return sum(each.nbytes for each in value)
+
+
+class JointTable(JointStatistic):
+    """Amounts of (true, one model's, the other's) label, of the rows and of their squared weights.
+
+    What either model got right where the other did not, and for any metric of counts how far the
+    two go together. Only triples that occur are held, 24 bytes and two sums each.
+    """
+
+    triples = TripleTable()
+
+    def update(self, *columns: Column, weight: Floats | None) -> None:
+        """Count the triples of the rows."""
+        coded = [coded_labels(column) for column in columns]
+        labels = coded[0][1]
+        for _, theirs in coded[1:]:
+            if not np.array_equal(labels, theirs):
+                labels = np.union1d(labels, theirs)
+        places = [
+            codes if len(known) == len(labels) else np.searchsorted(labels, known)[codes]
+            for codes, known in coded
+        ]
+        if is_dense(len(labels) ** 3, len(places[0])):
+            shape = (len(labels),) * 3
+            counts = counts_of(shape, *places)
+            kept = np.flatnonzero(counts)
+            cells = np.argwhere(counts)
+            if weight is None:
+                whole = ExactSum.counts(counts.reshape(-1)[kept])
+                amounts = whole, whole
+            else:
+                sums = _amounts(packed(shape, *places), counts.size, weight)
+                amounts = sums[0][kept], sums[1][kept]
+        else:
+            group, rows = distinct(np.stack(places, axis=1, dtype=np.int64))
+            cells = np.stack([codes[rows] for codes in places], axis=1)
+            order = np.lexsort(cells.T[::-1])
+            rank = np.empty(order.size, np.int64)
+            rank[order] = np.arange(order.size)
+            cells, amounts = cells[order], _amounts(rank[group], order.size, weight)
+        used, inverse = np.unique(cells, return_inverse=True)
+        cells = inverse.reshape(cells.shape).astype(np.int64)
+        self.triples = self.triples.plus(Triples(labels[used], cells, *amounts))
+
+
+def _amounts(group: Places, size: int, weight: Floats | None) -> tuple[ExactSum, ExactSum]:
+    """Return the weight, and the squared weights, of each group."""
+    if weight is None:
+        whole = ExactSum.counts(counts_of((size,), group))
+        return whole, whole
+    return ExactSum.grouped(group, size, weight), ExactSum.grouped(group, size, squares_of(weight))
+
+
+def labels_of(table: ContingencyTable | ThresholdTable) -> Bring:
+    """Return how the columns of two models become the true labels and those of either."""
+    if isinstance(table, ThresholdTable):
+        return Bring(("labels", table._key), _Cut(table.threshold))
+    return Bring(("labels", table._key), _first_and_others)
+
+
+def _first_and_others(columns: list[Columns]) -> Columns:
+    return (columns[0][0], *(predicted for _, predicted in columns))
+
+
+@dataclass(frozen=True)
+class _Cut:
+    """Makes labels 0 and 1 of scores."""
+
+    threshold: float
+
+    def __call__(self, columns: list[Columns]) -> Columns:
+        truth = columns[0][0].astype(np.int8)
+        called = [(scores >= self.threshold).astype(np.int8) for _, scores in columns]
+        return tuple(Column(values, None, True) for values in (truth, *called))
+
+
+_MOST = 1 << 62  # copies of a row that are counted
+
+
+class RowSample(JointStatistic):
+    """The distinct rows whose seeded hash is smallest, with multiplicities: a canonical sample.
+
+    A row is the target or the code of the true class, the scores or predictions of every model and
+    the weight. Up to `max_rows` distinct rows it holds all of them; with `by_class` up to so many
+    of the negatives and so many of the positives, as long as there is one score a row. Of all rows
+    it has the number, the weight and the squared weight. 8 bytes a number, and 16 a row.
+
+    The state is spelled here and not declared by fields: there are one or two strata, with columns
+    of as many numbers as the first rows have, and none of both before.
+    """
+
+    max_rows: int = 8192
+    by_class: bool = False
+    seed: int = 0
+
+    def clear(self) -> None:
+        """Forget all rows."""
+        self.strata: tuple[PointRows, ...] = ()
+        self.counts: Ints = np.zeros(0, np.int64)  # rows of each stratum
+        self.sums = ExactSum.zero((0, 2))  # weights, and squared weights, of each
+
+    def update(self, first: Floats, *scores: Floats, weight: Floats | None) -> None:
+        """Take the rows among those kept: targets or classes (n, d), each model's scores (n, K)."""
+        ones = np.ones(len(first)) if weight is None else weight
+        columns = [*first.T, *(column for block in scores for column in block.T), ones]
+        strata = 2 if self.by_class and scores[0].shape[1] == 1 else 1
+        codes = first[:, 0].astype(np.intp) if strata == 2 else np.zeros(len(first), np.intp)
+        seeds = label_hashes(np.arange(strata), self.seed)
+        hashes = row_hashes(seeds, codes, column_hashes(columns))
+        chosen = np.flatnonzero(hashes <= self._last(strata)[codes])
+        points = np.stack([column[chosen] for column in columns], axis=1)
+        points += 0.0  # a negative zero is the same score
+        kept = PointRows(hashes[chosen], codes[chosen], points, np.ones(len(chosen), np.int64))
+        parts = [kept.take(kept.codes == stratum) for stratum in range(strata)]
+        counts = np.bincount(codes, minlength=strata)
+        self._add(parts, counts, _sums(codes, counts, weight))
+
+    def _last(self, strata: int) -> NDArray[np.uint64]:
+        """Return the largest hash that a row of each stratum may have to be kept."""
+        last = np.full(strata, np.iinfo(np.uint64).max)
+        for stratum, rows in enumerate(self.strata):
+            if len(rows.hashes) == self.max_rows:
+                last[stratum] = rows.hashes[-1]
+        return last
+
+    def merge(self, other: RowSample) -> None:
+        """Take the rows of another sample."""
+        if other.strata:
+            self._add(other.strata, other.counts, other.sums)
+
+    def _add(self, parts: Sequence[PointRows], counts: Ints, sums: ExactSum) -> None:
+        if not self.strata:
+            self.strata = tuple(canonical(rows, self.max_rows) for rows in parts)
+            self.counts, self.sums = counts, sums
+            return
+        self.strata = tuple(
+            canonical(_together(mine, theirs), self.max_rows) if len(theirs.codes) else mine
+            for mine, theirs in zip(self.strata, parts, strict=True)
+        )
+        self.counts, self.sums = self.counts + counts, self.sums + sums
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row seen is in the sample."""
+        copies = [int(rows.copies.sum()) for rows in self.strata]
+        return bool(copies == self.counts.tolist())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        size = sum(array.nbytes for rows in self.strata for array in rows)
+        return size + self.counts.nbytes + self.sums.nbytes
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the sample in the order of its hashes, and what is known of all rows."""
+        arrays = {"counts": self.counts, **nested("sums", self.sums.arrays())}
+        for stratum, rows in enumerate(self.strata):
+            arrays |= {f"{stratum}/rows": rows.points, f"{stratum}/copies": rows.copies}
+        return arrays
+
+    def restore(self, arrays: Arrays) -> None:
+        """Set the sample; hashes are computed anew, and must be in order."""
+        counts = take_array(arrays, "counts", "int64")
+        size = len(counts)
+        if size > 1 + self.by_class or (size and counts.min() < 0) or counts.max(initial=0) > _MOST:
+            raise StateFormatError(f"{counts.tolist()} are not the rows of a sample")
+        sums = ExactSum.from_arrays((size, 2), part(arrays, "sums"))
+        weights, squares = np.asarray(sums.to_float()).reshape(size, 2).T
+        if not (((weights > 0) == (counts > 0)) & (squares >= 0)).all():
+            raise StateFormatError("the weights of a sample do not fit its rows")
+        seeds = label_hashes(np.arange(size), self.seed)
+        strata = []
+        for stratum in range(size):
+            points = take_array(arrays, f"{stratum}/rows", "float64", 2)
+            copies = take_array(arrays, f"{stratum}/copies", "int64")
+            strata.append(self._restored(stratum, points, copies, int(counts[stratum]), seeds))
+        if len({rows.points.shape[1] for rows in strata}) > 1 or len(arrays) != 3 + 2 * size:
+            raise StateFormatError("the parts of a sample of rows do not fit together")
+        self.strata, self.counts, self.sums = tuple(strata), counts, sums
+
+    def _restored(
+        self, stratum: int, points: Floats, copies: Ints, count: int, seeds: Any
+    ) -> PointRows:
+        if len(points) != len(copies) or len(points) > self.max_rows or points.shape[1] < 2:
+            raise StateFormatError("the columns of a sample of rows do not fit together")
+        if np.isnan(points).any() or bool(np.signbit(points[points == 0.0]).any()):
+            raise StateFormatError("a number of a sample of rows is not one that we write")
+        held = sum(copies.tolist())
+        if bool((copies < 1).any()) or held > count:
+            raise StateFormatError("rows occur less than once, or more often than in all rows")
+        if len(points) < self.max_rows and held < count:
+            raise StateFormatError("a sample of rows lacks some")
+        if not bool((np.isfinite(points[:, -1]) & (points[:, -1] > 0)).all()):
+            raise StateFormatError("a row of a sample has no positive weight")
+        codes = np.full(len(points), stratum, np.intp)
+        if len(seeds) == 2 and bool((points[:, 0] != stratum).any()):
+            raise StateFormatError("a row of a sample is not of its class")
+        rows = PointRows(row_hashes(seeds, codes, point_hashes(points)), codes, points, copies)
+        for column, again in zip(rows, canonical(rows, self.max_rows), strict=True):
+            if not np.array_equal(column, again):
+                raise StateFormatError("the rows of a sample are out of order")
+        return rows
+
+
+def _together(one: PointRows, other: PointRows) -> PointRows:
+    return PointRows(*(np.concatenate(pair) for pair in zip(one, other, strict=True)))
+
+
+def _sums(codes: Places, counts: Ints, weight: Floats | None) -> ExactSum:
+    """Return the sums of weights and of their squares, (strata, 2)."""
+    if weight is None:
+        return ExactSum.counts(np.stack([counts, counts], axis=1))
+    group = np.concatenate([2 * codes, 2 * codes + 1])
+    values = np.concatenate([weight, squares_of(weight)])
+    sums = ExactSum.grouped(group, 2 * len(counts), values)
+    return ExactSum((len(counts), 2), sums.digits, sums.exponent)
+
+
+def rows_of(schema: Schema) -> tuple[Schema, Bring]:
+    """Return how models are read and become rows: what all have alike, then each one's own.
+
+    Metrics that read the same numbers share a sample, whatever each of them refuses; but not one
+    that keeps logits with one that makes probabilities of them.
+    """
+    scored = [field for field in schema.fields if isinstance(field, ScoredLabels)]
+    if not any(field.scores.from_logits for field in scored):
+        schema = schema.plain
+    return schema, Bring("rows", _whole)
+
+
+def _whole(columns: list[Columns]) -> Columns:
+    return (_table(columns[0][0]), *(_table(each[-1]) for each in columns))
+
+
+def _table(column: object) -> Floats:
+    values = column.head if isinstance(column, LongNumbers) else np.asarray(column)
+    values = values.astype(np.float64, copy=False)
+    return values if values.ndim > 1 else values[:, None]
+
+
+class MomentSample(RowSample):
+    """A canonical sample of rows, of which the variance of what moments say is made.
+
+    How a variance varies takes fourth moments, and sums of these cancel; a sample by hash does not.
+    Some 50 bytes a row of it.
+    """
+
+    max_rows: int = 4096
+    of: Literal["values", "pair"] = "pair"
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """Values, or a target and a prediction: those that the moments are of, not rounded."""
+        if self.of == "values":
+            return Schema((Numbers("values"),), self.nan_policy)
+        true, pred = Numbers(TRUE, wide=True), Numbers(PRED, wide=True)
+        return regression_schema(self.nan_policy, true=true, pred=pred)
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
+        """Take the rows among those kept."""
+        tables = [column.reshape(len(column), -1) for column in columns]
+        super().update(*tables, weight=weight)

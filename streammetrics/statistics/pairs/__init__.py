@@ -1,1 +1,0 @@
-"""Pairs of numbers and how they are ordered."""

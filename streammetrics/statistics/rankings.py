@@ -1,0 +1,701 @@
+"""Rankings by query: judged and retrieved rows, joined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+
+from streammetrics.core import tuning
+from streammetrics.core.chunks import piled
+from streammetrics.core.columns.schema import Schema
+from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, StateFormatError
+from streammetrics.core.field import StateField
+from streammetrics.core.state.arrays import take_array
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.ranking_rows import (
+    RankingRows,
+    Results,
+    coded_ids,
+    coded_relevances,
+    counted,
+    decoded,
+    hashed,
+    mixed,
+    moved,
+    narrowest,
+    ranked,
+    run_starts,
+    union,
+    used,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.schema import Rows
+    from streammetrics.core.configured import Configured
+    from streammetrics.core.types import Array, Arrays, Bools, Floats, Ints, ReadColumn
+    from streammetrics.statistics.ranking_rows import Coded, Codes, Values
+
+
+MOST = 1 << 52  # judgments without a document: sums of counts are exact in float64
+
+
+class Judgments(NamedTuple):
+    """Judged documents: places of query, document and grade; by query, then document."""
+
+    query: Array
+    doc: Array
+    grade: Array
+
+
+class Grades(NamedTuple):
+    """How often each grade was given to documents without a name; by query, then grade."""
+
+    query: Array
+    grade: Array
+    times: Ints
+
+
+@dataclass(frozen=True)
+class RankingTable:
+    """Ranking rows; all columns hold places in `queries`, `docs` and `levels`."""
+
+    queries: Values
+    judged: Bools  # whether any row of the query has a relevance
+    docs: Values
+    levels: Floats
+    results: Results
+    judgments: Judgments
+    grades: Grades
+    weights: Floats | None = None  # of queries, nan of those that none was said of
+
+    @property
+    def rows(self) -> int:
+        """Rows held, of every kind."""
+        return len(self.results.query) + len(self.judgments.query) + len(self.grades.query)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return sum(array.nbytes for array in self.arrays().values())
+
+    def arrays(self) -> dict[str, Array]:
+        """Return all arrays; ids that are strings as rows of bytes."""
+        held: dict[str, Array] = {"judged": self.judged, "levels": self.levels}
+        if self.weights is not None:
+            held["weights"] = self.weights
+        for name, ids in (("queries", self.queries), ("docs", self.docs)):
+            text = ids.dtype.kind == "S"
+            held[name] = ids.view(np.uint8).reshape(len(ids), -1) if text else ids
+        for name, part in (
+            ("results", self.results),
+            ("judgments", self.judgments),
+            ("grades", self.grades),
+        ):
+            for column, array in part._asdict().items():
+                held[f"{name}/{column}"] = array
+        return held
+
+    def blocks(self, rows: int) -> Iterator[RankingTable]:
+        """Yield tables of consecutive queries, of about so many rows each."""
+        parts = (self.results, self.judgments, self.grades)
+        sizes = sum(np.bincount(part.query, minlength=len(self.queries)) for part in parts)
+        starts = run_starts(np.cumsum(sizes) // rows)
+        for start, stop in pairwise([*starts.tolist(), len(self.queries)]):
+            cut = [_between(part, start, stop) for part in parts]
+            yield replace(
+                self, queries=self.queries[start:stop], judged=self.judged[start:stop],
+                weights=None if self.weights is None else self.weights[start:stop],
+                results=Results(*cut[0]), judgments=Judgments(*cut[1]), grades=Grades(*cut[2]),
+            )  # fmt: skip
+
+    def name(self, query: int, doc: int) -> str:
+        """Return how errors name a query and a document."""
+        (shown,) = decoded(self.queries[query : query + 1])
+        (document,) = decoded(self.docs[doc : doc + 1])
+        return f"query {shown!r}, document {document!r}"
+
+
+def _between(part: Results | Judgments | Grades, start: int, stop: int) -> tuple[Array, ...]:
+    """Return the columns of the queries from `start` to `stop`, with places from 0."""
+    low, high = np.searchsorted(part.query, [start, stop])
+    query, *rest = (column[low:high] for column in part)
+    return (query - start, *rest)
+
+
+def empty_table() -> RankingTable:
+    """Return the table of no rows."""
+    none, ids, floats = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
+    small = np.empty(0, np.int8)
+    results, judgments = Results(none, floats, none, small), Judgments(none, none, small)
+    grades = Grades(none, small, ids)
+    return RankingTable(ids, np.empty(0, np.bool_), ids, floats, results, judgments, grades)
+
+
+def lifted(
+    query: Coded,
+    doc: Coded,
+    grade: Coded,
+    score: Floats,
+    weight: Floats,
+) -> RankingTable:
+    """Return the rows of one batch as a table that `combined` has yet to put in order."""
+    is_judged, named = grade.codes >= 0, doc.codes >= 0
+    retrieved = score == score  # noqa: PLR0124 - nan is no score
+    judged = np.zeros(len(query.values), np.bool_)
+    judged[query.codes[is_judged]] = True
+    # Adding 0.0 copies, and makes -0.0 what it equals.
+    results = Results(query.codes, score + 0.0, doc.codes, grade.codes)
+    results = results.at(retrieved) if not retrieved.all() else results
+    lasting = np.append(grade.values > 0, False)[grade.codes]
+    kept = np.flatnonzero(is_judged & named & (lasting | ~retrieved))
+    judgments = Judgments(query.codes[kept], doc.codes[kept], grade.codes[kept])
+    unnamed = is_judged & ~named
+    columns = (query.codes, grade.codes)
+    if not unnamed.all():
+        columns = (query.codes[unnamed], grade.codes[unnamed])
+    grades = Grades(*columns, np.ones(len(columns[0]), np.int64))
+    parts = (results, judgments, grades, _weights(query, weight))
+    return RankingTable(query.values, judged, doc.values, grade.values, *parts)
+
+
+def _weights(query: Coded, weight: Floats) -> Floats | None:
+    """Return the weight of each query, of rows that agree; ``None`` where none says one."""
+    said = np.flatnonzero(weight == weight)  # noqa: PLR0124 - nan is no weight
+    if not said.size:
+        return None
+    weights = np.full(len(query.values), np.nan)
+    weights[query.codes[said]] = weight[said] + 0.0
+    return weights
+
+
+def united_weights(
+    tables: Sequence[RankingTable], queries: Values, places: Sequence[Codes | None]
+) -> Floats | None:
+    """Return the weight of each of all queries.
+
+    Raises:
+        InvalidBatchError: Two tables say two weights of a query.
+    """
+    if all(table.weights is None for table in tables):
+        return None
+    united = np.full(len(queries), np.nan)
+    for table, place in zip(tables, places, strict=True):
+        if table.weights is None:
+            continue
+        said = np.flatnonzero(~np.isnan(table.weights))
+        at, more = said if place is None else place[said], table.weights[said]
+        known = united[at]
+        differ = np.flatnonzero((known != more) & ~np.isnan(known))
+        if differ.size:
+            first = int(differ[np.argmin(at[differ])])
+            (shown,) = decoded(queries[at[first] : at[first] + 1])
+            low, high = sorted((float(known[first]), float(more[first])))
+            raise InvalidBatchError(f"query {shown!r} has two weights: {low:g} and {high:g}")
+        united[at] = more
+    return united
+
+
+def united_tables(tables: Sequence[RankingTable]) -> RankingTable:
+    """Return the rows of all tables one after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    queries, in_queries = union([table.queries for table in tables])
+    docs, in_docs = union([table.docs for table in tables])
+    levels, in_levels = union([table.levels for table in tables])
+    judged = np.zeros(len(queries), np.bool_)
+    parts = []
+    for table, query, doc, level in zip(tables, in_queries, in_docs, in_levels, strict=True):
+        if query is None and len(table.judged):
+            judged |= table.judged
+        elif query is not None:
+            judged[query] |= table.judged
+        rows, given, grades = table.results, table.judgments, table.grades
+        of_rows, of_grades = moved(rows.query, query), moved(rows.grade, level)
+        results = Results(of_rows, rows.score, moved(rows.doc, doc), of_grades)
+        judgments = Judgments(
+            moved(given.query, query), moved(given.doc, doc), moved(given.grade, level)
+        )
+        if grades.query is not rows.query:  # a batch of whole rows without documents shares them
+            of_rows, of_grades = moved(grades.query, query), moved(grades.grade, level)
+        parts.append((results, judgments, Grades(of_rows, of_grades, grades.times)))
+    chained: dict[tuple[int, ...], Array] = {}  # columns that are shared stay so
+
+    def chain(*arrays: Array) -> Array:
+        key = tuple(map(id, arrays))
+        if key not in chained:
+            chained[key] = np.concatenate(arrays)
+        return chained[key]
+
+    results, judgments, grades = (
+        type(group[0])(*map(chain, *group)) for group in zip(*parts, strict=True)
+    )
+    weights = united_weights(tables, queries, in_queries)
+    return RankingTable(queries, judged, docs, levels, results, judgments, grades, weights)
+
+
+class Cutoff(NamedTuple):
+    """Which results can be needed: those of the first `k`, or from the best relevant one up."""
+
+    k: int | None
+    first_at: float | None  # what counts as relevant
+
+
+def combined(tables: Sequence[RankingTable], cut: Cutoff, *, distinct: bool) -> RankingTable:
+    """Return the canonical table of all rows.
+
+    `distinct` promises that no (query, document) has two judgments or two scores; else those that
+    are equal count once, and `InvalidBatchError` names the first that are not.
+    """
+    table = _judged_once(united_tables(tables))
+    if not distinct:
+        table = _retrieved_once(table)
+    if cut.first_at is not None:
+        table = _with_known_grades(table)
+        table = replace(table, results=_from_best_up(table, cut.first_at))
+    results = ranked(table.results, len(table.queries), cut.k)
+    table = _with_known_grades(replace(table, results=results))
+    return _compact(replace(table, grades=_counted(table)))
+
+
+def _counted(table: RankingTable) -> Grades:
+    """Return the counts of grades, each once."""
+    query, grade, times = table.grades
+    width = max(1, len(table.levels))
+    cells, times = counted(query.astype(np.int64) * width + grade, times)
+    query, grade = np.divmod(cells, width)
+    return Grades(query.astype(np.int32), grade.astype(np.int32), times)
+
+
+def keys(table: RankingTable, part: Results | Judgments) -> Ints:
+    """Return one integer for each (query, document), in their order."""
+    of_pair: Ints = part.query.astype(np.int64) * len(table.docs) + part.doc
+    return of_pair
+
+
+def _judged_once(table: RankingTable) -> RankingTable:
+    given = table.judgments
+    by = keys(table, given)
+    order = np.argsort(by)
+    by, grade = by.take(order), given.grade.take(order)
+    again = np.flatnonzero(by[1:] == by[:-1])
+    wrong = again[grade[again] != grade[again + 1]]
+    if wrong.size:
+        _contradict(
+            table, by[wrong[0]], "relevances", *table.levels[grade[wrong[0] + np.arange(2)]]
+        )
+    order = np.delete(order, again + 1) if again.size else order
+    return replace(table, judgments=Judgments(*(column.take(order) for column in given)))
+
+
+def _retrieved_once(table: RankingTable) -> RankingTable:
+    results = table.results
+    by, (there, known) = keys(table, results), _known(table)
+    named = results.doc >= 0
+    differ = np.flatnonzero(there & (results.grade >= 0) & (known != results.grade))
+    if differ.size:
+        row = differ[0]
+        two = table.levels[[known[row], results.grade[row]]]
+        _contradict(table, by[row], "relevances", *two)
+    order = np.lexsort((-results.grade, by))  # where only one of two knows its grade, it is first
+    order = order[named[order]]
+    again = np.flatnonzero(by[order[1:]] == by[order[:-1]])
+    if not again.size:
+        return table
+    first, second = results.at(order[again]), results.at(order[again + 1])
+    for name, wrong in (
+        ("scores", first.score != second.score),
+        ("relevances", (second.grade >= 0) & (first.grade != second.grade)),
+    ):
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            pair = [part.score[row] for part in (first, second)]
+            if name == "relevances":
+                pair = [table.levels[part.grade[row]] for part in (first, second)]
+            _contradict(table, by[order[again[row]]], name, *pair)
+    kept = np.ones(len(by), np.bool_)
+    kept[order[again + 1]] = False
+    return replace(table, results=results.at(kept))
+
+
+def _contradict(table: RankingTable, key: int, what: str, one: float, other: float) -> NoReturn:
+    query, doc = divmod(int(key), len(table.docs))
+    low, high = sorted((float(one), float(other)))
+    raise InvalidBatchError(f"{table.name(query, doc)} has two {what}: {low:g} and {high:g}")
+
+
+def _known(table: RankingTable) -> tuple[Bools, Array]:
+    """Return which results have a judgment, and its grade."""
+    results, given = table.results, table.judgments
+    if not len(given.query) or not len(results.query):
+        return np.zeros(len(results.query), np.bool_), np.full(len(results.query), -1, np.int32)
+    judged, wanted = keys(table, given), keys(table, results)
+    at = np.searchsorted(judged, wanted)
+    there = (judged.take(at, mode="clip") == wanted) & (results.doc >= 0)
+    return there, given.grade.take(at, mode="clip")
+
+
+def nonrelevant_alone(table: RankingTable, among: Bools | None = None) -> Array:
+    """Return the queries of those results whose grade is not among the judgments.
+
+    With `among`, only of those grades for which it says so; its last is of none.
+    """
+    results = table.results
+    there, _ = _known(table)
+    alone = (results.doc >= 0) & (results.grade >= 0) & ~there
+    if among is not None:
+        alone &= among[results.grade]
+    return results.query[alone]
+
+
+def _with_known_grades(table: RankingTable) -> RankingTable:
+    results = table.results
+    rows = np.flatnonzero((results.grade < 0) & (results.doc >= 0))
+    if not rows.size or not len(table.judgments.query):
+        return table
+    there, known = _known(replace(table, results=results.at(rows)))
+    grade = results.grade.astype(np.int32)
+    grade[rows[there]] = known[there]
+    return replace(table, results=results._replace(grade=grade))
+
+
+def _from_best_up(table: RankingTable, first_at: float) -> Results:
+    results = table.results
+    relevant = np.append(table.levels >= first_at, False).take(results.grade)
+    best = np.full(len(table.queries), -np.inf)
+    np.maximum.at(best, results.query[relevant], results.score[relevant])
+    kept = results.score >= best.take(results.query)
+    return results if kept.all() else results.at(kept)
+
+
+def _compact(table: RankingTable) -> RankingTable:
+    """Leave out documents and levels that nothing refers to, and use the narrowest types."""
+    results, given, grades = table.results, table.judgments, table.grades
+    docs, of_results, of_given = used(table.docs, results.doc, given.doc)
+    levels, *places = used(table.levels, results.grade, given.grade, grades.grade)
+    narrow = next(t for t in (np.int8, np.int16, np.int32) if len(levels) <= np.iinfo(t).max)
+    first, second, third = (column.astype(narrow) for column in places)
+    judged = table.judged.copy()
+    for query in (results.query[first >= 0], given.query, grades.query):
+        judged[query] = True
+    return RankingTable(
+        narrowest(table.queries), judged, narrowest(docs), levels,
+        Results(results.query, results.score, of_results, first),
+        Judgments(given.query, of_given, second),
+        Grades(grades.query, third, grades.times), table.weights,
+    )  # fmt: skip
+
+
+def restored(arrays: Arrays, cut: Cutoff) -> RankingTable:
+    """Return the table of a state, after checking that it is one in canonical form."""
+    levels = take_array(arrays, "levels", "float64")
+    narrow = next(t for t in ("int8", "int16", "int32") if len(levels) <= np.iinfo(t).max)
+    table = RankingTable(
+        _ids(arrays, "queries"), take_array(arrays, "judged", "bool"), _ids(arrays, "docs"), levels,
+        Results(
+            *_part(arrays, "results", query="int32", score="float64", doc="int32", grade=narrow)
+        ),
+        Judgments(*_part(arrays, "judgments", query="int32", doc="int32", grade=narrow)),
+        Grades(*_part(arrays, "grades", query="int32", grade=narrow, times="int64")),
+        take_array(arrays, "weights", "float64") if "weights" in arrays else None,
+    )  # fmt: skip
+    results, given, grades = table.results, table.judgments, table.grades
+    n_queries, n_docs, n_levels = len(table.queries), len(table.docs), len(levels)
+    places = np.concatenate([results.query, given.query, grades.query])
+    sound = (
+        _inside(places, 0, n_queries)
+        and np.unique(places).size == n_queries == len(table.judged)
+        and _inside(results.doc, -1, n_docs)
+        and _inside(given.doc, 0, n_docs)
+        and _inside(results.grade, -1, n_levels)
+        and _inside(np.concatenate([given.grade, grades.grade]), 0, n_levels)
+        and bool(np.isfinite(levels).all() and (levels[1:] > levels[:-1]).all())
+        and not np.isnan(results.score).any()
+        and not (np.signbit(results.score) & (results.score == 0)).any()
+        and bool((grades.times > 0).all())
+        and (table.weights is None or _are_weights(table.weights, n_queries))
+    )
+    if not sound:
+        raise StateFormatError("the places or the values of a ranking state are out of range")
+    if grades.times.sum(dtype=np.float64) >= 2 * MOST:
+        raise StateFormatError("there are more judgments than are counted")
+    try:
+        again = combined([table], cut, distinct=False).arrays()
+        decoded(table.queries), decoded(table.docs)
+    except (InvalidBatchError, UnicodeDecodeError) as error:
+        raise StateFormatError(f"the rows of a ranking state are not sound: {error}") from error
+    for name, array in table.arrays().items():
+        if array.tobytes() != again[name].tobytes() or array.dtype != again[name].dtype:
+            raise StateFormatError(f"the array {name!r} of a ranking state is not canonical")
+    return table
+
+
+def _part(arrays: Arrays, name: str, **dtypes: str) -> list[Array]:
+    columns = [take_array(arrays, f"{name}/{key}", dtype) for key, dtype in dtypes.items()]
+    if len({len(column) for column in columns}) > 1:
+        raise StateFormatError(f"the columns of {name!r} differ in length")
+    return columns
+
+
+def _ids(arrays: Arrays, name: str) -> Values:
+    if name in arrays and arrays[name].dtype == np.uint8:
+        rows = np.ascontiguousarray(take_array(arrays, name, "uint8", 2))
+        if not rows.size:
+            raise StateFormatError(f"the strings {name!r} are empty")
+        ids: Values = rows.view(f"S{rows.shape[1]}").reshape(-1)
+        ends = bool(rows[:, -1].any()) or rows.shape[1] == 1
+    else:
+        ids, ends = take_array(arrays, name, "int64"), True
+    if not ends or not (ids[1:] > ids[:-1]).all():
+        raise StateFormatError(f"the ids {name!r} are not canonical")
+    return ids
+
+
+def _are_weights(weights: Floats, n_queries: int) -> bool:
+    """Whether there is a weight, or the one nan, for each query, and some weight at all."""
+    said = weights[~np.isnan(weights)]
+    blank = weights[np.isnan(weights)].view(np.uint64)
+    return (
+        len(weights) == n_queries
+        and bool(said.size)
+        and bool((np.isfinite(said) & ~np.signbit(said)).all())
+        and bool((blank == np.float64(np.nan).view(np.uint64)).all())
+    )
+
+
+def _inside(places: Array, low: int, high: int) -> bool:
+    return not len(places) or (int(places.min()) >= low and int(places.max()) < high)
+
+
+Hashes: TypeAlias = "NDArray[np.uint64]"
+
+_JUDGED = np.uint64(0xD6E8FEB86659FD93)  # told apart from retrieved
+
+
+def pair_hashes(table: RankingTable) -> Hashes:
+    """Return the sorted hashes of all pairs that are judged or retrieved in a table."""
+    queries, docs = mixed(hashed(table.queries)), hashed(table.docs)
+    results, given = table.results, table.judgments
+    named = results.doc >= 0
+    graded = named & (results.grade >= 0)
+    # Positive grades of results are among the judgments already: do not count them again.
+    graded &= ~np.append(table.levels > 0, False).take(results.grade)
+    judged = [(given.query, given.doc), (results.query[graded], results.doc[graded])]
+    parts = [mixed(queries.take(q) + docs.take(d)) ^ _JUDGED for q, d in judged]
+    if named.any():
+        rows = results.at(named)
+        parts.append(mixed(queries.take(rows.query) + docs.take(rows.doc)))
+    return np.sort(np.concatenate(parts))
+
+
+def seen_again(levels: tuple[Hashes, ...], hashes: Hashes) -> bool:
+    """Whether some hash occurs twice, among `hashes` or in them and a level."""
+    if (hashes[1:] == hashes[:-1]).any():
+        return True
+    for level in levels:
+        if (level.take(np.searchsorted(level, hashes), mode="clip") == hashes).any():
+            return True
+    return False
+
+
+def with_hashes(levels: tuple[Hashes, ...], hashes: Hashes) -> tuple[Hashes, ...]:
+    """Return the levels with more hashes: each is merged about log n times, and none is empty."""
+    if not len(hashes):
+        return levels
+    rest = list(levels)
+    while rest and len(rest[-1]) <= 4 * len(hashes):
+        hashes = np.sort(np.concatenate([rest.pop(), hashes]))
+    return (*rest, hashes)
+
+
+class _RankingRows(NamedTuple):
+    """How rows are held."""
+
+    table: RankingTable = empty_table()
+    pending: tuple[RankingTable, ...] = ()  # batches not yet put in order
+    rows: int = 0  # of them
+    seen: tuple[Hashes, ...] | None = ()  # None: to be made from the table
+
+
+def _rows(table: RankingTable) -> int:
+    return table.rows
+
+
+class Ranked:
+    """Rows of rankings, of which those that `cut` drops are not kept.
+
+    Never changed, but that a read puts the rows in order, in one assignment: a reader in another
+    thread finds the same rows before and after.
+    """
+
+    __slots__ = ("_form", "cut")
+
+    def __init__(self, cut: Cutoff, form: _RankingRows) -> None:
+        self.cut, self._form = cut, form
+
+    @classmethod
+    def of(cls, cut: Cutoff, table: RankingTable | None = None) -> Ranked:
+        """The rows of a canonical table, or none."""
+        return cls(cut, _RankingRows() if table is None else _RankingRows(table, seen=None))
+
+    def taking(self, more: RankingTable, n: int) -> Ranked:
+        """These rows and the `n` of a batch; raises where a document contradicts what is held."""
+        table, pending, rows, seen = self._form
+        if more.weights is not None:
+            _check_weights([*self._tables, more])
+        if len(more.docs):
+            seen = with_hashes((), pair_hashes(table)) if seen is None else seen
+            hashes = pair_hashes(more)
+            if seen_again(seen, hashes):
+                return self._combined([more], distinct=False)
+            seen = with_hashes(seen, hashes)
+        waiting = piled(pending, more, size=_rows, join=united_tables, small=tuning.JOINED_ROWS)
+        rows += n
+        taken = Ranked(self.cut, _RankingRows(table, waiting, rows, seen))
+        if rows >= max(tuning.PENDING_RANKINGS, table.rows // 4):
+            return taken._combined([], distinct=True)
+        return taken
+
+    def plus(self, others: Sequence[Ranked]) -> Ranked:
+        """The rows of all; raises where a document of one contradicts another's."""
+        tables = [table for other in others for table in other._tables]
+        grades = [table.grades.times for table in (*self._tables, *tables)]
+        rows = sum(int(times.sum()) for times in grades)
+        if rows > MOST:
+            raise IncompatibleMetricsError(
+                f"the states hold {rows} judgments without a document together; at most 2**52 "
+                "are counted"
+            )
+        return self._combined(tables, distinct=False)
+
+    def _combined(self, more: Sequence[RankingTable], *, distinct: bool) -> Ranked:
+        tables = [*self._tables, *more]
+        return Ranked.of(self.cut, combined(tables, self.cut, distinct=distinct))
+
+    @property
+    def _tables(self) -> tuple[RankingTable, ...]:
+        return (self._form.table, *self._form.pending)
+
+    @property
+    def table(self) -> RankingTable:
+        """All rows in canonical form."""
+        if self._form.pending:
+            self._form = self._combined([], distinct=True)._form
+        return self._form.table
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of rows held now, those not yet in order included."""
+        form = self._form
+        tables = (form.table, *form.pending)
+        return sum(t.nbytes for t in tables) + sum(h.nbytes for h in form.seen or ())
+
+
+def _check_weights(tables: Sequence[RankingTable]) -> None:
+    """Raise where tables say two weights of a query."""
+    weighed = [table for table in tables if table.weights is not None]
+    united_weights(weighed, *union([table.queries for table in weighed]))
+
+
+class RankedField(StateField[Ranked]):
+    """Rows of rankings; what is kept is said by ``k`` and ``first_at`` of the statistic.
+
+    Rows have no weights, and none can be taken out: a row that comes again with its document is
+    counted once, and what has fallen below the cut is not known.
+    """
+
+    def empty(self, of: Configured) -> Ranked:
+        """Return no rows."""
+        return Ranked.of(_cut(of))
+
+    def plus(self, mine: Ranked, other: Ranked) -> Ranked:
+        """Return the rows of both."""
+        return mine.plus([other])
+
+    def merged(self, mine: Ranked, others: Sequence[Ranked]) -> Ranked:
+        """Return the rows of all, joined and put in order at once."""
+        return mine.plus(others)
+
+    def arrays(self, value: Ranked) -> dict[str, Array]:
+        """Return the canonical table."""
+        return value.table.arrays()
+
+    def taken(self, arrays: Arrays, of: Configured) -> Ranked:
+        """Return the rows of a table, after checking all of it."""
+        table = restored(arrays, _cut(of))
+        if arrays.keys() != table.arrays().keys():
+            raise StateFormatError(f"{sorted(arrays)} are not the arrays of a ranking state")
+        return Ranked.of(_cut(of), table)
+
+    def nbytes(self, value: Ranked) -> int:
+        """Bytes of rows held now."""
+        return value.nbytes
+
+
+def _cut(of: Configured) -> Cutoff:
+    return Cutoff(of.config["k"], of.config["first_at"])
+
+
+class RankingBuffer(Statistic):
+    """Rows of (query, relevance, score[, document]), judgments and results joined by document.
+
+    With `k` only the results that the top k of a query can need are kept: those that score at
+    least as high as the k-th best, ties included. With `first_at` only those that score at least
+    as high as the best one whose relevance reaches it. Kept besides are the judgments of named
+    documents that came without a score or are relevant (their score may come later, and they must
+    count once however often they come), and the counts of grades of rows without a document.
+
+    What a document's row said is checked against later rows as long as it is kept: without `k` and
+    `first_at` always; else two scores, or a relevance that is not positive and another one, are
+    not noticed once the row has fallen below the cut.
+
+    Rows are taken as they come and put in order when there are as many new ones as old ones, or at
+    a read. Memory: 17 bytes a result and 9 a judgment, 13 for each grade of a query, and the
+    distinct ids (8 bytes, or the longest string's).
+    """
+
+    k: int | None = None
+    first_at: float | None = None
+    named: bool = False
+    highest: float | None = None
+    nan_policy: Literal["raise", "omit"] = "raise"
+
+    rows = RankedField(inline=True)
+
+    @property
+    def schema(self) -> Schema:
+        """Query, relevance, score, document and weight, all but the query optional."""
+        field = RankingRows(self.named, self.highest, self.nan_policy == "omit")
+        return Schema((field,), self.nan_policy, unweighted="ranking metrics")
+
+    def may_refuse(self, rows: Rows) -> bool:
+        """Whether rows may contradict others, which the update that brings them has to refuse."""
+        return not rows.facts.keys().isdisjoint(("doc ids", "query weights"))
+
+    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+        """Take rows; raise where a document or a weight contradicts what is held."""
+        query, relevance, score, doc, weights = columns
+        if not len(score):  # all rows of the batch are of other runs
+            return
+        ids, docs = coded_ids(query), coded_ids(doc)
+        rows = lifted(ids, docs, coded_relevances(relevance), score, weights)
+        self.rows = self.rows.taking(rows, len(score))
+
+    @property
+    def table(self) -> RankingTable:
+        """All rows in canonical form."""
+        return self.rows.table
+
+    def check_fields(self) -> None:
+        """Check that the rows are such as the schema takes."""
+        table = self.table
+        if self.highest is not None and table.levels.max(initial=-np.inf) > self.highest:
+            raise StateFormatError(f"a relevance is above max_grade={self.highest:g}")
+        if self.named and (table.results.doc < 0).any():
+            raise StateFormatError("a result has no document")

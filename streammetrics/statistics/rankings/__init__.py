@@ -1,1 +1,0 @@
-"""Queries, their documents, judgments and results."""

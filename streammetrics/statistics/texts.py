@@ -1,0 +1,635 @@
+"""Texts: counts of edits, moves, n-grams and answers."""
+
+from __future__ import annotations
+
+import math
+import re
+import string
+import unicodedata
+from abc import abstractmethod
+from collections import Counter, deque
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise, takewhile
+from operator import le
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.column import unique
+from streammetrics.core.columns.labels import Labels
+from streammetrics.core.columns.schema import Condition, Schema
+from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.counting import counts_of, packed
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.sums import Sum
+from streammetrics.core.fields.weights import Counts
+from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.sums.spreads import RowSum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.counting import Grouping
+    from streammetrics.core.types import Array, Bools, Columns, Floats, Foreign, Places, ReadColumn
+
+    Costs = NDArray[np.int32]
+
+
+REFERENCE, PREDICTION = "reference", "prediction"
+
+
+@dataclass(frozen=True)
+class Texts(Condition):
+    """Refuses columns that are no text."""
+
+    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - missing ones are text too
+        """Check both columns."""
+        for name in (REFERENCE, PREDICTION):
+            if batch.n_rows and batch.column(name).vocabulary is None:
+                raise InvalidBatchError(f"{batch.title(name)} holds no text: pass strings")
+
+
+def text_schema(*, nan_policy: str, unweighted: str = "") -> Schema:
+    """Return the schema of a reference and a prediction."""
+    fields = tuple(Labels(name, fact=f"labels of {name}") for name in (REFERENCE, PREDICTION))
+    return Schema(fields, nan_policy, unweighted, (Texts(),))
+
+
+def distinct_pairs(columns: Columns) -> tuple[list[tuple[str, str]], Places]:
+    """Return the pairs of texts that occur, and which of them each row has."""
+    (first, references), (second, predictions) = map(coded_labels, columns)
+    codes, places = unique(packed((len(references), len(predictions)), first, second))
+    pairs = [divmod(code, len(predictions)) for code in codes.tolist()]
+    return [(str(references[row]), str(predictions[column])) for row, column in pairs], places
+
+
+class TextCounts(Statistic):
+    """Sums of a few integers of every row of two texts, and of products of every two of them."""
+
+    nan_policy: NanPolicy = "raise"
+
+    counts = Counts(lambda of: (1 + of.size,))  # the rows, and what is counted in them
+    products = Sum(lambda of: (of.size * (of.size + 1) // 2,))  # of pairs, as `numpy.triu_indices`
+
+    @property
+    def schema(self) -> Schema:
+        """A reference and a prediction."""
+        return text_schema(nan_policy=self.nan_policy, unweighted="metrics of texts")
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many integers there are."""
+
+    def check_fields(self) -> None:
+        """Check that the counts are those of so many rows."""
+        rows, *counts = self.counts.tolist()
+        if not (self.countable(rows, *counts) if rows else not any(counts)):
+            raise StateFormatError(f"{counts} are not the counts of {rows} rows")
+        products = self.moments()
+        # No square of a count is below it, and no mean of squares below the square of the mean.
+        squares = [products[i][i] for i in range(self.size)]
+        fits = all(s >= n and rows * s >= n * n for s, n in zip(squares, counts, strict=True))
+        if not fits or any(p < 0 or p.denominator > 1 for row in products for p in row):
+            raise StateFormatError(f"the products of {counts} are not those of {rows} rows")
+        if not rows and any(squares):
+            raise StateFormatError("there are products of no rows")
+
+    @abstractmethod
+    def countable(self, rows: int, *counts: int) -> bool:
+        """Whether there are `rows` of two texts, more than none, in which so much is counted."""
+
+    @abstractmethod
+    def counted(self, reference: str, prediction: str) -> list[int]:
+        """Return the integers of one row."""
+
+    def update(self, *columns: object, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
+        """Add the integers of rows."""
+        pairs, places = distinct_pairs(columns)
+        times = counts_of((len(pairs),), places)
+        each = np.array([self.counted(*pair) for pair in pairs], np.int64)
+        each = each.reshape(len(pairs), self.size)
+        total = np.append(times.sum(), times @ each)
+        self.counts = type(self).counts.plus(self.counts, total)
+        products = (each * times[:, None]).T @ each
+        self.products += ExactSum.counts(products[np.triu_indices(self.size)])
+
+    def moments(self) -> list[list[Fraction]]:
+        """Return the sums of the products of every two counts of a row."""
+        table = [[Fraction(0)] * self.size for _ in range(self.size)]
+        places = zip(*(side.tolist() for side in np.triu_indices(self.size)), strict=True)
+        for at, (i, j) in enumerate(places):
+            table[i][j] = table[j][i] = self.products[at].fraction()
+        return table
+
+
+class TextScores(RowSum):
+    """The sum of a number from 0 to 1 of the two texts of each row."""
+
+    nan_policy: NanPolicy = "raise"
+
+    @property
+    def schema(self) -> Schema:
+        """A reference and a prediction."""
+        return text_schema(nan_policy=self.nan_policy)
+
+    @abstractmethod
+    def score(self, reference: str, prediction: str) -> float:
+        """Return a number from 0 to 1."""
+
+    def update(self, *columns: object, weight: Floats | None) -> None:
+        """Add the rows; each distinct pair of texts is compared once."""
+        super().update(self._scores(columns), weight=weight)
+
+    def by_group(
+        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+    ) -> dict[str, object]:
+        """Return the sums of each group."""
+        return super().by_group(group, (self._scores(columns),), weight)
+
+    def _scores(self, columns: Columns) -> Floats:
+        pairs, places = distinct_pairs(columns)
+        values = np.array([self.score(*pair) for pair in pairs], np.float64)
+        return values[places]
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return what `update` has found of the rows."""
+        values: Floats = columns[0]
+        return values.copy()
+
+
+_ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
+# mteval-v13a: what is marked is a token of its own, periods and commas but between digits.
+_APART = str.maketrans({mark: f" {mark} " for mark in ' !"#$%&()*+/:;<=>?@[\\]^_`{|}~'})
+_MARKS = (
+    (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
+    (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
+    (re.compile(r"([0-9])(-)"), r"\1 \2 "),
+)
+# What tercom takes out of texts, and of what is Chinese or Japanese it makes single tokens.
+_PUNCTUATION = str.maketrans("", "", '.,?:;!"()')
+_WIDE_MARKS = (
+    "\u3001\u3002\u3008-\u3011\u3014-\u301f\u30fb\uff01\uff02\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f"
+    "\uff61-\uff65"
+)
+_WIDE = re.compile(f"[{_WIDE_MARKS}]")
+_IDEOGRAPHS = re.compile(
+    f"([{_WIDE_MARKS}\u2e80-\u2eff\u31c0-\u31ef\u3200-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f])"
+)
+# What the program of the extended edit distance sets apart, and what it then joins again.
+_STOPS = re.compile(r"([.!?,])")
+_JOINED = (
+    (re.compile(r"\s+"), " "),
+    (re.compile(r"(\d) ([.,]) (\d)"), r"\1\2\3"),
+    (re.compile(r"(Dr|Jr|Prof|Rev|Gen|Mr|Mt|Mrs|Ms) ."), r"\1."),
+)
+_SHORT = (("e . g .", "e.g."), ("i . e .", "i.e."), ("U . S .", "U.S."))
+
+
+def mteval(text: str) -> list[str]:
+    """Return the tokens of mteval-v13a."""
+    text = text.rstrip().replace("<skipped>", "").replace("-\n", "")
+    return _marked(_set_apart(text)).split()
+
+
+def tercom(text: str, *, normalized: bool, punctuated: bool, asian: bool) -> list[str]:
+    """Return the tokens of tercom as sacrebleu has them: without the two options, the words."""
+    text = text.rstrip()
+    if normalized:
+        text = _set_apart(text.replace("\n-", "")).replace("'s ", " 's ")
+        text = _marked(text)
+        if asian:
+            text = _IDEOGRAPHS.sub(r" \1 ", text)
+    if not punctuated:
+        text = text.translate(_PUNCTUATION)
+        if asian:
+            text = _WIDE.sub("", text)
+    return text.split()
+
+
+def _set_apart(text: str) -> str:
+    """Return a line of text with spaces around marks that are always tokens."""
+    text = text.replace("\n", " ")
+    for entity, character in _ENTITIES:
+        text = text.replace(entity, character)
+    return f" {text} ".translate(_APART)
+
+
+def _marked(text: str) -> str:
+    """Return text with spaces around marks that are tokens beside some characters."""
+    if "." in text or "," in text or "-" in text:
+        for mark, apart in _MARKS:
+            text = mark.sub(apart, text)
+    return text
+
+
+def english(text: str) -> str:
+    """Return text whose marks have a space before them, itself between spaces."""
+    text = _STOPS.sub(r" \1", text.rstrip())
+    for found, instead in _JOINED:
+        text = found.sub(instead, text)
+    for found_text, instead in _SHORT:
+        text = text.replace(found_text, instead)
+    return f" {text} "
+
+
+def compatible(text: str) -> str:
+    """Return text of which characters that look alike are alike, as in Japanese."""
+    return unicodedata.normalize("NFKC", text.rstrip())
+
+
+class BleuCounts(TextCounts):
+    """Lengths of predictions and references, and matching and all n-grams of each order."""
+
+    order: int = 4
+    tokenize: Literal["13a", "none"] = "13a"
+    lowercase: bool = False
+
+    @property
+    def size(self) -> int:
+        """Two lengths, and two for each order."""
+        return 2 + 2 * self.order
+
+    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - for any number of rows
+        """Whether no n-gram is without the shorter ones in it."""
+        predicted, referred, *grams = counts
+        matches, totals = grams[: self.order], grams[self.order :]
+        shortest = totals[0] == predicted and matches[0] <= referred
+        longer = all(n <= m for some in (matches, totals) for m, n in pairwise(some))
+        return shortest and longer and all(map(le, matches, totals))
+
+    def counted(self, reference: str, prediction: str) -> list[int]:
+        """Return the counts of one row."""
+        true, pred = (self._tokens(text) for text in (reference, prediction))
+        matches, totals = [], []
+        for n in range(1, self.order + 1):
+            mine, others = grams(pred, n), grams(true, n)
+            matches.append(common(mine, others))
+            totals.append(max(len(pred) - n + 1, 0))
+        return [len(pred), len(true), *matches, *totals]
+
+    def _tokens(self, text: str) -> list[str]:
+        text = text.lower() if self.lowercase else text
+        return mteval(text) if self.tokenize == "13a" else text.split()
+
+
+def grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...] | str]:
+    """Return how often each run of n words, or of n characters, occurs."""
+    if isinstance(items, str):
+        return Counter(items[at : at + n] for at in range(len(items) - n + 1))
+    return Counter(zip(*[items[at:] for at in range(n)], strict=False))
+
+
+def common(one: Counter[Any], other: Counter[Any]) -> int:
+    """Return how many items both have, each as often as the one that has fewer of them."""
+    return sum([min(one[item], other[item]) for item in one.keys() & other.keys()])
+
+
+class ChrfCounts(TextCounts):
+    """N-grams of characters of each order: those of predictions, of references, and in both."""
+
+    order: int = 6
+
+    @property
+    def size(self) -> int:
+        """Three for each order."""
+        return 3 * self.order
+
+    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - for any number of rows
+        """Whether no more n-grams are in both texts than in either."""
+        predicted, referred, both = counts[::3], counts[1::3], counts[2::3]
+        return all(map(le, both, predicted)) and all(map(le, both, referred))
+
+    def counted(self, reference: str, prediction: str) -> list[int]:
+        """Return the counts of one row."""
+        true, pred = ("".join(text.split()) for text in (reference, prediction))
+        found: list[int] = []
+        for n in range(1, self.order + 1):
+            mine, others = grams(pred, n), grams(true, n)
+            total = sum(mine.values()) if others else 0
+            found += [total, sum(others.values()), common(mine, others)]
+        return found
+
+
+class EditCounts(TextCounts):
+    """Hits, substitutions, deletions and insertions of shortest edits, summed over rows."""
+
+    of: Literal["words", "characters"]
+
+    @property
+    def size(self) -> int:
+        """Four."""
+        return 4
+
+    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - any four numbers
+        """Whether there may be so many: texts may be of any length, and empty."""
+        return True
+
+    def counted(self, reference: str, prediction: str) -> list[int]:
+        """Return the edits of one row."""
+        split = str.split if self.of == "words" else str.strip
+        true, pred = split(reference), split(prediction)
+        tags = Counter(edit.tag for edit in _levenshtein().editops(true, pred))
+        replaced, left_out, put_in = (tags[tag] for tag in ("replace", "delete", "insert"))
+        return [len(true) - replaced - left_out, replaced, left_out, put_in]
+
+
+def _levenshtein() -> Foreign:
+    try:
+        from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ImportError(
+            "edits are found by rapidfuzz: pip install 'streammetrics[text]'"
+        ) from None
+    return Levenshtein
+
+
+class JumpScores(TextScores):
+    """The extended edit distance of a reference and a prediction, as a share of its largest."""
+
+    language: Literal["en", "ja"]
+    alpha: float
+    rho: float
+    deletion: float
+    insertion: float
+
+    def score(self, reference: str, prediction: str) -> float:
+        """Return the distance, at most 1."""
+        alike = english if self.language == "en" else compatible
+        true, said = alike(reference), alike(prediction)
+        # Where the cheapest path has been after each character of the reference.
+        visits = [-1] * (len(said) + 1)
+        row = [0.0] + [1.0] * len(said)
+        for letter in true:
+            row = self._row(row, said, letter)
+            least = min(row)
+            visits[row.index(least)] += 1
+            if letter == " ":
+                jump = self.alpha + least
+                row = [cost if cost < jump else jump for cost in row]
+        again = self.rho * sum(abs(times) for times in visits)
+        longest = len(true) + again
+        return min(1.0, (row[-1] + again) / longest) if longest else 1.0
+
+    def _row(self, row: list[float], said: str, letter: str) -> list[float]:
+        """Return the costs of the next character of the reference at each place of `said`.
+
+        Sums are rounded one by one, as where the cheapest path is hangs on their last bits.
+        """
+        deletion, insertion = self.deletion, self.insertion
+        cost = row[0] + 1.0
+        costs = [cost]
+        for before, above, other in zip(row[:-1], row[1:], said, strict=True):
+            cost += deletion
+            way = before if other == letter else before + 1.0
+            if way < cost:  # noqa: PLR1730 - a call of min takes as long as all the rest
+                cost = way
+            way = above + insertion
+            if way < cost:  # noqa: PLR1730 - as above
+                cost = way
+            costs.append(cost)
+        return costs
+
+
+_BESIDE = 25  # words on either side of the diagonal between which edits are looked for
+_LONGEST = 10  # words in a block
+_FARTHEST = 50  # words from a block to where it is in the reference
+_MOST = 1000  # moves that are tried of a sentence
+_NEVER = 1 << 30
+
+
+class MoveCounts(TextCounts):
+    """Moves and edits that make predictions their references, and the words of these."""
+
+    normalized: bool = False
+    no_punct: bool = False
+    asian_support: bool = False
+    case_sensitive: bool = False
+
+    @property
+    def size(self) -> int:
+        """Two."""
+        return 2
+
+    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - any two numbers
+        """Whether there are such texts, as there are of any numbers."""
+        return True
+
+    def counted(self, reference: str, prediction: str) -> list[int]:
+        """Return the counts of one row."""
+        true, said = (self._words(text) for text in (reference, prediction))
+        codes = {word: code for code, word in enumerate({*true, *said})}
+        return [edits([codes[w] for w in said], [codes[w] for w in true]), len(true)]
+
+    def _words(self, text: str) -> list[str]:
+        return tercom(
+            text if self.case_sensitive else text.lower(),
+            normalized=self.normalized,
+            punctuated=not self.no_punct,
+            asian=self.asian_support,
+        )
+
+
+def edits(said: list[int], true: list[int]) -> int:
+    """Return how many moves and edits make one list of words the other."""
+    moved = tried = 0
+    while True:
+        alignment = _aligned(said, true)
+        moves = list(_moves(said, true, alignment, _MOST - tried)) if alignment.cost else []
+        tried += len(moves)
+        if not moves or tried >= _MOST:
+            return moved + alignment.cost
+        results = [_after(said, move) for move in moves]
+        costs = _distances(results, true)
+        best = max(
+            range(len(moves)),
+            key=lambda at: (-costs[at], moves[at].length, -moves[at].start, -moves[at].target),
+        )
+        if costs[best] >= alignment.cost:
+            return moved + alignment.cost
+        said, moved = results[best], moved + 1
+
+
+class _Alignment(NamedTuple):
+    """The edits of a sentence: where either text is wrong, and how far words of the first go.
+
+    `ends` says how many words of the sentence are used up by the first words of the reference.
+    """
+
+    cost: int
+    said_wrong: list[bool]
+    true_wrong: list[bool]
+    ends: list[int]
+
+
+class _Move(NamedTuple):
+    """A block of a sentence, and the word before which it is put."""
+
+    start: int
+    length: int
+    target: int
+
+
+def _moves(said: list[int], true: list[int], now: _Alignment, most: int) -> Iterator[_Move]:
+    """Yield blocks that are wrong where they are and right elsewhere, until there are `most`."""
+    places: dict[int, list[int]] = {}
+    for at, word in enumerate(true):
+        places.setdefault(word, []).append(at)
+    found = 0
+    for start, word in enumerate(said):
+        if not any(now.said_wrong[start : start + _LONGEST]):
+            continue
+        for at in places.get(word, ()):
+            if abs(at - start) > _FARTHEST:
+                continue
+            for length in range(
+                1, _same(said[start : start + _LONGEST], true[at : at + _LONGEST]) + 1
+            ):
+                if (
+                    any(now.said_wrong[start : start + length])
+                    and any(now.true_wrong[at : at + length])
+                    and not start < now.ends[at + 1] <= start + length
+                ):
+                    targets = sorted({*now.ends[at : at + length + 1]})
+                    yield from (_Move(start, length, target) for target in targets)
+                    found += len(targets)
+                    if found >= most:
+                        return
+
+
+def _same(one: list[int], other: list[int]) -> int:
+    """Return how many words two lists have in common from their start."""
+    pairs = zip(one, other, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
+def _after(said: list[int], move: _Move) -> list[int]:
+    """Return the words after a move."""
+    start, length, target = move
+    rest = said[:start] + said[start + length :]
+    place = target if target <= start + length else target - length
+    return rest[:place] + said[start : start + length] + rest[place:]
+
+
+def _distances(sentences: list[list[int]], true: list[int]) -> list[int]:
+    """Return the number of edits of sentences of one length."""
+    last: deque[tuple[int, Costs]] = deque(_rows(np.array(sentences), np.array(true)), maxlen=1)
+    found: list[int] = last[0][1][:, -1].tolist()
+    return found
+
+
+def _rows(said: Places, true: Places) -> Iterator[tuple[int, Costs]]:
+    """Yield what the first words of each sentence (c, n) cost, none of them first.
+
+    Costs are (c, w) of the first `low` words of the reference, of one more, and so on.
+    """
+    count, words = said.shape
+    share = true.size / max(words, 1)
+    beside = math.ceil(share / 2 + _BESIDE) if share / 2 > _BESIDE else _BESIDE
+    middles = [math.floor(row * share) for row in range(words + 1)]
+    lows = [max(0, middle - beside) for middle in middles]
+    highs = [min(true.size, middle + beside - 1) + 1 for middle in middles[:-1]]
+    highs.append(true.size + 1)
+    ramp = np.arange(true.size + 1, dtype=np.int32)
+    # The column before the first, and those that no row has reached yet, lead nowhere.
+    costs = np.full((count, true.size + 2), _NEVER, np.int32)
+    costs[:, 1 : highs[min(words, 1)] + 1] = ramp[: highs[min(words, 1)]]
+    yield 0, ramp[None]
+    for row in range(1, words + 1):
+        low, high = lows[row], highs[row]
+        here = costs[:, low + 1 : high + 1] + 1
+        replaced = costs[:, low:high].copy()
+        replaced[:, low == 0 :] += said[:, row - 1, None] != true[max(low - 1, 0) : high - 1]
+        np.minimum(here, replaced, out=here)
+        here -= ramp[: high - low]
+        np.minimum.accumulate(here, axis=1, out=here)
+        here += ramp[: high - low]
+        costs[:, low + 1 : high + 1] = here
+        costs[:, lows[row - 1] : low + 1] = _NEVER
+        yield low, here
+
+
+def _aligned(said: list[int], true: list[int]) -> _Alignment:
+    """Return the edits; words are rather replaced than left out, rather left out than put in."""
+    rows = [(low, costs[0].tolist()) for low, costs in _rows(np.array([said]), np.array(true))]
+
+    def cost(row: int, place: int) -> int:
+        low, costs = rows[row]
+        return costs[place - low] if low <= place < low + len(costs) else _NEVER
+
+    i, j = len(said), len(true)
+    said_wrong, true_wrong, ends = [True] * i, [True] * j, [0] * (j + 1)
+    while i or j:
+        here = cost(i, j)
+        if i and j and cost(i - 1, j - 1) + (said[i - 1] != true[j - 1]) == here:
+            ends[j] = i
+            i, j = i - 1, j - 1
+            said_wrong[i] = true_wrong[j] = said[i] != true[j]
+        elif i and cost(i - 1, j) + 1 == here:
+            i -= 1
+        else:
+            ends[j] = i
+            j -= 1
+    return _Alignment(cost(len(said), len(true)), said_wrong, true_wrong, ends)
+
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_ANSWER_MARKS = str.maketrans("", "", string.punctuation)
+_OTHERS = re.compile(r"[^a-z0-9]+")
+
+
+class AnswerAgreement(TextScores):
+    """Of answers as SQuAD normalises them: whether they are the same, or the F1 of their tokens."""
+
+    of: Literal["whole", "tokens"]
+
+    def score(self, reference: str, prediction: str) -> float:
+        """Return 1 or 0 of the whole, or the share of tokens."""
+        true, pred = _answer(reference), _answer(prediction)
+        if self.of == "whole" or not true or not pred:
+            return float(true == pred)
+        return _f1(common(Counter(true), Counter(pred)), len(true), len(pred))
+
+
+def _answer(text: str) -> list[str]:
+    return _ARTICLES.sub(" ", text.lower().translate(_ANSWER_MARKS)).split()
+
+
+class RougeAgreement(TextScores):
+    """The F1 of n-grams of words, or for `n` of 0 of their longest common subsequence."""
+
+    n: int
+
+    def score(self, reference: str, prediction: str) -> float:
+        """Return the F1."""
+        true, pred = (_OTHERS.sub(" ", text.lower()).split() for text in (reference, prediction))
+        if not self.n:
+            return _f1(_common(true, pred), len(true), len(pred))
+        first, second = (grams(words, self.n) for words in (true, pred))
+        both = common(first, second)
+        return _f1(both, sum(first.values()), sum(second.values()))
+
+
+def _common(one: list[str], other: list[str]) -> int:
+    """Return the length of the longest common subsequence."""
+    lengths = [0] * (len(other) + 1)
+    for word in one:
+        before = 0
+        for place, mine in enumerate(other, 1):
+            above = lengths[place]
+            lengths[place] = before + 1 if word == mine else max(above, lengths[place - 1])
+            before = above
+    return lengths[-1]
+
+
+def _f1(both: int, true: int, pred: int) -> float:
+    if not both:
+        return 0.0
+    precision, recall = both / pred, both / true
+    return 2 * precision * recall / (precision + recall)

@@ -1,1 +1,0 @@
-"""Texts against references: statistics of a few integers."""
