@@ -1,1 +1,0 @@
-"""Metrics by their names, and the inputs of a set by theirs."""

@@ -1,1 +1,0 @@
-"""Points and their clusters: sums, centroids, a sample."""

@@ -1,1 +1,0 @@
-"""Objects found in images: what of boxes is remembered."""
