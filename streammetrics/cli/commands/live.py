@@ -15,7 +15,7 @@ from streammetrics.cli.evaluating import NO_ROWS
 from streammetrics.cli.live import OUT, firing, of_store, replayed, standing
 from streammetrics.cli.outputs import Outcome, Output, check_outputs, write
 from streammetrics.cli.parsing import Once
-from streammetrics.live.exporting import prometheus as files
+from streammetrics.live.exporting import files
 from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.judging import judging
 

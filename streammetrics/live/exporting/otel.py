@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from streammetrics.core.needs import needs
-from streammetrics.live.exporting.prometheus import COUNTERS, HELP, families, families_of
+from streammetrics.live.exporting.families import COUNTERS, HELP, families, families_of
 
 with needs("opentelemetry-api", "otel"):
     from opentelemetry.metrics import Observation
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.asking import Asking
-    from streammetrics.live.exporting.prometheus import Families
+    from streammetrics.live.exporting.families import Families
 
 __all__ = ["observe"]
 

@@ -26,15 +26,8 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.needs import needs
 from streammetrics.live.checking import kinds_of, truth_of
 from streammetrics.live.events import KINDS, shown_time
-from streammetrics.live.exporting.prometheus import (
-    COUNTERS,
-    PREFIX,
-    exposition,
-    families,
-    families_of,
-    info,
-    metrics,
-)
+from streammetrics.live.exporting.families import COUNTERS, PREFIX, families, families_of
+from streammetrics.live.exporting.prometheus import exposition, info, metrics
 from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
 from streammetrics.live.service.http import Cache, GoneError, Guard
@@ -53,7 +46,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.exporting.prometheus import Families
+    from streammetrics.live.exporting.families import Families
     from streammetrics.live.store import Keeper
 
     GoOn = Callable[[], None]  # which raises where nobody waits any more

@@ -16,7 +16,7 @@ from streammetrics.live.alerts.rule import check_windows
 from streammetrics.live.alerts.rules import Above, Below, BurnRate, Change, Coverage, Drift, Silence
 from streammetrics.live.checking import truth_of
 from streammetrics.live.events import DEFAULT, duration, tiers_of
-from streammetrics.live.exporting.prometheus import Notice
+from streammetrics.live.exporting.files import Notice
 from streammetrics.live.live import Live
 from streammetrics.live.reading import spans_of
 from streammetrics.live.service import toml

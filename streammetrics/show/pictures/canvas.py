@@ -6,8 +6,6 @@ import importlib
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure
 
 from streammetrics.core.columns.batch import near
 from streammetrics.core.types import Floats
@@ -16,23 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from matplotlib.axes import Axes
-    from matplotlib.backend_bases import RendererBase
+    from matplotlib.figure import Figure
 
     from streammetrics.core.results.hooks import Drawing
     from streammetrics.core.types import Array, Bools, Foreign, Options, Places
     from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
-
-
-class TextFigure(Figure):
-    """A figure whose letters are text in SVG files too, where Matplotlib writes their outlines.
-
-    Outlines are more than all curves of a picture: 18 of 30 KB, and nobody can search or copy them.
-    """
-
-    def draw(self, renderer: RendererBase) -> None:
-        """Draw everything; renderers of SVG ask for the setting at each text."""
-        with rc_context({"svg.fonttype": "none"}):
-            super().draw(renderer)
 
 
 _COLUMNS = 1 << 10
@@ -266,7 +252,7 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
 def _text_figure() -> type[Figure]:
     """Return the class of figures that are opened here; its module needs Matplotlib."""
     library("figure")  # or the error that names the extra
-    found: type[Figure] = importlib.import_module("streammetrics.show.pictures.canvas").TextFigure
+    found: type[Figure] = importlib.import_module("streammetrics.show.pictures.figure").TextFigure
     return found
 
 

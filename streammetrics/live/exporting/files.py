@@ -1,0 +1,194 @@
+"""Files for tools that read them: alerting rules, a dashboard, and history for `promtool`."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from streammetrics.live.events import SECOND, duration, shown_duration
+from streammetrics.live.exporting.families import HELP, PREFIX, text_of
+from streammetrics.live.reading import length_of
+from streammetrics.live.series import series_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from streammetrics.live.asking import Asking
+
+JOB = "live"  # what `prometheus.yml` of docs/alerts.md calls a service
+_KEPT = "15m"  # for which an alert goes on where nothing is scraped, as while a service restarts
+
+
+class Notice(NamedTuple):
+    """How Prometheus passes an alert on.
+
+    Attributes:
+        alert: Its name.
+        says: The rule in words, with its threshold.
+        severity: Whom it is for, as Alertmanager routes it.
+        wait: How long it has to fire before it is passed on.
+    """
+
+    alert: str
+    says: str = ""
+    severity: str = "page"
+    wait: str = "1min"
+
+
+def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
+    """Return alerting rules of Prometheus, as YAML.
+
+    `Live.alerts` judges what an alert means; these rules pass it on. They select one service of one
+    job: `streammetrics_info` says which title an instance has.
+
+    Args:
+        name: The title of the service, which is also the name of the group.
+        notices: A rule for each of these alerts; without any, one rule for all alerts.
+        job: What the configuration of Prometheus calls the service.
+    """
+    mine = {"job": job}
+    info = f"{PREFIX}info{text_of({**mine, 'title': name})}"
+    own = f" and on (job, instance) {info}"
+    lines = ["groups:", f"  - name: {json.dumps(name)}", "    rules:"]
+    for notice in notices:
+        of = text_of({**mine, "alert": notice.alert})
+        wait = f"{duration(notice.wait, 'for') // SECOND}s"
+        now = f"{{{{ with query {json.dumps(f'{PREFIX}alert_value{of}{own}')} }}}}"
+        says = f": {notice.says}" if notice.says else ""
+        told = f"{notice.alert} fires{says}{now}, now at {{{{ . | first | value }}}}{{{{ end }}}}"
+        firing = f"{PREFIX}alert_firing{of} == 1{own}"
+        lines += _rule(notice.alert, firing, wait, notice.severity, told)
+    if not notices:
+        firing = f"{PREFIX}alert_firing{text_of(mine)} == 1{own}"
+        lines += _rule("StreammetricsAlert", firing, "1m", "page", "{{ $labels.alert }} fires")
+    silent = text_of({**mine, "state": "no data"})
+    told = "{{ $labels.alert }} has no data"
+    no_data = f"{PREFIX}alert_state{silent} == 1{own}"
+    lines += _rule("StreammetricsNoData", no_data, "15m", "ticket", told)
+    differs = text_of({**mine, "title!": name})  # title!="..."
+    others = f"last_over_time({PREFIX}info{differs}[1d])"
+    down = f"up{text_of(mine)} == 0 unless on (job, instance) {others} or on (job) absent({info})"
+    told = f"nothing is scraped of {job}"
+    lines += _rule("StreammetricsDown", down, "5m", "page", told, "")
+    return "\n".join(lines) + "\n"
+
+
+def _rule(
+    alert: str, expression: str, wait: str, severity: str, summary: str, kept: str = _KEPT
+) -> list[str]:
+    return [
+        f"      - alert: {json.dumps(alert)}",
+        f"        expr: {json.dumps(expression)}",
+        f"        for: {wait}",
+        *([f"        keep_firing_for: {kept}"] if kept else []),
+        "        labels:",
+        f"          severity: {json.dumps(severity)}",
+        "        annotations:",
+        f"          summary: {json.dumps(summary)}",
+    ]
+
+
+def dashboard(title: str, metrics: Sequence[str], window: str) -> str:
+    """Return a dashboard of Grafana, as JSON: a panel for each metric, rows, labels, alerts."""
+    panels = []
+    for metric in metrics:
+        of = text_of({"metric": metric, "window": window})
+        sides = (("value", metric), ("value_low", "low"), ("value_high", "high"))
+        queries = [(f"{PREFIX}{family}{of}", legend) for family, legend in sides]
+        panels.append(_panel(metric, queries))
+    of = text_of({"window": window})
+    panels += [
+        _panel("Rows with a label", [(f"{PREFIX}rows{of}", "rows")]),
+        _panel("Labels", [(f"{PREFIX}predictions{of}", "{{label}}")], stacked=True),
+        _panel("Label delay", [(f"{PREFIX}label_delay_seconds{of}", "{{percentile}}")], unit="s"),
+        _panel("Alerts that fire", [(f"{PREFIX}alert_firing", "{{alert}}")]),
+        _panel(
+            "Age of the newest event",
+            [(f"time() - {PREFIX}newest_event_timestamp_seconds", "age")],
+            unit="s",
+        ),
+    ]
+    for place, panel in enumerate(panels):
+        panel["id"] = place + 1
+        panel["gridPos"] = {"h": 8, "w": 12, "x": 12 * (place % 2), "y": 8 * (place // 2)}
+    return json.dumps(
+        {
+            "title": title,
+            "tags": ["streammetrics"],
+            "schemaVersion": 39,
+            "refresh": "30s",
+            "time": {"from": "now-24h", "to": "now"},
+            "templating": {
+                "list": [{"name": "source", "type": "datasource", "query": "prometheus"}]
+            },
+            "panels": panels,
+        },
+        indent=2,
+    )
+
+
+def _panel(
+    title: str, queries: Sequence[tuple[str, str]], unit: str = "short", *, stacked: bool = False
+) -> dict[str, object]:
+    source = {"type": "prometheus", "uid": "${source}"}
+    custom = {"stacking": {"mode": "normal"}, "fillOpacity": 20} if stacked else {}
+    return {
+        "type": "timeseries",
+        "title": title,
+        "datasource": source,
+        "fieldConfig": {"defaults": {"unit": unit, "custom": custom}, "overrides": []},
+        "targets": [
+            {"refId": chr(65 + place), "datasource": source, "expr": query, "legendFormat": legend}
+            for place, (query, legend) in enumerate(queries)
+        ],
+    }
+
+
+def openmetrics(live: Asking, window: str, every: str) -> Iterator[str]:
+    """Yield the lines of the history that is kept, for `promtool tsdb create-blocks-from`.
+
+    Labels that come late change windows that were scraped long ago; what is scraped stays as it
+    was. This is each window as it is known now, at its end. Where only coarser panes are kept, a
+    window is longer, and its label ``window`` says so.
+    """
+    tiers = live._config.tiers
+    windows = [*live._read(live._spans(window, every))]
+    series = series_of(live._suite, windows)
+    lengths = [shown_duration(length_of(tiers, window.span)) for window in windows]
+    seconds = [f"{ns // 10**9}.{ns % 10**9:09d}" for ns in _nanoseconds(series["time"])]
+    for family, columns in _columns(series).items():
+        yield f"# HELP {PREFIX}{family} {HELP[family]}\n# TYPE {PREFIX}{family} gauge\n"
+        for (labels, values), length in product(columns, dict.fromkeys(lengths)):
+            of = f"{PREFIX}{family}{text_of({**labels, 'window': length})}"
+            for time, value, mine in zip(seconds, values.tolist(), lengths, strict=True):
+                if mine == length and not math.isnan(value):
+                    yield f"{of} {value!r} {time}\n"
+    yield "# EOF\n"
+
+
+def _nanoseconds(times: object) -> list[int]:
+    found: list[int] = np.asarray(times).astype("datetime64[ns]").view(np.int64).tolist()
+    return found
+
+
+def _columns(series: Any) -> dict[str, list[tuple[dict[str, str], Any]]]:
+    """Return the columns of a series by family, and the labels of each."""
+    found: dict[str, list[tuple[dict[str, str], Any]]] = {
+        "value": [],
+        "value_low": [],
+        "value_high": [],
+        "rows": [({}, series["n_rows"].astype(float))],
+        "coverage": [({}, series["coverage"])],
+    }
+    for name in series:
+        alone = name == "value" and "low" in series
+        low, high = ("low", "high") if alone else (f"{name}_low", f"{name}_high")
+        if low in series and high in series:
+            sides = zip(("value", "value_low", "value_high"), (name, low, high), strict=True)
+            for family, column in sides:
+                found[family].append(({"metric": name}, series[column]))
+    return found
