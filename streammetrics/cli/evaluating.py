@@ -116,7 +116,7 @@ def plan(
     if metrics and "k" not in options:
         chosen.pop("k", None)
     asked = {key: text for key, text in asked.items() if key in read}
-    # A set takes a table's weights only where they are named, be it by the name they have.
+    # A set uses a table's weights only if a column is named for them, even under the same name.
     renamed = {key: text for key, text in asked.items() if key != text or key == WEIGHT}
     return Plan(name, asked, chosen, MetricSet(built, columns=renamed))
 
@@ -379,7 +379,7 @@ def unit_of(text: str | None) -> Unit:
 
 
 def by(what: Plan) -> Options:
-    """Return what is told of the columns that rows are sliced by, and of their units."""
+    """Return the line that names the columns of slices and units."""
     told: Options = {}
     if isinstance(what.suite, Slices):
         told["by"] = [",".join(map(title_of, spec)) for spec in what.suite.by if spec]
@@ -554,7 +554,7 @@ def _between(plan: Plan, models: Mapping[str, Mapping[str, str]]) -> Comparison 
         if key not in OF_MODELS and (key in needed or key == "sample_weight")
     }
     if len({tuple(texts.items()) for texts in models.values()}) < len(models):
-        return None  # what is read of two of them is the same
+        return None  # two models read the same columns
     return Comparison(MetricSet(metrics, columns=shared), models)
 
 
@@ -671,7 +671,7 @@ class Work:
 
 
 def opened(asked: Asked) -> Work:
-    """Plan every model and open every file, so that a mistake is told before anything is read."""
+    """Plan every model and open every file: mistakes are reported before anything is read."""
     if unit_of(asked.unit) is None:
         asked = replace(asked, unit=None)
     if asked.qrels is not None or asked.runs:
