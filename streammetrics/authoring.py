@@ -40,7 +40,7 @@ from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import NamedSums, Sum
 from streammetrics.core.fields.tables import PairTable
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.labelled import LabelledArray
@@ -63,9 +63,9 @@ from streammetrics.metrics.regression.moments import VarianceRatio
 from streammetrics.metrics.regression.quantiles import ErrorQuantile
 from streammetrics.metrics.scores.base import (
     ClassScoreMetric,
+    CumulativeCounts,
     ScoredMetric,
     ScoreMetric,
-    Staircase,
     Steps,
     staircases,
 )
@@ -84,7 +84,6 @@ from streammetrics.testing import check_laws, check_metric, same_value, split_ro
 __all__ = [
     "Above",
     "Aggregate",
-    "Amount",
     "AtK",
     "AtLeast",
     "AveragedMetric",
@@ -96,6 +95,7 @@ __all__ = [
     "Constraint",
     "ContingencyMetric",
     "ContingencyTable",
+    "CumulativeCounts",
     "Curves",
     "ErrorQuantile",
     "ExactSum",
@@ -152,7 +152,6 @@ __all__ = [
     "Scores",
     "Seed",
     "Share",
-    "Staircase",
     "StateField",
     "StateFormatError",
     "Statistic",
@@ -164,6 +163,7 @@ __all__ = [
     "ValueHistogram",
     "VarianceRatio",
     "Weight",
+    "WeightedCount",
     "Width",
     "ZeroDivision",
     "averaged",

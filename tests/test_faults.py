@@ -84,8 +84,8 @@ def taken_at_once(oracle, patch):
 
 
 @pytest.mark.parametrize(("oracle", "staged"), [*STAGED, *AT_ONCE])
-def test_fault_in_update_changes_nothing(oracle, staged, monkeypatch):
-    n = 40 if staged else taken_at_once(oracle, monkeypatch)
+def test_fault_in_update_changes_nothing(oracle, buffered, monkeypatch):
+    n = 40 if buffered else taken_at_once(oracle, monkeypatch)
     rng = np.random.default_rng(3)
     metric = oracle.metric.copy().update(**oracle.rows(rng, 50))
     before = metric.to_bytes()

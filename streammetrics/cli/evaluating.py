@@ -60,7 +60,7 @@ _AHEAD = ("k", "preset")  # options that are no parameter of every metric, but b
 
 
 @dataclass(frozen=True)
-class Plan:
+class TaskPlan:
     """A task with its columns and metrics chosen."""
 
     task: str
@@ -75,7 +75,7 @@ def plan(
     options: Options,
     metrics: Sequence[Spec] | None,
     besides: Sequence[Spec] = (),
-) -> Plan:
+) -> TaskPlan:
     """Choose what to compute.
 
     Args:
@@ -118,7 +118,7 @@ def plan(
     asked = {key: text for key, text in asked.items() if key in read}
     # A set uses a table's weights only if a column is named for them, even under the same name.
     renamed = {key: text for key, text in asked.items() if key != text or key == WEIGHT}
-    return Plan(name, asked, chosen, MetricSet(built, columns=renamed))
+    return TaskPlan(name, asked, chosen, MetricSet(built, columns=renamed))
 
 
 def _task(name: str) -> Task:
@@ -220,7 +220,7 @@ _FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
 
 
 @contextmanager
-def advice(what: Plan) -> Iterator[None]:
+def advice(what: TaskPlan) -> Iterator[None]:
     """Add to an error what can be done about it on the command line."""
     try:
         yield
@@ -337,13 +337,13 @@ MOST = 10_000
 
 
 def sliced(
-    what: Plan,
+    what: TaskPlan,
     asked_by: Sequence[str],
     most: int,
     worst: str | None,
     min_rows: int,
     unit: str | None = None,
-) -> Plan:
+) -> TaskPlan:
     """Return the plan with its metrics by slice, and by all rows besides, in groups of units.
 
     Raises:
@@ -378,7 +378,7 @@ def unit_of(text: str | None) -> Unit:
     return None if text == "none" else text
 
 
-def by(what: Plan) -> Options:
+def by(what: TaskPlan) -> Options:
     """Return the line that names the columns of slices and units."""
     told: Options = {}
     if isinstance(what.suite, Slices):
@@ -461,7 +461,9 @@ def measured(work: Work, *, workers: int, batch_rows: int) -> Evaluated:
     return Evaluated(found, comparison)
 
 
-def reported(work: Work, found: Evaluated, asked: Asked, *, per_query: bool) -> ModelReports:
+def reported(
+    work: Work, found: Evaluated, asked: EvaluateOptions, *, per_query: bool
+) -> ModelReports:
     """Read the metrics of every model, and how models differ."""
     reports = {
         name: _report(work.models[name], state, asked, per_query)
@@ -475,7 +477,7 @@ def reported(work: Work, found: Evaluated, asked: Asked, *, per_query: bool) -> 
     return ModelReports(reports, differences)
 
 
-def _report(model: Model, state: MetricSet, asked: Asked, per_query: bool) -> ModelReport:
+def _report(model: Model, state: MetricSet, asked: EvaluateOptions, per_query: bool) -> ModelReport:
     about = {**model.about, "options": dict(model.plan.options)}
     weight = model.plan.asked.get(WEIGHT)
     notes = [] if weight is None else [f"weighted by {weight}"]
@@ -509,7 +511,7 @@ class Duel:
             )
 
 
-def of_files(plans: Mapping[str, Plan], found: Found) -> Duel | None:
+def of_files(plans: Mapping[str, TaskPlan], found: Found) -> Duel | None:
     """Return the duel of models that are columns of the same files."""
     first = next(iter(plans.values()))
     needed = {name for metric in _able(first).values() for name in metric.inputs}
@@ -524,7 +526,7 @@ def of_files(plans: Mapping[str, Plan], found: Found) -> Duel | None:
     return Duel(duel, pieces, whole=len(duel.of_metrics) == len(first.suite) and not omits)
 
 
-def of_runs(plans: Mapping[str, Plan], qrels: str, runs: Mapping[str, str]) -> Duel | None:
+def of_runs(plans: Mapping[str, TaskPlan], qrels: str, runs: Mapping[str, str]) -> Duel | None:
     """Return the duel of runs by the same judgments."""
     first = next(iter(plans.values()))
     duel = _between(first, {name: {"score": f"score of {name}"} for name in runs})
@@ -538,11 +540,11 @@ def of_runs(plans: Mapping[str, Plan], qrels: str, runs: Mapping[str, str]) -> D
     return Duel(duel, list(pieces.values()), whole=False)  # counts of rows are of each run's
 
 
-def _able(plan: Plan) -> Options:
+def _able(plan: TaskPlan) -> Options:
     return {name: metric for name, metric in plan.suite.items() if not refused(metric)}
 
 
-def _between(plan: Plan, models: Mapping[str, Mapping[str, str]]) -> Comparison | None:
+def _between(plan: TaskPlan, models: Mapping[str, Mapping[str, str]]) -> Comparison | None:
     """Return the comparison of the metrics that can be, nothing where there is nothing to it."""
     metrics = _able(plan)
     if len(models) < 2 or not metrics:
@@ -606,7 +608,7 @@ def _merged(path: str) -> Any:
 
 
 @dataclass(frozen=True)
-class Asked:
+class EvaluateOptions:
     """What was asked for on the command line."""
 
     task: str
@@ -638,7 +640,7 @@ class Asked:
 class Model:
     """What is measured of one model: its metrics, and the pieces with its rows."""
 
-    plan: Plan
+    plan: TaskPlan
     pieces: Sequence[Piece]
     about: Mapping[str, Any]
 
@@ -670,8 +672,8 @@ class Work:
         return self.duel.comparison
 
 
-def opened(asked: Asked) -> Work:
-    """Plan every model and open every file: mistakes are reported before anything is read."""
+def opened(asked: EvaluateOptions) -> Work:
+    """TaskPlan every model and open every file: mistakes are reported before anything is read."""
     if unit_of(asked.unit) is None:
         asked = replace(asked, unit=None)
     if asked.qrels is not None or asked.runs:
@@ -738,7 +740,7 @@ def _check_again(files: Iterable[Source | TrecPiece | CocoPiece], models: int) -
             )
 
 
-def _of_files(what: Plan, found: Found) -> Model:
+def _of_files(what: TaskPlan, found: Found) -> Model:
     columns, pieces, notes = formats.pieces_of(
         found.sources, lambda _: what.asked, what.suite._kinds
     )
@@ -757,7 +759,7 @@ def _of_files(what: Plan, found: Found) -> Model:
     return Model(what, pieces, about)
 
 
-def _of_trec_files(asked: Asked) -> Work:
+def _of_trec_files(asked: EvaluateOptions) -> Work:
     judgments = _check_pair(
         asked, "ranking", {"--qrels": asked.qrels, "--run": asked.runs}, "TREC files"
     )
@@ -777,7 +779,7 @@ def _of_trec_files(asked: Asked) -> Work:
     return Work(models, files, duel=of_runs(plans, judgments, runs))
 
 
-def _of_coco_files(asked: Asked) -> Work:
+def _of_coco_files(asked: EvaluateOptions) -> Work:
     true = _check_pair(
         asked,
         "boxes",
@@ -799,7 +801,7 @@ def _of_coco_files(asked: Asked) -> Work:
     return Work(models, files)
 
 
-def _check_pair(asked: Asked, task: str, files: Mapping[str, Any], kind: str) -> str:
+def _check_pair(asked: EvaluateOptions, task: str, files: Mapping[str, Any], kind: str) -> str:
     """Return the file of truths, if it and those of results are all that is to be read."""
     given = " and ".join(files)
     (_, truth), (of_results, results) = files.items()

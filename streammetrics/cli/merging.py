@@ -177,7 +177,7 @@ _KNOWN = 1 << 24  # bytes of a file that are looked at to know whether it is an 
 
 
 @dataclass(frozen=True)
-class ReportAsked:
+class ReportOptions:
     """What was typed."""
 
     states: Sequence[str]
@@ -190,7 +190,7 @@ class ReportAsked:
     force: bool
 
 
-def reported_in_one(asked: ReportAsked) -> Outcome:
+def reported_in_one(asked: ReportOptions) -> Outcome:
     """Read the states, and write the page and its twin; nothing is written where one fails."""
     files = _models(asked)
     outputs = [Output("--output", asked.output, _is_page)]
@@ -226,7 +226,7 @@ def reported_in_one(asked: ReportAsked) -> Outcome:
     return Outcome(printed or f"wrote {asked.output} of {rows:,} rows\n")
 
 
-def _models(asked: ReportAsked) -> dict[str, list[str]]:
+def _models(asked: ReportOptions) -> dict[str, list[str]]:
     """Return the files of each model, by its name."""
     found: dict[str, list[str]] = {}
     for pattern in asked.states:

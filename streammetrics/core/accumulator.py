@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Rows
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import RefusedRows, State
 
 
@@ -35,7 +35,7 @@ class _Change:
 
 
 class Accumulator(Locked):
-    """The state of a layout, replaced in one assignment by whoever holds the lock.
+    """The state of a plan, replaced in one assignment by whoever holds the lock.
 
     A small batch is validated and kept; its rows reach the statistics together with later ones,
     or when the state is read. Statistics are functions of the multiset of rows, so this cannot be
@@ -43,74 +43,74 @@ class Accumulator(Locked):
 
     Threads: rows are validated before the lock is taken, as columns are the user's own objects,
     which may do anything. The states of others are taken before it too, so that no thread holds
-    two locks. A long change starts with no rows staged: meanwhile others read without the lock.
+    two locks. A long change starts with no rows buffered: meanwhile others read without the lock.
     """
 
-    __slots__ = ("_changing", "_last", "_state", "layout")
+    __slots__ = ("_changing", "_last", "_state", "plan")
     # The column that says what unit each row is of, where these are kept apart.
     unit: str | None = None
     by_unit: Callable[..., ConfidenceInterval] = staticmethod(without_units)
 
-    def __init__(self, layout: Layout, state: State | None = None) -> None:
+    def __init__(self, plan: Plan, state: State | None = None) -> None:
         super().__init__()
-        self.layout = layout
+        self.plan = plan
         self._changing: object = None  # the lock, while a change is made that it guards
         self._last = _Change()  # what the next one in the middle of another is written to
-        self._state = layout.start if state is None else state
+        self._state = plan.start if state is None else state
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Accumulator, (self.layout, self.flush())
+        return Accumulator, (self.plan, self.flush())
 
     def update(self, batch: Batch) -> None:
         """Take a batch, or raise and be as before."""
         check_arithmetic()
-        layout, batch.copied = self.layout, tuning.STAGED_ROWS
-        rows = layout.whole(batch)
+        plan, batch.copied = self.plan, tuning.STAGED_ROWS
+        rows = plan.whole(batch)
         if rows is not None:
             self._add((rows,), rows.n)
             return
-        layout.prepare(batch)
-        n = len(batch.column(layout.required[0]).values)
-        if layout.nested:
+        plan.prepare(batch)
+        n = len(batch.column(plan.required[0]).values)
+        if plan.nested:
             n = batch.bulk
         if n > tuning.BATCH_ROWS:
-            for name in (*layout.required, *layout.optional):
-                if name in layout.required or batch.has(name):
+            for name in (*plan.required, *plan.optional):
+                if name in plan.required or batch.has(name):
                     batch.column(name)
-            self._change_long(lambda state: layout.with_slices(state, batch))
+            self._change_long(lambda state: plan.with_slices(state, batch))
             return
-        self._add(layout.read(batch), n)
+        self._add(plan.read(batch), n)
 
     def _add(self, rows: tuple[Rows, ...], n: int) -> None:
-        layout = self.layout
-        if n > tuning.STAGED_ROWS or (layout.can_refuse and layout.may_refuse(self._state, rows)):
-            self._change_long(lambda state: layout.with_rows(state, rows))
+        plan = self.plan
+        if n > tuning.STAGED_ROWS or (plan.can_refuse and plan.may_refuse(self._state, rows)):
+            self._change_long(lambda state: plan.with_rows(state, rows))
             return
-        staged = self._state.staged
-        if staged is not None and staged.size >= tuning.STAGED_ROWS:
+        buffered = self._state.buffered
+        if buffered is not None and buffered.size >= tuning.STAGED_ROWS:
             self.flush()
-        self._change(partial(layout.with_staged, rows=rows, n=n))
+        self._change(partial(plan.with_buffered, rows=rows, n=n))
 
     def merge(self, others: Sequence[Accumulator | ReadOnly]) -> None:
         """Take what the others have seen, or raise and be as before."""
-        theirs = [other.part(self.layout) for other in others]
-        self._change_long(lambda state: self.layout.merged(state, theirs))
+        theirs = [other.part(self.plan) for other in others]
+        self._change_long(lambda state: self.plan.merged(state, theirs))
 
     def blank(self) -> Accumulator:
-        """Return an empty accumulator of the same layout."""
-        return Accumulator(self.layout)
+        """Return an empty accumulator of the same plan."""
+        return Accumulator(self.plan)
 
     def seen(self) -> State:
-        """Return the present state as it is, rows that are staged in it included."""
+        """Return the present state as it is, rows that are buffered in it included."""
         return self._state
 
     def take(self, state: State) -> None:
         """Take the single batch that a `blank` accumulator has seen, or raise and be as before."""
-        if state.staged is not None:
-            self._add(state.staged.rows, state.pending)
+        if state.buffered is not None:
+            self._add(state.buffered.rows, state.pending)
             return
         try:
-            self._change_long(lambda mine: self.layout.merged(mine, [state]))
+            self._change_long(lambda mine: self.plan.merged(mine, [state]))
         except IncompatibleMetricsError as error:
             raise InvalidBatchError(str(error)) from None
 
@@ -128,11 +128,11 @@ class Accumulator(Locked):
                 timeout. All rows are in the state.
         """
         state = self._state
-        if state.staged is None:
+        if state.buffered is None:
             return state
         with self._lock:
             try:
-                return self._change(self.layout.fed)
+                return self._change(self.plan.fed)
             except (MemoryError, FloatingPointModeError):  # the rows are not to blame
                 raise
             except Exception:  # of whatever kind: it is a user's statistic, or a signal's handler
@@ -144,9 +144,9 @@ class Accumulator(Locked):
         refused: list[RefusedRows] = []
 
         def sifted(state: State) -> State:
-            if state.staged is None:
+            if state.buffered is None:
                 return state
-            after, refused[:] = self.layout.sifted(state)
+            after, refused[:] = self.plan.sifted(state)
             return after
 
         self._change(sifted)
@@ -166,7 +166,7 @@ class Accumulator(Locked):
         added to the new state, as states commute, so the long part of the work is done once, or
         twice where it resets the state, however often it comes back.
         """
-        start, lock = self.layout.start, self._lock
+        start, lock = self.plan.start, self._lock
         with lock:
             inside, self._changing = self._changing is lock, lock
             try:
@@ -181,7 +181,7 @@ class Accumulator(Locked):
                         if added is None:
                             after = alone = change(start) if alone is None else alone
                         else:
-                            after = self.layout.joined(after, added)
+                            after = self.plan.joined(after, added)
                     except StreamMetricsError:  # this change contradicts the one in its middle
                         at, before = self._last, self._state
                         after = change(before)
@@ -195,22 +195,22 @@ class Accumulator(Locked):
         return after
 
     def _forget(self, _: State) -> State:
-        return self.layout.start
+        return self.plan.start
 
-    def part(self, layout: Layout) -> State:
-        """Return the present state of some of the statistics, with no rows staged."""
-        return self.layout.part(self.flush(), layout)
+    def part(self, plan: Plan) -> State:
+        """Return the present state of some of the statistics, with no rows buffered."""
+        return self.plan.part(self.flush(), plan)
 
 
 class ReadOnly:
     """An accumulator that belongs to a set: it can be read, only the set can feed it."""
 
-    __slots__ = ("by_unit", "flush", "layout", "part", "unit")
+    __slots__ = ("by_unit", "flush", "part", "plan", "unit")
     by_unit: Callable[..., ConfidenceInterval]
     unit: str | None
 
     def __init__(self, of: Accumulator) -> None:
-        self.layout, self.flush, self.part = of.layout, of.flush, of.part
+        self.plan, self.flush, self.part = of.plan, of.flush, of.part
         self.unit, self.by_unit = of.unit, of.by_unit
 
     def _refuse(self, *_: object) -> NoReturn:

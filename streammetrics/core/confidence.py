@@ -53,7 +53,7 @@ class ConfidenceInterval(Interval):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ConfidenceRequest:
     """What is asked of an interval, and of how many rows the state is."""
 
     level: float
@@ -96,7 +96,7 @@ def rule_of(*families: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def confidence_of(metric: Any, asked: Asked, *statistics: object) -> ConfidenceInterval:
+def confidence_of(metric: Any, asked: ConfidenceRequest, *statistics: object) -> ConfidenceInterval:
     """Return the confidence interval of a metric's value of statistics, by its family."""
     family = metric.family
     if isinstance(family, Refusal):

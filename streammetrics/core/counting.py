@@ -93,7 +93,7 @@ def _check(done: int, rows: int) -> None:
         raise IndexError(f"the code of row {done} is out of range")
 
 
-class Grouping:
+class GroupCodes:
     """The group of each row, 0 to ``size - 1``, given as integers of any width."""
 
     def __init__(self, codes: Array, size: int) -> None:

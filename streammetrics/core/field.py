@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Arrays, Places
 
 V = TypeVar("V")
@@ -115,7 +115,7 @@ class StateField(ABC, Generic[V]):
         """Return the grouped value of groups that have these values."""
         return tuple(values)
 
-    def of_batch(self, found: Any, group: Grouping) -> Any:  # noqa: ARG002 - mostly it is one
+    def of_batch(self, found: Any, group: GroupCodes) -> Any:  # noqa: ARG002 - mostly it is one
         """Return the grouped value of what `Statistic.by_group` found in the rows of a batch."""
         return found
 

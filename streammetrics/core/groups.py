@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Arrays, Places
 
 
@@ -48,7 +48,7 @@ class GroupedStates:
         return cls(of, len(states), values)
 
     @classmethod
-    def of_batch(cls, of: Statistic, found: Mapping[str, Any], group: Grouping) -> Self:
+    def of_batch(cls, of: Statistic, found: Mapping[str, Any], group: GroupCodes) -> Self:
         """Return what `Statistic.by_group` found in the rows of a batch."""
         fields = of.fields.items()
         values = {name: field.of_batch(found[name], group) for name, field in fields}

@@ -10,7 +10,7 @@ from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.feeding.described import described, filled
-from streammetrics.core.feeding.layout import Layout  # noqa: TC001 - type hints are read
+from streammetrics.core.feeding.plan import Plan  # noqa: TC001 - type hints are read
 from streammetrics.core.registry import register
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.state.container import ROWS, opened
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
-    from streammetrics.core.feeding.states import Feed, State
+    from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.stateful import Description
     from streammetrics.core.types import Options
 
@@ -33,7 +33,7 @@ class Mergeable(ABC, Generic[V_co]):
     """What a metric and a set of metrics have in common: everything but the reading."""
 
     _accumulator: Accumulator | ReadOnly
-    _layout: Layout  # of this object's own statistics; a view's accumulator has those of its set
+    _plan: Plan  # of this object's own statistics; a view's accumulator has those of its set
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -136,10 +136,10 @@ class Mergeable(ABC, Generic[V_co]):
 
     def _alone(self) -> Accumulator:
         """Return an independent accumulator of this object's statistics, at its present state."""
-        return Accumulator(self._layout, self._accumulator.part(self._layout))
+        return Accumulator(self._plan, self._accumulator.part(self._plan))
 
     @abstractmethod
-    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
+    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
         """Return what is known of this object's rows in a state of its accumulator."""
 
     @abstractmethod
@@ -157,7 +157,7 @@ class Mergeable(ABC, Generic[V_co]):
 
     def _describe(self) -> Description:
         """Return what a file says of the rows, the arrays of the statistics, and the opening."""
-        rows, arrays = described(self._accumulator.part(self._layout))
+        rows, arrays = described(self._accumulator.part(self._plan))
         opening: str | None = self.__dict__.get("_opening")
         if opening is None:
             opening = self.__dict__["_opening"] = opened(self._configuration())
@@ -169,14 +169,14 @@ class Mergeable(ABC, Generic[V_co]):
         return cls._configured(meta)._refilled(meta, arrays)
 
     def _refilled(self, meta: Mapping[str, object], arrays: Arrays) -> Self:
-        return self._at(filled(self._layout, meta.get(ROWS), arrays))
+        return self._at(filled(self._plan, meta.get(ROWS), arrays))
 
     def _blank(self) -> Self:
-        return self._at(self._layout.start)
+        return self._at(self._plan.start)
 
     def _at(self, state: State) -> Self:
         """Return an object of the same configuration at another state."""
-        return self._over(Accumulator(self._layout, state))
+        return self._over(Accumulator(self._plan, state))
 
     to_bytes = Stateful.to_bytes
     save = Stateful.save
@@ -186,7 +186,7 @@ class Mergeable(ABC, Generic[V_co]):
 
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""
-        return self._at(self._accumulator.part(self._layout))
+        return self._at(self._accumulator.part(self._plan))
 
     def reset(self) -> Self:
         """Forget all rows; the configuration stays."""
@@ -204,8 +204,8 @@ class Mergeable(ABC, Generic[V_co]):
     @property
     def n_omitted(self) -> int:
         """Rows left out: a value was missing (``nan_policy="omit"``), or the label is ignored."""
-        feeds = self._chosen_feeds(self._accumulator.flush())
-        return max((feed.n_omitted for feed in feeds), default=0)
+        infos = self._chosen_feeds(self._accumulator.flush())
+        return max((feed.n_omitted for feed in infos), default=0)
 
     @property
     def nbytes(self) -> int:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, data
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.confidence import Asked, confidence_of, unit_of, unsure
+from streammetrics.core.confidence import ConfidenceRequest, confidence_of, unit_of, unsure
 from streammetrics.core.configured import (
     configuration,
     configure,
@@ -28,12 +28,12 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
     an,
 )
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
-from streammetrics.core.looks import drawn_of, html_of, line_of
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.parameters import Parameter  # noqa: TC001 - type hints are read
 from streammetrics.core.registry import registered_name
+from streammetrics.core.representation import drawn_of, html_of, line_of
 from streammetrics.core.results.values import Interval
 from streammetrics.core.types import V_co
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from streammetrics.core.confidence import ConfidenceInterval, Unit
-    from streammetrics.core.feeding.states import Feed, State
+    from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Bools, Floats, Options
 
@@ -104,17 +104,17 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def __init__(self, *args: object, **parameters: object) -> None:
         configure(self, args, parameters)
-        self._layout = Layout.known(self._key, self.statistics)
-        self._attach(Accumulator(self._layout))
+        self._plan = Plan.known(self._key, self.statistics)
+        self._attach(Accumulator(self._plan))
 
     def _attach(self, accumulator: Accumulator | ReadOnly) -> None:
         self._accumulator = accumulator
-        layout = accumulator.layout
-        if layout is self._layout:
-            self._reads, self._feeds = tuple(range(len(layout.sources))), layout.sources
+        plan = accumulator.plan
+        if plan is self._plan:
+            self._reads, self._feeds = tuple(range(len(plan.sources))), plan.sources
         else:
-            self._reads = tuple([layout.places[key] for key in self._layout.places])
-            self._feeds = tuple([layout.sources[place] for place in self._reads])
+            self._reads = tuple([plan.places[key] for key in self._plan.places])
+            self._feeds = tuple([plan.sources[place] for place in self._reads])
 
     def check_parameters(self) -> None:
         """Raise `ValueError` where parameters, each of which may be so, do not fit together."""
@@ -182,7 +182,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _no_rows(self) -> str:
         """Return why there is no value before any row counts."""
-        weighted = any(not schema.unweighted for schema in self._layout.schemas)
+        weighted = any(not schema.unweighted for schema in self._plan.schemas)
         return "no rows were seen" + (", or all of them had weight 0" if weighted else "")
 
     def _lacking(self, *statistics: Any) -> str:  # noqa: ARG002 - for those that know
@@ -249,7 +249,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         """Return the confidence limits of statistics of so many rows."""
         try:
             with own_arithmetic():
-                interval = confidence_of(self, Asked(level, anytime, n_rows), *statistics)
+                interval = confidence_of(
+                    self, ConfidenceRequest(level, anytime, n_rows), *statistics
+                )
         except ArithmeticError:  # too large, or too small, to be divided
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")
         if has_nan(interval):
@@ -308,17 +310,17 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return self._chosen(self._accumulator.flush())
 
     def _chosen(self, state: State) -> tuple[Statistic, ...]:
-        if self._accumulator.layout is self._layout:  # all of them, in this order
+        if self._accumulator.plan is self._plan:  # all of them, in this order
             return state.statistics
         return tuple([state.statistics[place] for place in self._reads])
 
-    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
-        return [state.feeds[source] for source in self._feeds]
+    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
+        return [state.infos[source] for source in self._feeds]
 
     @property
     def inputs(self) -> tuple[str, ...]:
         """The columns that `update` takes, without the weight."""
-        return tuple(dict.fromkeys(n for s in self._layout.schemas for n in s.inputs))
+        return tuple(dict.fromkeys(n for s in self._plan.schemas for n in s.inputs))
 
     @property
     def _types(self) -> tuple[type, ...]:

@@ -22,12 +22,12 @@ from streammetrics.core.errors import (
     StateFormatError,
     UndefinedMetricWarning,
 )
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.floating import own_arithmetic
-from streammetrics.core.looks import html_of_set
 from streammetrics.core.names import members_of, members_written, told_apart
-from streammetrics.core.readings import read_together
+from streammetrics.core.read_cache import read_together
 from streammetrics.core.registry import class_named, registered_name
+from streammetrics.core.representation import html_of_set
 from streammetrics.core.results.values import Values
 from streammetrics.core.views import ByName, NamedInputs, beside_a_table, columns_of
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import BatchStream
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.confidence import Unit
-    from streammetrics.core.feeding.states import Feed, State
+    from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
 
 
@@ -94,12 +94,12 @@ class MetricSet(NamedInputs, ByName):
     ) -> None:
         given = members_of(dict(metrics.items()) if isinstance(metrics, MetricSet) else metrics)
         self.columns = as_renamed({} if columns is None else columns)
-        layouts = [metric._layout for metric in given.values()]
-        layout = Layout.known(
+        plans = [metric._plan for metric in given.values()]
+        plan = Plan.known(
             tuple(metric._key for metric in given.values()),
-            lambda: [statistic for layout in layouts for statistic in layout.start.statistics],
+            lambda: [statistic for plan in plans for statistic in plan.start.statistics],
         )
-        self._bind(given, layout)
+        self._bind(given, plan)
         unknown = self.columns.keys() - {*self.inputs, WEIGHT}
         if unknown:
             raise ValueError(
@@ -108,17 +108,17 @@ class MetricSet(NamedInputs, ByName):
                 f"{meant(min(unknown), (*self.inputs, WEIGHT))}"
             )
 
-    def _bind(self, metrics: Mapping[str, Metric], layout: Layout) -> None:
-        self._open(layout)
-        # Read at states of this layout by this set and all its copies: they hold no rows.
-        empty = ReadOnly(Accumulator(layout))
+    def _bind(self, metrics: Mapping[str, Metric], plan: Plan) -> None:
+        self._open(plan)
+        # Read at states of this plan by this set and all its copies: they hold no rows.
+        empty = ReadOnly(Accumulator(plan))
         self._metrics = {name: metric._over(empty) for name, metric in metrics.items()}
         self._viewed: dict[str, Metric] | None = None
 
-    def _open(self, layout: Layout) -> None:
-        """Start without rows, with the names of columns as `columns` and the layout have them."""
-        self._accumulator, self._layout = Accumulator(layout), layout
-        self._name_inputs(layout.required, layout.optional)
+    def _open(self, plan: Plan) -> None:
+        """Start without rows, with the names of columns as `columns` and the plan have them."""
+        self._accumulator, self._plan = Accumulator(plan), plan
+        self._name_inputs(plan.required, plan.optional)
 
     def _whole(self, state: State) -> State:
         """Return what metrics read of a state."""
@@ -241,7 +241,7 @@ class MetricSet(NamedInputs, ByName):
     def _kinds(self) -> dict[str, Kind]:
         """What each input holds: labels, ids or numbers."""
         found: dict[str, Kind] = {WEIGHT: "number"}
-        for schema in self._layout.schemas:
+        for schema in self._plan.schemas:
             for name, kind in schema.kinds.items():
                 found[name] = max(kind, found.get(name, kind), key=KINDS.index)
         return found
@@ -254,8 +254,8 @@ class MetricSet(NamedInputs, ByName):
         twin._accumulator, twin._viewed = accumulator, None
         return twin
 
-    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
-        return state.feeds
+    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
+        return state.infos
 
     @property
     def _types(self) -> tuple[type, ...]:

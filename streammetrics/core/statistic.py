@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Arrays, ReadColumn
 
 
@@ -143,7 +143,7 @@ class Statistic(Configured, ABC):
 
     def by_group(
         self,
-        group: Grouping,  # noqa: ARG002 - for those that can
+        group: GroupCodes,  # noqa: ARG002 - for those that can
         columns: tuple[Any, ...],  # noqa: ARG002
         weight: Array | None,  # noqa: ARG002
     ) -> dict[str, object] | None:

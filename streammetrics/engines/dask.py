@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.errors import an
 from streammetrics.core.mergeable import merge
-from streammetrics.core.needs import needs
+from streammetrics.core.optional import needs
 from streammetrics.engines import shards
 
 with needs("dask[dataframe]"):

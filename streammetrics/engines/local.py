@@ -13,7 +13,7 @@ from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.needs import needs
+from streammetrics.core.optional import needs
 from streammetrics.engines.shards import S, blank, located, read
 from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePiece
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from streammetrics.core.errors import InvalidBatchError, an
-from streammetrics.core.needs import needs
+from streammetrics.core.optional import needs
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.shards import blank, located
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from streammetrics.core.needs import needs
+from streammetrics.core.optional import needs
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.committed import Committed
 from streammetrics.engines.shards import blank, fed
@@ -85,7 +85,7 @@ def evaluate(suite: MetricSet, frame: DataFrame) -> MetricSet:
     # DataFrames throughout: `rdd.treeReduce` would turn states into Python rows, needs the number
     # of partitions, which adaptive execution only knows afterwards, and is not in Spark Connect.
     # No number of tasks is given either: adaptive execution joins partitions of a shuffle by their
-    # bytes, so small states take one task, and large ones many. Grouping would hold the states of
+    # bytes, so small states take one task, and large ones many. GroupCodes would hold the states of
     # a group together; here they come in bounded batches and each is merged and forgotten.
     partly = states.repartition(spark_partition_id()).mapInArrow(merge, _SCHEMA)
     for row in partly.repartition(1).mapInArrow(merge, _SCHEMA).collect():

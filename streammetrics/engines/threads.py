@@ -24,7 +24,7 @@ class _StoppedError(Exception):
 def gains(suite: S, pieces: Sequence[Piece]) -> bool:
     """Whether threads serve these metrics and pieces better than processes, which start slowly."""
     return all(isinstance(piece, SourcePiece | TablePiece) for piece in pieces) and all(
-        statistic.in_kernels for statistic in suite._layout.start.statistics
+        statistic.in_kernels for statistic in suite._plan.start.statistics
     )
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.histogram import DyadicHistogram
+from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.confidence import without
 from streammetrics.metrics.classification.margins import Integers, Margins
-from streammetrics.metrics.scores.base import Corners, Staircase
+from streammetrics.metrics.scores.base import Corners, CumulativeCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -194,10 +194,10 @@ class Ladder(NamedTuple):
     @classmethod
     def of(
         cls,
-        stairs: Staircase,
+        stairs: CumulativeCounts,
         positives: float,
         negatives: float,
-        squares: DyadicHistogram | None = None,
+        squares: SortedHistogram | None = None,
     ) -> Ladder:
         """Return the cells, of so many rows, or of that weight; `squares` are those of weights."""
         steps = [(s.p, s.n, s.tp_above, s.fp_above, s.low) for s in stairs.steps()]
@@ -240,7 +240,7 @@ def _joined(parts: Sequence[tuple[Array, ...]]) -> list[Array]:
     )
 
 
-def _shared(squares: DyadicHistogram, low: Floats, p: Floats, n: Floats) -> tuple[Floats, Floats]:
+def _shared(squares: SortedHistogram, low: Floats, p: Floats, n: Floats) -> tuple[Floats, Floats]:
     """Return what each cell has of the squares, which are known of wider ones, by its weight."""
     edges, sums = [], []
     unit = 2.0**squares.unit
@@ -460,7 +460,7 @@ def _best(metric: Any, tp: Array, fp: Array) -> float:
     return float(max(values.max() / scale for values, scale in reached))
 
 
-def jackknife_error(metric: Any, stairs: Staircase, cells: Ladder) -> float:
+def jackknife_error(metric: Any, stairs: CumulativeCounts, cells: Ladder) -> float:
     """Return the standard error of any value of a class: it is read without each group of rows.
 
     The rows are dealt to groups at random, by a seed made of the counts alone.
@@ -476,9 +476,9 @@ def jackknife_error(metric: Any, stairs: Staircase, cells: Ladder) -> float:
         left -= group
         kept = counts - group
         some = kept > 0
-        histogram = DyadicHistogram(max_cells=2 * counts.size + 2, classes=2)
+        histogram = SortedHistogram(max_cells=2 * counts.size + 2, classes=2)
         histogram.add(np.tile(low, 2)[some], codes[some], kept[some].astype(np.float64))
-        values.append(metric.read(Staircase(histogram, True, stairs.logits)))
+        values.append(metric.read(CumulativeCounts(histogram, True, stairs.logits)))
     known = np.array(values)
     return math.sqrt((groups - 1) * float(np.var(known))) if np.isfinite(known).all() else math.nan
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import LARGEST, ExactSum
 from streammetrics.core.confidence import (
-    Asked,
     ConfidenceInterval,
+    ConfidenceRequest,
     not_anytime,
     rule_of,
     unsure,
@@ -38,7 +38,7 @@ from streammetrics.statistics.sums.values import quantile, ranked
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from streammetrics.core.arithmetic.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.arithmetic.pairs import PairCells
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Numeric
@@ -91,7 +91,7 @@ def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
 
 def _answer(
     metric: Metric[object],
-    asked: Asked,
+    asked: ConfidenceRequest,
     values: Sequence[float],
     errors: Sequence[float],
     low: float,
@@ -119,7 +119,11 @@ def _answer(
 
 
 def _means(
-    metric: Metric[object], asked: Asked, held: object, means: Sequence[Fraction], total: Fraction
+    metric: Metric[object],
+    asked: ConfidenceRequest,
+    held: object,
+    means: Sequence[Fraction],
+    total: Fraction,
 ) -> tuple[list[float], list[float]]:
     every = sums_of(metric, held)
     values = [float(mean) for mean in means]
@@ -128,7 +132,7 @@ def _means(
 
 
 @rule_of(Family.MEAN_LOSS, Family.BOUNDED_LOSS)
-def of_losses(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval:
+def of_losses(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> ConfidenceInterval:
     """The mean of losses that are not negative."""
     if asked.anytime:
         if metric.family != Family.BOUNDED_LOSS:
@@ -139,7 +143,7 @@ def of_losses(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval
 
 
 @rule_of(Family.ROOT_MEAN_LOSS)
-def of_roots(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval:
+def of_roots(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> ConfidenceInterval:
     """The root of such a mean, whose relative error is half as large."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -150,7 +154,7 @@ def of_roots(metric: Metric, asked: Asked, held: LossSum) -> ConfidenceInterval:
 
 
 @rule_of(Family.MEAN_ERROR)
-def of_errors(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval:
+def of_errors(metric: Metric, asked: ConfidenceRequest, held: Moments) -> ConfidenceInterval:
     """The mean of errors of either sign."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -160,7 +164,7 @@ def of_errors(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval
 
 
 @rule_of(Family.MEAN)
-def of_values(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval:
+def of_values(metric: Metric, asked: ConfidenceRequest, held: Moments) -> ConfidenceInterval:
     """The mean of values."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -169,7 +173,7 @@ def of_values(metric: Metric, asked: Asked, held: Moments) -> ConfidenceInterval
 
 
 @rule_of(Family.LOSS_RATIO)
-def of_ratio(metric: Metric, asked: Asked, *held: LossSum) -> ConfidenceInterval:
+def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> ConfidenceInterval:
     """A ratio of two means, linearised: the mean of e - r |y| over that of |y|."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -195,7 +199,7 @@ def of_ratio(metric: Metric, asked: Asked, *held: LossSum) -> ConfidenceInterval
 
 @rule_of(Family.LOG_LOSS, Family.BRIER, Family.SCORE_LOSS, Family.SIGNED_SCORE_LOSS)
 def of_probabilities(
-    metric: Metric, asked: Asked, held: ProbabilityLossSum | LabelRankingSum
+    metric: Metric, asked: ConfidenceRequest, held: ProbabilityLossSum | LabelRankingSum
 ) -> ConfidenceInterval:
     """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
     total = held.rows.fraction()
@@ -219,7 +223,9 @@ def of_probabilities(
 
 
 @rule_of(Family.PERPLEXITY)
-def of_perplexity(metric: Metric, asked: Asked, held: ProbabilityLossSum) -> ConfidenceInterval:
+def of_perplexity(
+    metric: Metric, asked: ConfidenceRequest, held: ProbabilityLossSum
+) -> ConfidenceInterval:
     """The exponential of the limits of the mean log loss."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -232,7 +238,7 @@ def of_perplexity(metric: Metric, asked: Asked, held: ProbabilityLossSum) -> Con
 
 
 @rule_of(Family.ROW_MEAN, Family.ROOT_ROW_MEAN)
-def of_rows(metric: Metric, asked: Asked, held: RowSum) -> ConfidenceInterval:
+def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> ConfidenceInterval:
     """The mean of a number of each row; a share of rows by Wilson's score."""
     mean, total = held.exact_mean(), held.rows.fraction()
     low, high = metric.value_range or (-math.inf, math.inf)
@@ -257,7 +263,11 @@ def of_rows(metric: Metric, asked: Asked, held: RowSum) -> ConfidenceInterval:
 
 
 def _anytime(
-    metric: Metric[object], asked: Asked, sums: Sequence[Fraction], total: Fraction, most: int
+    metric: Metric[object],
+    asked: ConfidenceRequest,
+    sums: Sequence[Fraction],
+    total: Fraction,
+    most: int,
 ) -> ConfidenceInterval:
     """Return limits at all times of a mean between 0 and `most`, which need no squares."""
     if total != asked.n_rows:
@@ -345,7 +355,7 @@ _KINDS: dict[str, tuple[Callable[[CentredRows], Floats], bool, Ends]] = {
 
 
 @rule_of(*_KINDS)
-def of_moments(metric: Any, asked: Asked, *statistics: Any) -> ConfidenceInterval:
+def of_moments(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> ConfidenceInterval:
     """A ratio of variances, a correlation, or a variance."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -446,7 +456,7 @@ def _averaged(
 
 
 def _moment_limits(
-    metric: Metric, low: Numeric, high: Numeric, asked: Asked, method: str
+    metric: Metric, low: Numeric, high: Numeric, asked: ConfidenceRequest, method: str
 ) -> ConfidenceInterval:
     if getattr(metric, "multioutput", "") == "raw_values":
         sides = [np.atleast_1d(side) for side in (low, high)]
@@ -460,7 +470,7 @@ _SIDE = 256  # places of a side of the grid
 
 
 @rule_of(Family.KENDALL, Family.SPEARMAN)
-def of_ranks(metric: Any, asked: Asked, pairs: PairHistogram) -> ConfidenceInterval:
+def of_ranks(metric: Any, asked: ConfidenceRequest, pairs: PairHistogram) -> ConfidenceInterval:
     """Kendall's tau and Spearman's rho, on Fisher's z."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -547,7 +557,7 @@ def _below(grid: Floats, axis: int) -> Numeric:
 
 @rule_of(Family.QUANTILE)
 def quantile_of_values(
-    metric: Quantile, asked: Asked, values: ValueHistogram
+    metric: Quantile, asked: ConfidenceRequest, values: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
     estimates = values.quantiles(metric.q, metric.method)
@@ -558,7 +568,7 @@ def quantile_of_values(
 
 @rule_of(Family.ERROR_QUANTILE)
 def quantile_of_errors(
-    metric: ErrorQuantile, asked: Asked, errors: ValueHistogram
+    metric: ErrorQuantile, asked: ConfidenceRequest, errors: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of absolute errors, for each output or their mean."""
     level = getattr(metric, "q", 0.5)
@@ -576,7 +586,7 @@ def _split(sides: Sequence[tuple[float, float]]) -> tuple[list[float], list[floa
 def _sides(
     metric: Metric[object],
     q: float,
-    asked: Asked,
+    asked: ConfidenceRequest,
     values: ValueHistogram,
     estimates: Sequence[EnclosedValue],
     least: float,
@@ -613,7 +623,11 @@ def _sides(
 
 
 def _weighted(
-    histogram: DyadicHistogram, squares: DyadicHistogram, q: float, asked: Asked, least: float
+    histogram: SortedHistogram,
+    squares: SortedHistogram,
+    q: float,
+    asked: ConfidenceRequest,
+    least: float,
 ) -> tuple[float, float]:
     """Return Woodruff's (1952) limits: the quantiles where the share below may be this one.
 
@@ -643,7 +657,7 @@ def _weighted(
     return low, quantile(histogram, last / rows, "averaged_inverted_cdf").high
 
 
-def _at(histogram: DyadicHistogram, rank: int, n: int, least: float) -> tuple[float, float]:
+def _at(histogram: SortedHistogram, rank: int, n: int, least: float) -> tuple[float, float]:
     """Return the edges of the cell that holds the row of a rank, counted from 1."""
     if rank < 1:
         return least, least
@@ -655,7 +669,7 @@ _TEXT_NOISE = Fraction(1, 1 << 40)  # of the terms: less than that is the roundi
 
 
 @rule_of(Family.CORPUS)
-def of_corpus(metric: TextMetric, asked: Asked, held: TextCounts) -> ConfidenceInterval:
+def of_corpus(metric: TextMetric, asked: ConfidenceRequest, held: TextCounts) -> ConfidenceInterval:
     """A score of sums over rows, linearised."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -681,7 +695,9 @@ def of_corpus(metric: TextMetric, asked: Asked, held: TextCounts) -> ConfidenceI
 
 
 @rule_of(Family.QUERIES)
-def of_queries(metric: RankingMetric, asked: Asked, buffer: RankingBuffer) -> ConfidenceInterval:
+def of_queries(
+    metric: RankingMetric, asked: ConfidenceRequest, buffer: RankingBuffer
+) -> ConfidenceInterval:
     """The mean over queries, which are the sample: how many rows each has does not matter."""
     counted, values = metric._counted(buffer)
     n, weights = len(values), metric._weights(buffer, counted)

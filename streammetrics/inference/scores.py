@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from streammetrics.core.confidence import Asked, ConfidenceInterval, not_anytime, rule_of, without
+from streammetrics.core.confidence import (
+    ConfidenceInterval,
+    ConfidenceRequest,
+    not_anytime,
+    rule_of,
+    without,
+)
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.inference.areas import (
     GROUPS,
@@ -44,7 +50,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.results.curves import Points
     from streammetrics.core.types import Floats, Numeric
-    from streammetrics.metrics.scores.base import ClassScoreMetric, Staircase
+    from streammetrics.metrics.scores.base import ClassScoreMetric, CumulativeCounts
     from streammetrics.statistics.scores.histogram import ScoreHistogram
     from streammetrics.statistics.sums.forecasts import BinnedShares
 
@@ -69,7 +75,7 @@ class StandardError(NamedTuple):
         """The error of the limit on the side of the middle."""
         return max(self.error, self.inward)
 
-    def reach(self, asked: Asked) -> float:
+    def reach(self, asked: ConfidenceRequest) -> float:
         """Return how many standard errors limits are away."""
         if math.isfinite(self.freedom):
             return t_quantile(1 - asked.tail, self.freedom)
@@ -160,8 +166,8 @@ ERRORS: dict[str, Callable[[Any, Ladder, float], StandardError]] = {
 
 
 def ladders(
-    metric: Metric[object], asked: Asked, scores: ScoreHistogram
-) -> list[tuple[Staircase, Ladder]]:
+    metric: Metric[object], asked: ConfidenceRequest, scores: ScoreHistogram
+) -> list[tuple[CumulativeCounts, Ladder]]:
     """Return what each class is read from, with its cells."""
     weighed = scores.weighed
     classes = scores.classes()
@@ -191,7 +197,7 @@ class _OfClass(NamedTuple):
     rows: float  # what the smallest class that it depends on is worth
 
 
-def _of_class(metric: ClassScoreMetric, stairs: Staircase, cells: Ladder) -> _OfClass:
+def _of_class(metric: ClassScoreMetric, stairs: CumulativeCounts, cells: Ladder) -> _OfClass:
     value = metric.read(stairs)
     low, high = (value, value) if stairs.exact else metric._sides(stairs)
     sure = StandardError(math.nan, "")
@@ -205,7 +211,7 @@ def _of_class(metric: ClassScoreMetric, stairs: Staircase, cells: Ladder) -> _Of
 
 
 def _error_of(
-    metric: ClassScoreMetric, stairs: Staircase, cells: Ladder, value: float
+    metric: ClassScoreMetric, stairs: CumulativeCounts, cells: Ladder, value: float
 ) -> StandardError:
     """Return the standard error of a class's value, of any formula by a jackknife."""
     if metric.family != Family.STAIRS:
@@ -228,7 +234,7 @@ def _error_of(
 
 @rule_of(Family.STAIRS, *ERRORS)
 def of_scores(
-    metric: ClassScoreMetric, asked: Asked, scores: ScoreHistogram, *_: object
+    metric: ClassScoreMetric, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A number for one class, or a mean of those of several."""
     if asked.anytime:
@@ -261,7 +267,11 @@ def of_scores(
 
 
 def _one_by_one(
-    metric: ClassScoreMetric, asked: Asked, each: Sequence[_OfClass], least: Numeric, most: object
+    metric: ClassScoreMetric,
+    asked: ConfidenceRequest,
+    each: Sequence[_OfClass],
+    least: Numeric,
+    most: object,
 ) -> ConfidenceInterval:
     """Return the limits of the only class, or of each of several."""
     sides = [np.atleast_1d(np.asarray(side, np.float64)) for side in (least, most)]
@@ -287,7 +297,12 @@ def _method(each: Sequence[_OfClass]) -> str:
 
 
 def _sides(
-    metric: ClassScoreMetric, low: float, high: float, sure: StandardError, n: float, asked: Asked
+    metric: ClassScoreMetric,
+    low: float,
+    high: float,
+    sure: StandardError,
+    n: float,
+    asked: ConfidenceRequest,
 ) -> tuple[float, float, bool]:
     """Return L(low) and U(high), and whether they are the exact ones of values that do not vary."""
     ends, reach = (_least(metric), _ends(metric)[1]), sure.reach(asked)
@@ -359,7 +374,7 @@ _POINTWISE = "Wilson's score of each point alone"
 
 def _pointwise(
     metric: Any,
-    asked: Asked,
+    asked: ConfidenceRequest,
     scores: ScoreHistogram,
     sides_of: Callable[[Ladder, P, float], list[P]],
 ) -> ConfidenceInterval:
@@ -403,7 +418,7 @@ def _up(side: Sides) -> Sides:
 
 
 @rule_of(Family.ROC_CURVE)
-def of_roc(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
+def of_roc(metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram) -> ConfidenceInterval:
     """Both rates at each threshold; above all scores they are 0 for certain."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -420,7 +435,9 @@ def of_roc(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceIn
 
 
 @rule_of(Family.DET_CURVE)
-def of_errors(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
+def of_errors(
+    metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
+) -> ConfidenceInterval:
     """Both rates of errors at each threshold."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -434,7 +451,9 @@ def of_errors(metric: Metric, asked: Asked, scores: ScoreHistogram) -> Confidenc
 
 
 @rule_of(Family.GAINS)
-def of_gains(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
+def of_gains(
+    metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
+) -> ConfidenceInterval:
     """The share of the positives at each depth, the depth being given; it is 0 of no rows."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -447,7 +466,9 @@ def of_gains(metric: Metric, asked: Asked, scores: ScoreHistogram) -> Confidence
 
 
 @rule_of(Family.PR_CURVE)
-def of_precision_recall(metric: Metric, asked: Asked, scores: ScoreHistogram) -> ConfidenceInterval:
+def of_precision_recall(
+    metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
+) -> ConfidenceInterval:
     """Precision and recall at each threshold; the last point is there by definition."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
@@ -466,7 +487,9 @@ def of_precision_recall(metric: Metric, asked: Asked, scores: ScoreHistogram) ->
 
 
 @rule_of(Family.CALIBRATION_FIT)
-def of_fit(metric: Any, asked: Asked, scores: ScoreHistogram, *_: object) -> ConfidenceInterval:
+def of_fit(
+    metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
+) -> ConfidenceInterval:
     """A coefficient, by the information of its fit, or by what each row of a weight adds."""
     if asked.anytime:
         raise not_anytime(metric)
@@ -494,7 +517,7 @@ def of_fit(metric: Any, asked: Asked, scores: ScoreHistogram, *_: object) -> Con
 
 @rule_of(Family.CALIBRATION_CURVE)
 def of_calibration(
-    metric: Any, asked: Asked, scores: ScoreHistogram, *_: object
+    metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """The fraction of positives in each bin, given its rows and their mean score."""
     if asked.anytime:
@@ -514,7 +537,7 @@ def of_calibration(
 
 
 def _of_bins(
-    metric: calibration.CalibrationCurve, stairs: Staircase, cells: Ladder
+    metric: calibration.CalibrationCurve, stairs: CumulativeCounts, cells: Ladder
 ) -> tuple[Sides, Sides]:
     """Return the positives and the negatives of the bins that a curve shows."""
     at = bins_of_cells(stairs, metric.n_bins, metric.strategy)
@@ -526,7 +549,7 @@ def _of_bins(
 
 
 @rule_of(Family.BINNED_SHARES)
-def of_bins(metric: Metric, asked: Asked, held: BinnedShares) -> ConfidenceInterval:
+def of_bins(metric: Metric, asked: ConfidenceRequest, held: BinnedShares) -> ConfidenceInterval:
     """The share of each bin alone."""
     if asked.anytime:
         raise not_anytime(metric)

@@ -10,8 +10,8 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import (
-    Asked,
     ConfidenceInterval,
+    ConfidenceRequest,
     not_anytime,
     rule_of,
     unsure,
@@ -104,7 +104,7 @@ def share_rows(metric: Any, table: Confusion, power: int) -> tuple[Numeric, Nume
 
 
 def share(
-    metric: Metric, asked: Asked, rows: Numeric, squares: object, odds: float = 1.0
+    metric: Metric, asked: ConfidenceRequest, rows: Numeric, squares: object, odds: float = 1.0
 ) -> ConfidenceInterval:
     """Return the interval of o s / (o s + f), of sums of weights and of their squares."""
     success, failure = (np.asarray(side, np.float64) for side in rows)
@@ -186,7 +186,7 @@ _GROWTH = 1e-3  # relative: numeric slopes of a value that does not grow cancel 
 
 
 def tables_of(
-    metric: ContingencyMetric[object], asked: Asked, table: Any
+    metric: ContingencyMetric[object], asked: ConfidenceRequest, table: Any
 ) -> tuple[Confusion, Confusion]:
     """Return the table of amounts, and that of the sums of squared weights.
 
@@ -232,7 +232,9 @@ def counts_rows(metric: Metric[object]) -> NoConfidenceError:
 
 
 @rule_of(Family.TABLE)
-def of_labels(metric: ContingencyMetric, asked: Asked, table: object) -> ConfidenceInterval:
+def of_labels(
+    metric: ContingencyMetric, asked: ConfidenceRequest, table: object
+) -> ConfidenceInterval:
     """Any readout of a table of labels, a user's own too: the infinitesimal jackknife."""
     amounts, squares = tables_of(metric, asked, table)
     value = metric._of_table(amounts)
@@ -240,7 +242,11 @@ def of_labels(metric: ContingencyMetric, asked: Asked, table: object) -> Confide
 
 
 def general(
-    metric: ContingencyMetric, asked: Asked, value: object, amounts: Confusion, squares: Confusion
+    metric: ContingencyMetric,
+    asked: ConfidenceRequest,
+    value: object,
+    amounts: Confusion,
+    squares: Confusion,
 ) -> ConfidenceInterval:
     """Return the interval of a readout by how it moves with every cell."""
     if asked.anytime:
@@ -287,7 +293,11 @@ _SCALES = {
 
 
 def at_end(
-    value: float, ends: tuple[float, float], n: float, asked: Asked, of: str = "the smallest class"
+    value: float,
+    ends: tuple[float, float],
+    n: float,
+    asked: ConfidenceRequest,
+    of: str = "the smallest class",
 ) -> ConfidenceInterval:
     """Return limits of a value that is as good, or as bad, as can be, and so does not vary.
 
@@ -305,7 +315,9 @@ def _like(value: object, side: Any) -> Any:
     return LabelledArray(side, value.axes) if isinstance(value, LabelledArray) else float(side)
 
 
-def of_classes(metric: AveragedMetric, asked: Asked, table: object) -> ConfidenceInterval:
+def of_classes(
+    metric: AveragedMetric, asked: ConfidenceRequest, table: object
+) -> ConfidenceInterval:
     """Quotients of counts by class: a share where one class or none is averaged, else as any."""
     amounts, squares = tables_of(metric, asked, table)
     interval = share_of(metric, asked, amounts, squares)
@@ -317,7 +329,7 @@ def of_classes(metric: AveragedMetric, asked: Asked, table: object) -> Confidenc
 
 
 def share_of(
-    metric: Any, asked: Asked, amounts: Confusion, squares: Confusion
+    metric: Any, asked: ConfidenceRequest, amounts: Confusion, squares: Confusion
 ) -> ConfidenceInterval | None:
     """Return the limits of each group where the value is a share of rows, else ``None``."""
     rows, of_squares = share_rows(metric, amounts, 1), share_rows(metric, squares, 2)
@@ -330,7 +342,7 @@ def share_of(
 @rule_of(Family.HITS, Family.MISSES)
 def of_accuracy(
     metric: Accuracy | ZeroOneLoss,
-    asked: Asked,
+    asked: ConfidenceRequest,
     table: ContingencyTable | ThresholdTable,
 ) -> ConfidenceInterval:
     """The share of rows predicted right, or wrong."""
@@ -343,7 +355,9 @@ def of_accuracy(
 
 
 @rule_of(Family.TOP_K)
-def of_top_k(metric: TopKAccuracy, asked: Asked, counts: TopKHits) -> ConfidenceInterval:
+def of_top_k(
+    metric: TopKAccuracy, asked: ConfidenceRequest, counts: TopKHits
+) -> ConfidenceInterval:
     """The share of rows whose class is among the first k."""
     if not metric.normalize:
         raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
@@ -363,7 +377,7 @@ def of_top_k(metric: TopKAccuracy, asked: Asked, counts: TopKHits) -> Confidence
 
 
 @rule_of(Family.KAPPA)
-def of_kappa(metric: CohenKappa, asked: Asked, table: object) -> ConfidenceInterval:
+def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> ConfidenceInterval:
     """Agreement beyond chance; what disagreement costs is known, so how each cell moves it is."""
     if metric.weights is None:
         return of_labels(metric, asked, table)
@@ -393,7 +407,7 @@ def of_kappa(metric: CohenKappa, asked: Asked, table: object) -> ConfidenceInter
 
 @rule_of(Family.CONFUSION_MATRIX)
 def of_matrix(
-    metric: ConfusionMatrix, asked: Asked, table: ContingencyTable | ThresholdTable
+    metric: ConfusionMatrix, asked: ConfidenceRequest, table: ContingencyTable | ThresholdTable
 ) -> ConfidenceInterval:
     """The shares of a matrix; its counts grow with the rows and estimate nothing."""
     if metric.normalize is None:
@@ -452,7 +466,7 @@ def limits_of_groups(
     for groups, table in metric._confusions(form):
         if not table.counted or (table.total != n_rows[groups]).any():
             return None
-        found = share_of(metric, Asked(level, False, 0), table, table)
+        found = share_of(metric, ConfidenceRequest(level, False, 0), table, table)
         if found is None:
             return None
         low[groups], high[groups] = found
@@ -463,7 +477,9 @@ _KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
 
 
 @rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA)
-def of_averages(metric: AveragedMetric, asked: Asked, table: object) -> ConfidenceInterval:
+def of_averages(
+    metric: AveragedMetric, asked: ConfidenceRequest, table: object
+) -> ConfidenceInterval:
     """Quotients of counts: by class, or of several labels a row by label or over rows."""
     if isinstance(table, RowTables):
         return _of_rows(metric, asked, table, metric.read, joined=metric.average == "micro")
@@ -488,7 +504,7 @@ def of_averages(metric: AveragedMetric, asked: Asked, table: object) -> Confiden
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-def _of_label(metric: AveragedMetric, asked: Asked, cells: Ints) -> ConfidenceInterval:
+def _of_label(metric: AveragedMetric, asked: ConfidenceRequest, cells: Ints) -> ConfidenceInterval:
     """Return the limits of one label, as of the positive class of a table (4,) of two."""
     twin, table = _alone(metric), _of_two(cells)
     value = twin._of_table(table)
@@ -506,7 +522,9 @@ def _of_two(cells: Ints) -> Confusion:
     return Confusion([0, 1], occupied // 2, occupied % 2, cells[occupied])
 
 
-def _of_mean(metric: AveragedMetric, asked: Asked, counts: LabelCounts) -> ConfidenceInterval:
+def _of_mean(
+    metric: AveragedMetric, asked: ConfidenceRequest, counts: LabelCounts
+) -> ConfidenceInterval:
     """Return the limits of a mean over labels, whose errors add up at most.
 
     Which labels a row has together is not kept: the error of a sum is at most the sum of errors,
@@ -554,7 +572,7 @@ def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
 
 
 @rule_of(Family.ROWS, Family.SUBSETS)
-def of_rows(metric: Any, asked: Asked, table: RowTables) -> ConfidenceInterval:
+def of_rows(metric: Any, asked: ConfidenceRequest, table: RowTables) -> ConfidenceInterval:
     """The share of rows that are right, and means over rows of what each has."""
     if metric.family == Family.SUBSETS:
         if not metric.normalize:
@@ -570,7 +588,12 @@ def of_rows(metric: Any, asked: Asked, table: RowTables) -> ConfidenceInterval:
 
 
 def _of_rows(
-    metric: Metric, asked: Asked, table: RowTables, read: Callable[[Any], Any], *, joined: bool
+    metric: Metric,
+    asked: ConfidenceRequest,
+    table: RowTables,
+    read: Callable[[Any], Any],
+    *,
+    joined: bool,
 ) -> ConfidenceInterval:
     """Return the limits of a readout by how it moves with the rows of every kind."""
     if asked.anytime:
@@ -594,7 +617,7 @@ def _of_rows(
     return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE} of kinds of rows")
 
 
-def _check_rows(metric: Metric, asked: Asked, total: float, counted: bool) -> None:
+def _check_rows(metric: Metric, asked: ConfidenceRequest, total: float, counted: bool) -> None:
     if not counted or total != asked.n_rows:
         raise without(
             metric,
@@ -609,7 +632,7 @@ _COSTLY = 8  # how many times as long an adjusted information takes
 
 @rule_of(Family.LABELINGS, Family.ADJUSTED_INFORMATION)
 def of_labelings(
-    metric: LabelingMetric[float], asked: Asked, table: LabelPairs
+    metric: LabelingMetric[float], asked: ConfidenceRequest, table: LabelPairs
 ) -> ConfidenceInterval:
     """Any readout of how two labelings overlap, both being given: rows are what is sampled."""
     if asked.anytime:

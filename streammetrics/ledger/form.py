@@ -90,7 +90,7 @@ def _table(arrays: Arrays, empty: Mergeable) -> ShardTable:
         or attempts.min(initial=0) < 0
     ):
         raise StateFormatError("the columns of the ledger do not fit each other")
-    states = StateTable.restored(empty._layout, part(arrays, "states"), counts[HELD])
+    states = StateTable.restored(empty._plan, part(arrays, "states"), counts[HELD])
     return ShardTable(places, attempts, kinds, digests, states)
 
 

@@ -121,7 +121,7 @@ class Ledger(Stateful):
         checked = self._known.empty
         if checked is None or not checked._alike(metric):
             check_alike(checked, _mergeable(metric))
-        state = metric._accumulator.part(metric._layout)
+        state = metric._accumulator.part(metric._plan)
         blank = metric.copy().reset() if checked is None else None
         with self._guard._lock:
             changes = before = None

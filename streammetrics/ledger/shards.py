@@ -45,7 +45,7 @@ class Known(NamedTuple):
     @classmethod
     def of(cls, empty: Mergeable | None) -> Known:
         """Return what is known without shards."""
-        table = None if empty is None else ShardTable.of(empty._layout, {})
+        table = None if empty is None else ShardTable.of(empty._plan, {})
         return cls(empty, table, {})
 
     def __contains__(self, name: object) -> bool:
@@ -72,7 +72,7 @@ class Known(NamedTuple):
         added = dict(self.added)  # a signal's handler may add to it
         if not added or self.table is None:
             return self
-        more = ShardTable.of(self.table.states.layout, added)
+        more = ShardTable.of(self.table.states.plan, added)
         if self.table.places:
             kept = np.array([name not in added for name in self.table.places], np.bool_)
             more = self.table.beside(kept, more, np.ones(len(more.kinds), np.bool_))
@@ -159,7 +159,7 @@ def later(name: ShardId, mine: Shard, theirs: Shard, empty: Mergeable) -> Shard:
 def _same(mine: Shard, theirs: Shard) -> bool:
     if mine.state is None or theirs.state is None or mine.state is theirs.state:
         return mine.state is theirs.state
-    if mine.state.feeds != theirs.state.feeds:
+    if mine.state.infos != theirs.state.infos:
         return False
     (told, arrays), (others, more) = described(mine.state), described(theirs.state)
     return repr(told) == repr(others) and same(arrays, more)
@@ -211,11 +211,11 @@ def total(known: Known, chosen: Collection[ShardId] | None = None) -> Mergeable:
     states = table.states
     if chosen is not None:
         states = table.states_at(np.array([table.places[name] for name in held], np.intp))
-    layout = empty._layout
-    sealed = [block.state._accumulator.part(layout) for block in known.blocks]
+    plan = empty._plan
+    sealed = [block.state._accumulator.part(plan) for block in known.blocks]
     try:
         return empty._at(
-            layout.merged(layout.start, [*sealed, *([states.total()] if states.size else [])])
+            plan.merged(plan.start, [*sealed, *([states.total()] if states.size else [])])
         )
     except IncompatibleMetricsError:
         result = empty.copy()

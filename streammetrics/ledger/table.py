@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.types import Array, Bools, Ints, Places
     from streammetrics.ledger.names import ShardId
@@ -48,7 +48,7 @@ class ShardTable(NamedTuple):
     states: StateTable
 
     @classmethod
-    def of(cls, layout: Layout, shards: Mapping[ShardId, Shard]) -> ShardTable:
+    def of(cls, plan: Plan, shards: Mapping[ShardId, Shard]) -> ShardTable:
         """Return the table of single shards."""
         names = ordered(shards)
         every = [shards[name] for name in names]
@@ -59,7 +59,7 @@ class ShardTable(NamedTuple):
             np.array([shard.attempt for shard in every], np.int64),
             kinds,
             np.frombuffer(digests, np.uint8).reshape(-1, 32),
-            StateTable.of(layout, [shard.state for shard in every if shard.state is not None]),
+            StateTable.of(plan, [shard.state for shard in every if shard.state is not None]),
         )
 
     @property

@@ -209,7 +209,7 @@ class Asking:
             with self._at_hand():
                 parts = tree.parts(node)
             if parts:
-                state = tree.layout.merged(parts[0], parts[1:])
+                state = tree.plan.merged(parts[0], parts[1:])
                 with self._at_hand():
                     tree.keep(node, parts, state)
 
@@ -280,7 +280,7 @@ class Asking:
         length = duration(half_life, "half_life")
         with self._at_rest() as stream:
             states, inner = decayed(stream, length, self._clock), stream.keys.inner
-            return inner._at(inner._layout.merged(inner._layout.start, states))
+            return inner._at(inner._plan.merged(inner._plan.start, states))
 
     def coverage(self, length: str | timedelta, *, end: object = None) -> Coverage:
         """Return how many predictions of a window have their label, and what became of the others.

@@ -41,7 +41,7 @@ _TRUTHS = ("y_true", "labels_true", "relevance")
 def truth_of(suite: Mergeable) -> str:
     """Return the user's name of the column that holds the label, nothing where there is none."""
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
-    inputs = suite._layout.required
+    inputs = suite._plan.required
     return next((renamed.get(name, name) for name in _TRUTHS if name in inputs), "")
 
 
@@ -50,7 +50,7 @@ def kinds_of(suite: Mergeable) -> dict[str, Kind]:
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
     found: dict[str, Kind] = {}
     order: tuple[Kind, ...] = ("label", "id", "number")
-    for schema in suite._layout.schemas:
+    for schema in suite._plan.schemas:
         for name, kind in schema.kinds.items():
             title = renamed.get(name, name)
             found[title] = max(kind, found.get(title, kind), key=order.index)
@@ -143,8 +143,8 @@ class Checks:
         self._declared = declared
         self._suite, self._kinds, self._facts, self._apart = suite, kinds, facts, apart
         self._truth, self._default = truth_of(suite), default
-        self._layout = suite._layout
-        self._feeds = self._layout.start.feeds
+        self._plan = suite._plan
+        self._feeds = self._plan.start.infos
         keys = SliceKeys(suite)
         self._keys, self._made = keys.kinds, keys.kinds.keys() | keys.titles
         self._example: dict[str, Column | list[object]] = {}  # a prediction that was good
@@ -175,7 +175,7 @@ class Checks:
                 first = first or error
                 continue
             self._check_default(np.shape(label))
-            waits = self._agreed(batch, tuple(map(self._without_label, self._layout.schemas, rows)))
+            waits = self._agreed(batch, tuple(map(self._without_label, self._plan.schemas, rows)))
             if n and not self._apart:
                 self._example = {
                     name: _first(value) if name in self._keys else as_column(value, name)[:1]
@@ -206,7 +206,7 @@ class Checks:
             self._declared(
                 {name: every[name] for name in every if name in given or name in self._made}
             )
-        rows = self._layout.read(batch)
+        rows = self._plan.read(batch)
         if batch.n_rows != n:  # labels (B, T) would be rows of their own
             raise InvalidBatchError(
                 f"{self._truth} has {batch.n_rows / n:g} values a row: pass one label a row, each "
@@ -246,18 +246,18 @@ class Checks:
 
     def _may_be_classes(self, label: Column) -> bool:
         """Whether labels refused beside one score a row go with predictions (n, K)."""
-        fields = [f for s in self._layout.schemas for f in s.fields if isinstance(f, ScoredLabels)]
+        fields = [f for s in self._plan.schemas for f in s.fields if isinstance(f, ScoredLabels)]
         return bool(fields) and all(field.may_be_classes(label) for field in fields)
 
     def _agreed(self, batch: Batch, rows: Sequence[Rows]) -> bool:
         """Let rows agree with all others; return whether they may wait beside them."""
         seen = zip(self._feeds, self._facts(), strict=True)  # also elsewhere, and before
-        feeds = tuple(
+        infos = tuple(
             [feed._replace(facts=joined_facts(feed.facts, facts)) for feed, facts in seen]
         )
-        self._feeds = self._layout.agreed(feeds, rows)
+        self._feeds = self._plan.agreed(infos, rows)
         whole = all(read.n == batch.n_rows and not read.omitted for read in rows)
-        return whole and not self._layout.can_refuse
+        return whole and not self._plan.can_refuse
 
     @property
     def _of_labels(self) -> frozenset[str]:
@@ -469,7 +469,7 @@ class Declared:
         self, given: Sequence[ClassLabel] | None
     ) -> tuple[tuple[ClassLabel, ...] | None, tuple[ClassLabel, ...]]:
         """Return the classes of the label, ``None`` where there may be any, and those left out."""
-        schemas = self._keys.inner._layout.schemas
+        schemas = self._keys.inner._plan.schemas
         fields: list[Any] = [
             field for schema in schemas for field in schema.fields if _reads_classes(field)
         ]
@@ -507,7 +507,7 @@ class Declared:
         inner = self._keys.inner
         tags = {
             self._title(title)
-            for schema in inner._layout.schemas
+            for schema in inner._plan.schemas
             for field in schema.fields
             if isinstance(field, Tags)
             for title in field.names
@@ -578,7 +578,7 @@ class Declared:
 
     def misfit(self) -> str:
         """Return why no row is as declared, whatever its numbers; empty where one may be."""
-        if any(field.nested for schema in self._suite._layout.schemas for field in schema.fields):
+        if any(field.nested for schema in self._suite._plan.schemas for field in schema.fields):
             return ""  # there is no example
         found, errors = self._tried([self._example(number) for number in _NUMBERS])
         # An error that names a row is about its number, and there may be better ones.
@@ -601,7 +601,7 @@ class Declared:
 
     @property
     def _no_facts(self) -> tuple[Facts, ...]:
-        return tuple({} for _ in self._suite._layout.schemas)
+        return tuple({} for _ in self._suite._plan.schemas)
 
     def _example(self, number: float) -> dict[str, Any]:
         """Return rows that hold what is declared, one of each class as far as they fit."""

@@ -266,7 +266,7 @@ class Entrance(Gathered):
 
     def _try(self, ready: Sequence[Events]) -> None:
         """Raise where a part does not go with what came before: none of them is taken yet."""
-        refusing = self._suite._layout.can_refuse  # of what the other parts have brought, too
+        refusing = self._suite._plan.can_refuse  # of what the other parts have brought, too
         stream = self._stream.copy() if refusing else self._stream
         for place, events in enumerate(ready):
             with _naming(place):

@@ -668,10 +668,10 @@ class SliceKeys:
             for column in cut.by
         }
         self.titles = frozenset(cut.title for cut in self._cuts)
-        layout = self.inner._layout
+        plan = self.inner._plan
         renamed: Mapping[str, str] = getattr(suite, "columns", {})
-        self._needed = {renamed.get(name, name) for name in layout.required}
-        self._read = self._needed | {renamed.get(name, name) for name in layout.optional}
+        self._needed = {renamed.get(name, name) for name in plan.required}
+        self._read = self._needed | {renamed.get(name, name) for name in plan.optional}
         self._only = self.kinds.keys() - self._read
 
     def made(self, columns: Mapping[str, object]) -> dict[str, Any]:

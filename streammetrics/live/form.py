@@ -97,7 +97,7 @@ def _panes(panes: Panes) -> dict[str, Array]:
         numbers.append(np.array(list(row.states), np.int64))
         states += [state for number in numbers[-1].tolist() if (state := row.settled(number))]
     counts = np.array([len(mine) for mine in numbers], np.int64)
-    table = StateTable.of(panes.layout, states)
+    table = StateTable.of(panes.plan, states)
     own = {"numbers": np.concatenate(numbers), "tiers": counts}
     return {**own, **nested("states", table.arrays())}
 
@@ -106,7 +106,7 @@ def _read_panes(arrays: Arrays, panes: Panes) -> None:
     numbers, counts = take_array(arrays, "numbers", "int64"), take_array(arrays, "tiers", "int64")
     if len(counts) != len(panes.tiers) or counts.min() < 0 or counts.sum() != len(numbers):
         raise StateFormatError("the panes of the state do not fit its tiers")
-    table = StateTable.restored(panes.layout, part(arrays, "states"), len(numbers))
+    table = StateTable.restored(panes.plan, part(arrays, "states"), len(numbers))
     states = [table.at(place) for place in range(table.size)]
     start = 0
     for tier, row, count in zip(panes.tiers, panes.rows, counts.tolist(), strict=True):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Array, Bools, Ints, Places
@@ -494,7 +494,7 @@ def read(suite: Mergeable, join: Join, rows: Ints, clock: int) -> Read:
         columns = named_columns(join, rows[kept])
         columns[join.label] = concatenate(labels, join.label)
         batch = batch_of(suite, columns, checked=True)
-        bad = _refused(suite._layout, batch, 0, kept.size)
+        bad = _refused(suite._plan, batch, 0, kept.size)
         if bad:  # label and prediction were each checked without the other
             status[kept[bad]] = REFUSED
             good = np.delete(np.arange(kept.size), bad)
@@ -509,15 +509,15 @@ def _repeated(label: object, n: int) -> Column:
     return Column(np.full(n, int(label) if isinstance(label, bool) else label), None, True)
 
 
-def _refused(layout: Layout, batch: Batch, first: int, last: int) -> list[int]:
+def _refused(plan: Plan, batch: Batch, first: int, last: int) -> list[int]:
     """Return the rows of a part of a batch that are refused, each by itself."""
     try:
-        layout.read(batch.slice(first, last))
+        plan.read(batch.slice(first, last))
     except InvalidBatchError:
         if last - first == 1:
             return [first]
         middle = (first + last) // 2
-        return _refused(layout, batch, first, middle) + _refused(layout, batch, middle, last)
+        return _refused(plan, batch, first, middle) + _refused(plan, batch, middle, last)
     return []
 
 
@@ -527,8 +527,8 @@ class Waiting:
     def __init__(self, suite: Mergeable, join: Join) -> None:
         most = join.config.horizon // join.unit + 2
         self._suite, self._unit = suite, join.unit
-        self._rows = PaneTree(suite._layout, most)
-        self._counted = PaneTree(COVERAGE._layout, most)
+        self._rows = PaneTree(suite._plan, most)
+        self._counted = PaneTree(COVERAGE._plan, most)
         self._clock = 0
 
     def update(self, join: Join, first: int, last: int, clock: int) -> None:
@@ -557,9 +557,9 @@ class Waiting:
     def _put(self, row: PaneTree, due: Ints, times: Ints, batch: Batch | None) -> None:
         states: dict[int, State] = {}
         if batch is not None:
-            layout = row.layout
-            for (number,), rows, n in pieces(layout, [Tier(self._unit, 1)], times, batch):
-                states[number] = grown(layout, states.get(number, layout.start), rows, n)
+            plan = row.plan
+            for (number,), rows, n in pieces(plan, [Tier(self._unit, 1)], times, batch):
+                states[number] = grown(plan, states.get(number, plan.start), rows, n)
         row.drop(n for n in due.tolist() if n in row.states and n not in states)
         row.put(states)
 

@@ -127,7 +127,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
             raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
         declared = Declared(suite, labels, types, target_range)
         declared.check_default(default_label)
-        if keep_rows and any(f.nested for s in suite._layout.schemas for f in s.fields):
+        if keep_rows and any(f.nested for s in suite._plan.schemas for f in s.fields):
             raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
         config = Config.of(
             tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows, declared

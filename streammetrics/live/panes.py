@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.types import Array, Ints
     from streammetrics.live.events import Tier
@@ -142,16 +142,16 @@ class Panes:
     leave, and what is asked of it is asked of both. So a row is counted once.
     """
 
-    def __init__(self, layout: Layout, tiers: Sequence[Tier]) -> None:
-        self.layout = layout
+    def __init__(self, plan: Plan, tiers: Sequence[Tier]) -> None:
+        self.plan = plan
         self.tiers = tuple(tiers)
-        self.rows = tuple(PaneTree(layout, tier.count) for tier in tiers)
+        self.rows = tuple(PaneTree(plan, tier.count) for tier in tiers)
         self._finer = tuple([_finer(self.tiers, place) for place in range(len(self.tiers))])
         self.newest = NEVER
         self._rested = True  # whether nothing is left to do since rows came
         self.dropped = 0  # rows that came too late for every tier; of no state
         # Of all rows, also those that wait.
-        self.facts: tuple[Facts, ...] = tuple({} for _ in layout.schemas)
+        self.facts: tuple[Facts, ...] = tuple({} for _ in plan.schemas)
 
     def advance(self, newest: int) -> None:
         """Learn of a newest time."""
@@ -165,7 +165,7 @@ class Panes:
         newest = self.newest if known else max(self.newest, int(times.max()))
         dropped, changed = 0, self._unchanged()
         oldest = [tier.oldest(newest) for tier in self.tiers]
-        for piece in list(pieces(self.layout, self.tiers, times, batch)):
+        for piece in list(pieces(self.plan, self.tiers, times, batch)):
             if not self._grow(changed, piece, oldest) and not known:
                 dropped += piece.n
         facts = self._agreed(changed)
@@ -180,13 +180,13 @@ class Panes:
         self, changed: list[dict[int, State]], piece: PaneRows, oldest: Sequence[int]
     ) -> bool:
         """Bring rows to the changed states of the panes that keep them; return whether any does."""
-        layout, (panes, rows, n) = self.layout, piece
+        plan, (panes, rows, n) = self.plan, piece
         kept = [pane >= first for pane, first in zip(panes, oldest, strict=True)]
         for place, finer in enumerate(self._finer):
             if kept[place] and (finer is None or not kept[finer]):
                 pane, states = panes[place], changed[place]
-                state = states.get(pane) or self.rows[place].states.get(pane) or layout.start
-                states[pane] = grown(layout, state, rows, n)
+                state = states.get(pane) or self.rows[place].states.get(pane) or plan.start
+                states[pane] = grown(plan, state, rows, n)
         return any(kept)
 
     def _put(self, changed: Sequence[dict[int, State]], newest: int) -> None:
@@ -221,8 +221,8 @@ class Panes:
             ):
                 if number >= oldest:
                     states = [s for _, n in group if (s := row.settled(n)) is not None]
-                    mine = into.settled(number) or self.layout.start
-                    into.put({number: self.layout.merged(mine, states)})
+                    mine = into.settled(number) or self.plan.start
+                    into.put({number: self.plan.merged(mine, states)})
 
     def merge(self, others: Sequence[Panes]) -> None:
         """Take what others hold, which are untouched, or raise and be as before."""
@@ -239,8 +239,8 @@ class Panes:
             oldest = tier.oldest(newest)
             for number in sorted({n for row in theirs for n in row.states.irange(oldest)}):
                 found = [state for row in theirs if (state := row.settled(number)) is not None]
-                start = mine.settled(number) or self.layout.start
-                changed[place][number] = self.layout.merged(start, found)
+                start = mine.settled(number) or self.plan.start
+                changed[place][number] = self.plan.merged(start, found)
         try:
             facts = self._agreed(changed)
             for other in others:  # also what rows that wait have agreed on
@@ -297,14 +297,14 @@ class Panes:
         facts = self.facts
         for states in changed:
             for state in states.values():
-                more = [feed.facts for feed in state.agreed or state.feeds]
+                more = [feed.facts for feed in state.agreed or state.infos]
                 if any(one != other for one, other in zip(facts, more, strict=True)):
                     facts = tuple(map(joined_facts, facts, more))
         return facts
 
     def copy(self) -> Panes:
         """Return independent panes at the same states."""
-        twin = Panes(self.layout, self.tiers)
+        twin = Panes(self.plan, self.tiers)
         for mine, row in zip(twin.rows, self.rows, strict=True):
             mine.states.update(row.states)
         twin.newest, twin.dropped, twin.facts = self.newest, self.dropped, self.facts
@@ -326,10 +326,10 @@ def _finer(tiers: Sequence[Tier], place: int) -> int | None:
     return None
 
 
-def grown(layout: Layout, state: State, rows: tuple[Rows, ...], n: int) -> State:
+def grown(plan: Plan, state: State, rows: tuple[Rows, ...], n: int) -> State:
     """Return a state after rows, which wait in it as long as they are few."""
-    if n > tuning.PANE_ROWS or (layout.can_refuse and layout.may_refuse(state, rows)):
-        return layout.with_rows(state, rows)
+    if n > tuning.PANE_ROWS or (plan.can_refuse and plan.may_refuse(state, rows)):
+        return plan.with_rows(state, rows)
     if state.pending >= tuning.PANE_ROWS:
-        state = layout.fed(state)
-    return layout.with_staged(state, tuple(map(owned, rows)), n)
+        state = plan.fed(state)
+    return plan.with_buffered(state, tuple(map(owned, rows)), n)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Rows
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Ints, Places
     from streammetrics.live.events import Tier
@@ -53,10 +53,10 @@ def batch_of(suite: Mergeable, columns: Mapping[str, object], *, checked: bool =
         twin.feed(columns, getattr(suite, "columns", {}))
     else:
         twin.update(**columns)
-    batch, layout = catch.batch, suite._layout
-    layout.prepare(batch)
-    for name in (*layout.required, *layout.optional):
-        if name in layout.required or batch.has(name):
+    batch, plan = catch.batch, suite._plan
+    plan.prepare(batch)
+    for name in (*plan.required, *plan.optional):
+        if name in plan.required or batch.has(name):
             batch.column(name)
     return batch
 
@@ -66,7 +66,7 @@ def columns_of(batch: Batch) -> dict[str, Column]:
     return dict(batch._columns)
 
 
-def pieces(layout: Layout, tiers: Sequence[Tier], times: Ints, batch: Batch) -> Iterator[PaneRows]:
+def pieces(plan: Plan, tiers: Sequence[Tier], times: Ints, batch: Batch) -> Iterator[PaneRows]:
     """Yield the rows of a batch by the panes that they fall into.
 
     Raises:
@@ -88,8 +88,8 @@ def pieces(layout: Layout, tiers: Sequence[Tier], times: Ints, batch: Batch) -> 
             part = sorted_batch
             if last - first < n:
                 part = sorted_batch.slice(first, last)
-                _tell_own_keys(layout, part)
-            yield PaneRows(panes, _read(layout, part, batch), last - first)
+                _tell_own_keys(plan, part)
+            yield PaneRows(panes, _read(plan, part, batch), last - first)
 
 
 def _cuts(tiers: Sequence[Tier], times: Ints) -> list[int]:
@@ -103,19 +103,19 @@ def _cuts(tiers: Sequence[Tier], times: Ints) -> list[int]:
     return [0, *cuts.tolist(), n]
 
 
-def _tell_own_keys(layout: Layout, part: Batch) -> None:
+def _tell_own_keys(plan: Plan, part: Batch) -> None:
     """Let keys say what the rows of a part agree on, and not what those of the whole batch do."""
-    for statistic in layout.start.statistics:
+    for statistic in plan.start.statistics:
         if isinstance(statistic, Grouped):
             title = part.title(statistic.name)
             part._columns[title] = read_keys(part._columns[title], statistic.titles)
 
 
-def _read(layout: Layout, part: Batch, whole: Batch) -> tuple[Rows, ...]:
+def _read(plan: Plan, part: Batch, whole: Batch) -> tuple[Rows, ...]:
     try:
-        return layout.read(part)
+        return plan.read(part)
     except InvalidBatchError:
-        layout.read(whole)  # counts over the whole batch, and names its first bad row
+        plan.read(whole)  # counts over the whole batch, and names its first bad row
         raise
 
 

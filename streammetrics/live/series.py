@@ -73,7 +73,7 @@ def series_of(suite: Mergeable, windows: Iterable[WindowRead], by: By = None) ->
         ends.append(window.end)
         tables.append(_table(shown, window.start, window.coverage, by))
     if not tables:  # a window without rows tells which columns there are
-        none = _table(keys.shown(suite._layout.start, by), 0, math.nan, by)
+        none = _table(keys.shown(suite._plan.start, by), 0, math.nan, by)
         return Series({name: column[:0] for name, column in _joined([0], [none]).items()})
     return _joined(ends, tables)
 
@@ -136,7 +136,7 @@ def decayed(stream: Stream, half_life: int, clock: int) -> list[State]:
     for number in range(newest - tier.count + 1, newest + 1):
         weight = 2.0 ** -((newest - number) * tier.length / half_life)
         state = merged(stream.suite, stream.parts(Span(place, number, number), clock))
-        if weight > 0 and any(feed.n_rows for feed in state.feeds):
+        if weight > 0 and any(feed.n_rows for feed in state.infos):
             whole = stream.keys.whole(state)
             scaled = tuple([statistic.scaled(weight) for statistic in whole.statistics])
             found.append(whole._replace(statistics=scaled))

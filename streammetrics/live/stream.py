@@ -95,13 +95,13 @@ class Stream(Taking):
 
     def last(self, n: int, clock: int) -> State:
         """Return what the newest n rows that have a label come to."""
-        newest, layout = self.newest.copy(), self.suite._layout
+        newest, plan = self.newest.copy(), self.suite._plan
         labelled = newest_labelled(self.suite, self.join, n, max(clock, self.join.newest))
         if labelled is not None:
             newest.add(labelled)
-        state = layout.start
+        state = plan.start
         for rows in newest.rows(n):
-            state = layout.with_slices(state, batch_of(self.suite, rows.named))
+            state = plan.with_slices(state, batch_of(self.suite, rows.named))
         return state
 
     def oldest(self) -> int:
@@ -194,5 +194,5 @@ class Stream(Taking):
 
 def merged(suite: Mergeable, states: Sequence[State]) -> State:
     """Return what some states of a suite come to; none of them are one without rows."""
-    layout = suite._layout
-    return layout.merged(states[0], states[1:]) if states else layout.start
+    plan = suite._plan
+    return plan.merged(states[0], states[1:]) if states else plan.start

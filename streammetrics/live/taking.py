@@ -60,9 +60,9 @@ class Taking:
 
     def __init__(self, suite: Mergeable, config: Config) -> None:
         self.suite, self.config, self.keys = suite, config, SliceKeys(suite)
-        self.panes = Panes(suite._layout, config.tiers)
+        self.panes = Panes(suite._plan, config.tiers)
         self.panes.facts = config.declared.facts
-        self.counted = Panes(COVERAGE._layout, config.tiers)
+        self.counted = Panes(COVERAGE._plan, config.tiers)
         self.left = Left(self.keys.inner, config.tiers)
         self.join = Join(config, (), truth_of(suite))
         self.newest = Newest(config.keep_rows)

@@ -14,7 +14,7 @@ from streammetrics.core.errors import InvalidBatchError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.statistic import Statistic
 
@@ -32,8 +32,8 @@ class PaneTree:
     30 log16(n) nodes; a pane that changes forgets the log16(n) nodes above it.
     """
 
-    def __init__(self, layout: Layout, most: int) -> None:
-        self.layout = layout
+    def __init__(self, plan: Plan, most: int) -> None:
+        self.plan = plan
         self.states: SortedDict[int, State] = SortedDict()
         self._levels = range(_BITS, most.bit_length() + 1, _BITS)
         self._nodes: dict[tuple[int, int], State] = {}
@@ -78,7 +78,7 @@ class PaneTree:
         if number is None:
             return False
         state = self.states[number]
-        if state.staged:
+        if state.buffered:
             self.settled(number)
             return True
         sizes, place = [statistic.nbytes for statistic in state.statistics], self._open[number]
@@ -113,19 +113,19 @@ class PaneTree:
         return statistics[place]
 
     def settled(self, number: int) -> State | None:
-        """Return the state of a pane with no rows staged, ``None`` where there is no such pane."""
+        """Return the state of a pane without buffered rows, ``None`` where there is none."""
         state: State | None = self.states.get(number)
-        if state is not None and state.staged:
+        if state is not None and state.buffered:
             state = self.states[number] = self._fed(number, state)
         return state
 
     def _fed(self, number: int, state: State) -> State:
         try:
-            return self.layout.fed(state)
+            return self.plan.fed(state)
         except MemoryError:  # the rows are not to blame
             raise
         except Exception:  # of whatever kind: it is a user's statistic
-            self.states[number], refused = self.layout.sifted(state)
+            self.states[number], refused = self.plan.sifted(state)
             raise InvalidBatchError("; ".join(map(str, refused))) from refused[0].error
 
     @property
@@ -189,7 +189,7 @@ class PaneTree:
             if not self._has(start, start + (1 << level) - 1):
                 return None
             parts = self.parts((level, place))
-            node = self._nodes[level, place] = self.layout.merged(parts[0], parts[1:])
+            node = self._nodes[level, place] = self.plan.merged(parts[0], parts[1:])
         return node
 
     def _has(self, first: int, last: int) -> bool:

@@ -35,7 +35,7 @@ from streammetrics.statistics.tables.contingency import ContingencyTable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.arithmetic.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike, Bools, ClassLabel, Ints, Options, Places
 
@@ -242,7 +242,7 @@ class BoxAveragePrecision(BoxMetric):
         labels, table = held.table(outcome.label for outcome in held.outcomes)
         truths, columns = table[:, self._place, 0], self._columns
         low, high = np.zeros((2, len(labels), columns.size))
-        by_class: dict[ClassLabel, list[tuple[int, DyadicHistogram]]] = {}
+        by_class: dict[ClassLabel, list[tuple[int, SortedHistogram]]] = {}
         for (label, area, code), histogram in held.outcomes.items():
             if area == self._place:
                 by_class.setdefault(label, []).append((code, histogram))
@@ -260,7 +260,7 @@ class _Steps:
         self.single, self.hits, self.misses = single, hits, misses
 
     @classmethod
-    def of(cls, held: Sequence[tuple[int, DyadicHistogram]], columns: Places, ious: int) -> _Steps:
+    def of(cls, held: Sequence[tuple[int, SortedHistogram]], columns: Places, ious: int) -> _Steps:
         """Return the cells of all outcomes together, as wide as the widest."""
         codes = np.array([code for code, _ in held])[:, None]
         hit, ignored = (codes >> columns) & 1, (codes >> (ious + columns)) & 1

@@ -20,7 +20,7 @@ from streammetrics.statistics.sums.values import (
 )
 
 if TYPE_CHECKING:
-    from streammetrics.core.arithmetic.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.results.result import Result
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Floats
@@ -55,7 +55,7 @@ def _nothing() -> Distribution:
     return Distribution(np.zeros(0), np.zeros(0), np.zeros(0))
 
 
-def _of_one(histogram: DyadicHistogram) -> Distribution:
+def _of_one(histogram: SortedHistogram) -> Distribution:
     cells = [(low, high, counts[0]) for low, high, _, counts in histogram.cells()]
     if not cells:
         return _nothing()

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, ArrayLike, Bools, Floats
-    from streammetrics.metrics.scores.base import Staircase
+    from streammetrics.metrics.scores.base import CumulativeCounts
 
 
 __all__ = [
@@ -78,7 +78,7 @@ class SampleDistance(Metric[float]):
         )
 
     @abstractmethod
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, allowing for rounding.
 
         Both samples have rows; the positives are those of the current one.
@@ -166,7 +166,7 @@ class BinnedDistance(SampleDistance):
     def total(self, terms: float) -> float:
         """Return the distance from the terms of all bins."""
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the smallest, the nominal and the largest distance within the bounds of shares."""
         cells = _SampleCells.of(stairs)
         one, other = cells.at(self.edges) if self.edges else cells.quantiles(self.bins)
@@ -283,7 +283,7 @@ class _SampleCells(NamedTuple):
     reference: Array
 
     @classmethod
-    def of(cls, stairs: Staircase) -> _SampleCells:
+    def of(cls, stairs: CumulativeCounts) -> _SampleCells:
         """Return the cells of a staircase."""
         known = corners(stairs)
         return cls(known.low, known.high, known.fn, known.tn)
@@ -354,7 +354,7 @@ class Gaps(NamedTuple):
     after: Floats
 
     @classmethod
-    def of(cls, stairs: Staircase) -> Self:
+    def of(cls, stairs: CumulativeCounts) -> Self:
         """Return the gaps of a staircase."""
         blocks = list(stairs.steps())
         low, high, p, n = map(
@@ -415,7 +415,7 @@ class KSDistance(SampleDistance):
     higher_is_better = False
     family = APART
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the largest difference at the edges of cells, and with those within cells."""
         gaps = Gaps.of(stairs)
         value = stairs.largest_gap()
@@ -449,7 +449,7 @@ class Wasserstein(SampleDistance):
     higher_is_better = False
     family = APART
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the areas between and within cells."""
         gaps = Gaps.of(stairs)
         distance, (least, most) = np.abs(gaps.after[:-1]), gaps.extremes

@@ -13,7 +13,7 @@ from streammetrics.core.errors import UndefinedMetricWarning
 from streammetrics.slices.bins import KeySpec, title_of
 from streammetrics.slices.disparity import Comparing, Disparity, alone, difference, ratio
 from streammetrics.slices.fairness import value_of
-from streammetrics.slices.groups import SliceKind
+from streammetrics.slices.groups import Grouping
 from streammetrics.slices.worst import RankedSlices, beside_rest, beside_units, ranked
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ class Audit:
     _accumulator: Accumulator
     _suite: MetricSet
     _metrics: dict[str, Metric]
-    _specs: tuple[SliceKind, ...]
+    _specs: tuple[Grouping, ...]
     unit: str | None
 
     @abstractmethod
-    def _without_groups(self, spec: SliceKind, state: State) -> list[tuple[Slice, Rests]]:
+    def _without_groups(self, spec: Grouping, state: State) -> list[tuple[Slice, Rests]]:
         """Return every slice of a kind, and by each group of its units what it is without that."""
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Audit:
             raise ValueError(f"lowest={lowest!r}: expected True, False or None")
         low_is_bad = read.higher_is_better if lowest is None else lowest
         if low_is_bad is None:
-            value_of(metric, read, self._suite._layout.start)  # raises where it is several numbers
+            value_of(metric, read, self._suite._plan.start)  # raises where it is several numbers
             raise ValueError(
                 f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
             )
@@ -112,7 +112,7 @@ class Audit:
                 found.append(beside_rest(spec.kept(state), *asked, confidence))
             else:
                 pairs = self._without_groups(spec, state)
-                found.append(beside_units(self._suite._layout, pairs, *asked, confidence))
+                found.append(beside_units(self._suite._plan, pairs, *asked, confidence))
         table = ranked(found, metric, k, confidence, low_is_bad=low_is_bad)
         return table.told(confidence, {metric: low_is_bad})
 
@@ -208,7 +208,7 @@ class Audit:
         how = Comparing(method, level, independent=unit is None)
         each = how.level_of_each(len(every))
         found = [one.measured(metric, read, each, without) for one, without in every]
-        ((rows, without),) = self._with_units(SliceKind((), specs[0].cut), state, unit)
+        ((rows, without),) = self._with_units(Grouping((), specs[0].cut), state, unit)
         overall = rows.measured(metric, read, each, without)
         left_out = [each.title for each in found if math.isnan(each.value)]
         if left_out or not found:
@@ -244,7 +244,7 @@ class Audit:
         return apart
 
     def _with_units(
-        self, spec: SliceKind, state: State, unit: str | None
+        self, spec: Grouping, state: State, unit: str | None
     ) -> list[tuple[Slice, list[State] | None]]:
         """Return the slices of one kind, and what each is without each group of units."""
         if unit is None:
@@ -257,7 +257,7 @@ class Audit:
             raise KeyError(f"no metric {name!r}{near(str(name), self._metrics)}")
         return self._metrics[name]
 
-    def _chosen_specs(self, by: Chosen) -> list[SliceKind]:
+    def _chosen_specs(self, by: Chosen) -> list[Grouping]:
         """Return the kinds of slice that are asked for, without that of all rows."""
         if by is None:
             return [spec for spec in self._specs if spec.columns]

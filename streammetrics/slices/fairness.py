@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
@@ -149,7 +149,7 @@ def p_by_unit(difference: float, without: Sequence[float]) -> float:
     return 2 * t_tail(abs(difference) / error, groups - 1)
 
 
-def without_each(layout: Layout, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:
+def without_each(plan: Plan, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:
     """Return for each state that is wanted what all the others hold together, else ``None``."""
     rests: list[State | None] = [None] * len(states)
 
@@ -160,11 +160,11 @@ def without_each(layout: Layout, states: Sequence[State], wanted: Sequence[bool]
             rests[start] = outside
             return
         middle = (start + stop) // 2
-        walk(start, middle, layout.merged(outside, states[middle:stop]))
-        walk(middle, stop, layout.merged(outside, states[start:middle]))
+        walk(start, middle, plan.merged(outside, states[middle:stop]))
+        walk(middle, stop, plan.merged(outside, states[start:middle]))
 
     if states:
-        walk(0, len(states), layout.start)
+        walk(0, len(states), plan.start)
     return rests
 
 

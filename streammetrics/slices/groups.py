@@ -15,7 +15,7 @@ from streammetrics.core.counting import is_dense
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.fields.sums import GroupedSums
 from streammetrics.core.fields.tables import GroupedCells
-from streammetrics.core.fields.weights import Amount
+from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.groups import GroupedStates
 from streammetrics.core.metric import GroupValues
@@ -35,12 +35,12 @@ from streammetrics.statistics.grouped.keys import (
     parts_of_each,
     text_of,
 )
-from streammetrics.statistics.grouped.layouts import grouped
+from streammetrics.statistics.grouped.plans import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
@@ -50,18 +50,18 @@ if TYPE_CHECKING:
     Beside = tuple[Readings, Readings]
 
 
-class Cut:
+class SliceKeys:
     """Rows kept by the values of some columns: the finest slices of which anything is known."""
 
     def __init__(
         self,
-        layout: Layout,
+        plan: Plan,
         number: int,
         by: tuple[KeySpec, ...],
         most: int,
         overflow: Literal["raise", "other"],
     ) -> None:
-        self.layout, self.by = layout, by
+        self.plan, self.by = plan, by
         self.titles = tuple(map(title_of, by))
         self.name = f"by/{number}"  # as no column of a user's is likely to be called
         self.title = f"by {', '.join(self.titles)}"
@@ -72,24 +72,24 @@ class Cut:
             [],
         )
         self.statistics = grouped(
-            layout, name=self.name, titles=self.titles, most=most, overflow=overflow
+            plan, name=self.name, titles=self.titles, most=most, overflow=overflow
         )
 
     def groups(self, state: State) -> Groups:
         """Return what a state holds by key."""
         every = [s for s in state.statistics if isinstance(s, Grouped) and s.name == self.name]
-        return Groups.holding(self.layout, every)
+        return Groups.holding(self.plan, every)
 
 
 @dataclass(frozen=True)
-class SliceKind:
+class Grouping:
     """One kind of slice: some columns of a cut, by which it is read."""
 
     columns: tuple[str, ...]
-    cut: Cut
+    cut: SliceKeys
 
     @classmethod
-    def of(cls, spec: Sequence[KeySpec], cuts: Sequence[Cut]) -> SliceKind:
+    def of(cls, spec: Sequence[KeySpec], cuts: Sequence[SliceKeys]) -> Grouping:
         """Return how a kind of slice is read: from its own cut, or from the one that is finer."""
         columns = tuple(map(title_of, spec))
         own = (cut for cut in cuts if cut.titles == columns)
@@ -111,22 +111,22 @@ class SliceKind:
         coarse, to = np.unique(np.array(texts), return_inverse=True)
         return parts_of_each(coarse.tolist()), groups.regrouped(to, coarse)
 
-    def kept(self, state: State) -> KeptSlices:
+    def kept(self, state: State) -> GroupView:
         """Return all slices of this kind."""
         keys, (known, turns, ordered) = self.cut.groups(state).keys, self.cut.ordered
         if known is keys and self.columns == self.cut.titles:
-            return KeptSlices(self.columns, self.cut.groups(state), turns, ordered)
+            return GroupView(self.columns, self.cut.groups(state), turns, ordered)
         parts, groups = self.groups(state)
         if not parts and not self.columns:
-            return KeptSlices((), groups, np.empty(0, np.intp), [()])  # all rows, of which none is
+            return GroupView((), groups, np.empty(0, np.intp), [()])  # all rows, of which none is
         turns = places_in_order(parts)
         ordered = [parts[place] for place in turns.tolist()]
         if self.columns == self.cut.titles:
             self.cut.ordered = keys, turns, ordered
-        return KeptSlices(self.columns, groups, turns, ordered)
+        return GroupView(self.columns, groups, turns, ordered)
 
 
-class KeptSlices(NamedTuple):
+class GroupView(NamedTuple):
     """The slices of one kind, sorted by their values."""
 
     columns: tuple[str, ...]
@@ -144,7 +144,7 @@ class KeptSlices(NamedTuple):
     def state(self, place: int) -> State:
         """Return the state of the rows of a slice."""
         if not len(self.groups):
-            return self.groups.layout.start
+            return self.groups.plan.start
         return self.groups.state(self.turns[place : place + 1])
 
     def slices(self) -> list[Slice]:
@@ -219,7 +219,7 @@ def _in_turn(metric: Metric, every: Iterable[Sequence[Statistic]]) -> GroupValue
     return GroupValues([value for value, _ in judged], doubtful)
 
 
-def keys_of(kinds: Sequence[KeptSlices]) -> dict[str, Any]:
+def keys_of(kinds: Sequence[GroupView]) -> dict[str, Any]:
     """Return the columns that say which slices there are, and of how many rows."""
     columns = key_columns([(kept.columns, kept.keys) for kept in kinds])
     return {**columns, "n_rows": np.concatenate([kept.n_rows for kept in kinds])}
@@ -245,10 +245,10 @@ def sort_key(parts: Parts | None) -> tuple[object, ...]:
     return (1,) if parts is None else (0, *map(order, parts))
 
 
-class Lookup:
+class GroupLookup:
     """The slices of one kind by the texts of their keys: who looks up many reads them once."""
 
-    def __init__(self, spec: SliceKind, state: State) -> None:
+    def __init__(self, spec: Grouping, state: State) -> None:
         self._spec = spec
         self._keys, self._groups = spec.groups(state)
         self._places = {text: place for place, text in enumerate(self._groups.keys.tolist())}
@@ -279,10 +279,10 @@ class Lookup:
         raise KeyError(f"no slice {title}{near(title, titles)}")
 
 
-def state_of_all(state: State, cut: Cut) -> State:
+def state_of_all(state: State, cut: SliceKeys) -> State:
     """Return the state of all rows."""
     groups = cut.groups(state)
-    return groups.state(np.arange(len(groups))) if len(groups) else cut.layout.start
+    return groups.state(np.arange(len(groups))) if len(groups) else cut.plan.start
 
 
 def _types(keys: Sequence[Parts | None]) -> str:
@@ -291,8 +291,8 @@ def _types(keys: Sequence[Parts | None]) -> str:
 
 
 def spec_of(
-    which: Mapping[str, object], specs: Sequence[SliceKind], cuts: Sequence[Cut]
-) -> SliceKind:
+    which: Mapping[str, object], specs: Sequence[Grouping], cuts: Sequence[SliceKeys]
+) -> Grouping:
     """Return the kind of a slice, by its columns.
 
     Raises:
@@ -302,12 +302,12 @@ def spec_of(
         if set(spec.columns) == set(which):
             return spec
     if not which or (len(cuts) == 1 and set(which) <= set(cuts[0].titles)):
-        return SliceKind(tuple(title for title in cuts[0].titles if title in which), cuts[0])
+        return Grouping(tuple(title for title in cuts[0].titles if title in which), cuts[0])
     known = [list(spec.columns) for spec in specs]
     raise KeyError(f"slices are by {known}, and none by {list(which)}")
 
 
-def _by(spec: SliceKind, title: str) -> KeySpec:
+def _by(spec: Grouping, title: str) -> KeySpec:
     return spec.cut.by[spec.cut.titles.index(title)]
 
 
@@ -372,12 +372,12 @@ def _rest(value: Any, size: int) -> Any:
     """Return the same of the grouped value of a field."""
     if isinstance(value, ExactSum):
         return value.regroup(np.zeros(size, np.intp), 1)[np.zeros(size, np.intp)] - value
-    if isinstance(value, Amount):
+    if isinstance(value, WeightedCount):
         if value.weights is None:
-            return Amount.of_counts(value.counts.sum(axis=0) - value.counts)
+            return WeightedCount.of_counts(value.counts.sum(axis=0) - value.counts)
         squares = value.squared()
         left = None if squares is None else _rest(squares, size)
-        return Amount.of_weights(_rest(value.exact(), size), left)
+        return WeightedCount.of_weights(_rest(value.exact(), size), left)
     if isinstance(value, GroupedSums):
         left = {name: _rest(sums, size) for name, sums in value.sums.items()}
         return GroupedSums(np.count_nonzero(value.seen) > value.seen, left)

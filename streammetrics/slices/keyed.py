@@ -19,18 +19,18 @@ from streammetrics.core.errors import an
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.slices.bins import Bins, KeySpec, specs_of, title_of
 from streammetrics.slices.fairness import without_each
-from streammetrics.slices.groups import Cut, Lookup, SliceKind, spec_of, state_of_all
+from streammetrics.slices.groups import Grouping, GroupLookup, SliceKeys, spec_of, state_of_all
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
 from streammetrics.slices.units import GROUPS, groups_of, hashed, limits_by_unit, warn_unsure
-from streammetrics.statistics.grouped.schema import GroupedLayout, KeyedSchema
+from streammetrics.statistics.grouped.schema import GroupedPlan, KeyedSchema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.feeding.layout import Layout
-    from streammetrics.core.feeding.states import Feed, State
+    from streammetrics.core.feeding.plan import Plan
+    from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
     from streammetrics.slices.fairness import Slice
     from streammetrics.slices.units import Rests
@@ -43,7 +43,7 @@ class KeyedSet(MetricSet):
     """Rows by the finest keys, of which coarser ones and all rows are exact merges."""
 
     _called = "Slices"  # as it is made
-    _specs: tuple[SliceKind, ...]
+    _specs: tuple[Grouping, ...]
 
     def __init__(
         self,
@@ -84,18 +84,18 @@ class KeyedSet(MetricSet):
         finest = (*columns.values(), *([] if unit is None else [hashed(unit)]))
         apart = [spec for spec in self.by if spec] if overflow == "other" else [finest]
         self._cuts = tuple(
-            Cut(suite._layout, number, parts, max_slices, overflow)
+            SliceKeys(suite._plan, number, parts, max_slices, overflow)
             for number, parts in enumerate(apart)
         )
-        self._specs = tuple(SliceKind.of(spec, self._cuts) for spec in self.by)
-        self._layout = GroupedLayout([each for cut in self._cuts for each in cut.statistics])
-        self._accumulator = Accumulator(self._layout)
+        self._specs = tuple(Grouping.of(spec, self._cuts) for spec in self.by)
+        self._plan = GroupedPlan([each for cut in self._cuts for each in cut.statistics])
+        self._accumulator = Accumulator(self._plan)
         asked = (*columns, *([] if unit is None else [unit]))
         self._titles = {**suite._titles, **{f"by {title}": title for title in asked}}
         self._needed = tuple(dict.fromkeys((*suite._needed, *asked)))
         self._viewed = None
-        self._merged: tuple[State | None, State] = (None, suite._layout.start)
-        self._lookups: tuple[State | None, dict[tuple[str, ...], Lookup]] = (None, {})
+        self._merged: tuple[State | None, State] = (None, suite._plan.start)
+        self._lookups: tuple[State | None, dict[tuple[str, ...], GroupLookup]] = (None, {})
 
     def _check_titles(self, columns: Mapping[str, object]) -> None:
         """Raise `ValueError` where two columns of a table of slices would have one name."""
@@ -136,13 +136,13 @@ class KeyedSet(MetricSet):
     def _slices(self, state: State) -> list[Slice]:
         return [each for spec in self._specs for each in spec.kept(state).slices()]
 
-    def _by_unit(self, spec: SliceKind, state: State) -> list[tuple[Slice, list[State]]]:
+    def _by_unit(self, spec: Grouping, state: State) -> list[tuple[Slice, list[State]]]:
         """Return every slice of a kind, and what it is without each group of its units."""
         return [(each, list(own.values())) for each, own in self._without_groups(spec, state)]
 
-    def _without_groups(self, spec: SliceKind, state: State) -> list[tuple[Slice, Rests]]:
+    def _without_groups(self, spec: Grouping, state: State) -> list[tuple[Slice, Rests]]:
         """Return every slice of a kind, and by each group of its units what it is without that."""
-        units = SliceKind((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
+        units = Grouping((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
         parts: dict[Any, dict[Part, State]] = {}
         for place, key in enumerate(units.keys):
             *own, group = key or ()
@@ -150,13 +150,13 @@ class KeyedSet(MetricSet):
         pairs = []
         for each in spec.kept(state).slices():
             held = parts.get(each.parts, {})
-            rests = without_each(self._suite._layout, list(held.values()), [True] * len(held))
+            rests = without_each(self._suite._plan, list(held.values()), [True] * len(held))
             pairs.append((each, dict(zip(held, rests, strict=True))))
         return pairs
 
     def _parts_by_unit(self) -> tuple[State, list[State]]:
         """Return all rows, and all but those of each group of units."""
-        spec = SliceKind((), self._cuts[0])
+        spec = Grouping((), self._cuts[0])
         ((each, rests),) = self._by_unit(spec, self._accumulator.flush())
         return each.state, rests
 
@@ -170,7 +170,7 @@ class KeyedSet(MetricSet):
         if self.unit is None:
             return self._suite._at(found)
         parts = partial(self._parts_of, state, which)
-        return self._suite._over(SliceRows(self._suite._layout, found, self.unit, parts))
+        return self._suite._over(SliceRows(self._suite._plan, found, self.unit, parts))
 
     def _parts_of(self, state: State, which: Mapping[str, object]) -> list[State]:
         """Return what a slice is without each group of its units."""
@@ -178,7 +178,7 @@ class KeyedSet(MetricSet):
         for group in range(GROUPS):
             with suppress(KeyError):
                 held.append(self._slice(state, {**which, hashed(str(self.unit)): group}))
-        return without_each(self._suite._layout, held, [True] * len(held))
+        return without_each(self._suite._plan, held, [True] * len(held))
 
     def _open_view(self) -> ReadOnly:
         return WholeView(self)
@@ -199,7 +199,7 @@ class KeyedSet(MetricSet):
         if known is not state:
             self._lookups = _, lookups = state, {}
         if spec.columns not in lookups:
-            lookups[spec.columns] = Lookup(spec, state)
+            lookups[spec.columns] = GroupLookup(spec, state)
         return lookups[spec.columns].state(which)
 
     def _check_unit(self, unit: str, *, anytime: bool) -> None:
@@ -211,8 +211,8 @@ class KeyedSet(MetricSet):
             )
         check_one_time(unit, anytime=anytime)
 
-    def _chosen_feeds(self, state: State) -> Sequence[Feed]:
-        pairs = zip(self._layout.schemas, state.feeds, strict=True)
+    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
+        pairs = zip(self._plan.schemas, state.infos, strict=True)
         return [feed for schema, feed in pairs if isinstance(schema, KeyedSchema)]
 
     @property
@@ -235,9 +235,9 @@ class SliceRows(Accumulator):
     __slots__ = ("_known", "_parts", "unit")
 
     def __init__(
-        self, layout: Layout, state: State, unit: str, parts: Callable[[], list[State]]
+        self, plan: Plan, state: State, unit: str, parts: Callable[[], list[State]]
     ) -> None:
-        super().__init__(layout, state)
+        super().__init__(plan, state)
         self.unit, self._parts, self._known = unit, parts, self.flush()
 
     def by_unit(
@@ -278,13 +278,13 @@ class WholeView(ReadOnly):
 
     def __init__(self, of: KeyedSet) -> None:
         self._set, self.unit = of, of.unit
-        self.layout, self.flush, self.part = of._suite._layout, self._read, self._part
+        self.plan, self.flush, self.part = of._suite._plan, self._read, self._part
 
     def _read(self) -> State:
         return self._set._whole(self._set._accumulator.flush())
 
-    def _part(self, layout: Layout) -> State:
-        return self.layout.part(self._read(), layout)
+    def _part(self, plan: Plan) -> State:
+        return self.plan.part(self._read(), plan)
 
     def by_unit(
         self, metric: object, unit: str, level: float, *, anytime: bool

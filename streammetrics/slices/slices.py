@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from streammetrics.core.results.values import Interval
     from streammetrics.core.types import Bools, Json
     from streammetrics.slices.fairness import Slice
-    from streammetrics.slices.groups import KeptSlices
+    from streammetrics.slices.groups import GroupView
 
 
 class Slices(KeyedSet, Audit):
@@ -208,7 +208,7 @@ class Slices(KeyedSet, Audit):
                 tables.append(limit_columns(name, *limits))
         return merged_tables(tables).told(level, self._better)
 
-    def _first(self, kinds: Sequence[KeptSlices], where: Bools) -> Slice:
+    def _first(self, kinds: Sequence[GroupView], where: Bools) -> Slice:
         """Return the first slice of all kinds of which something holds."""
         place = int(where.argmax())
         for kept in kinds:
@@ -279,13 +279,13 @@ class Slices(KeyedSet, Audit):
         one = type(self)(
             self._suite, by=[kind.cut.by], max_slices=self.max_slices, overflow=self.overflow
         )
-        layout = one._layout
-        feeds, statistics = len(layout.schemas), len(layout.places)
+        plan = one._plan
+        infos, statistics = len(plan.schemas), len(plan.places)
         kept = state.statistics[number * statistics : (number + 1) * statistics]
-        forks = tuple([statistic.fork() for statistic in layout.start.statistics])
+        forks = tuple([statistic.fork() for statistic in plan.start.statistics])
         for fork, mine in zip(forks, kept, strict=True):
             fork.merge(mine)  # whose column of keys has another number
-        seen = state.feeds[number * feeds : (number + 1) * feeds]
+        seen = state.infos[number * infos : (number + 1) * infos]
         return one._at(State(seen, forks))
 
     @property

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints
-    from streammetrics.slices.groups import KeptSlices
+    from streammetrics.slices.groups import GroupView
     from streammetrics.slices.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 
@@ -54,7 +54,7 @@ class RankedSlices(NamedTuple):
 
 
 def beside_rest(
-    kept: KeptSlices, name: str, metric: Metric, least: int, level: float | None
+    kept: GroupView, name: str, metric: Metric, least: int, level: float | None
 ) -> RankedSlices:
     """Return the slices of so many rows beside all other rows, as samples of rows."""
     wanted = kept.n_rows >= least
@@ -72,7 +72,7 @@ def beside_rest(
     found = kept.beside_rest(name, metric, level)
     if found is None:
         every = kept.slices()
-        rests = without_each(kept.groups.layout, [each.state for each in every], wanted.tolist())
+        rests = without_each(kept.groups.plan, [each.state for each in every], wanted.tolist())
         pairs = [
             (each.measured(name, metric, level), each.beside(name, metric, rest, level))
             for each, rest in zip(every, rests, strict=True)
@@ -90,7 +90,7 @@ def _readings(every: Sequence[Measured]) -> Readings:
 
 
 def beside_units(
-    layout: Layout,
+    plan: Plan,
     pairs: Sequence[tuple[Slice, Rests]],
     name: str,
     metric: Metric,
@@ -101,7 +101,7 @@ def beside_units(
     wanted = [each.n_rows >= least for each, _ in pairs]
 
     def apart(states: Sequence[State]) -> list[tuple[float, float]]:
-        rests = without_each(layout, states, wanted)
+        rests = without_each(plan, states, wanted)
         return [
             (math.nan, math.nan)
             if rest is None

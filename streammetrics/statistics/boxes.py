@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.arithmetic.histogram import DyadicHistogram
+from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.column import Column, concatenate, either
 from streammetrics.core.columns.labels import A_LABEL, KINDS
 from streammetrics.core.columns.nested import Nested, within
@@ -400,17 +400,17 @@ class Outcome(NamedTuple):
     code: int
 
 
-Held: TypeAlias = "Mapping[Outcome, DyadicHistogram]"
+Held: TypeAlias = "Mapping[Outcome, SortedHistogram]"
 
 
-class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
-    """A `DyadicHistogram` of the scores of each outcome that occurs; the mapping never changes.
+class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
+    """A `SortedHistogram` of the scores of each outcome that occurs; the mapping never changes.
 
     Of the statistic `ious` says at how many thresholds outcomes are, and `max_bins` how many cells
     each histogram may have.
     """
 
-    def empty(self, of: object) -> dict[Outcome, DyadicHistogram]:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: object) -> dict[Outcome, SortedHistogram]:  # noqa: ARG002 - nothing depends on it
         """Return none."""
         return {}
 
@@ -421,7 +421,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
         labels: Column,
         scores: Floats,
         codes: Ints,
-    ) -> dict[Outcome, DyadicHistogram]:
+    ) -> dict[Outcome, SortedHistogram]:
         """Return the histograms with more boxes, of which codes (d, A) tell the outcomes."""
         places, names = coded_labels(labels)
         counted = codes != ((1 << len(of.ious)) - 1) << len(of.ious)
@@ -435,12 +435,12 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
         for start, end, key in zip(starts.tolist(), ends, keys[:, starts].T.tolist(), strict=True):
             outcome = Outcome(told[key[0]], *key[1:])
             known = held.get(outcome)
-            histogram = DyadicHistogram(of.max_bins, 1) if known is None else known.fork()
+            histogram = SortedHistogram(of.max_bins, 1) if known is None else known.fork()
             histogram.add(scores[start:end])
             held[outcome] = histogram
         return held
 
-    def plus(self, mine: Held, other: Held) -> dict[Outcome, DyadicHistogram]:
+    def plus(self, mine: Held, other: Held) -> dict[Outcome, SortedHistogram]:
         """Return the boxes of both."""
         return self.merged(mine, [other])
 
@@ -448,9 +448,9 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
         self,
         mine: Held,
         others: Sequence[Held],
-    ) -> dict[Outcome, DyadicHistogram]:
+    ) -> dict[Outcome, SortedHistogram]:
         """Return the boxes of all: histograms of an outcome are merged at once."""
-        gathered: dict[Outcome, list[DyadicHistogram]] = {}
+        gathered: dict[Outcome, list[SortedHistogram]] = {}
         for value in (mine, *others):
             for outcome, histogram in value.items():
                 gathered.setdefault(outcome, []).append(histogram)
@@ -474,7 +474,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
             **nested("scores", narrowed(laid_out([value[o].arrays() for o in outcomes]))),
         }
 
-    def taken(self, arrays: Arrays, of: Any) -> dict[Outcome, DyadicHistogram]:
+    def taken(self, arrays: Arrays, of: Any) -> dict[Outcome, SortedHistogram]:
         """Return the histograms, each of them checked, of outcomes that there can be."""
         labels = unpacked_labels(arrays, "labels")
         keys = take_array(arrays, "outcomes", "int64", 2)
@@ -491,7 +491,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
         ):
             raise StateFormatError("an outcome of boxes is none that there can be")
         each = taken_apart(widened(part(arrays, "scores")), len(keys))
-        histograms = [DyadicHistogram.from_arrays(of.max_bins, 1, held) for held in each]
+        histograms = [SortedHistogram.from_arrays(of.max_bins, 1, held) for held in each]
         if not all(histogram.totals()[0] for histogram in histograms):
             raise StateFormatError("an outcome has no boxes")
         told = labels.tolist()
@@ -507,7 +507,7 @@ class OutcomeHistograms(StateField["dict[Outcome, DyadicHistogram]"]):
         """Bytes held now."""
         return sum(histogram.nbytes for histogram in value.values())
 
-    def minus(self, value: Held, other: Held) -> dict[Outcome, DyadicHistogram]:
+    def minus(self, value: Held, other: Held) -> dict[Outcome, SortedHistogram]:
         """Return what is left; only histograms within their budget can tell."""
         if not other.keys() <= value.keys():
             raise not_among("some outcomes of boxes are not here")

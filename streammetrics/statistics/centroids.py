@@ -16,7 +16,7 @@ from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import Sum
-from streammetrics.core.fields.weights import Amount, Counts
+from streammetrics.core.fields.weights import Counts, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.points import PointMatrix, points_schema
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
@@ -47,7 +47,7 @@ class ClusterSums(Statistic):
         """Add the points to the sums of their clusters."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
-        counts = Amount.at_places(codes, len(used), None)
+        counts = WeightedCount.at_places(codes, len(used), None)
         sums, flat = ExactSum.grouped(codes, len(used), points), points.reshape(-1)
         more = LabelledEntries(used, {"counts": counts, "sums": sums})
         self.clusters = type(self).clusters.plus(self.clusters, more)

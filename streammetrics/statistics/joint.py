@@ -20,9 +20,9 @@ from streammetrics.core.errors import StateFormatError, StreamMetricsError, an
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
 from streammetrics.core.fields.sums import Sum
+from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
-from streammetrics.core.unions import Union, moved
 from streammetrics.statistics.points import (
     PointRows,
     canonical,

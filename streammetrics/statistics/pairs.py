@@ -10,12 +10,12 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.arithmetic.keys import MAX_LEVEL, cell_edges, cell_id_range, cell_ids
 from streammetrics.core.arithmetic.pairs import Axis, PairCells
-from streammetrics.core.chunks import piled
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
+from streammetrics.core.runs import piled
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 

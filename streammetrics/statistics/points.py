@@ -21,10 +21,10 @@ from streammetrics.core.field import StateField
 from streammetrics.core.fields.entries import KeyedExtremes, Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
-from streammetrics.core.fields.weights import Amount, countable
+from streammetrics.core.fields.weights import WeightedCount, countable
+from streammetrics.core.sorted_union import moved
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
-from streammetrics.core.unions import moved
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
 
 if TYPE_CHECKING:
@@ -678,7 +678,7 @@ class PointSample(Statistic):
         rows = PointRows(hashes, codes, points, np.ones(len(points), np.int64))
         if len(self.rows.hashes) == self.max_points:
             rows = rows.take(np.flatnonzero(hashes <= self.rows.hashes[-1]))
-        columns = {"counts": Amount.of_counts(counts, len(points)), "low": low, "high": high}
+        columns = {"counts": WeightedCount.of_counts(counts, len(points)), "low": low, "high": high}
         more = Sample(LabelledEntries(used, columns), rows, self.max_points)
         self.held = self.held.plus(more) if len(self.labels) else more.canonical()
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.chunks import piled
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, StateFormatError
 from streammetrics.core.field import StateField
+from streammetrics.core.runs import piled
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.ranking_rows import (

@@ -16,7 +16,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.entries import Sums, Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
-from streammetrics.core.fields.weights import Amount
+from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class SegmentCounts(Statistic):
         places = np.searchsorted(some, seen.both[counted])
         overlaps = ExactSum.grouped(places, some.size, seen.iou[counted])
         more = {
-            "segments": Amount.of_counts(counts[some].sum(axis=1)),
+            "segments": WeightedCount.of_counts(counts[some].sum(axis=1)),
             "counts": ExactSum.counts(counts[some]),
             "overlaps": overlaps.reshaped((some.size, 1)),
         }

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Bools, Columns, Floats, Foreign, Places, ReadColumn
 
     Costs = NDArray[np.int32]
@@ -148,7 +148,7 @@ class TextScores(RowSum):
         super().update(self._scores(columns), weight=weight)
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the sums of each group."""
         return super().by_group(group, (self._scores(columns),), weight)

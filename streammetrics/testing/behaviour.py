@@ -106,7 +106,7 @@ def _of_weights(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]
         return
     if len(mine) != len(theirs) or not np.allclose(mine, theirs, rtol=1e-9, equal_nan=True):
         told = "a row of weight 2 does not count as two rows, or one of weight 0 as none"
-        advice = "hand sample_weight to feed(), and weight to ExactSum.of and Amount.of_rows"
+        advice = "hand sample_weight to feed(), and weight to ExactSum.of and WeightedCount.of_rows"
         yield "weights", f"{told}: {advice}"
 
 

@@ -13,13 +13,13 @@ from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.state.arrays import same
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.groups import Groups
-from streammetrics.statistics.grouped.layouts import grouped_layout
+from streammetrics.statistics.grouped.plans import grouped_plan
 from streammetrics.statistics.grouped.schema import KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
 
@@ -30,43 +30,43 @@ def broken_groups(
     empty: Mergeable, rows: Mapping[str, Any], rng: np.random.Generator
 ) -> Iterator[str]:
     """Yield what does not hold of the states of rows that are split into groups at random."""
-    layout, renamed = empty._layout, getattr(empty, "columns", None)
+    plan, renamed = empty._plan, getattr(empty, "columns", None)
     n = len(next(iter(rows.values())))
     codes = rng.integers(0, _GROUPS - 1, n)  # so that the last group has none
     columns = {name: np.asarray(column) for name, column in rows.items()}
     states: list[State] = []
     for group in range(_GROUPS):
-        alone = Accumulator(layout)
+        alone = Accumulator(plan)
         if (codes == group).any():
             mine = {name: column[codes == group] for name, column in columns.items()}
             alone.update(Batch(mine, renamed))
         states.append(alone.flush())
-    table = StateTable.of(layout, states)
+    table = StateTable.of(plan, states)
     if not all(_is_same(table.at(group), state) for group, state in enumerate(states)):
         yield "a state among others is what it is alone"
-    back = StateTable.restored(layout, table.arrays(), _GROUPS)
+    back = StateTable.restored(plan, table.arrays(), _GROUPS)
     if not same(back.arrays(), table.arrays()):
         yield "arrays over groups that are read are written again"
-    if not _is_same(back.total(), layout.merged(layout.start, states)):
+    if not _is_same(back.total(), plan.merged(plan.start, states)):
         yield "groups that are united are their states merged"
     order = rng.permutation(_GROUPS)[: _GROUPS - 2]
-    some = StateTable.of(layout, [states[group] for group in order])
+    some = StateTable.of(plan, [states[group] for group in order])
     if not same(back.take(order).arrays(), some.arrays()):
         yield "groups that are taken are those of their states"
-    if not any(isinstance(statistic, Grouped) for statistic in layout.start.statistics):
-        yield from _broken_keys(layout, {**columns, KEY: codes}, renamed, states)
+    if not any(isinstance(statistic, Grouped) for statistic in plan.start.statistics):
+        yield from _broken_keys(plan, {**columns, KEY: codes}, renamed, states)
 
 
 def _broken_keys(
-    layout: Layout, rows: Mapping[str, Any], renamed: Any, states: list[State]
+    plan: Plan, rows: Mapping[str, Any], renamed: Any, states: list[State]
 ) -> Iterator[str]:
     """Yield the same of rows that come with the code of their group."""
-    keyed = Accumulator(grouped_layout(layout))
+    keyed = Accumulator(grouped_plan(plan))
     half = len(rows[KEY]) // 2
     for part in (slice(None, half), slice(half, None)):
         if len(rows[KEY][part]):
             keyed.update(Batch({name: column[part] for name, column in rows.items()}, renamed))
-    groups = Groups.of(layout, keyed.flush())
+    groups = Groups.of(plan, keyed.flush())
     keys = groups.keys.tolist()
     if not all(
         _is_same(groups.state(np.array([place])), states[key]) for place, key in enumerate(keys)
@@ -76,7 +76,7 @@ def _broken_keys(
     for coarse in range(min(2, len(keys))):
         mine = [states[key] for key, place in zip(keys, places, strict=True) if place == coarse]
         found = groups.regrouped(places, np.arange(min(2, len(keys)))).state(np.array([coarse]))
-        if not _is_same(found, layout.merged(layout.start, mine)):
+        if not _is_same(found, plan.merged(plan.start, mine)):
             yield "a coarser group is the states of its groups merged"
 
 

@@ -181,7 +181,7 @@ def _check_travels(empty: M, expected: bytes, rows: Mapping[str, object]) -> Non
 
 
 def _check_long_batches(empty: M, rows: Mapping[str, object]) -> None:
-    """Check copies made after batches that are too long to be staged, and longer than a slice."""
+    """Check copies made after batches that are too long to be buffered, and longer than a slice."""
     begun = empty.copy()
     try:
         for n in (tuning.STAGED_ROWS + 1, tuning.BATCH_ROWS + 1):

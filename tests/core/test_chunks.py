@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from streammetrics.core.chunks import piled
+from streammetrics.core.runs import piled
 
 RNG = np.random.default_rng(0)
 

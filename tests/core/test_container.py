@@ -95,7 +95,7 @@ def nested(meta):
         lambda header, meta: meta.update({"class": "A" * 50_000_000}),
         lambda header, meta: meta.update(more=nested({})),
         lambda header, meta: meta.update(more="x"),
-        lambda header, meta: meta.update(feeds=meta["feeds"] * 2),
+        lambda header, meta: meta.update(infos=meta["feeds"] * 2),
         lambda header, meta: meta["feeds"][0].__setitem__(1, True),
         lambda header, meta: meta["feeds"][0].__setitem__(1, 2.0),
         lambda header, meta: meta["feeds"][0].__setitem__(2, {}),

@@ -27,7 +27,7 @@ from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.plain import Extreme, Width
 from streammetrics.core.fields.sums import Sum
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.centroids import CentroidSums, ClusterSums
 from streammetrics.statistics.pairs import PairHistogram
@@ -58,7 +58,7 @@ class LogSum(Statistic):
 
     def update(self, values, *, weight):
         self.logs += ExactSum.of(np.log(values), weight)
-        self.rows += Amount.of_rows(len(values), weight)
+        self.rows += WeightedCount.of_rows(len(values), weight)
         self.width = 1
         self.low = type(self).low.plus(self.low, np.array([values.min()]))
 
@@ -81,9 +81,9 @@ class ByLabel(Statistic):
         used, codes = used_labels(every, places)
         size = len(used)
         rows = (
-            Amount.of_counts(np.bincount(codes, minlength=size))
+            WeightedCount.of_counts(np.bincount(codes, minlength=size))
             if weight is None
-            else Amount.of_weights(ExactSum.grouped(codes, size, weight))
+            else WeightedCount.of_weights(ExactSum.grouped(codes, size, weight))
         )
         sums = ExactSum.grouped(codes, size, values, weight).reshaped((size, 1))
         more = LabelledEntries(used, {"rows": rows, "sums": sums})
@@ -354,13 +354,13 @@ def parts(sums):
 
 
 def test_amounts_beyond_int64_are_exact_sums():
-    amount = Amount.of_counts(np.array([1, 1 << 61]))
+    amount = WeightedCount.of_counts(np.array([1, 1 << 61]))
     for _ in range(4):
         amount += amount
     assert amount.exact()[1].fraction() == 1 << 65
     assert amount.exact()[0].fraction() == 16
     assert (amount - amount).exact() == ExactSum.zero((2,))
-    rows = Amount.of_rows(1 << 62, None)
+    rows = WeightedCount.of_rows(1 << 62, None)
     assert (rows + rows + rows).exact().fraction() == (rows + rows + rows).fraction() == 3 << 62
 
 

@@ -1,4 +1,4 @@
-"""DyadicHistogram: one state for every history, against its definition in plain Python."""
+"""SortedHistogram: one state for every history, against its definition in plain Python."""
 
 import math
 import struct
@@ -18,7 +18,7 @@ from streammetrics.core import tuning
 from streammetrics.core.arithmetic import cells as cells_module
 from streammetrics.core.arithmetic import histogram as histogram_module
 from streammetrics.core.arithmetic import keys
-from streammetrics.core.arithmetic.histogram import DyadicHistogram
+from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 
 HOSTILE = [
@@ -137,7 +137,7 @@ def columns(rows, classes=2):
 
 
 def built(rows, max_cells, classes=2):
-    h = DyadicHistogram(max_cells, classes)
+    h = SortedHistogram(max_cells, classes)
     h.add(*columns(rows, classes))
     return h
 
@@ -149,7 +149,7 @@ def image(h):
 def history(rows, max_cells, data, classes=2):
     """A histogram of the rows by a drawn history: order, batches, shards, reads, merge tree."""
     rows = data.draw(st.permutations(rows))
-    shards = [DyadicHistogram(max_cells, classes) for _ in range(data.draw(st.integers(1, 9)))]
+    shards = [SortedHistogram(max_cells, classes) for _ in range(data.draw(st.integers(1, 9)))]
     while rows:
         size = data.draw(st.integers(1, len(rows)))
         part, rows = rows[:size], rows[size:]
@@ -172,7 +172,7 @@ def test_state_is_its_definition_whatever_the_history(rows, max_cells, data):
     h = history(rows, max_cells, data)
     assert image(h) == image(built(rows, max_cells))
     check_against(h, [(s, code, 1) for s, code in rows])
-    again = DyadicHistogram.from_arrays(max_cells, 2, h.arrays())
+    again = SortedHistogram.from_arrays(max_cells, 2, h.arrays())
     assert image(again) == image(h)
 
 
@@ -181,7 +181,7 @@ def test_weighted_state_is_its_definition_whatever_the_history(rows, max_cells, 
     h = history(rows, max_cells, data)
     assert image(h) == image(built(rows, max_cells))
     check_against(h, rows)
-    again = DyadicHistogram.from_arrays(max_cells, 2, h.arrays())
+    again = SortedHistogram.from_arrays(max_cells, 2, h.arrays())
     assert image(again) == image(h)
 
 
@@ -276,7 +276,7 @@ def test_large_buffers_are_counted_where_they_are(monkeypatch):
     rows = [[((k * n) % 17 / 17, k % 2) for k in range(n)] for n in (19, 20, 30, 25)]
     small, *large = [built(each, 8) for each in rows]
     weighted = built([(0.3, 1, 0.5)] * 24, 8)
-    merged = DyadicHistogram(8, 2)
+    merged = SortedHistogram(8, 2)
     merged.merge(small, weighted, *large)
     assert [len(state._state.pending) for state in (small, weighted, *large)] == [1, 1, 0, 0, 0]
     whole = built([row for each in rows for row in each], 8)
@@ -307,12 +307,12 @@ def test_arguments_are_neither_kept_nor_changed():
     scores, codes = np.array([-0.0, 0.3, 0.9]), np.array([0, 1, 1], np.uint8)
     for rows in (3, tuning.BUFFERED_ROWS + 50):
         s, c = np.resize(scores, rows), np.resize(codes, rows)
-        h = DyadicHistogram(4, 2)
+        h = SortedHistogram(4, 2)
         h.add(s, c)
         assert s.tobytes() == np.resize(scores, rows).tobytes()
         assert c.tobytes() == np.resize(codes, rows).tobytes()
         s[:], c[:] = 0.7, 0
-        other = DyadicHistogram(4, 2)
+        other = SortedHistogram(4, 2)
         other.add(np.resize(scores, rows), np.resize(codes, rows))
         assert image(h) == image(other)
 
@@ -351,10 +351,10 @@ def long_table(rows):
 
 @given(rows=LONG_ROWS, max_cells=BUDGETS, data=st.data())
 def test_long_integers_are_told_apart_whatever_the_history(rows, max_cells, data):
-    whole = DyadicHistogram(max_cells, 2)
+    whole = SortedHistogram(max_cells, 2)
     add_long(whole, rows)
     order = data.draw(st.permutations(rows))
-    shards = [DyadicHistogram(max_cells, 2) for _ in range(data.draw(st.integers(1, 4)))]
+    shards = [SortedHistogram(max_cells, 2) for _ in range(data.draw(st.integers(1, 4)))]
     while order:
         size = data.draw(st.integers(1, len(order)))
         h = data.draw(st.sampled_from(shards))
@@ -368,10 +368,10 @@ def test_long_integers_are_told_apart_whatever_the_history(rows, max_cells, data
         shards[data.draw(st.integers(0, len(shards) - 1))].merge(other)
         assert image(other) == before
     assert image(shards[0]) == image(whole)
-    again = DyadicHistogram.from_arrays(max_cells, 2, whole.arrays())
+    again = SortedHistogram.from_arrays(max_cells, 2, whole.arrays())
     assert image(again) == image(whole)
     again.merge(whole)
-    doubled = DyadicHistogram(max_cells, 2)
+    doubled = SortedHistogram(max_cells, 2)
     add_long(doubled, [*rows, *rows])
     assert image(again) == image(doubled)
     table = long_table(rows)
@@ -425,18 +425,18 @@ def test_many_rows_in_any_batches(shape, max_cells, sizes):
     if tuning.BUFFERED_ROWS < 100:
         scores, codes = scores[:3000], codes[:3000]
         n = 3000
-    whole = DyadicHistogram(max_cells, 2)
+    whole = SortedHistogram(max_cells, 2)
     whole.add(scores, codes)
     whole.check()
     order = rng.permutation(n)
-    shards = [DyadicHistogram(max_cells, 2) for _ in range(2)]
+    shards = [SortedHistogram(max_cells, 2) for _ in range(2)]
     for k, part in enumerate(np.array_split(order, 11)):
         shards[k % 2].add(scores[part], codes[part])
         if k % 3 == 0:
             shards[k % 2].check()
     shards[0].merge(shards[1])
     assert image(whole) == image(shards[0])
-    many = [DyadicHistogram(max_cells, 2) for _ in range(13)]
+    many = [SortedHistogram(max_cells, 2) for _ in range(13)]
     for shard, part in zip(many, np.array_split(order, 13), strict=True):
         shard.add(scores[part], codes[part])
         shard.check()
@@ -471,11 +471,11 @@ def test_many_weighted_rows_in_any_batches(weights, max_cells, sizes):
     scores, codes = rng.normal(0, 3, n), rng.integers(0, 2, n).astype(np.uint8)
     weight = WEIGHT_SHAPES[weights](rng, n)
     weight[::3] = 1.0  # which counts as no weight where a whole batch has it
-    whole = DyadicHistogram(max_cells, 2)
+    whole = SortedHistogram(max_cells, 2)
     whole.add(scores, codes, weight)
     order = np.concatenate([rng.permutation(np.arange(0, n, 3)), rng.permutation(n)])
     order = order[np.sort(np.unique(order, return_index=True)[1])]
-    shards = [DyadicHistogram(max_cells, 2) for _ in range(2)]
+    shards = [SortedHistogram(max_cells, 2) for _ in range(2)]
     for k, part in enumerate(np.array_split(order, 11)):
         shards[k % 2].add(scores[part], codes[part], weight[part])
         if k % 3 == 0:
@@ -521,7 +521,7 @@ def test_resolution_near_one_is_that_near_zero():
     near = np.exp(-rng.exponential(8, 50_000)) / 2
     widths = []
     for scores in (near, 1 - near):
-        h = DyadicHistogram(1024, 1)
+        h = SortedHistogram(1024, 1)
         h.add(scores)
         widths.append(max(float((b.high - b.low).max()) for b in h.cells()))
     assert widths[1] <= 2 * widths[0]
@@ -536,7 +536,7 @@ def test_rows_of_a_weight_given_twice_weigh_its_square(max_cells):
     pair = np.repeat(rng.integers(1 << 29, 1 << 30, (n, 1)) | 1, 2, axis=1)
     product = pair[:, 0] ** 2
     halves = [half.astype(float) for half in (product >> 30 << 30, product & (1 << 30) - 1)]
-    both, apart = DyadicHistogram(max_cells, 2), DyadicHistogram(max_cells, 2)
+    both, apart = SortedHistogram(max_cells, 2), SortedHistogram(max_cells, 2)
     for part in np.split(np.arange(n), [n // 150, n // 2, n - n // 15]):
         both.add(scores[part], codes[part], pair[part].astype(float))
         for column in halves:
@@ -552,7 +552,7 @@ def test_rows_of_a_weight_given_twice_weigh_its_square(max_cells):
 def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
     rng = np.random.default_rng(1)
     scores, codes = rng.random(40_000), rng.integers(0, 2, 40_000).astype(np.uint8)
-    h = DyadicHistogram(100, 2)
+    h = SortedHistogram(100, 2)
     h.add(scores[:20_000], codes[:20_000])
     h.check()
     h.add(scores[:2], codes[:2])
@@ -573,27 +573,27 @@ def test_a_failure_on_the_way_changes_nothing(place, monkeypatch):
 def test_configurations():
     for max_cells, classes in ((1, 2), (2**29 + 1, 2), (4, 0), (4, 3)):
         with pytest.raises(ValueError, match="must be"):
-            DyadicHistogram(max_cells, classes)
-    h = DyadicHistogram(4, 2)
-    for other in (DyadicHistogram(5, 2), DyadicHistogram(4, 1)):
+            SortedHistogram(max_cells, classes)
+    h = SortedHistogram(4, 2)
+    for other in (SortedHistogram(5, 2), SortedHistogram(4, 1)):
         with pytest.raises(IncompatibleMetricsError, match="max_cells"):
             h.merge(other)
 
 
 def test_empty():
-    h = DyadicHistogram(4, 2)
+    h = SortedHistogram(4, 2)
     h.add(np.empty(0), np.empty(0, np.uint8))
-    h.merge(DyadicHistogram(4, 2))
+    h.merge(SortedHistogram(4, 2))
     assert h.level == 0
     assert h.exact
     assert h.nbytes == 0
     assert list(h.cells()) == []
     assert h.totals() == (0, 0)
-    assert image(DyadicHistogram.from_arrays(4, 2, h.arrays())) == image(h)
+    assert image(SortedHistogram.from_arrays(4, 2, h.arrays())) == image(h)
 
 
 def test_nbytes_counts_rows_and_cells():
-    h = DyadicHistogram(4, 2)
+    h = SortedHistogram(4, 2)
     h.add(np.array([0.1, 0.2]), np.array([0, 1], np.uint8))
     assert h.nbytes == 2 * 9
     h = built([(k / 8, k % 2) for k in range(9)], 4)
@@ -625,14 +625,14 @@ def changed(arrays, name, place, value):
 
 def test_the_hostile_states_are_made_of_good_ones():
     for arrays in (collapsed(), weighted(), exact()):
-        DyadicHistogram.from_arrays(8, 2, arrays).check()
+        SortedHistogram.from_arrays(8, 2, arrays).check()
     assert collapsed()["level"][0] > 1
     assert np.isnan(collapsed()["scores"]).any()
     assert not np.isnan(collapsed()["scores"]).all()
 
 
 def long_rows(max_cells):
-    h = DyadicHistogram(max_cells, 2)
+    h = SortedHistogram(max_cells, 2)
     add_long(h, [(2**60 + k, k % 2, 1.0) for k in range(7)] + [(0.5, 1, 1.0)])
     return h.arrays()
 
@@ -732,7 +732,7 @@ STATES = {
 @pytest.mark.parametrize("name", STATES)
 def test_hostile_states_are_refused(name):
     with pytest.raises(StateFormatError, match="cell|histogram|score|exact sums|array|count|tail"):
-        DyadicHistogram.from_arrays(8, 2, STATES[name]())
+        SortedHistogram.from_arrays(8, 2, STATES[name]())
 
 
 def test_a_cell_of_one_double_cannot_hold_several_scores():
@@ -744,7 +744,7 @@ def test_a_cell_of_one_double_cannot_hold_several_scores():
     scores[-1] = np.nan
     assert np.isnan(scores).sum() <= 2
     with pytest.raises(StateFormatError, match="single double"):
-        DyadicHistogram.from_arrays(6, 2, arrays | {"scores": scores})
+        SortedHistogram.from_arrays(6, 2, arrays | {"scores": scores})
 
 
 @given(data=st.data(), name=st.sampled_from(["collapsed", "weighted", "exact"]))
@@ -755,10 +755,10 @@ def test_a_flipped_bit_is_refused_or_gives_a_valid_state(data, name):
     raw[data.draw(st.integers(0, len(raw) - 1))] ^= 1 << data.draw(st.integers(0, 7))
     array = np.frombuffer(bytes(raw), arrays[which].dtype).reshape(arrays[which].shape)
     try:
-        h = DyadicHistogram.from_arrays(8, 2, arrays | {which: array})
+        h = SortedHistogram.from_arrays(8, 2, arrays | {which: array})
     except StateFormatError:
         assume(False)
-    assert image(h) == image(DyadicHistogram.from_arrays(8, 2, h.arrays()))
+    assert image(h) == image(SortedHistogram.from_arrays(8, 2, h.arrays()))
     assert {k: v.tobytes() for k, v in h.arrays().items()} == {
         k: v.tobytes() for k, v in (arrays | {which: array}).items()
     }
@@ -771,14 +771,14 @@ def test_many_threads_read_what_has_not_been_counted_yet():
     rng = np.random.default_rng(2)
     rows = [(s, k % 2, 1.0 + k % 3) for k, s in enumerate(rng.random(300).tolist())]
     rows += [(2**60 + k, k % 2, 0.1) for k in range(40)]
-    expected = DyadicHistogram(64, 2)
+    expected = SortedHistogram(64, 2)
     add_long(expected, rows)
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(4) as pool:
             for _ in range(10):
-                shared = DyadicHistogram(64, 2)
+                shared = SortedHistogram(64, 2)
                 for k in range(0, len(rows), 50):
                     add_long(shared, rows[k : k + 50])
                 found = list(pool.map(lambda h: (image(h), h.totals(), h.level), [shared] * 8))
@@ -793,12 +793,12 @@ def test_many_threads_read_what_has_not_been_counted_yet():
 @pytest.mark.parametrize("weight", [None, np.linspace(0.5, 2.0, 16)], ids=["plain", "weighted"])
 def test_a_state_that_is_merged_with_itself_holds_its_rows_as_often(weight):
     scores, codes = np.linspace(-1.0, 1.0, 16), np.arange(16, dtype=np.uint8) % 2
-    h = DyadicHistogram(1 << 20, 2)
+    h = SortedHistogram(1 << 20, 2)
     h.add(scores, codes, weight)
     h.add(scores[:3], codes[:3])
     for doublings in range(1, 12):
         h.merge(h)
-        whole = DyadicHistogram(1 << 20, 2)
+        whole = SortedHistogram(1 << 20, 2)
         whole.add(scores, codes, (np.ones(16) if weight is None else weight) * 2**doublings)
         whole.add(scores[:3], codes[:3], np.full(3, 2.0**doublings))
         assert image(h.fork()) == image(whole)

@@ -7,15 +7,15 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.state.container import ROWS, opened, packed, unpacked
 
 _Y = np.array([0, 1, 1, 0, 1])
 _P = np.array([0.1, 0.4, 0.9, 0.2, 0.6])
 
 
-def layout_of(*metrics):
-    return Layout(statistic for metric in metrics for statistic in metric.statistics())
+def plan_of(*metrics):
+    return Plan(statistic for metric in metrics for statistic in metric.statistics())
 
 
 def refusal(metric, rows):
@@ -29,9 +29,9 @@ def bytes_of(column):
 
 
 def test_a_label_and_a_score_wait_once_at_nine_bytes_a_row():
-    layout = layout_of(sm.F1(threshold=0.5), sm.ROCAUC(), sm.LogLoss(), sm.CalibrationError())
-    assert len(layout.start.statistics) == 4
-    (rows,) = layout.read(Batch({"y_true": _Y, "y_score": _P}))
+    plan = plan_of(sm.F1(threshold=0.5), sm.ROCAUC(), sm.LogLoss(), sm.CalibrationError())
+    assert len(plan.start.statistics) == 4
+    (rows,) = plan.read(Batch({"y_true": _Y, "y_score": _P}))
     assert sum(map(bytes_of, rows.columns)) == 9 * _Y.size
 
 
@@ -49,7 +49,7 @@ def test_a_label_and_a_score_wait_once_at_nine_bytes_a_row():
 )  # fmt: skip
 def test_metrics_of_one_task_have_one_reading(metrics, rows):
     batch = Batch({name: np.array(column) for name, column in rows.items()})
-    assert len(layout_of(*metrics).read(batch)) == 1
+    assert len(plan_of(*metrics).read(batch)) == 1
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_logits_wait_as_they_are_and_each_metric_makes_its_own_of_them():
         "auc": sm.ROCAUC(from_logits=True), "loss": sm.LogLoss(from_logits=True),
         "brier": sm.BrierScore(from_logits=True), "top": sm.TopKAccuracy(k=2),
     }  # fmt: skip
-    assert len(layout_of(*metrics.values()).read(Batch({"y_true": y, "y_score": z}))) == 1
+    assert len(plan_of(*metrics.values()).read(Batch({"y_true": y, "y_score": z}))) == 1
     suite = sm.MetricSet(metrics)
     for part in np.array_split(np.arange(200), 7):
         suite.update(y_true=y[part], y_score=z[part])

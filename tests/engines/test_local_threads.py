@@ -81,7 +81,7 @@ def test_metrics_and_pieces_that_hold_the_gil_have_processes():
 
 
 def test_a_statistic_with_an_update_of_its_own_says_so_itself():
-    table = type(sm.Accuracy()._layout.start.statistics[0])
+    table = type(sm.Accuracy()._plan.start.statistics[0])
 
     class Own(table):
         def update(self, *columns, weight):

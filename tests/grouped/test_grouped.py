@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kinds.rows import layout_of, state_of
+from kinds.rows import plan_of, state_of
 from oracles.table import ORACLES, distinct, thinned
 from thinning import some
 
@@ -12,11 +12,11 @@ import streammetrics as sm
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.feeding.described import described, filled
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.fields.weights import Weight
 from streammetrics.core.state.container import packed
 from streammetrics.statistics.grouped.groups import Groups
-from streammetrics.statistics.grouped.layouts import grouped_layout
+from streammetrics.statistics.grouped.plans import grouped_plan
 from streammetrics.statistics.grouped.schema import KEY
 from streammetrics.statistics.tables.threshold import ThresholdTable
 from streammetrics.testing import split_rows
@@ -24,7 +24,7 @@ from streammetrics.testing import split_rows
 
 def fed(metric, *batches):
     """Return the accumulator of a metric's statistics by key."""
-    accumulator = Accumulator(grouped_layout(layout_of(metric)))
+    accumulator = Accumulator(grouped_plan(plan_of(metric)))
     for batch in batches:
         accumulator.update(Batch(batch))
     return accumulator
@@ -51,7 +51,7 @@ def keyed(rows, rng, keys):
 def of(metric, rows):
     """Return the bytes of a fresh state that has seen rows, whose keys it does not know."""
     columns = {name: column for name, column in rows.items() if name != KEY}
-    return bytes_of(state_of(layout_of(metric), columns))
+    return bytes_of(state_of(plan_of(metric), columns))
 
 
 KEYS = {"integers": np.array([-(2**62), -3, 0, 7]), "text": np.array(["", "a", "\udcff", "é" * 9])}
@@ -64,7 +64,7 @@ def test_a_key_holds_what_a_fresh_metric_of_its_rows_does(oracle):
     metric = oracle.metric.copy().reset()
     rows = keyed(oracle.rows(rng, min(oracle.n, 80)), rng, KEYS[rng.choice(list(KEYS))])
     whole = fed(metric, rows)
-    groups = Groups.of(layout_of(metric), whole.flush())
+    groups = Groups.of(plan_of(metric), whole.flush())
     for place, key in enumerate(groups.keys):
         mine = taken(rows, rows[KEY] == key)
         assert bytes_of(groups.state(np.array([place]))) == of(metric, mine)
@@ -88,13 +88,13 @@ def test_the_state_is_a_function_of_the_rows(oracle):
         batches = split_rows(taken(rows, order), rng)
         assert blob(fed(metric, *batches)) == expected
         shards = [fed(metric, batch) for batch in batches]
-        merged = Accumulator(whole.layout)
+        merged = Accumulator(whole.plan)
         merged.merge(shards)
         assert blob(merged) == expected
         merged.merge([fed(metric)])
         assert blob(merged) == expected
     told, arrays = described(whole.flush())
-    back = Accumulator(whole.layout, filled(whole.layout, tuple(map(tuple, told)), arrays))
+    back = Accumulator(whole.plan, filled(whole.plan, tuple(map(tuple, told)), arrays))
     assert blob(back) == expected
     back.update(Batch(rows))
     assert blob(back) == blob(fed(metric, rows, rows))
@@ -169,7 +169,7 @@ def test_forms_hold_what_fresh_statistics_do(metrics, rows, weighted):
     parts = fed(metric, *split_rows(table, rng))
     parts.merge([fed(metric, batch) for batch in split_rows(table, rng)])
     assert blob(parts) == blob(fed(metric, table, table))
-    groups = Groups.of(layout_of(metric), whole.flush())
+    groups = Groups.of(plan_of(metric), whole.flush())
     for place, key in enumerate(groups.keys):
         fresh = of(metric, taken(table, table[KEY] == key))
         assert bytes_of(groups.state(np.array([place]))) == fresh
@@ -203,10 +203,10 @@ def test_rows_left_out_are_counted_by_key():
         "y_pred": [1.0, 1.0, 1.0, 5.0],
         KEY: np.array([1, 1, 2, 3]),
     }
-    groups = Groups.of(layout_of(metric), fed(metric, rows).flush())
-    feeds = [state.feeds[0] for state in _states(groups)]
-    assert [(feed.n_rows, feed.n_omitted) for feed in feeds] == [(1, 1), (0, 1), (1, 0)]
-    both = groups.state(np.array([0, 1])).feeds[0]
+    groups = Groups.of(plan_of(metric), fed(metric, rows).flush())
+    infos = [state.infos[0] for state in _states(groups)]
+    assert [(feed.n_rows, feed.n_omitted) for feed in infos] == [(1, 1), (0, 1), (1, 0)]
+    both = groups.state(np.array([0, 1])).infos[0]
     assert (both.n_rows, both.n_omitted) == (1, 2)
 
 
@@ -217,10 +217,10 @@ def test_facts_are_those_of_the_rows_of_a_key():
         "y_score": np.array([0.9, 0.1, 0.5]),
         KEY: np.array(["a", "a", "b"]),
     }
-    groups = Groups.of(layout_of(metric), fed(metric, rows).flush())
+    groups = Groups.of(plan_of(metric), fed(metric, rows).flush())
     a, b = _states(groups)
-    assert "negative label" in a.feeds[0].facts
-    assert "negative label" not in b.feeds[0].facts
+    assert "negative label" in a.infos[0].facts
+    assert "negative label" not in b.infos[0].facts
 
 
 @pytest.mark.parametrize(
@@ -255,11 +255,11 @@ class Counted(ThresholdTable):
 def test_a_subclass_is_not_held_by_the_rule_of_its_base(of):
     rng = np.random.default_rng(3)
     table = keyed({"y_true": rng.integers(0, 2, 90), "y_score": rng.random(90)}, rng, np.arange(4))
-    layout = Layout([of])
-    accumulator = Accumulator(grouped_layout(layout))
+    plan = Plan([of])
+    accumulator = Accumulator(grouped_plan(plan))
     accumulator.update(Batch(table))
-    groups = Groups.of(layout, accumulator.flush())
+    groups = Groups.of(plan, accumulator.flush())
     for place, key in enumerate(groups.keys):
         mine = taken(table, table[KEY] == key)
         own = {name: column for name, column in mine.items() if name != KEY}
-        assert bytes_of(groups.state(np.array([place]))) == bytes_of(state_of(layout, own))
+        assert bytes_of(groups.state(np.array([place]))) == bytes_of(state_of(plan, own))

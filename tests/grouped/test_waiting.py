@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from streammetrics.core.counting import Grouping
+from streammetrics.core.counting import GroupCodes
 from streammetrics.statistics.grouped import buffered, waiting
 from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of
@@ -98,7 +98,7 @@ def test_groups_hold_what_their_rows_give(max_bins, room, monkeypatch):
     fresh = [ScoreHistogram(max_bins=max_bins) for _ in range(GROUPS)]
     for n in (90, 1, 400, 30):
         codes, columns, _ = rows(rng, n)
-        states = states.updated(Grouping(codes, GROUPS), columns, None)
+        states = states.updated(GroupCodes(codes, GROUPS), columns, None)
         for group in range(GROUPS):
             mine = codes == group
             if mine.any():

@@ -8,7 +8,7 @@ from oracles.table import ORACLES
 import streammetrics as sm
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 
 FIRST = list({type(oracle.metric): oracle for oracle in reversed(ORACLES)}.values())[::-1]
 
@@ -42,15 +42,15 @@ def statistics_of(metric):
     return twin.bounds()
 
 
-def layout_of(metric):
+def plan_of(metric):
     """Return the layout of the statistics that a metric reads, or those of a set."""
     metrics = metric.values() if isinstance(metric, sm.MetricSet) else [metric]
-    return Layout(statistic for one in metrics for statistic in one.statistics())
+    return Plan(statistic for one in metrics for statistic in one.statistics())
 
 
-def state_of(layout, *batches):
+def state_of(plan, *batches):
     """Return the state of rows in a layout."""
-    accumulator = Accumulator(layout)
+    accumulator = Accumulator(plan)
     for batch in batches:
         accumulator.update(Batch(batch))
     return accumulator.flush()

@@ -18,7 +18,7 @@ from streammetrics.core.feeding.kinds import ColumnKinds
 from streammetrics.core.fields.entries import KeyedExtremes
 from streammetrics.core.registry import catalogue
 from streammetrics.core.results.differences import Difference, Differences
-from streammetrics.core.unions import Union
+from streammetrics.core.sorted_union import Union
 from streammetrics.metrics.specs import SpecError, known_as
 from streammetrics.statistics.points import label_hashes, lengths, point_hashes
 

@@ -20,9 +20,9 @@ from streammetrics.core.arithmetic.exact import HIGHEST, LOWEST, ExactSum
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.fields.entries import Sums
 from streammetrics.core.fields.labels import unpacked_labels
-from streammetrics.core.fields.weights import Amount, WideWeights
+from streammetrics.core.fields.weights import WeightedCount, WideWeights
+from streammetrics.core.sorted_union import Union
 from streammetrics.core.state.arrays import laid_out, taken_apart
-from streammetrics.core.unions import Union
 
 WEIGHTS = {
     "plain": np.ones, "tiny": lambda n: np.full(n, 5e-324), "small": lambda n: np.full(n, 1e-200),
@@ -163,10 +163,10 @@ def test_sums_of_other_widths_are_refused_in_words():
 
 def test_nothing_may_be_taken_out_of_anything_and_nothing_else_of_nothing():
     field = WideWeights(1, "labels")
-    none, some = Amount.zero((1, 0)), Amount.zero((1, 3))
+    none, some = WeightedCount.zero((1, 0)), WeightedCount.zero((1, 3))
     assert field.minus(some, none) is some
     assert field.minus(none, none) is none
-    for one, two in ((none, some), (some, Amount.zero((1, 2)))):
+    for one, two in ((none, some), (some, WeightedCount.zero((1, 2)))):
         with pytest.raises(sm.IncompatibleMetricsError, match="labels are not among"):
             field.minus(one, two)
 

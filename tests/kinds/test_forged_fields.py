@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from kinds.rows import FIRST, layout_of, plain_rows, state_of, statistics_of
+from kinds.rows import FIRST, plain_rows, plan_of, state_of, statistics_of
 from streammetrics.core.field import parted
 from streammetrics.core.state.arrays import same
 from streammetrics.statistics.boxes import BoxScores
@@ -18,9 +18,9 @@ def statistics():
     """Return a statistic of every class with several fields, of some rows and of none."""
     found = {}
     for oracle in FIRST:
-        layout = layout_of(oracle.metric)
-        full = state_of(layout, plain_rows(oracle, 12)).statistics
-        for statistic, empty in zip(full, layout.start.statistics, strict=True):
+        plan = plan_of(oracle.metric)
+        full = state_of(plan, plain_rows(oracle, 12)).statistics
+        for statistic, empty in zip(full, plan.start.statistics, strict=True):
             if len(statistic.fields) > 1:
                 found.setdefault(type(statistic).__name__, (statistic, empty))
     return list(found.values())

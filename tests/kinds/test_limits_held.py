@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
-from kinds.rows import layout_of, state_of, statistics_of
+from kinds.rows import plan_of, state_of, statistics_of
 from kinds.test_many_states import sound
 from streammetrics.core.arithmetic.cells import _below
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.keys import cell_ids
 from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.weights import Amount
+from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.results.table import Table
 from streammetrics.core.state.arrays import narrowed
 from streammetrics.statistics.grouped.waiting import GroupedRows
@@ -27,26 +27,26 @@ MOST = 1 << 31
 
 @pytest.mark.parametrize("cell", [0, 3])
 def test_cells_of_as_many_rows_as_can_be_are_those_of_one_state(cell):
-    layout = layout_of(sm.ROCAUC())
+    plan = plan_of(sm.ROCAUC())
     columns = {"y_true": np.arange(8) // 2 % 2, "y_score": np.arange(8) % 2 / 8}
-    arrays = StateTable.of(layout, [state_of(layout, columns) for _ in range(3)]).arrays()
+    arrays = StateTable.of(plan, [state_of(plan, columns) for _ in range(3)]).arrays()
     for rows in (-1, 0, *range(MOST - 9, MOST + 2), 1 << 40, 1 << 62):
         counts = arrays["0/counts"].astype(np.int64)
         counts[cell] = rows
-        sound(layout, narrowed({**arrays, "0/counts": counts}), 3)
+        sound(plan, narrowed({**arrays, "0/counts": counts}), 3)
 
 
 @pytest.mark.parametrize("name", ["counts", "scores", "levels", "cells", "sizes", "plain"])
 def test_arrays_of_other_lengths_beside_right_ones_are_refused(name):
-    layout = layout_of(sm.ROCAUC())
-    states = [state_of(layout, {"y_true": [0, 1], "y_score": [0.25, 0.5]}) for _ in range(3)]
-    arrays = StateTable.of(layout, states).arrays()
+    plan = plan_of(sm.ROCAUC())
+    states = [state_of(plan, {"y_true": [0, 1], "y_score": [0.25, 0.5]}) for _ in range(3)]
+    arrays = StateTable.of(plan, states).arrays()
     for change in (
         lambda a: np.repeat(a, 2, axis=0), lambda a: a[:1], lambda a: a[..., None], lambda a: a[:0],
     ):  # fmt: skip
         wrong = {**arrays, f"0/{name}": change(arrays[f"0/{name}"])}
         if wrong[f"0/{name}"].shape != arrays[f"0/{name}"].shape:
-            assert sound(layout, wrong, 3)
+            assert sound(plan, wrong, 3)
 
 
 @pytest.mark.parametrize("wrong", [-1, 1 << 62])
@@ -69,7 +69,11 @@ def test_amounts_of_all_forms_know_their_signs(sign, size):
     sums = [ExactSum.of(np.array([float(number)])), ExactSum.grouped(
         np.array([0, 1]), 2, counts.astype(float)
     )]  # fmt: skip
-    forms = [Amount.of_counts(counts), *map(Amount.of_exact, sums), *map(Amount.of_weights, sums)]
+    forms = [
+        WeightedCount.of_counts(counts),
+        *map(WeightedCount.of_exact, sums),
+        *map(WeightedCount.of_weights, sums),
+    ]
     for amount in forms:
         assert amount.any_negative == (sign < 0)
         assert np.sign(np.asarray(amount.signs()).reshape(-1)[-1]) == sign

@@ -9,10 +9,10 @@ import pytest
 from oracles.table import thinned
 
 import streammetrics as sm
-from kinds.rows import FIRST, layout_of, plain_rows, state_of, taken
+from kinds.rows import FIRST, plain_rows, plan_of, state_of, taken
 from streammetrics.core.feeding.described import described, filled
-from streammetrics.core.feeding.layout import Layout
 from streammetrics.core.feeding.many import StateTable
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.groups import GroupedStates
@@ -29,10 +29,10 @@ def is_same(one, other):
     return told == others and same(arrays, more)
 
 
-def read(layout, arrays, size):
+def read(plan, arrays, size):
     """Return the table of arrays, or None where they are refused: read, or written again."""
     try:
-        table = StateTable.restored(layout, arrays, size)
+        table = StateTable.restored(plan, arrays, size)
     except sm.StateFormatError:
         return None
     return table if same(table.arrays(), arrays) else None
@@ -41,11 +41,11 @@ def read(layout, arrays, size):
 def sample(oracle, weights=None, size=8):
     """Return states of an oracle's metric, of as many rows each or fewer, one without rows."""
     rows = plain_rows(oracle, N * size)
-    layout, n = layout_of(oracle.metric), next(map(len, rows.values()))
-    if weights and not any(schema.unweighted for schema in layout.schemas):
+    plan, n = plan_of(oracle.metric), next(map(len, rows.values()))
+    if weights and not any(schema.unweighted for schema in plan.schemas):
         rows["sample_weight"] = np.resize(weights, n)
     parts = [np.arange(k * size, k * size + (size if k % 2 else k)) % n for k in range(N)]
-    return layout, [state_of(layout, taken(rows, part)) for part in parts]
+    return plan, [state_of(plan, taken(rows, part)) for part in parts]
 
 
 WEIGHTS = {"none": None, "whole": (1.0, 2.0, 3.0), "halves": (0.5, 1.5)}
@@ -55,30 +55,30 @@ WEIGHTS = {"none": None, "whole": (1.0, 2.0, 3.0), "halves": (0.5, 1.5)}
 @pytest.mark.parametrize("weights", WEIGHTS)
 @pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
 def test_states_of_many_groups_are_those_alone(oracle, weights):
-    layout, states = sample(oracle, WEIGHTS[weights])
-    table = StateTable.of(layout, states)
-    back = read(layout, table.arrays(), N)
+    plan, states = sample(oracle, WEIGHTS[weights])
+    table = StateTable.of(plan, states)
+    back = read(plan, table.arrays(), N)
     assert back is not None
     order = np.array([4, 1, 5])
     for each in (table, back, table.take(np.arange(N))):
         assert all(is_same(each.at(place), state) for place, state in enumerate(states))
         assert each.differing(table) == []
         some = each.take(order)
-        assert same(some.arrays(), StateTable.of(layout, [states[k] for k in order]).arrays())
-    assert is_same(back.total(), layout.merged(layout.start, states))
+        assert same(some.arrays(), StateTable.of(plan, [states[k] for k in order]).arrays())
+    assert is_same(back.total(), plan.merged(plan.start, states))
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.EstimateWarning")
 @pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
 def test_tables_are_put_together_whatever_the_order(oracle):
-    layout, states = sample(oracle)
-    expected = StateTable.of(layout, states).arrays()
+    plan, states = sample(oracle)
+    expected = StateTable.of(plan, states).arrays()
     places = [np.array([5, 0, 3]), np.array([1, 4, 2])]
-    one, two = (StateTable.of(layout, [states[k] for k in each]) for each in places)
+    one, two = (StateTable.of(plan, [states[k] for k in each]) for each in places)
     assert same(one.beside(places[0], two, places[1], N).arrays(), expected)
     assert same(two.beside(places[1], one, places[0], N).arrays(), expected)
     alone = one.beside(np.array([0, -1, 1]), two, np.full(3, -1), 2)
-    assert same(alone.arrays(), StateTable.of(layout, [states[5], states[3]]).arrays())
+    assert same(alone.arrays(), StateTable.of(plan, [states[5], states[3]]).arrays())
 
 
 def changed(arrays, rng):
@@ -104,12 +104,12 @@ def changed(arrays, rng):
     return narrowed(arrays | {name: array})
 
 
-def sound(layout, arrays, size):
+def sound(plan, arrays, size):
     """Whether forged arrays are refused; those that are not are of states that can be read."""
-    table = read(layout, arrays, size)
+    table = read(plan, arrays, size)
     for place in range(0 if table is None else size):
         rows, held = described(table.at(place))
-        again = filled(layout, tuple(map(tuple, rows)), held)
+        again = filled(plan, tuple(map(tuple, rows)), held)
         assert same(described(again)[1], held)
     return table is None
 
@@ -118,41 +118,41 @@ def sound(layout, arrays, size):
 @pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
 def test_what_is_taken_of_many_is_taken_of_one(oracle):
     rng = np.random.default_rng(5)
-    layout, states = sample(oracle)
-    arrays = StateTable.of(layout, states).arrays()
-    assert sum(sound(layout, changed(arrays, rng), N) for _ in range(24)) > 4
+    plan, states = sample(oracle)
+    arrays = StateTable.of(plan, states).arrays()
+    assert sum(sound(plan, changed(arrays, rng), N) for _ in range(24)) > 4
 
 
 def varied_histograms(rng):
     """Return states of scores of other numbers and levels, some of them with weights."""
     metric = sm.MetricSet({"auc": sm.ROCAUC(max_bins=16), "loss": sm.LogLoss()})
-    layout, rows = (
-        layout_of(metric),
+    plan, rows = (
+        plan_of(metric),
         {"y_score": rng.random(400), "y_true": rng.integers(0, 2, 400)},
     )
     sizes = [3, 40, 1, 40, 7, 90, 16, 17, 3]
     parts = [np.arange(*ends) for ends in pairwise(np.cumsum([0, *sizes]))]
-    states = [state_of(layout, taken(rows, part)) for part in parts]
+    states = [state_of(plan, taken(rows, part)) for part in parts]
     heavy = {**taken(rows, parts[1]), "sample_weight": rng.random(40)}
-    return layout, [*states, state_of(layout, heavy)]
+    return plan, [*states, state_of(plan, heavy)]
 
 
 def test_histograms_of_any_sizes_levels_and_weights_are_written_together():
     rng = np.random.default_rng(8)
-    layout, states = varied_histograms(rng)
-    table = StateTable.of(layout, states)
+    plan, states = varied_histograms(rng)
+    table = StateTable.of(plan, states)
     arrays = table.arrays()
-    back = read(layout, arrays, len(states))
+    back = read(plan, arrays, len(states))
     assert all(is_same(back.at(place), state) for place, state in enumerate(states))
-    assert is_same(back.total(), layout.merged(states[0], states[1:]))
-    refused = [sound(layout, changed(arrays, rng), len(states)) for _ in range(120)]
+    assert is_same(back.total(), plan.merged(states[0], states[1:]))
+    refused = [sound(plan, changed(arrays, rng), len(states)) for _ in range(120)]
     assert 40 < sum(refused) < 120
 
 
 @pytest.mark.parametrize("labels", [["a", "b"], ["a", "c"], ["a,", "b"]])
 def test_states_of_texts_and_of_weights_are_written_together(labels):
     metrics = [sm.Accuracy(), sm.ROCAUC(pos_label=labels[0]), sm.LogLoss(pos_label=labels[0])]
-    layout = layout_of(sm.MetricSet({type(metric).__name__: metric for metric in metrics}))
+    plan = plan_of(sm.MetricSet({type(metric).__name__: metric for metric in metrics}))
     rng = np.random.default_rng(6)
     rows = {
         "y_true": np.array([labels[0], labels[-1]])[rng.integers(0, 2, N * 8)],
@@ -160,10 +160,10 @@ def test_states_of_texts_and_of_weights_are_written_together(labels):
         "y_score": rng.random(N * 8),
         "sample_weight": rng.random(N * 8).round(2) + 0.01,
     }
-    states = [state_of(layout, taken(rows, np.arange(k * 8, k * 8 + 8))) for k in range(N)]
-    arrays = StateTable.of(layout, states).arrays()
-    assert not sound(layout, arrays, N)
-    assert sum(sound(layout, changed(arrays, rng), N) for _ in range(24)) > 4
+    states = [state_of(plan, taken(rows, np.arange(k * 8, k * 8 + 8))) for k in range(N)]
+    arrays = StateTable.of(plan, states).arrays()
+    assert not sound(plan, arrays, N)
+    assert sum(sound(plan, changed(arrays, rng), N) for _ in range(24)) > 4
 
 
 def test_labels_of_several_kinds_and_outputs_of_several_numbers_are_held_beside_each_other():
@@ -172,16 +172,16 @@ def test_labels_of_several_kinds_and_outputs_of_several_numbers_are_held_beside_
         (sm.Accuracy(), [{"y_true": [1], "y_pred": [2]}, {"y_true": ["x"], "y_pred": ["y"]}]),
         (sm.MAE(), [{"y_true": rng.random((3, k)), "y_pred": rng.random((3, k))} for k in (2, 3)]),
     ):
-        layout = layout_of(metric)
-        states = [state_of(layout, each) for each in (*rows, rows[0])]
-        table = StateTable.of(layout, states)
-        back = read(layout, table.arrays(), 3)
+        plan = plan_of(metric)
+        states = [state_of(plan, each) for each in (*rows, rows[0])]
+        table = StateTable.of(plan, states)
+        back = read(plan, table.arrays(), 3)
         assert all(is_same(back.at(place), state) for place, state in enumerate(states))
         with pytest.raises(sm.IncompatibleMetricsError, match="kinds of rows"):
             back.total()
         alike = back.take(np.array([0, 2]))
-        assert same(alike.arrays(), StateTable.of(layout, states[::2]).arrays())
-        assert is_same(alike.total(), layout.merged(states[0], states[2:]))
+        assert same(alike.arrays(), StateTable.of(plan, states[::2]).arrays())
+        assert is_same(alike.total(), plan.merged(states[0], states[2:]))
 
 
 class Longest(StateField[str]):
@@ -213,7 +213,7 @@ class Wording(Statistic):
     @property
     def schema(self):
         """The schema of any metric."""
-        return sm.Accuracy()._layout.schemas[0]
+        return sm.Accuracy()._plan.schemas[0]
 
     def update(self, text, *, weight=None):
         """Take one text."""
@@ -238,7 +238,7 @@ def test_a_field_of_an_author_has_groups_without_a_line_for_them():
     assert whole.at(0).is_same(states[0])
     assert back.put(np.array([3]), [states[0]]).at(3).is_same(states[0])
     assert groups.nbytes > 0
-    assert isinstance(Layout([of]).start.statistics[0], Wording)
+    assert isinstance(Plan([of]).start.statistics[0], Wording)
 
 
 class Nothing(Wording):
@@ -276,8 +276,8 @@ def test_numbers_of_another_type_are_not_taken_for_integers():
 
 
 def test_truths_are_written_in_one_way():
-    layout = layout_of(sm.Mean())
-    arrays = StateTable.of(layout, [state_of(layout, {"values": [1.0]})]).arrays()
+    plan = plan_of(sm.Mean())
+    arrays = StateTable.of(plan, [state_of(plan, {"values": [1.0]})]).arrays()
     odd = np.array([33], np.uint8).view(np.bool_)
     with pytest.raises(sm.StateFormatError, match="neither 0 nor 1"):
-        StateTable.restored(layout, {**arrays, "0/seen": odd}, 1)
+        StateTable.restored(plan, {**arrays, "0/seen": odd}, 1)

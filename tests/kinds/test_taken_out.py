@@ -7,7 +7,7 @@ import pytest
 from oracles.table import thinned
 
 import streammetrics as sm
-from kinds.rows import FIRST, layout_of, plain_rows, state_of, taken
+from kinds.rows import FIRST, plain_rows, plan_of, state_of, taken
 from streammetrics.core.state.arrays import same
 
 N = 24
@@ -23,12 +23,12 @@ def without(whole, part):
 
 @pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
 def test_what_was_merged_is_taken_out_again_or_refused(oracle):
-    layout, rows = layout_of(oracle.metric), plain_rows(oracle, N)
+    plan, rows = plan_of(oracle.metric), plain_rows(oracle, N)
     n = len(next(iter(rows.values())))
     first, rest = (
-        state_of(layout, taken(rows, part)) for part in (np.arange(n // 4), np.arange(n // 4, n))
+        state_of(plan, taken(rows, part)) for part in (np.arange(n // 4), np.arange(n // 4, n))
     )
-    both = layout.merged(first, [rest])
+    both = plan.merged(first, [rest])
     for whole, less, left in zip(both.statistics, first.statistics, rest.statistics, strict=True):
         found = without(whole, less)
         if isinstance(found, str):
@@ -41,8 +41,8 @@ def test_what_was_merged_is_taken_out_again_or_refused(oracle):
 def test_outcomes_of_boxes_that_are_not_there_are_not_taken_out():
     one = {"true_boxes": [[[0, 0, 1, 1]]], "true_labels": [[1]], "pred_boxes": [[[0, 0, 1, 1]]],
            "pred_scores": [[0.5]]}  # fmt: skip
-    layout = layout_of(sm.BoxAveragePrecision())
-    seen = [state_of(layout, {**one, "pred_labels": [[label]]}) for label in (1, 2)]
+    plan = plan_of(sm.BoxAveragePrecision())
+    seen = [state_of(plan, {**one, "pred_labels": [[label]]}) for label in (1, 2)]
     held, other = (state.statistics[0].outcomes for state in seen)
     field = type(seen[0].statistics[0]).outcomes
     both = field.plus(held, other)

@@ -10,7 +10,7 @@ from streammetrics.live.checking import Declared
 @pytest.fixture
 def undeclared(monkeypatch):
     def facts(self):
-        return tuple({} for _ in self._suite._layout.schemas)
+        return tuple({} for _ in self._suite._plan.schemas)
 
     monkeypatch.setattr(Declared, "_facts", facts)
     for name in ("check", "check_weights"):

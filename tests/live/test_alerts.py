@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from live.events import START, joined, live, observe
 
 import streammetrics as sm
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.live.alerts.rule import Moment, alert_of
 from streammetrics.live.events import SECOND
 
@@ -371,17 +371,17 @@ def test_windows_that_share_panes_share_merges_and_one_pane_changes_few_windows(
     times = START // 60 * 60 + np.arange(0, 10_800, 9)
     state.observe(time=times, y_true=np.arange(1200) % 2, y_score=scores)
     merged, judged = [], []
-    merge, compare = Layout.merged, sm.Below.compare
+    merge, compare = Plan.merged, sm.Below.compare
 
-    def counted(layout, first, others):
+    def counted(plan, first, others):
         merged.append(1 + len(others))
-        return merge(layout, first, others)
+        return merge(plan, first, others)
 
     def kept(rule, end, readings):
         judged.append((end, readings[0].value, readings[0].rows))
         return compare(rule, end, readings)
 
-    monkeypatch.setattr(Layout, "merged", counted)
+    monkeypatch.setattr(Plan, "merged", counted)
     monkeypatch.setattr(sm.Below, "compare", kept)
     rules = [sm.Below("loss", 0.2, window="1h")]
     state.alerts(rules)

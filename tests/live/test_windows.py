@@ -14,7 +14,7 @@ from live.events import START, SUITE, fresh, live, rows
 
 import streammetrics as sm
 from streammetrics.core import tuning
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.feeding.states import State
 from streammetrics.live.panes import Panes
 from streammetrics.live.windows import PaneTree
@@ -284,19 +284,19 @@ def in_between(monkeypatch, state, call=None):
 
     Of each merge of the suite in this thread it says whether the lock was held.
     """
-    merged, main, held = Layout.merged, threading.get_ident(), []
+    merged, main, held = Plan.merged, threading.get_ident(), []
 
-    def watched(layout, *arguments):
-        if threading.get_ident() == main and layout is state._suite._layout:
+    def watched(plan, *arguments):
+        if threading.get_ident() == main and plan is state._suite._plan:
             held.append(state._guard._lock._is_owned())
             if call is not None and not held[-1]:
                 other = threading.Thread(target=call, daemon=True)
                 other.start()
                 other.join(60)
                 assert not other.is_alive()
-        return merged(layout, *arguments)
+        return merged(plan, *arguments)
 
-    monkeypatch.setattr(Layout, "merged", watched)
+    monkeypatch.setattr(Plan, "merged", watched)
     return held
 
 

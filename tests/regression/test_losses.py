@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kinds.rows import layout_of
+from kinds.rows import plan_of
 
 import streammetrics as sm
 from streammetrics.statistics.sums.formulas import LOSSES
@@ -241,10 +241,10 @@ def test_losses_that_agree_share_their_state():
         {"mse": sm.MSE(), "rmse": sm.RMSE(), "r2": sm.R2(), "tweedie": sm.TweedieDeviance(),
          "raw": sm.MSE(multioutput="raw_values"), "rse": sm.RelativeSquaredError()}
     )  # fmt: skip
-    layout = layout_of(suite)
-    squares, errors, moments = layout.start.statistics  # R2 needs no fourth powers
+    plan = plan_of(suite)
+    squares, errors, moments = plan.start.statistics  # R2 needs no fourth powers
     assert (type(squares), type(errors), type(moments)) == (LossSpread, LossSum, Moments)
-    assert len(layout.schemas) == 1
+    assert len(plan.schemas) == 1
     rows = np.random.default_rng(0).normal(size=(2, 999))
     assert suite.update(y_true=rows[0], y_pred=rows[1]).nbytes < 2000
 

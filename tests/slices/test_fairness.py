@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import streammetrics as sm
-from streammetrics.slices.groups import KeptSlices
+from streammetrics.slices.groups import GroupView
 
 
 def table(n=4000, seed=0, effect=0.0):
@@ -120,7 +120,7 @@ def test_slices_read_at_once_are_as_those_read_in_turn(name, keys, monkeypatch):
     slices = sm.Slices(sm.MetricSet({name: AT_ONCE[name]}), by="key").update(**rows)
     given = {"k": keys, "min_rows": 6}
     found = [slices.worst(name, lowest=low, **given).to_dict() for low in (True, False)]
-    monkeypatch.setattr(KeptSlices, "beside_rest", lambda *_: None)
+    monkeypatch.setattr(GroupView, "beside_rest", lambda *_: None)
     turns = [slices.worst(name, lowest=low, **given).to_dict() for low in (True, False)]
     assert str(found) == str(turns)
 

@@ -9,7 +9,7 @@ from streammetrics.cli import options as typed
 from streammetrics.cli.errors import CommandError
 from streammetrics.cli.evaluating import (
     MOST,
-    Asked,
+    EvaluateOptions,
     finish,
     measured,
     opened,
@@ -154,7 +154,7 @@ def evaluate(
         options["average"] = None
     if per_query and task != "ranking":
         raise CommandError(f"--per-query is not for --task {task}")
-    asked = Asked(
+    asked = EvaluateOptions(
         task=task,
         columns={key: _each(given) for key, given in columns.items() if given},
         options=options,
@@ -179,7 +179,7 @@ def evaluate(
 
 
 def _done(
-    asked: Asked,
+    asked: EvaluateOptions,
     outputs: list[Output],
     save: str | None,
     reading: Mapping[str, int],

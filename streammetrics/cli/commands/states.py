@@ -17,7 +17,7 @@ from streammetrics.cli.evaluating import (
     state_of,
     unit_of,
 )
-from streammetrics.cli.merging import ReportAsked, as_ledger, as_one, found, reported_in_one
+from streammetrics.cli.merging import ReportOptions, as_ledger, as_one, found, reported_in_one
 from streammetrics.cli.outputs import Outcome, Output, check_outputs, check_places
 from streammetrics.cli.parsing import share
 from streammetrics.core.metric_set import MetricSet
@@ -140,7 +140,7 @@ def write_report(
     force: typed.Force = False,
 ) -> Outcome:
     """Write what states say as one page. It is for people, has pictures and needs no network."""
-    asked = ReportAsked(states, output, json, merge, title, confidence, min_rows, force)
+    asked = ReportOptions(states, output, json, merge, title, confidence, min_rows, force)
     return reported_in_one(asked)
 
 

@@ -260,7 +260,7 @@ class Cells(NamedTuple):
         return self.mass[rows].T.astype(np.int64, order="C")
 
     def arrays(self) -> dict[str, Array]:
-        """Return the canonical state, as `DyadicHistogram.arrays` documents it."""
+        """Return the canonical state, as `SortedHistogram.arrays` documents it."""
         arrays: dict[str, Array] = {
             "level": np.array([self.level], np.int64),
             "cells": _NONE if self.ids is None else self.ids,

@@ -1,4 +1,4 @@
-"""DyadicHistogram: the canonical sorted histogram of scores, exact until its budget is used up."""
+"""SortedHistogram: the canonical sorted histogram of scores, exact until its budget is used up."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _State(NamedTuple):
         return any(rows.weight is not None for rows in self.pending)
 
 
-class DyadicHistogram:
+class SortedHistogram:
     """Sorted histogram of scores with the exact weight of each class in each cell.
 
     Every distinct score has a cell of its own while there are at most `max_cells` of them. Past
@@ -83,7 +83,7 @@ class DyadicHistogram:
 
     Examples:
         >>> import numpy as np
-        >>> histogram = DyadicHistogram(max_cells=4, classes=2)
+        >>> histogram = SortedHistogram(max_cells=4, classes=2)
         >>> histogram.add(np.array([0.1, 0.7, 0.7]), np.array([0, 0, 1], np.uint8))
         >>> for block in histogram.cells():
         ...     print(block.low, block.counts.tolist())
@@ -304,7 +304,7 @@ class DyadicHistogram:
         cells = self._read()
         return self._of(cells._replace(mass=normal_mass(exact_mass(cells.mass).times(weight))))
 
-    def minus(self, other: DyadicHistogram) -> Self:
+    def minus(self, other: SortedHistogram) -> Self:
         """Return the rows that are left once those of `other` are taken out.
 
         Raises `IncompatibleMetricsError` if some of them are not here, or if either histogram is
@@ -324,7 +324,7 @@ class DyadicHistogram:
         cells = merged(self._read(), Cells.empty(self.classes), max_cells)
         return type(self)(max_cells, self.classes)._of(cells)
 
-    def pooled(self, max_cells: int, code: int) -> DyadicHistogram:
+    def pooled(self, max_cells: int, code: int) -> SortedHistogram:
         """Return the rows of all classes as class `code` of two, under another budget.
 
         Raises `IncompatibleMetricsError` if there are integer scores that float64 does not hold.
@@ -335,14 +335,14 @@ class DyadicHistogram:
         if not isinstance(cells.mass, ExactSum):
             counts = np.zeros((cells.size, 2), cells.mass.dtype)
             cells.mass.sum(axis=1, dtype=cells.mass.dtype, out=counts[:, code])
-            return DyadicHistogram(max_cells, 2)._of(cells._replace(mass=counts, tails=None))
+            return SortedHistogram(max_cells, 2)._of(cells._replace(mass=counts, tails=None))
         digits = cells.mass.digits.reshape(*cells.mass.shape, -1).astype(np.int64)
         both = np.zeros((len(digits), 2, digits.shape[2]), np.int64)
         both[:, code] = digits.sum(axis=1)
         mass = normal_mass(ExactSum.of_digits(both, cells.mass.exponent))
-        return DyadicHistogram(max_cells, 2)._of(cells._replace(mass=mass, tails=None))
+        return SortedHistogram(max_cells, 2)._of(cells._replace(mass=mass, tails=None))
 
-    def is_same(self, other: DyadicHistogram) -> bool:
+    def is_same(self, other: SortedHistogram) -> bool:
         """Whether both have the same cells, to the byte."""
         mine, theirs = self.arrays(), other.arrays()
         return mine.keys() == theirs.keys() and all(
@@ -369,7 +369,7 @@ class DyadicHistogram:
         return cls(max_cells, classes)._of(read_cells(max_cells, classes, arrays))
 
     @staticmethod
-    def arrays_of_all(every: Sequence[DyadicHistogram]) -> dict[str, Array]:
+    def arrays_of_all(every: Sequence[SortedHistogram]) -> dict[str, Array]:
         """Return the arrays of many: those with plain counts in columns, the others end to end."""
         cells = [histogram._read() for histogram in every]
         plain = [c.tails is None and not isinstance(c.mass, ExactSum) and c.size > 0 for c in cells]

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.arithmetic.keys import MAX_LEVEL, cell_ids, plain
 from streammetrics.core.kernels import kernels
-from streammetrics.core.unions import Union
+from streammetrics.core.sorted_union import Union
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""The states of a layout for many groups: shards of a ledger, panes of time."""
+"""The states of a plan for many groups: shards of a ledger, panes of time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, StateFormatError
 from streammetrics.core.feeding.kinds import ColumnKinds
-from streammetrics.core.feeding.states import Feed, State
-from streammetrics.core.fields.weights import MANY, Amount, read_amount, regrouped_amounts
+from streammetrics.core.feeding.states import RowInfo, State
+from streammetrics.core.fields.weights import MANY, WeightedCount, read_amount, regrouped_amounts
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.groups import GroupedStates
 from streammetrics.core.state.arrays import narrowed, nested, part, same, widened
@@ -19,62 +19,62 @@ from streammetrics.core.state.arrays import narrowed, nested, part, same, widene
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.types import Array, Arrays, Places
 
 
 class StateTable:
-    """States of one layout, none of them with staged rows, as arrays over all. It never changes.
+    """States of one plan, none of them with buffered rows, as arrays over all. It never changes.
 
     Attributes:
-        layout: Of the statistics.
+        plan: Of the statistics.
         kinds: What the rows of each state agree on, for each schema.
         counts: Rows and rows left out, (states, schemas, 2).
         groups: The states of each statistic.
     """
 
-    __slots__ = ("counts", "groups", "kinds", "layout", "size")
+    __slots__ = ("counts", "groups", "kinds", "plan", "size")
 
     def __init__(
         self,
-        layout: Layout,
+        plan: Plan,
         kinds: tuple[ColumnKinds, ...],
-        counts: Amount,
+        counts: WeightedCount,
         groups: tuple[GroupedStates, ...],
     ) -> None:
-        self.layout, self.kinds, self.counts, self.groups = layout, kinds, counts, groups
+        self.plan, self.kinds, self.counts, self.groups = plan, kinds, counts, groups
         self.size = len(counts.counts)
 
     @classmethod
-    def of(cls, layout: Layout, states: Sequence[State]) -> Self:
+    def of(cls, plan: Plan, states: Sequence[State]) -> Self:
         """Return the table of some states."""
-        feeds = range(len(layout.schemas))
-        kinds = tuple([ColumnKinds.of([s.feeds[feed].facts for s in states]) for feed in feeds])
-        counts = [feed[1:] for state in states for feed in state.feeds]
+        infos = range(len(plan.schemas))
+        kinds = tuple([ColumnKinds.of([s.infos[feed].facts for s in states]) for feed in infos])
+        counts = [feed[1:] for state in states for feed in state.infos]
         groups = [
             GroupedStates.of_states(of, [state.statistics[place] for state in states])
-            for place, of in enumerate(layout.start.statistics)
+            for place, of in enumerate(plan.start.statistics)
         ]
-        shape = (len(states), len(feeds), 2)
-        return cls(layout, kinds, _counted(list(chain(*counts)), shape), tuple(groups))
+        shape = (len(states), len(infos), 2)
+        return cls(plan, kinds, _counted(list(chain(*counts)), shape), tuple(groups))
 
     def at(self, place: int) -> State:
         """Return one state."""
-        return State(self.feeds(place), tuple([groups.at(place) for groups in self.groups]))
+        return State(self.infos(place), tuple([groups.at(place) for groups in self.groups]))
 
-    def feeds(self, place: int) -> tuple[Feed, ...]:
+    def infos(self, place: int) -> tuple[RowInfo, ...]:
         """Return what is known of the rows of one state."""
         rows, unit = self.counts.at(place).exact().integers()
         pairs = (np.asarray(rows, object) << unit).tolist() if self.kinds else []
         return tuple(
-            [Feed(of.at(place), *pair) for of, pair in zip(self.kinds, pairs, strict=True)]
+            [RowInfo(of.at(place), *pair) for of, pair in zip(self.kinds, pairs, strict=True)]
         )
 
     def take(self, places: Places) -> Self:
         """Return some of the states."""
         to = np.full(self.size, -1)
         to[places] = np.arange(len(places))
-        return self.beside(to, type(self).of(self.layout, []), np.empty(0, np.intp), len(places))
+        return self.beside(to, type(self).of(self.plan, []), np.empty(0, np.intp), len(places))
 
     def beside(self, mine: Places, other: Self, theirs: Places, size: int) -> Self:
         """Return `size` states, those of both tables at their places; -1 drops one."""
@@ -89,7 +89,7 @@ class StateTable:
         counts += regrouped_amounts(other.counts, theirs, size)
         pairs = zip(self.groups, other.groups, strict=True)
         groups = tuple([one.beside(mine, two, theirs, size) for one, two in pairs])
-        return type(self)(self.layout, tuple(kinds), counts, groups)
+        return type(self)(self.plan, tuple(kinds), counts, groups)
 
     def total(self) -> State:
         """Return what all states, of which there is one at least, have seen together."""
@@ -104,7 +104,7 @@ class StateTable:
         with own_arithmetic():
             groups = tuple([each.regrouped(places, 1) for each in self.groups])
         kinds = tuple(map(ColumnKinds.of, zip(facts)))
-        return type(self)(self.layout, kinds, counts, groups).at(0)
+        return type(self)(self.plan, kinds, counts, groups).at(0)
 
     def differing(self, other: Self) -> list[int]:
         """Return the places of states that are not the same in another table of as many."""
@@ -135,37 +135,37 @@ class StateTable:
         return arrays
 
     @classmethod
-    def restored(cls, layout: Layout, arrays: Arrays, size: int) -> Self:
+    def restored(cls, plan: Plan, arrays: Arrays, size: int) -> Self:
         """Return the table of so many states from its arrays, which may come from anyone.
 
         Raises `StateFormatError` where they are none. The caller compares what `arrays` gives.
         """
-        counts = read_amount((size, len(layout.schemas), 2), widened(part(arrays, "rows")))
+        counts = read_amount((size, len(plan.schemas), 2), widened(part(arrays, "rows")))
         if counts.any_negative or (counts.weights is not None and counts.weights.exponent < 0):
             raise StateFormatError("the counts of rows are not whole, or negative")
         kinds = tuple(
             ColumnKinds.restored(widened(part(arrays, f"kinds/{place}")), size)
-            for place in range(len(layout.schemas))
+            for place in range(len(plan.schemas))
         )
         groups = tuple(
             GroupedStates.restored(of, part(arrays, str(place)), size)
-            for place, of in enumerate(layout.start.statistics)
+            for place, of in enumerate(plan.start.statistics)
         )
-        table = cls(layout, kinds, counts, groups)
-        if len(layout.schemas) > 1 and not all(layout.agree(table.feeds(k)) for k in range(size)):
+        table = cls(plan, kinds, counts, groups)
+        if len(plan.schemas) > 1 and not all(plan.agree(table.infos(k)) for k in range(size)):
             raise StateFormatError("metrics that read the same columns saw different rows")
-        return cls(layout, kinds, counts, table._of_rows())
+        return cls(plan, kinds, counts, table._of_rows())
 
     def _of_rows(self) -> tuple[GroupedStates, ...]:
         rows, unit = self.counts.exact().integers()
         every = (np.asarray(rows, object) << unit)[:, :, 0].T.tolist()
-        pairs = zip(self.groups, self.layout.sources, strict=True)
+        pairs = zip(self.groups, self.plan.sources, strict=True)
         return tuple([groups.of_rows(every[source]) for groups, source in pairs])
 
 
-def _counted(counts: list[int], shape: tuple[int, ...]) -> Amount:
+def _counted(counts: list[int], shape: tuple[int, ...]) -> WeightedCount:
     """Return counts, of which none is negative."""
     if max(counts, default=0) < MANY:
-        return Amount.of_counts(np.array(counts, np.int64).reshape(shape))
+        return WeightedCount.of_counts(np.array(counts, np.int64).reshape(shape))
     every = ExactSum.row_of([ExactSum.single(count) for count in counts])
-    return Amount.of_weights(every.reshaped(shape))
+    return WeightedCount.of_weights(every.reshaped(shape))

@@ -1,4 +1,4 @@
-"""The state of a layout at one moment, and buffered batches."""
+"""The state of a plan at one moment, and buffered batches."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
 
 
-class Feed(NamedTuple):
+class RowInfo(NamedTuple):
     """What is known of the rows read for one schema."""
 
     facts: Facts
     n_rows: int
     n_omitted: int
 
-    def with_all(self, others: Sequence[Feed]) -> Feed:
+    def with_all(self, others: Sequence[RowInfo]) -> RowInfo:
         """Return the feed after the rows of others."""
         facts, n_rows, n_omitted = self
         for other in others:
@@ -29,21 +29,21 @@ class Feed(NamedTuple):
                 facts = joined_facts(facts, other.facts)
             n_rows += other.n_rows
             n_omitted += other.n_omitted
-        return Feed(facts, n_rows, n_omitted)
+        return RowInfo(facts, n_rows, n_omitted)
 
 
 class State(NamedTuple):
     """The whole state at one moment."""
 
-    feeds: tuple[Feed, ...]  # of the rows in the statistics; those of one reading are equal
+    infos: tuple[RowInfo, ...]  # of the rows in the statistics; those of one reading are equal
     statistics: tuple[Statistic, ...]
-    staged: Staged | None = None  # batches that the statistics have yet to take
-    agreed: tuple[Feed, ...] = ()  # `feeds` with the facts of staged rows
+    buffered: BufferedBatch | None = None  # batches that the statistics have yet to take
+    agreed: tuple[RowInfo, ...] = ()  # `infos` with the facts of buffered rows
 
     @property
     def pending(self) -> int:
-        """About how many rows are staged."""
-        return 0 if self.staged is None else self.staged.size
+        """About how many rows are buffered."""
+        return 0 if self.buffered is None else self.buffered.size
 
 
 class RefusedRows(NamedTuple):
@@ -62,17 +62,17 @@ class RefusedRows(NamedTuple):
         )
 
 
-class Staged(NamedTuple):
+class BufferedBatch(NamedTuple):
     """The batch that came last, as each reading has it, and those that have come before it."""
 
     rows: tuple[Rows, ...]  # arrays are our own
-    before: Staged | None
+    before: BufferedBatch | None
     size: int  # about how many rows wait
 
     def batches(self) -> list[tuple[Rows, ...]]:
         """Return all batches in the order in which they came."""
         found: list[tuple[Rows, ...]] = []
-        batch: Staged | None = self
+        batch: BufferedBatch | None = self
         while batch is not None:
             found.append(batch.rows)
             batch = batch.before

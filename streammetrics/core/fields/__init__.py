@@ -16,7 +16,7 @@ An attribute of a field holds an immutable value; `update` rebinds it, mostly by
 
         def update(self, values, *, weight):
             self.logs += ExactSum.of(np.log(values), weight)
-            self.rows += Amount.of_rows(len(values), weight)
+            self.rows += WeightedCount.of_rows(len(values), weight)
 
         def check_fields(self):
             if self.logs.digits.any() and not self.rows:
@@ -28,7 +28,7 @@ is read. Which fields there are, and where:
 - `sums`: `Sum`, `NamedSums`;
 - `weights`: `Weight`, how much there is of something: whole rows are counted while none has a
   weight; `Counts`, of rows that cannot have any; `wide`: `WideWeights`, of as many things as rows
-  turn out to have. What these hold is an `Amount` of `amounts`; `restoring` reads it from arrays;
+  turn out to have. What these hold is a `WeightedCount`; `restoring` reads it from arrays;
 - `plain`: `Width`, `Extreme`; `spreads`: `SquareWeighted`, `SquaredWeight`;
 - `tables`: `PairTable`; `keyed`: `LabelTable`, of columns that are monoids themselves;
 - `histograms`: `Histograms`; `weighed`: `WeighedHistograms`, with the squares of weights.

@@ -9,9 +9,9 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.fields.weights import Amount, check_rows, countable
+from streammetrics.core.fields.weights import WeightedCount, check_rows, countable
+from streammetrics.core.sorted_union import Union, spread
 from streammetrics.core.state.arrays import nested, part, take_array
-from streammetrics.core.unions import Union, spread
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Bools, Floats, Places
@@ -57,7 +57,7 @@ class Entries(ABC, Generic[C]):
         return None
 
 
-class Weights(Entries[Amount]):
+class Weights(Entries[WeightedCount]):
     """How much there is of each label, which is more than nothing.
 
     With `whole` rows have no weights: their counts are an array of their own, and there are at most
@@ -67,47 +67,49 @@ class Weights(Entries[Amount]):
     def __init__(self, *, whole: bool = False) -> None:
         self._whole = whole
 
-    def none(self) -> Amount:
+    def none(self) -> WeightedCount:
         """Return no amounts."""
-        return Amount.of_counts(np.empty(0, np.int64))
+        return WeightedCount.of_counts(np.empty(0, np.int64))
 
-    def plus(self, mine: Amount, other: Amount, union: Union) -> Amount:
+    def plus(self, mine: WeightedCount, other: WeightedCount, union: Union) -> WeightedCount:
         """Return the sums."""
         if self._whole:
             check_rows(mine.counts, other.counts)
         size = len(union.keys)
         return mine.spread(union.mine, size) + other.spread(union.theirs, size)
 
-    def arrays(self, name: str, value: Amount) -> dict[str, Array]:
+    def arrays(self, name: str, value: WeightedCount) -> dict[str, Array]:
         """Return counts, or digits of exact sums."""
         return {name: value.counts} if self._whole else nested(name, value.arrays())
 
-    def taken(self, name: str, arrays: Arrays, size: int) -> Amount:
+    def taken(self, name: str, arrays: Arrays, size: int) -> WeightedCount:
         """Return amounts, all of them positive."""
         if self._whole:
             counts = take_array(arrays, name, "int64")
             if not countable(counts):
                 raise StateFormatError(f"{name} are more rows than are counted")
-            value = Amount.of_counts(counts)
+            value = WeightedCount.of_counts(counts)
         else:
-            value = Amount.of_exact(ExactSum.from_arrays((size,), part(arrays, name)))
+            value = WeightedCount.of_exact(ExactSum.from_arrays((size,), part(arrays, name)))
         if value.counts.shape != (size,) or not (value.signs() > 0).all():
             raise StateFormatError(f"{name} of labels are not positive, one for each")
         return value
 
-    def at(self, value: Amount, rows: Places) -> Amount:
+    def at(self, value: WeightedCount, rows: Places) -> WeightedCount:
         """Return some of the amounts."""
         return value.at(rows)
 
-    def minus(self, value: Amount, other: Amount, places: Places | None) -> Amount:
+    def minus(
+        self, value: WeightedCount, other: WeightedCount, places: Places | None
+    ) -> WeightedCount:
         """Return the differences, none of them negative."""
         return value - other.spread(places, len(value.counts))
 
-    def scaled(self, value: Amount, weight: float) -> Amount:
+    def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
         """Return the products."""
         return value.scaled(weight)
 
-    def used(self, value: Amount) -> Bools:
+    def used(self, value: WeightedCount) -> Bools:
         """Return where there is something."""
         used: Bools = value.signs() != 0
         return used

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.arithmetic.histogram import DyadicHistogram
+from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.weights import split_squares
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 # One for each column of numbers, all of the same rows.
-ColumnHistograms: TypeAlias = tuple[DyadicHistogram, ...]
+ColumnHistograms: TypeAlias = tuple[SortedHistogram, ...]
 
 _MOST = (1 << 20) - 1
 
 
 class Histograms(StateField[ColumnHistograms]):
-    """A `DyadicHistogram` for each column, as many as rows turn out to have; none without rows.
+    """A `SortedHistogram` for each column, as many as rows turn out to have; none without rows.
 
     Args:
         cells: The budget of each, by the parameters of the statistic.
@@ -56,7 +56,7 @@ class Histograms(StateField[ColumnHistograms]):
     def forks(self, value: ColumnHistograms, width: int, of: Configured) -> ColumnHistograms:
         """Return as many histograms that may be added to, of the same rows."""
         if not value:
-            return tuple([DyadicHistogram(self._cells(of), self._classes) for _ in range(width)])
+            return tuple([SortedHistogram(self._cells(of), self._classes) for _ in range(width)])
         self._check_width(value, width)
         return tuple([histogram.fork() for histogram in value])
 
@@ -114,7 +114,7 @@ class Histograms(StateField[ColumnHistograms]):
             )
         cells, classes = self._cells(of), self._classes
         histograms = [
-            DyadicHistogram.from_arrays(cells, classes, parts[str(k)]) for k in range(count)
+            SortedHistogram.from_arrays(cells, classes, parts[str(k)]) for k in range(count)
         ]
         return head.tolist(), tuple(histograms)
 
@@ -126,7 +126,7 @@ class Histograms(StateField[ColumnHistograms]):
         """Return how many histograms each group has, and the arrays of all."""
         widths = np.array([len(columns) for columns in value], np.int64)
         every = [histogram for columns in value for histogram in columns]
-        return {"widths": widths, **DyadicHistogram.arrays_of_all(every)}
+        return {"widths": widths, **SortedHistogram.arrays_of_all(every)}
 
     def groups_taken(
         self, arrays: Arrays, size: int, of: Configured
@@ -135,7 +135,7 @@ class Histograms(StateField[ColumnHistograms]):
         own = {key: array for key, array in arrays.items() if key != "widths"}
         total = len(take_array(own, "plain", "bool"))
         widths = take_sizes(arrays, "widths", size, total)
-        found = DyadicHistogram.all_of_arrays(self._cells(of), self._classes, own, total)
+        found = SortedHistogram.all_of_arrays(self._cells(of), self._classes, own, total)
         every = iter(found)
         return tuple([tuple(islice(every, width)) for width in widths.tolist()])
 
@@ -319,7 +319,7 @@ def _narrow(columns: ColumnHistograms) -> ColumnHistograms:
     return tuple([column.narrowed(min(column.max_cells, CELLS)) for column in columns])
 
 
-def _places(column: DyadicHistogram) -> list[object]:
+def _places(column: SortedHistogram) -> list[object]:
     """Return where there are rows of each class."""
     blocks = [(low.tolist(), (counts > 0).tolist()) for low, _, _, counts in column.cells()]
     return [column.level, blocks]
@@ -330,7 +330,7 @@ def _can_be_squared(weight: Floats) -> bool:
 
 
 def _add_squares(
-    column: DyadicHistogram, scores: Floats, codes: NDArray[np.uint8] | None, weight: Floats | None
+    column: SortedHistogram, scores: Floats, codes: NDArray[np.uint8] | None, weight: Floats | None
 ) -> None:
     """Add the squares of weights."""
     if weight is None:

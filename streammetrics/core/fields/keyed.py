@@ -10,7 +10,7 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.labels import packed_labels, unpacked_labels
-from streammetrics.core.unions import Union
+from streammetrics.core.sorted_union import Union
 
 if TYPE_CHECKING:
     from streammetrics.core.configured import Configured

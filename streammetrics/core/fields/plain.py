@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
 
@@ -69,7 +69,7 @@ class Width(StateField[int]):
         """Return the numbers of all groups."""
         return np.array(values, np.int64)
 
-    def of_batch(self, found: int, group: Grouping) -> Ints:
+    def of_batch(self, found: int, group: GroupCodes) -> Ints:
         """Return the number of all groups that have rows in a batch."""
         return np.where(group.counts > 0, np.int64(found), 0)
 

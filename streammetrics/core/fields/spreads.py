@@ -9,7 +9,7 @@ from streammetrics.core.fields.weights import Weight
 
 if TYPE_CHECKING:
     from streammetrics.core.arithmetic.exact import ExactSum
-    from streammetrics.core.fields.weights import Amount
+    from streammetrics.core.fields.weights import WeightedCount
 
 
 class SquareWeighted(NamedSums):
@@ -23,6 +23,6 @@ class SquareWeighted(NamedSums):
 class SquaredWeight(Weight):
     """The sum of the squares of weights, which is the number of rows where each weighs one."""
 
-    def scaled(self, value: Amount, weight: float) -> Amount:
+    def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
         """Return the product with the square of the weight, exactly."""
         return super().scaled(super().scaled(value, weight), weight)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.fields.weights import Shape
     from streammetrics.core.types import Array, Arrays, Bools, Places
 
@@ -213,7 +213,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         sums = {name: ExactSum.stacked([each[name] for each in every], shape) for name in known}
         return GroupedSums(np.array([bool(value) for value in values], np.bool_), sums)
 
-    def of_batch(self, found: dict[str, ExactSum], group: Grouping) -> GroupedSums:
+    def of_batch(self, found: dict[str, ExactSum], group: GroupCodes) -> GroupedSums:
         """Return the sums of the rows of a batch, by name."""
         return GroupedSums((group.counts > 0) & bool(found), found)
 

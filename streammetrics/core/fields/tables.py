@@ -13,14 +13,14 @@ from streammetrics.core.fields.labels import packed_labels, unpacked_labels, use
 from streammetrics.core.fields.weights import (
     MANY,
     MOST,
-    Amount,
+    WeightedCount,
     chained_amounts,
     check_rows,
     read_amount,
     regrouped_amounts,
 )
+from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array, take_sizes
-from streammetrics.core.unions import Union, moved
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,13 +39,13 @@ class Pairs(NamedTuple):
     row_labels: Array
     column_labels: Array
     codes: Ints
-    amount: Amount
+    amount: WeightedCount
 
     @classmethod
     def empty(cls) -> Pairs:
         """Return no pairs."""
         none = np.empty(0, np.int64)
-        return cls(none, none, none, Amount.of_counts(none))
+        return cls(none, none, none, WeightedCount.of_counts(none))
 
     @classmethod
     def of(
@@ -53,7 +53,7 @@ class Pairs(NamedTuple):
         row_labels: Array,
         column_labels: Array,
         codes: Ints,
-        amount: Amount,
+        amount: WeightedCount,
     ) -> Pairs:
         """Return pairs of labels of which some may not occur; of no pairs, labels of no kind."""
         if not codes.size:
@@ -96,7 +96,7 @@ class Pairs(NamedTuple):
         if both.codes.size != self.codes.size:
             raise not_among("some pairs of labels are not here")
         # As many pairs are the same ones, so those of the other are the only ones to find.
-        theirs = Pairs(*self[:2], self.codes, Amount.zero((self.codes.size,))).plus(other)
+        theirs = Pairs(*self[:2], self.codes, WeightedCount.zero((self.codes.size,))).plus(other)
         left = self.amount - theirs.amount
         kept = np.flatnonzero(left.signs())
         if not kept.size:
@@ -113,7 +113,7 @@ class GroupedCells(NamedTuple):
     row_labels: Array
     column_labels: Array
     codes: Ints
-    amount: Amount
+    amount: WeightedCount
 
     @property
     def area(self) -> int:

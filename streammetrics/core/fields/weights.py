@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Numeric, Places
 
     Shape = tuple[int, ...] | Callable[[Any], tuple[int, ...]]
@@ -27,7 +27,7 @@ MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
 
 
-class Amount:
+class WeightedCount:
     """The weight of rows, of one thing or for each of several: counts, and sums of weights.
 
     Rows without a weight are counted in an array of int64, or in a Python integer where the shape
@@ -79,7 +79,7 @@ class Amount:
         return cls.of_weights(ExactSum.grouped(places, size, weight))
 
     @classmethod
-    def by_group(cls, group: Grouping, weight: Floats | None) -> Self:
+    def by_group(cls, group: GroupCodes, weight: Floats | None) -> Self:
         """Return how much there is of each group, without squares."""
         if weight is None:
             return cls.of_counts(group.counts, group.codes.size)
@@ -177,7 +177,7 @@ class Amount:
         """Return the sums of the squares of all weights, ``None`` where they are not known."""
         if self.weights is None:
             return self.exact()
-        return None if self.squares is None else Amount(self.counts, self.squares).exact()
+        return None if self.squares is None else WeightedCount(self.counts, self.squares).exact()
 
     def plain_squared(self) -> Ints | ExactSum | None:
         """Return the same, as counts where rows have no weights."""
@@ -270,35 +270,35 @@ def signs_of(amount: ExactSum) -> Array:
 # ---- amounts of groups, along the first axis ----
 
 
-def regrouped_amounts(value: Amount, places: Places, size: int) -> Amount:
+def regrouped_amounts(value: WeightedCount, places: Places, size: int) -> WeightedCount:
     """Return the amounts of rows that go to one place, of which -1 is none."""
     if float(value.counts.sum(dtype=np.float64)) >= MANY:
-        value = Amount(value.counts, value.weights, MANY, value.squares)
+        value = WeightedCount(value.counts, value.weights, MANY, value.squares)
     kept = np.flatnonzero(places >= 0)
     counts = added_at(places[kept], value.counts[kept], size)
     weights, squares = (
         None if sums is None else sums.regroup(places, size)
         for sums in (value.weights, value.squares)
     )
-    return Amount(counts, weights, int(counts.max(initial=0)), squares)
+    return WeightedCount(counts, weights, int(counts.max(initial=0)), squares)
 
 
-def joined_amounts(values: Sequence[Amount], shape: tuple[int, ...]) -> Amount:
+def joined_amounts(values: Sequence[WeightedCount], shape: tuple[int, ...]) -> WeightedCount:
     """Return amounts of one shape as rows of an array of them."""
     if all(value.weights is None for value in values):
         counts = [value.counts for value in values]
         if shape:
             table = np.concatenate(counts) if counts else np.empty(0, np.int64)
-            return Amount.of_counts(table.reshape(len(values), *shape))
+            return WeightedCount.of_counts(table.reshape(len(values), *shape))
         if max(counts, default=0) < MANY:  # of one thing they are Python integers
-            return Amount.of_counts(np.array(counts, np.int64))
+            return WeightedCount.of_counts(np.array(counts, np.int64))
     return _joined(values, lambda sums: ExactSum.stacked(sums, shape))
 
 
-def chained_amounts(values: Sequence[Amount]) -> Amount:
+def chained_amounts(values: Sequence[WeightedCount]) -> WeightedCount:
     """Return amounts ``(n,)`` one after the other."""
     if all(value.weights is None for value in values):
-        return Amount.of_counts(np.concatenate([value.counts for value in values]))
+        return WeightedCount.of_counts(np.concatenate([value.counts for value in values]))
 
     def chained(sums: Sequence[ExactSum]) -> ExactSum:
         tables, low = ExactSum.aligned(sums)
@@ -307,16 +307,18 @@ def chained_amounts(values: Sequence[Amount]) -> Amount:
     return _joined(values, chained)
 
 
-def _joined(values: Sequence[Amount], joined: Callable[[Sequence[ExactSum]], ExactSum]) -> Amount:
+def _joined(
+    values: Sequence[WeightedCount], joined: Callable[[Sequence[ExactSum]], ExactSum]
+) -> WeightedCount:
     squares = [value.squared() for value in values]
     known = [each for each in squares if each is not None]
-    return Amount.of_weights(
+    return WeightedCount.of_weights(
         joined([value.exact() for value in values]),
         joined(known) if len(known) == len(squares) else None,
     )
 
 
-def read_amount(shape: tuple[int, ...], arrays: Arrays, *, squared: bool = False) -> Amount:
+def read_amount(shape: tuple[int, ...], arrays: Arrays, *, squared: bool = False) -> WeightedCount:
     """Return the amounts of `arrays`: counts if they are whole and without squares.
 
     With `squared`, those of rows that do not all weigh one have squares.
@@ -326,7 +328,7 @@ def read_amount(shape: tuple[int, ...], arrays: Arrays, *, squared: bool = False
     if not squares:
         if squared and (exact.exponent < 0):
             raise StateFormatError("weights that are no integers have no squares")
-        return Amount.of_exact(exact)
+        return WeightedCount.of_exact(exact)
     return _with_squares(exact, ExactSum.from_arrays(shape, squares))
 
 
@@ -338,19 +340,19 @@ def split_squares(arrays: Arrays) -> tuple[Arrays, dict[str, Array]]:
     return arrays, squares
 
 
-def _with_squares(amount: ExactSum, squares: ExactSum) -> Amount:
+def _with_squares(amount: ExactSum, squares: ExactSum) -> WeightedCount:
     """Return the amounts that a state tells, with the squares of their weights."""
     if (signs_of(squares) != np.sign(signs_of(amount))).any():
         raise StateFormatError("there are squares of weights without weights, or the reverse")
     if squares == amount and amount.exponent >= 0:
         raise StateFormatError("squared weights are stored although all weights are 1")
-    return Amount.of_exact(amount, squares)
+    return WeightedCount.of_exact(amount, squares)
 
 
 MOST = 1 << 61  # rows of what is counted in 64 bits: merges stop far below what could wrap
 
 
-class Weight(StateField[Amount]):
+class Weight(StateField[WeightedCount]):
     """How much there is of each thing, not negative: of one, or of as many as the shape says.
 
     The shape may be a function of the statistic, which knows its parameters. With `squared` its
@@ -361,91 +363,93 @@ class Weight(StateField[Amount]):
         super().__init__(inline=inline)
         self._shape, self._squared = shape, squared
 
-    def empty(self, of: Configured) -> Amount:
+    def empty(self, of: Configured) -> WeightedCount:
         """Return nothing of anything."""
-        return Amount.zero(shape_of(self._shape, of))
+        return WeightedCount.zero(shape_of(self._shape, of))
 
-    def plus(self, mine: Amount, other: Amount) -> Amount:
+    def plus(self, mine: WeightedCount, other: WeightedCount) -> WeightedCount:
         """Return what there is of each together."""
         return mine + other
 
-    def arrays(self, value: Amount) -> dict[str, Array]:
+    def arrays(self, value: WeightedCount) -> dict[str, Array]:
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
 
-    def merged(self, mine: Amount, others: Sequence[Amount]) -> Amount:
+    def merged(self, mine: WeightedCount, others: Sequence[WeightedCount]) -> WeightedCount:
         """Return what there is of each together: amounts of one thing are added up at once."""
         if len(others) > 1 and isinstance(mine.counts, int):
             weighed = [each for each in (mine, *others) if each.weights is not None]
             weights = _total([each.weights for each in weighed])
             squares = _total([each.squares for each in weighed])
-            return Amount(sum([a.counts for a in others], mine.counts), weights, squares=squares)
-        together = Amount.of_all([mine, *others])
+            return WeightedCount(
+                sum([a.counts for a in others], mine.counts), weights, squares=squares
+            )
+        together = WeightedCount.of_all([mine, *others])
         return super().merged(mine, others) if together is None else together
 
-    def taken(self, arrays: Arrays, of: Configured) -> Amount:
+    def taken(self, arrays: Arrays, of: Configured) -> WeightedCount:
         """Return the amounts, none of which is negative."""
         return self._read(shape_of(self._shape, of), arrays)
 
-    def _read(self, shape: tuple[int, ...], arrays: Arrays) -> Amount:
+    def _read(self, shape: tuple[int, ...], arrays: Arrays) -> WeightedCount:
         value = read_amount(shape, arrays, squared=self._squared)
         if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
 
-    def nbytes(self, value: Amount) -> int:
+    def nbytes(self, value: WeightedCount) -> int:
         """Bytes held now."""
         return value.nbytes
 
-    def scaled(self, value: Amount, weight: float) -> Amount:
+    def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
         """Return the products, exactly."""
         return value.scaled(weight, squared=self._squared)
 
-    def minus(self, value: Amount, other: Amount) -> Amount:
+    def minus(self, value: WeightedCount, other: WeightedCount) -> WeightedCount:
         """Return the differences, where none is negative."""
         return value - other
 
-    def no_groups(self, of: Configured, size: int) -> Amount:
+    def no_groups(self, of: Configured, size: int) -> WeightedCount:
         """Return nothing of anything."""
-        return Amount.of_counts(np.zeros((size, *shape_of(self._shape, of)), np.int64))
+        return WeightedCount.of_counts(np.zeros((size, *shape_of(self._shape, of)), np.int64))
 
     def regrouped(
         self,
-        value: Amount,
+        value: WeightedCount,
         places: Places,
         size: int,
         of: Configured,  # noqa: ARG002 - nothing depends on it
-    ) -> Amount:
+    ) -> WeightedCount:
         """Return the amounts of groups that go to one place."""
         return regrouped_amounts(value, places, size)
 
-    def groups_plus(self, mine: Amount, other: Amount, size: int) -> Amount:  # noqa: ARG002 - amounts say it
+    def groups_plus(self, mine: WeightedCount, other: WeightedCount, size: int) -> WeightedCount:  # noqa: ARG002 - amounts say it
         """Return what there is of each together."""
         return mine + other
 
     groups_nbytes = nbytes
 
-    def groups_arrays(self, value: Amount, size: int) -> dict[str, Array]:  # noqa: ARG002 - amounts say it
+    def groups_arrays(self, value: WeightedCount, size: int) -> dict[str, Array]:  # noqa: ARG002 - amounts say it
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Amount:
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> WeightedCount:
         """Return the amounts, none of which is negative."""
         return self._read((size, *shape_of(self._shape, of)), arrays)
 
-    def at(self, value: Amount, group: int) -> Amount:
+    def at(self, value: WeightedCount, group: int) -> WeightedCount:
         """Return the amounts of one group."""
         return value.at(group)
 
-    def each_at(self, value: Amount, size: int) -> list[Amount]:
+    def each_at(self, value: WeightedCount, size: int) -> list[WeightedCount]:
         """Return the amounts of every group."""
         if value.weights is not None:
             return [value.at(group) for group in range(size)]
         if value.counts.ndim == 1:
-            return list(map(Amount, value.counts.tolist()))
-        return list(map(Amount.of_counts, value.counts))
+            return list(map(WeightedCount, value.counts.tolist()))
+        return list(map(WeightedCount.of_counts, value.counts))
 
-    def of_groups(self, values: Sequence[Amount], of: Configured) -> Amount:
+    def of_groups(self, values: Sequence[WeightedCount], of: Configured) -> WeightedCount:
         """Return the amounts of all groups."""
         return joined_amounts(values, shape_of(self._shape, of))
 
@@ -518,7 +522,7 @@ def check_rows(*counts: Ints, most: int = MOST, of: str = "a clustering") -> Non
         )
 
 
-class WideWeights(StateField[Amount]):
+class WideWeights(StateField[WeightedCount]):
     """How much there is of each of L things, (k, L) and not negative; L is 0 without rows.
 
     Args:
@@ -530,41 +534,43 @@ class WideWeights(StateField[Amount]):
         super().__init__()
         self._kinds, self._of = kinds, of
 
-    def empty(self, of: Configured) -> Amount:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> WeightedCount:  # noqa: ARG002 - nothing depends on it
         """Return amounts of nothing."""
-        return Amount.zero((self._kinds, 0))
+        return WeightedCount.zero((self._kinds, 0))
 
-    def plus(self, mine: Amount, other: Amount) -> Amount:
+    def plus(self, mine: WeightedCount, other: WeightedCount) -> WeightedCount:
         """Return what there is of each together."""
         one, two = mine.counts.shape[1], other.counts.shape[1]
         if one and two and one != two:
             raise IncompatibleMetricsError(f"{two} {self._of} cannot join {one}")
         return mine + other if one and two else (mine if one else other)
 
-    def arrays(self, value: Amount) -> dict[str, Array]:
+    def arrays(self, value: WeightedCount) -> dict[str, Array]:
         """Return those of exact sums, whether rows have weights or not."""
         return value.arrays()
 
-    def taken(self, arrays: Arrays, of: Configured) -> Amount:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> WeightedCount:  # noqa: ARG002 - nothing depends on it
         """Return the amounts, none of which is negative."""
         digits = arrays.get("digits")
         size = len(digits) if digits is not None and digits.ndim == 2 else 0
         if size % self._kinds:
             raise StateFormatError(f"{size} sums are not those of {self._kinds} for each thing")
-        value = Amount.of_exact(ExactSum.from_arrays((self._kinds, size // self._kinds), arrays))
+        value = WeightedCount.of_exact(
+            ExactSum.from_arrays((self._kinds, size // self._kinds), arrays)
+        )
         if value.any_negative:
             raise StateFormatError(f"sums of {self.name} are negative, which no rows have")
         return value
 
-    def nbytes(self, value: Amount) -> int:
+    def nbytes(self, value: WeightedCount) -> int:
         """Bytes held now."""
         return value.nbytes
 
-    def scaled(self, value: Amount, weight: float) -> Amount:
+    def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
         """Return the products, exactly."""
         return value.scaled(weight) if value.counts.shape[1] else value
 
-    def minus(self, value: Amount, other: Amount) -> Amount:
+    def minus(self, value: WeightedCount, other: WeightedCount) -> WeightedCount:
         """Return the differences, where none is negative; of no rows there is nothing."""
         if not other.counts.shape[1]:
             return value

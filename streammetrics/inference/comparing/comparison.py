@@ -20,7 +20,7 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
     an,
 )
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.feeding.states import State
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
@@ -182,18 +182,18 @@ class Comparison(MetricSet):
         self._joints = {
             name: family.joints(self.models, self.pairs) for name, family in self._families.items()
         }
-        self._open(self._layout_of())
-        optional = self._layout.optional
+        self._open(self._plan_of())
+        optional = self._plan.optional
         own_titles = {
             self._titles[alias(n, m)] for m in asked for n in own if alias(n, m) in optional
         }
         self._needed = tuple(title for title in self._needed if title not in own_titles)
 
-    def _layout_of(self) -> Layout:
-        """Return a layout of every model's statistics, then the joint ones."""
+    def _plan_of(self) -> Plan:
+        """Return a plan of every model's statistics, then the joint ones."""
         statistics: list[Statistic] = []
         schemas: list[ModelSchema] = []
-        plain = self._suite._layout.start.statistics
+        plain = self._suite._plan.start.statistics
         for model in self.models:
             for statistic in plain:
                 statistics.append(statistic)
@@ -201,7 +201,7 @@ class Comparison(MetricSet):
         for joints in self._joints.values():
             statistics += [joint.statistic for joint in joints]
             schemas += [joint.schema(self.models) for joint in joints]
-        return Layout(statistics, schemas)
+        return Plan(statistics, schemas)
 
     @property
     def of_metrics(self) -> tuple[str, ...]:
@@ -268,22 +268,22 @@ class Comparison(MetricSet):
         for joint in self._joints[name]:
             if set(pair) <= set(joint.models):
                 key = joint.statistic._key, joint.schema(self.models)
-                return state.statistics[self._layout.places[key]]
+                return state.statistics[self._plan.places[key]]
         return None
 
     def _of(self, model: str, state: State) -> MetricSet:
         """Return the metrics of a model at a state."""
-        layout = self._suite._layout
-        feeds = tuple(
-            state.feeds[self._layout.schemas.index(ModelSchema.over(schema, self.models, [model]))]
-            for schema in layout.schemas
+        plan = self._suite._plan
+        infos = tuple(
+            state.infos[self._plan.schemas.index(ModelSchema.over(schema, self.models, [model]))]
+            for schema in plan.schemas
         )
         places = (
-            self._layout.places[key, ModelSchema.over(schema, self.models, [model])]
-            for key, schema in layout.places
+            self._plan.places[key, ModelSchema.over(schema, self.models, [model])]
+            for key, schema in plan.places
         )
         statistics = tuple(state.statistics[place] for place in places)
-        return self._suite._at(State(feeds, statistics))
+        return self._suite._at(State(infos, statistics))
 
     def __getitem__(self, model: str) -> MetricSet:  # type: ignore[override]  # by model, not by metric
         """Return the metrics of one model as they are now: a set of its own."""
@@ -326,7 +326,7 @@ class Comparison(MetricSet):
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the columns that `update` takes, without the weight."""
-        names = [name for schema in self._layout.schemas for name in schema.inputs]
+        names = [name for schema in self._plan.schemas for name in schema.inputs]
         return tuple(dict.fromkeys(names))
 
     @property

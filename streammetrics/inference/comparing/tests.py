@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Bools, Floats, Ints, Options
     from streammetrics.metrics.classification.base import ContingencyMetric
-    from streammetrics.metrics.scores.base import ClassScoreMetric, Staircase
+    from streammetrics.metrics.scores.base import ClassScoreMetric, CumulativeCounts
     from streammetrics.statistics.joint import Bring
     from streammetrics.statistics.tables.contingency import LabelCells
 
@@ -390,7 +390,7 @@ class CurveFamily(PairedTest):
             variance = self._by_row(one, other, joint)
         return estimated(difference, variance, level, test, math.inf)
 
-    def _influence(self, stairs: Staircase) -> Influence:
+    def _influence(self, stairs: CumulativeCounts) -> Influence:
         return (_roc if self.metric.family == Family.ROC_AREA else _precision)(stairs)
 
     def _by_class(self, one: Side, other: Side, sample: RowSample) -> float:
@@ -453,14 +453,14 @@ def _square(adds: Influence, positive: bool) -> float:
     return float(np.dot(rows, squares) / rows.sum())
 
 
-def _ladder(stairs: Staircase) -> tuple[Floats, Ladder]:
+def _ladder(stairs: CumulativeCounts) -> tuple[Floats, Ladder]:
     """Return the lower edges of all cells, and the cells."""
     low = np.concatenate([step.low for step in stairs.steps()] or [np.zeros(0)])
     cells = Ladder.of(stairs, float(stairs.positives), float(stairs.negatives))
     return low.astype(np.float64, copy=False), cells
 
 
-def _roc(stairs: Staircase) -> Influence:
+def _roc(stairs: CumulativeCounts) -> Influence:
     """Return how often a row of each cell is on the right side of one of the other class."""
     low, cells = _ladder(stairs)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -469,7 +469,7 @@ def _roc(stairs: Staircase) -> Influence:
     return Influence(low, cells.p, cells.n, beats - area, beaten - area)
 
 
-def _precision(stairs: Staircase) -> Influence:
+def _precision(stairs: CumulativeCounts) -> Influence:
     """Return what a row of each cell adds to the average precision."""
     low, cells = _ladder(stairs)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -637,7 +637,7 @@ class SampledFamily(PairedTest):
 
     def _columns(self, place: int, points: Floats) -> list[Any]:
         """Return the columns of one model as the schema gave them: what all have, and its own."""
-        scored = any(isinstance(f, ScoredLabels) for f in self.metric._layout.schemas[0].fields)
+        scored = any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields)
         width = points.shape[1] - 1  # without the weight
         width = (width - 1) // self.models if scored else width // (self.models + 1)
         start = (1 if scored else width) + place * width
@@ -718,7 +718,7 @@ def refused(metric: Metric) -> str:
         return metric._incomparable or NO_MEAN
     if not set(metric.inputs) & set(OF_MODELS):
         return f"it reads nothing that is a model's own ({', '.join(OF_MODELS)})"
-    fields = [field for schema in metric._layout.schemas for field in schema.fields]
+    fields = [field for schema in metric._plan.schemas for field in schema.fields]
     plain = all(isinstance(field, ScoredLabels | Numbers) or not field.names for field in fields)
     plain = plain and len(metric.inputs) <= 2  # rows of a truth and what is judged are sampled
     if not plain and metric.family not in {*_TABLES, Family.QUERIES}:

@@ -642,7 +642,7 @@ class View:
 
     def reads(self, part: Mergeable) -> Reads:
         """Return how a part of the suite is read of states of the stream, whatever their keys."""
-        parted, whole = self.suite._layout.parting(part._layout), self._keys.whole
+        parted, whole = self.suite._plan.parting(part._plan), self._keys.whole
         return Reads(part, lambda state: parted(whole(state)), part._at)
 
     def _line(self, span: Span, *, counted: bool = False) -> PaneRun:

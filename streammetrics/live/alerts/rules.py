@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import PaneRun, Parts, Reads, Verdict, View
 
     Ends = Ints
-    from streammetrics.core.arithmetic.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.live.panes import Coverage as CoverageCounts
     from streammetrics.metrics.drift import SampleDistance
 
@@ -784,7 +784,7 @@ class Drift(WindowRule):
         every: Any = suite.values() if isinstance(suite, MetricSet) else ()
         wanted = _statistic(suite, self.column)
         key = wanted._key, wanted.schema
-        return next((one for one in every if [*one._layout.places] == [key]), suite)
+        return next((one for one in every if [*one._plan.places] == [key]), suite)
 
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Compare the distance with the threshold and the noise floor."""
@@ -844,7 +844,7 @@ class Drift(WindowRule):
 class ColumnHistogram(NamedTuple):
     """The histogram of a column, ``None`` without rows, and whether it is one of logits."""
 
-    histogram: DyadicHistogram | None
+    histogram: SortedHistogram | None
     logits: bool
 
 
@@ -878,12 +878,12 @@ def _statistic(what: Mergeable, column: str | None) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _pooled(reference: DyadicHistogram, most: int) -> DyadicHistogram:
+def _pooled(reference: SortedHistogram, most: int) -> SortedHistogram:
     """Return a reference, which nobody changes, as the one sample; it is compared often."""
     return reference.pooled(most, 0)
 
 
-def _together(reference: DyadicHistogram, current: DyadicHistogram) -> SampleHistogram:
+def _together(reference: SortedHistogram, current: SortedHistogram) -> SampleHistogram:
     """Return both as the two samples of one histogram."""
     most = max(reference.max_cells, current.max_cells)
     both = _pooled(reference, most).fork()

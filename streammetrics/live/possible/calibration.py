@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Numeric
     from streammetrics.live.possible.remembered import ScoreCells
-    from streammetrics.metrics.scores.base import Staircase
+    from streammetrics.metrics.scores.base import CumulativeCounts
 
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
@@ -62,7 +62,9 @@ def interval(known: CalibrationError, held: ScoreCells, _: object) -> Interval |
     return Interval(*values)
 
 
-def _certain(known: CalibrationError, negative: Staircase, other: Numeric) -> Interval | None:
+def _certain(
+    known: CalibrationError, negative: CumulativeCounts, other: Numeric
+) -> Interval | None:
     """Return the same of cells of several scores: all rows without a label are of one class."""
     if other is None:
         return None

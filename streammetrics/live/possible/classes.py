@@ -149,7 +149,7 @@ def two_classes(known: Metric, predicted: Counts | None = None) -> Two | None:
 
 def _seen(known: Metric) -> set[ClassLabel]:
     """Return the labels that rows had, as far as the state tells."""
-    facts = [feed.facts for feed in known._accumulator.flush().feeds]
+    facts = [feed.facts for feed in known._accumulator.flush().infos]
     found = {fact["negative label"] for fact in facts if "negative label" in fact}
     return found | set(getattr(known, "classes", ()) if "y_pred" in known.inputs else ())
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.core.arithmetic.exact import ExactSum
-    from streammetrics.core.fields.weights import Amount
+    from streammetrics.core.fields.weights import WeightedCount
     from streammetrics.core.metric import Metric
 
 _LOSSES: dict[type, Literal["log", "brier"]] = {LogLoss: "log", BrierScore: "brier"}
@@ -38,7 +38,7 @@ def interval(known: Metric, held: Terms, _: object) -> Interval | None:
     return Interval(*[_mean(known, terms, held.rows) for terms in (held.least, held.most)])
 
 
-def _mean(known: Metric, terms: ExactSum, rows: Amount) -> float:
+def _mean(known: Metric, terms: ExactSum, rows: WeightedCount) -> float:
     losses: Any = known._read()[0].fork()
     losses.total += terms
     losses.rows += rows

@@ -21,10 +21,10 @@ from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.sums import Sum
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.results.values import Interval
 from streammetrics.core.statistic import Statistic
-from streammetrics.metrics.scores.base import Staircase, staircases
+from streammetrics.metrics.scores.base import CumulativeCounts, staircases
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         tuple[ClassLabel, ClassLabel, int]
     ]  # a label, a prediction, and how many such rows
     Limits = tuple[float, float]
-    from streammetrics.core.arithmetic.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.types import Bools, Floats, Ints
 
@@ -129,12 +129,12 @@ class ScoreCells(Remembered):
         return twin
 
     @property
-    def histogram(self) -> DyadicHistogram:
+    def histogram(self) -> SortedHistogram:
         """The histogram, which has no cells where there are no rows."""
         return type(self).columns.forks(self.columns, 1, self)[0]
 
 
-def ends_of(histogram: DyadicHistogram) -> tuple[Floats, Floats, Ints]:
+def ends_of(histogram: SortedHistogram) -> tuple[Floats, Floats, Ints]:
     """Return the least and the largest number that each cell may hold, and its rows (of code 0)."""
     empty = np.empty(0), np.empty(0), np.empty(0, np.int64)
     parts = [(block.low, block.high, block.counts[0]) for block in histogram.cells()]
@@ -152,7 +152,9 @@ class Called(Remembered):
     def update(self, values: Floats, *, weight: None) -> None:  # noqa: ARG002 - rows weigh one
         """Count the rows on either side."""
         positive = int(np.count_nonzero(values >= self.threshold))
-        self.rows += Amount.of_counts(np.array([values.size - positive, positive]), values.size)
+        self.rows += WeightedCount.of_counts(
+            np.array([values.size - positive, positive]), values.size
+        )
 
     @property
     def n_rows(self) -> int:
@@ -176,7 +178,7 @@ class Terms(Remembered):
         zero, one = lost(codes, values), lost(codes + np.uint8(1), values)
         self.least += ExactSum.of(np.minimum(zero, one))
         self.most += ExactSum.of(np.maximum(zero, one))
-        self.rows += Amount.of_rows(values.size, None)
+        self.rows += WeightedCount.of_rows(values.size, None)
 
     @property
     def n_rows(self) -> int:
@@ -205,7 +207,7 @@ class Classes(Remembered):
         """Count the rows of each class."""
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
-        counts = Amount.at_places(codes, len(used), None)
+        counts = WeightedCount.at_places(codes, len(used), None)
         more = LabelledEntries(used, {"rows": counts})
         self.classes = type(self).classes.plus(self.classes, more)
 
@@ -247,7 +249,7 @@ class ScoreGroups(NamedTuple):
 
 def with_unlabelled(
     known: Metric, held: ScoreCells, code: int = 0
-) -> tuple[Staircase, DyadicHistogram] | None:
+) -> tuple[CumulativeCounts, SortedHistogram] | None:
     """Return the scores of rows with a label and of others as one class, and the former alone.
 
     ``None`` where there are more than two classes, or rows with weights or with integers that
@@ -261,11 +263,11 @@ def with_unlabelled(
     seen = classes[0].narrowed(room)
     every = held.histogram.pooled(room, code)
     every.merge(seen)
-    stairs = Staircase(every, True, False)
+    stairs = CumulativeCounts(every, True, False)
     return (stairs, seen) if stairs.counted else None
 
 
-def groups_of(stairs: Staircase, seen: DyadicHistogram) -> ScoreGroups:
+def groups_of(stairs: CumulativeCounts, seen: SortedHistogram) -> ScoreGroups:
     """Return the groups of all scores, of which some negatives are rows without a label."""
     low, single, p, n = _cells(stairs)
     first, _, negatives = ends_of(seen)
@@ -275,12 +277,12 @@ def groups_of(stairs: Staircase, seen: DyadicHistogram) -> ScoreGroups:
     return ScoreGroups(p[::-1], known[::-1], (n - known)[::-1], single[::-1])
 
 
-def unknown_of(stairs: Staircase, seen: DyadicHistogram) -> Ints:
+def unknown_of(stairs: CumulativeCounts, seen: SortedHistogram) -> Ints:
     """Return the rows without a label in each cell, from the lowest up."""
     return groups_of(stairs, seen).unknown[::-1]
 
 
-def _cells(stairs: Staircase) -> tuple[Array, ...]:
+def _cells(stairs: CumulativeCounts) -> tuple[Array, ...]:
     empty = np.empty(0), np.empty(0, np.bool_), np.empty(0, np.int64), np.empty(0, np.int64)
     steps = [(s.low, s.single, s.p, s.n) for s in stairs.steps()]
     low, single, p, n = map(np.concatenate, zip(empty, *steps, strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from streammetrics.core.columns.batch import WEIGHT, Batch
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible.rules import rule_of
 from streammetrics.live.reading import metrics_of
@@ -41,7 +41,7 @@ class Left:
         wanted: dict[str, list[Remembered]] = {}
         for rule in rules:
             wanted.setdefault(rule.asks.of, []).append(rule.asks)
-        self.columns = {title: Panes(Layout(asked), tiers) for title, asked in wanted.items()}
+        self.columns = {title: Panes(Plan(asked), tiers) for title, asked in wanted.items()}
         self.weight = titles.get(WEIGHT, WEIGHT)
 
     def advance(self, newest: int) -> None:
@@ -72,7 +72,7 @@ class Left:
     def over(self, span: Span) -> dict[str, State]:
         """Return what is remembered of the rows of some panes, by column."""
         return {
-            title: panes.layout.merged(panes.layout.start, panes.over(*span))
+            title: panes.plan.merged(panes.plan.start, panes.over(*span))
             for title, panes in self.columns.items()
         }
 
@@ -114,9 +114,9 @@ class Unlabelled(NamedTuple):
         These left before anything was remembered of such rows, or are rows for which there is no
         rule. Those that wait are told apart as if there were room for all of them.
         """
-        layout = self.left.columns[asked.of].layout
-        place, state = layout.places[asked._key, asked.schema], self.states[asked.of]
-        feed = state.feeds[layout.sources[place]]
+        plan = self.left.columns[asked.of].plan
+        place, state = plan.places[asked._key, asked.schema], self.states[asked.of]
+        feed = state.infos[plan.sources[place]]
         if feed.n_rows + feed.n_omitted != self.n_left:
             return None
         kept: Any = state.statistics[place]
@@ -125,7 +125,7 @@ class Unlabelled(NamedTuple):
             batch = self.left.batch(asked.of, self.waiting)
             if batch is None:
                 return None
-            alone = Layout([type(found)(**found.config)])
+            alone = Plan([type(found)(**found.config)])
             read: Any = alone.with_slices(alone.start, batch).statistics[0]
             found = found.fork()
             found.merge(read)

@@ -23,7 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.needs import needs
+from streammetrics.core.optional import needs
 from streammetrics.live.checking import kinds_of, truth_of
 from streammetrics.live.events import KINDS, shown_time
 from streammetrics.live.exporting.families import COUNTERS, PREFIX, families, families_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
 import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.needs import needs
+from streammetrics.core.optional import needs
 from streammetrics.live.checking import kinds_of
 from streammetrics.live.entrance import EventColumns, PartError
 from streammetrics.live.events import KINDS

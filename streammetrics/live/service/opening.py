@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.needs import needs
+from streammetrics.core.optional import needs
 
 with needs("starlette", "live"):
     from starlette.responses import JSONResponse

@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
-from streammetrics.core.needs import needs
+from streammetrics.core.optional import needs
 
 with needs("uvicorn", "live"):
     import uvicorn

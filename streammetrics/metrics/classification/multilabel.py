@@ -14,7 +14,7 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import NanPolicy
-from streammetrics.core.fields.weights import Amount
+from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import V_co
@@ -46,7 +46,9 @@ __all__ = [
 class LabelCounts(GroupedClasses):
     """The counts of each label (1, L), with the names that `Confusion` has for those of classes."""
 
-    def __init__(self, labels: list[ClassLabel], amount: Amount, rows: Amount) -> None:
+    def __init__(
+        self, labels: list[ClassLabel], amount: WeightedCount, rows: WeightedCount
+    ) -> None:
         self.labels, self.size, self.kept = labels, len(labels), len(labels)
         self.exponent = _exponent(rows)  # all floats here are divided by this power of two
         sums, total = amount.exact(), rows.exact()
@@ -78,7 +80,7 @@ class LabelCounts(GroupedClasses):
 
         ``None`` where some are not whole or reach 2**62, whether rows came with weights or not.
         """
-        cells = [Amount.of_exact(cell).plain() for cell in self._cells]
+        cells = [WeightedCount.of_exact(cell).plain() for cell in self._cells]
         if any(isinstance(cell, ExactSum) for cell in cells):
             return None
         return np.array(cells, np.int64)
@@ -97,11 +99,11 @@ class LabelCounts(GroupedClasses):
             return np.ldexp(amount, self.exponent) if self.exponent else amount
 
 
-def _wide(amount: Amount, labels: tuple[ClassLabel, ...] | None) -> Amount:
+def _wide(amount: WeightedCount, labels: tuple[ClassLabel, ...] | None) -> WeightedCount:
     """Return the amounts of all labels, zeros where there are no rows."""
     if amount.counts.shape[1] or not labels:
         return amount
-    return Amount.zero((amount.counts.shape[0], len(labels)))
+    return WeightedCount.zero((amount.counts.shape[0], len(labels)))
 
 
 class RowCounts(GroupedClasses):
@@ -160,7 +162,7 @@ class RowCounts(GroupedClasses):
         return np.array([math.fsum(values * amount) / whole if whole else math.nan])
 
 
-def _exponent(amount: Amount) -> int:
+def _exponent(amount: WeightedCount) -> int:
     """Return the power of two by which sums must be divided to be added up as floats."""
     total, unit = amount.exact().sum().integers()
     return max(0, int(total).bit_length() + unit - ROOM)

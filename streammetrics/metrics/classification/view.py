@@ -14,8 +14,8 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.column import numbered
 from streammetrics.core.columns.labels import places_or_last
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.fields.weights import Amount
-from streammetrics.core.unions import Union, moved
+from streammetrics.core.fields.weights import WeightedCount
+from streammetrics.core.sorted_union import Union, moved
 from streammetrics.metrics.classification.margins import Integers, Margins, in_one_unit
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class Confusion(Margins):
     def counts(self) -> Ints | None:
         """The amounts as integers, ``None`` where they are not whole or reach 2**62."""
         if isinstance(self._amount, ExactSum):
-            counts = Amount.of_exact(self._amount).plain()
+            counts = WeightedCount.of_exact(self._amount).plain()
             return None if isinstance(counts, ExactSum) else counts
         return self._amount
 
@@ -407,7 +407,7 @@ def tables_of_groups(
 
 
 def tables_of_two(
-    labels: list[ClassLabel], amount: Amount, *, flip: int
+    labels: list[ClassLabel], amount: WeightedCount, *, flip: int
 ) -> Iterator[tuple[Places, Confusion]]:
     """Yield the same of amounts (groups, 4) of two classes, with `flip` in reverse order."""
     two, size = np.arange(2) ^ flip, len(amount.counts)

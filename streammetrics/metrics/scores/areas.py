@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Places
-    from streammetrics.metrics.scores.base import Corners, Staircase, Steps
+    from streammetrics.metrics.scores.base import Corners, CumulativeCounts, Steps
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
@@ -168,7 +168,7 @@ class ROCAUC(ClassScoreMetric):
             raise TypeError("ROCAUC of pairs of classes has no picture: multi_class='ovr' has one")
         return super()._shape(scores)
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the area with negatives first, with ties, and with positives first in cells."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
@@ -184,7 +184,7 @@ class ROCAUC(ClassScoreMetric):
 
     read = middle_of(certain)
 
-    def _limited(self, stairs: Staircase) -> tuple[Staircase, Fraction | int]:
+    def _limited(self, stairs: CumulativeCounts) -> tuple[CumulativeCounts, Fraction | int]:
         """Return the steps that the area is read from, and the largest false positive rate.
 
         The area above a true positive rate equals one up to a false positive rate, if the classes
@@ -194,13 +194,13 @@ class ROCAUC(ClassScoreMetric):
             return stairs, 1 if self.max_fpr is None else Fraction(self.max_fpr)
         return stairs.mirrored(), 1 - Fraction(self.min_tpr)
 
-    def _names(self, classes: Sequence[Staircase]) -> Sequence[object]:
+    def _names(self, classes: Sequence[CumulativeCounts]) -> Sequence[object]:
         if self.multi_class == "ovr" or len(classes) == 1:
             return super()._names(classes)
         return list(permutations(self.labels or range(math.isqrt(len(classes)) + 1), 2))
 
     def _averaged(
-        self, classes: tuple[Staircase, ...], values: list[float]
+        self, classes: tuple[CumulativeCounts, ...], values: list[float]
     ) -> tuple[float | Floats, str]:
         if self.multi_class == "ovr" or len(classes) == 1:
             return super()._averaged(classes, values)
@@ -215,14 +215,14 @@ class ROCAUC(ClassScoreMetric):
         return mean_of_classes(each, rows, lambda: seen, labels, self.zero_division)
 
 
-def _product(stairs: Staircase) -> Fraction | int:
+def _product(stairs: CumulativeCounts) -> Fraction | int:
     if stairs.counted:  # Python's integers are as exact as fractions, and faster
         return int(stairs.positives) * int(stairs.negatives)
     return Fraction(stairs.positives) * Fraction(stairs.negatives)
 
 
 def roc_areas(
-    stairs: Staircase, rate: Fraction | int = 1
+    stairs: CumulativeCounts, rate: Fraction | int = 1
 ) -> tuple[list[Fraction | int], Fraction | int]:
     """Return the area up to a false positive rate, times 2 P N, and 2 P N.
 
@@ -276,7 +276,7 @@ class _Heights(Protocol):
         """Return the largest mean precision over a cell."""
 
 
-def _precision_area(heights: _Heights, stairs: Staircase) -> tuple[float, float, float]:
+def _precision_area(heights: _Heights, stairs: CumulativeCounts) -> tuple[float, float, float]:
     """Return a lower bound, an estimate and an upper bound of the area over recall.
 
     Each is a sum over cells of the positives times a precision, divided by all positives.
@@ -471,7 +471,7 @@ class LogAUC(ClassScoreMetric):
 
     _curve = staticmethod(roc_points)
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the area with negatives first, with ties, and with positives first in cells."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
@@ -596,7 +596,7 @@ class LiftCurve(ScoreMetric[LiftPoints | Curves]):
         return one_or_all([_lifts(stairs) for stairs in staircases(scores)], self.labels)
 
 
-def _gains(stairs: Staircase) -> GainPoints:
+def _gains(stairs: CumulativeCounts) -> GainPoints:
     known = corners(stairs)
     with np.errstate(invalid="ignore"):
         gain = known.tp[::-1] / np.float64(stairs.positives)
@@ -605,7 +605,7 @@ def _gains(stairs: Staircase) -> GainPoints:
     return GainPoints(depth, gain, cuts.copy()).told(**rows_of(stairs))
 
 
-def _lifts(stairs: Staircase) -> LiftPoints:
+def _lifts(stairs: CumulativeCounts) -> LiftPoints:
     depth, gain, cuts = (values[1:] for values in _gains(stairs))
     return LiftPoints(depth, gain / depth, cuts).told(**rows_of(stairs))
 
@@ -653,7 +653,7 @@ class TopDecileLift(ClassScoreMetric):
     def _level(self) -> Fraction:
         return Fraction(str(self.share))
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the lift with the fewest, the mean and the most positives of the last cell."""
         if not stairs.positives:
             return math.nan, math.nan, math.nan
@@ -715,7 +715,7 @@ class Gini(ClassScoreMetric):
     value_range = (-1.0, 1.0)
     family = Family.GINI
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the value for the smallest, the tied and the largest area."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
@@ -728,7 +728,7 @@ class Gini(ClassScoreMetric):
     read = middle_of(certain)
 
 
-def _between_gaps(stairs: Staircase) -> float:
+def _between_gaps(stairs: CumulativeCounts) -> float:
     """Return Σ n_i / N (g_i + g_(i+1)), with g = TP / P - FP / N at both edges of a cell.
 
     It is 2 AUC - 1: of TP / P alone the sum is 2 AUC, and of FP / N alone it is 1.

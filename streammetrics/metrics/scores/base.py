@@ -16,7 +16,7 @@ from streammetrics.core.configured import require
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric import Metric
-from streammetrics.core.readings import made_once
+from streammetrics.core.read_cache import made_once
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Interval
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from fractions import Fraction
 
-    from streammetrics.core.arithmetic.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.results.curves import Points
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, ArrayLike, Bools, Numeric, Options, Places
@@ -108,7 +108,7 @@ def _counted_down(sums: Array | int, counts: Array) -> Array:
     return down
 
 
-class Staircase:
+class CumulativeCounts:
     """One class against the rest, or against another class: the steps of its ROC and PR curves.
 
     Amounts are integers (int64 arrays, whose products do not overflow) or float64. In float64 they
@@ -117,7 +117,7 @@ class Staircase:
     scaled weight of 1; `logits` says whether scores are kept as logits.
     """
 
-    def __init__(self, histogram: DyadicHistogram, whole: bool, logits: bool) -> None:
+    def __init__(self, histogram: SortedHistogram, whole: bool, logits: bool) -> None:
         self._histogram, self.logits = histogram, logits
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
@@ -199,7 +199,7 @@ class Staircase:
         return ((one - other) + ((lost - more) + tails)) / scale
 
     def area(self) -> tuple[int, int]:
-        """Return `DyadicHistogram.area`, where the amounts are counted."""
+        """Return `SortedHistogram.area`, where the amounts are counted."""
         area = self._histogram.area()
         assert area is not None
         return area
@@ -215,7 +215,7 @@ class Staircase:
             return thresholds
         return np.array([log_odds(x) if 0 <= x <= 1 else x * math.inf for x in thresholds.tolist()])
 
-    def mirrored(self) -> Staircase:
+    def mirrored(self) -> CumulativeCounts:
         """Return the same rows with the classes exchanged and the scores negated."""
         return _Mirror(self)
 
@@ -239,10 +239,10 @@ class Staircase:
             tp, fp = tp - int(p.sum()), fp - int(n.sum())
 
 
-class _Mirror(Staircase):
+class _Mirror(CumulativeCounts):
     """A staircase with the classes exchanged, read from its other end."""
 
-    def __init__(self, of: Staircase) -> None:
+    def __init__(self, of: CumulativeCounts) -> None:
         self.__dict__.update(of.__dict__)
         self._of, self.positives, self.negatives = of, of.negatives, of.positives
 
@@ -255,7 +255,7 @@ class _Mirror(Staircase):
             yield Steps(low, high, single, p, n, below_p[::-1], below_n[::-1])
 
 
-def _weighed(histogram: DyadicHistogram, *has_rows: bool) -> tuple[Steps, int]:
+def _weighed(histogram: SortedHistogram, *has_rows: bool) -> tuple[Steps, int]:
     """Return all cells with scaled float64 amounts, and the power of two that undoes the scaling.
 
     The heaviest cell is scaled to about 2**300, so that products of three sums are far from both
@@ -275,7 +275,7 @@ def _weighed(histogram: DyadicHistogram, *has_rows: bool) -> tuple[Steps, int]:
     return steps, histogram.unit - exponent
 
 
-def _transposed(histogram: DyadicHistogram) -> Iterator[tuple[Array, ...]]:
+def _transposed(histogram: SortedHistogram) -> Iterator[tuple[Array, ...]]:
     for low, high, single, counts in histogram.cells():
         yield low, high, single, counts.astype(np.float64).T
 
@@ -294,15 +294,15 @@ def _sums_above(mass: Floats) -> Floats:
     return sums
 
 
-def staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
+def staircases(scores: ScoreHistogram) -> tuple[CumulativeCounts, ...]:
     """Return the staircase of each class, which the metrics of a set share."""
     return made_once(_staircases, scores)
 
 
-def _staircases(scores: ScoreHistogram) -> tuple[Staircase, ...]:
+def _staircases(scores: ScoreHistogram) -> tuple[CumulativeCounts, ...]:
     classes = scores.classes()
     logits = scores.keeps_logits
-    return tuple(Staircase(histogram, scores.whole, logits) for histogram in classes)
+    return tuple(CumulativeCounts(histogram, scores.whole, logits) for histogram in classes)
 
 
 class Corners(NamedTuple):
@@ -322,7 +322,7 @@ class Corners(NamedTuple):
     tn: Array
 
 
-def corners(stairs: Staircase) -> Corners:
+def corners(stairs: CumulativeCounts) -> Corners:
     """Return all cells of a staircase at once."""
     parts = [(s.low, s.high, s.single, s.tp, s.fp, s.p, s.n) for s in stairs.steps()]
     empty = np.zeros(0), np.zeros(0), np.zeros(0, np.bool_), *(np.zeros(0, int),) * 4
@@ -335,7 +335,7 @@ def corners(stairs: Staircase) -> Corners:
     return Corners(low, high, single, tp, fp, fn, tn)
 
 
-def missing_sides(classes: Sequence[Staircase]) -> dict[str, Bools]:
+def missing_sides(classes: Sequence[CumulativeCounts]) -> dict[str, Bools]:
     """Return which classes have no positive rows, and which have no negative ones."""
     return {
         "positive rows of": np.array([not stairs.positives for stairs in classes]),
@@ -343,7 +343,7 @@ def missing_sides(classes: Sequence[Staircase]) -> dict[str, Bools]:
     }
 
 
-def why_undefined(classes: Sequence[Staircase], names: Sequence[object]) -> str:
+def why_undefined(classes: Sequence[CumulativeCounts], names: Sequence[object]) -> str:
     """Return which rows are missing, empty where each class has positive and negative ones."""
     (first, *more) = classes
     if not more and bool(first.positives) != bool(first.negatives):
@@ -397,7 +397,7 @@ class ScoredMetric(Metric[V_co]):
     def _schema_options(self) -> Options:
         return schema_options(self)
 
-    def _names(self, classes: Sequence[Staircase]) -> Sequence[object]:
+    def _names(self, classes: Sequence[CumulativeCounts]) -> Sequence[object]:
         """Return what the classes, or whatever else is averaged, are called."""
         return self.labels or range(len(classes))
 
@@ -442,7 +442,7 @@ def _missing_rows(metric: ScoredMetric[object], scores: ScoreHistogram, *_: obje
 def middle_of(certain: Callable[..., tuple[float, float, float]]) -> Callable[..., float]:
     """Return a ``read`` that gives the value which `certain` gives with its bounds."""
 
-    def read(self: ClassScoreMetric, stairs: Staircase) -> float:
+    def read(self: ClassScoreMetric, stairs: CumulativeCounts) -> float:
         """Return the value of one class, ``nan`` where it is undefined."""
         return certain(self, stairs)[1]
 
@@ -549,10 +549,10 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
     is_exact, _lacking = _has_single_scores, _missing_rows
 
     @abstractmethod
-    def read(self, stairs: Staircase) -> float:
+    def read(self, stairs: CumulativeCounts) -> float:
         """Return the value of one class, ``nan`` where it is undefined."""
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, each correct up to `ROUNDING`.
 
         By default the bounds are those of `value_range`.
@@ -574,7 +574,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         known = self._pictured_by._parameters
         return self._pictured_by(**{n: v for n, v in self.config.items() if n in known})
 
-    def _curve(self, stairs: Staircase) -> Points:  # noqa: ARG002 - what those with one take
+    def _curve(self, stairs: CumulativeCounts) -> Points:  # noqa: ARG002 - what those with one take
         """Return the curve that the value of one class is read from."""
         raise TypeError(f"{type(self).__name__} has no picture")
 
@@ -597,7 +597,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         low, high = (self._averaged(classes, list(side))[0] for side in zip(*spans, strict=True))
         return Interval(low, high)
 
-    def _sides(self, stairs: Staircase) -> tuple[float, float]:
+    def _sides(self, stairs: CumulativeCounts) -> tuple[float, float]:
         if stairs.exact:
             value = self.read(stairs)
             return value, value
@@ -605,7 +605,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         return float(low), float(high)
 
     def _averaged(
-        self, classes: tuple[Staircase, ...], values: list[float]
+        self, classes: tuple[CumulativeCounts, ...], values: list[float]
     ) -> tuple[float | Floats, str]:
         if len(classes) == 1:
             has_rows = classes[0].positives or classes[0].negatives

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Places
-    from streammetrics.metrics.scores.base import Staircase, Steps
+    from streammetrics.metrics.scores.base import CumulativeCounts, Steps
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
@@ -78,7 +78,7 @@ class UncertainBins(NamedTuple):
     ceiling: Floats
 
 
-def bin_sums(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> ScoreBins:
+def bin_sums(stairs: CumulativeCounts, size: int, strategy: Strategy = "uniform") -> ScoreBins:
     """Return the sums of each of `size` bins."""
     bounds = edges_of(stairs, size, strategy)
     sums: ScoreBins | None = None
@@ -99,7 +99,7 @@ def bin_sums(stairs: Staircase, size: int, strategy: Strategy = "uniform") -> Sc
     return sums or ScoreBins(*[ExactSum.zero((size,))] * 3)
 
 
-def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> Places:
+def bins_of_cells(stairs: CumulativeCounts, size: int, strategy: Strategy) -> Places:
     """Return the bin of each cell of scores, by its midpoint."""
     bounds = edges_of(stairs, size, strategy).middle
     bins = [_bins(_middle(stairs, steps), bounds) for steps in stairs.steps()]
@@ -107,7 +107,7 @@ def bins_of_cells(stairs: Staircase, size: int, strategy: Strategy) -> Places:
 
 
 def uncertain_bin_sums(
-    stairs: Staircase, size: int, strategy: Strategy = "uniform"
+    stairs: CumulativeCounts, size: int, strategy: Strategy = "uniform"
 ) -> UncertainBins:
     """Return the certain and the uncertain rows of each of `size` bins."""
     bounds = edges_of(stairs, size, strategy)
@@ -138,14 +138,14 @@ def uncertain_bin_sums(
     return UncertainBins(p, n, low, high, p_moved, n_moved, floor, ceiling)
 
 
-def _middle(stairs: Staircase, steps: Steps) -> Floats:
+def _middle(stairs: CumulativeCounts, steps: Steps) -> Floats:
     if steps.single.all():
         return stairs.probabilities(steps.low)
     low, high = _edges(stairs, steps)
     return np.where(steps.single, low, (low + high) / 2)
 
 
-def _edges(stairs: Staircase, steps: Steps) -> tuple[Floats, Floats]:
+def _edges(stairs: CumulativeCounts, steps: Steps) -> tuple[Floats, Floats]:
     """Return the edges of cells, clipped to [0, 1], as scores do not lie outside."""
     low, high = stairs.probabilities(steps.low), stairs.probabilities(steps.high)
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
@@ -159,7 +159,7 @@ class Bounds(NamedTuple):
     high: Floats
 
 
-def edges_of(stairs: Staircase, size: int, strategy: Strategy) -> Bounds:
+def edges_of(stairs: CumulativeCounts, size: int, strategy: Strategy) -> Bounds:
     """Return the edges of bins of equal width, or of equal mass."""
     if strategy == "uniform":
         return _equal_widths(size)
@@ -275,10 +275,10 @@ class CalibrationError(ClassScoreMetric):
         options = {"from_logits": self.from_logits, **self._schema_options}
         return (TopLabelHistogram(max_bins=self.max_bins, **options), *check_of(self))
 
-    def _curve(self, stairs: Staircase) -> CalibrationPoints:
+    def _curve(self, stairs: CumulativeCounts) -> CalibrationPoints:
         return _points(bin_sums(stairs, self.n_bins, self.strategy), stairs)
 
-    def read(self, stairs: Staircase) -> float:
+    def read(self, stairs: CumulativeCounts) -> float:
         """Return the error with every cell at its midpoint."""
         bins = bin_sums(stairs, self.n_bins, self.strategy)
         return self._of_gaps(np.abs(floats(bins.positives - bins.scores)), floats(bins.rows))
@@ -289,7 +289,7 @@ class CalibrationError(ClassScoreMetric):
             return math.nan
         return self._whole(self._parts(gap, rows), rows.sum())
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the error with the smallest, the estimated and the largest gap of each bin."""
         bins = uncertain_bin_sums(stairs, self.n_bins, self.strategy)
         least, most = self._between(bins, bins, stairs.positives + stairs.negatives)
@@ -395,7 +395,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         low, high = zip(*spans, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
-    def certain(self, stairs: Staircase) -> tuple[CalibrationPoints, CalibrationPoints]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[CalibrationPoints, CalibrationPoints]:
         """Return the lower and the upper bounds of each point, for one class."""
         known = bin_sums(stairs, self.n_bins, self.strategy)
         value = _points(known, stairs)
@@ -422,7 +422,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         return CalibrationPoints(*low_side), CalibrationPoints(*high_side)
 
 
-def _points(bins: ScoreBins, stairs: Staircase) -> CalibrationPoints:
+def _points(bins: ScoreBins, stairs: CumulativeCounts) -> CalibrationPoints:
     rows = floats(bins.rows)
     shown = rows > 0
     if not shown.any():
@@ -510,7 +510,7 @@ class Fit(NamedTuple):
         return cls(math.nan, math.nan, np.zeros(0), np.zeros(0))
 
 
-def cells_of(stairs: Staircase) -> LogitCells:
+def cells_of(stairs: CumulativeCounts) -> LogitCells:
     """Return the cells of one class."""
     blocks = [
         (_logits(stairs, each.low), _logits(stairs, each.high), each.p, each.n)
@@ -523,14 +523,14 @@ def cells_of(stairs: Staircase) -> LogitCells:
     )
 
 
-def _logits(stairs: Staircase, scores: Floats) -> Floats:
+def _logits(stairs: CumulativeCounts, scores: Floats) -> Floats:
     if stairs.logits:
         return np.clip(scores, -_FURTHEST, _FURTHEST)
     p = np.clip(scores, EPSILON, 1 - EPSILON)
     return np.log(p) - np.log1p(-p)
 
 
-def fitted(stairs: Staircase, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
+def fitted(stairs: CumulativeCounts, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
     """Return a coefficient with every cell at its midpoint."""
     cells = cells_of(stairs)
     positives, negatives = cells.positives.sum(), cells.negatives.sum()
@@ -608,17 +608,17 @@ def _checked(metric: ClassScoreMetric) -> tuple[Statistic, ...]:
     return (*ClassScoreMetric.statistics(metric), *check_of(metric))
 
 
-def _fitted(metric: _Coefficient, stairs: Staircase) -> Fit:
+def _fitted(metric: _Coefficient, stairs: CumulativeCounts) -> Fit:
     """Return the fit with every cell at its midpoint."""
     return fitted(stairs, metric._solve)
 
 
-def _at_midpoints(metric: _Coefficient, stairs: Staircase) -> float:
+def _at_midpoints(metric: _Coefficient, stairs: CumulativeCounts) -> float:
     """Return the coefficient with every cell at its midpoint."""
     return _fitted(metric, stairs).value
 
 
-def _unrounded(metric: ClassScoreMetric, stairs: Staircase) -> tuple[float, float]:
+def _unrounded(metric: ClassScoreMetric, stairs: CumulativeCounts) -> tuple[float, float]:
     """Return the bounds of `certain` unchanged: they already allow for rounding."""
     low, value, high = metric.certain(stairs)
     return (value, value) if stairs.exact else (low, high)
@@ -656,7 +656,7 @@ class CalibrationSlope(ClassScoreMetric):
 
     statistics, read, _fit, _sides = _checked, _at_midpoints, _fitted, _unrounded
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the slope between infinite bounds, as no others are known."""
         return -math.inf, self.read(stairs), math.inf
 
@@ -691,7 +691,7 @@ class CalibrationIntercept(ClassScoreMetric):
 
     statistics, read, _fit, _sides = _checked, _at_midpoints, _fitted, _unrounded
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the intercepts for the highest, the middle and the lowest scores of each cell."""
         cells, value = cells_of(stairs), self.read(stairs)
         if math.isnan(value):
@@ -752,7 +752,7 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
         low, high = zip(*spans, strict=True)
         return Interval(_parts(low), _parts(high))
 
-    def _parts_of(self, stairs: Staircase) -> Floats:
+    def _parts_of(self, stairs: CumulativeCounts) -> Floats:
         bins = bin_sums(stairs, self.n_bins, self.strategy)
         rows, positives = floats(bins.rows), floats(bins.positives)
         if not rows.any():
@@ -763,7 +763,7 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
         reliability = (gap * ratio_or(gap, rows, 0.0)).sum() / total
         return np.array([reliability, (rows * apart * apart).sum() / total, share * (1 - share)])
 
-    def _certain(self, stairs: Staircase) -> tuple[Floats, Floats]:
+    def _certain(self, stairs: CumulativeCounts) -> tuple[Floats, Floats]:
         value = self._parts_of(stairs)
         if stairs.exact:
             return value, value

@@ -21,7 +21,7 @@ from streammetrics.metrics.scores.base import (
 
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats
-    from streammetrics.metrics.scores.base import Corners, Staircase
+    from streammetrics.metrics.scores.base import Corners, CumulativeCounts
     from streammetrics.statistics.scores.histogram import ScoreHistogram
 
 
@@ -123,7 +123,7 @@ class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
         return one_or_all([pr_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
-def _points(stairs: Staircase) -> tuple[Array, Array, Floats]:
+def _points(stairs: CumulativeCounts) -> tuple[Array, Array, Floats]:
     """Return the true and false positives at ascending thresholds, and the thresholds."""
     parts = [(steps.tp, steps.fp, steps.low) for steps in stairs.steps()]
     if not parts:
@@ -132,7 +132,7 @@ def _points(stairs: Staircase) -> tuple[Array, Array, Floats]:
     return tp, fp, low
 
 
-def roc_points(stairs: Staircase) -> ROCPoints:
+def roc_points(stairs: CumulativeCounts) -> ROCPoints:
     """Return the ROC curve of one class."""
     tp, fp, low = _points(stairs)
     with np.errstate(invalid="ignore"):
@@ -142,7 +142,7 @@ def roc_points(stairs: Staircase) -> ROCPoints:
     return ROCPoints(fpr, tpr, thresholds).told(**rows_of(stairs))
 
 
-def pr_points(stairs: Staircase) -> PRPoints:
+def pr_points(stairs: CumulativeCounts) -> PRPoints:
     """Return the precision-recall curve of one class."""
     tp, fp, low = _points(stairs)
     with np.errstate(invalid="ignore"):
@@ -151,7 +151,7 @@ def pr_points(stairs: Staircase) -> PRPoints:
     return points.told(**rows_of(stairs))
 
 
-def rows_of(stairs: Staircase) -> dict[str, Any]:
+def rows_of(stairs: CumulativeCounts) -> dict[str, Any]:
     """Return what a picture of the curve says about its rows; no numbers for fractional weights."""
     known = {"positives": stairs.positives, "negatives": stairs.negatives}
     return {"exact": stairs.exact, **(known if stairs.counted else {})}
@@ -201,7 +201,7 @@ class DETCurve(CurveMetric[DETPoints | Curves]):
         return one_or_all([_det_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
-def _det_points(stairs: Staircase) -> DETPoints:
+def _det_points(stairs: CumulativeCounts) -> DETPoints:
     known = corners(stairs)
     cuts = np.append(stairs.probabilities(known.low), math.inf)
     first = int(np.flatnonzero(known.tp == known.tp[0])[-1])
@@ -239,7 +239,7 @@ class EqualErrorRate(ClassScoreMetric):
     value_range = (0.0, 1.0)
     family = Family.CROSSING
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the smallest, the interpolated and the largest rate."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.types import Array, Floats
-    from streammetrics.metrics.scores.base import Staircase
+    from streammetrics.metrics.scores.base import CumulativeCounts
 
-    _Rate = Callable[[Staircase, Array, Array, Array], Floats]
-    _Reached = Callable[[Any, Staircase, Array, Array, Array, float], tuple[Array, float]]
+    _Rate = Callable[[CumulativeCounts, Array, Array, Array], Floats]
+    _Reached = Callable[[Any, CumulativeCounts, Array, Array, Array, float], tuple[Array, float]]
     from streammetrics.core.types import Places
     from streammetrics.metrics.scores.base import Corners
     from streammetrics.statistics.scores.histogram import ScoreHistogram
@@ -60,7 +60,7 @@ class Target(Protocol):
     """What thresholds are compared by: a value, under a condition that it may have to meet."""
 
     def _reached(
-        self, stairs: Staircase, tp: Array, fp: Array, tn: Array, margin: float
+        self, stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array, margin: float
     ) -> tuple[Array, float]:
         """Return the value at each threshold, times a scale, and the scale.
 
@@ -72,11 +72,13 @@ class Target(Protocol):
             margin: By how much more than asked for the condition is to be met.
         """
 
-    def _undefined(self, stairs: Staircase) -> bool:
+    def _undefined(self, stairs: CumulativeCounts) -> bool:
         """Whether a class that is needed has no rows."""
 
 
-def _best(target: Target, stairs: Staircase, margin: float = 0.0, *, within: bool = False) -> float:
+def _best(
+    target: Target, stairs: CumulativeCounts, margin: float = 0.0, *, within: bool = False
+) -> float:
     """Return the best value of any threshold, ``nan`` where it is undefined."""
     if target._undefined(stairs):
         return math.nan
@@ -90,12 +92,12 @@ def _best(target: Target, stairs: Staircase, margin: float = 0.0, *, within: boo
     return max(float(values.max(initial=0) / scale) for values, scale in reached)
 
 
-def highest(target: Target, stairs: Staircase) -> float:
+def highest(target: Target, stairs: CumulativeCounts) -> float:
     """Return the best value of the thresholds at the edges of cells."""
     return _best(target, stairs)
 
 
-def certainly_highest(target: Target, stairs: Staircase) -> tuple[float, float, float]:
+def certainly_highest(target: Target, stairs: CumulativeCounts) -> tuple[float, float, float]:
     """Return a lower bound, the best value at edges, and an upper bound from corners of cells."""
     value = _best(target, stairs)
     margin = 0.0 if stairs.counted else ROUNDING
@@ -103,12 +105,12 @@ def certainly_highest(target: Target, stairs: Staircase) -> tuple[float, float, 
     return low, value, _best(target, stairs, -margin, within=True)
 
 
-def lacks_a_class(_: object, stairs: Staircase) -> bool:
+def lacks_a_class(_: object, stairs: CumulativeCounts) -> bool:
     """Whether one of the two classes has no rows."""
     return not stairs.positives or not stairs.negatives
 
 
-def lacks_positives(_: object, stairs: Staircase) -> bool:
+def lacks_positives(_: object, stairs: CumulativeCounts) -> bool:
     """Whether there are no positives."""
     return not stairs.positives
 
@@ -139,18 +141,18 @@ class KolmogorovSmirnov(ClassScoreMetric):
     _curve = staticmethod(roc_points)
     _pictured_by = ROCCurve
 
-    def read(self, stairs: Staircase) -> float:
+    def read(self, stairs: CumulativeCounts) -> float:
         """Return the largest distance at an edge of cells."""
         return math.nan if self._undefined(stairs) else stairs.largest_gap()
 
-    def certain(self, stairs: Staircase) -> tuple[float, float, float]:
+    def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the largest distance at edges of cells, twice, and at corners of cells."""
         value = self.read(stairs)
         return value, value, certainly_highest(self, stairs)[2]
 
     def _reached(
         self,
-        stairs: Staircase,
+        stairs: CumulativeCounts,
         tp: Array,
         fp: Array,
         tn: Array,  # noqa: ARG002
@@ -163,17 +165,17 @@ class KolmogorovSmirnov(ClassScoreMetric):
     _undefined = lacks_a_class
 
 
-def _recall(stairs: Staircase, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
+def _recall(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
     """Return the true positive rates, the sensitivities, at thresholds."""
     return tp / np.float64(stairs.positives)
 
 
-def _specificity(stairs: Staircase, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
+def _specificity(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
     """Return the true negative rates."""
     return tn / np.float64(stairs.negatives)
 
 
-def _precision(stairs: Staircase, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
+def _precision(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
     """Return the precisions, 1 where nothing is found."""
     found = tp + fp
     rates = np.ones(found.size)
@@ -186,7 +188,7 @@ def _where(value: _Rate, required: _Rate, parameter: str) -> _Reached:
 
     def reached(
         metric: ClassScoreMetric,
-        stairs: Staircase,
+        stairs: CumulativeCounts,
         tp: Array,
         fp: Array,
         tn: Array,
@@ -450,7 +452,7 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         places = (self._places(stairs, corners(stairs)) for stairs in staircases(scores))
         return all((certain == possible).all() for certain, possible in places)
 
-    def _sides(self, stairs: Staircase) -> tuple[ConfusionPoints, ConfusionPoints]:
+    def _sides(self, stairs: CumulativeCounts) -> tuple[ConfusionPoints, ConfusionPoints]:
         """Return the table of the rows that certainly are positive, and of those that may be."""
         known = corners(stairs)
         if self.thresholds is None:
@@ -461,7 +463,7 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         low, high = (_points(stairs, known, places, cuts) for places in self._places(stairs, known))
         return low, high
 
-    def _places(self, stairs: Staircase, known: Corners) -> tuple[Places, Places]:
+    def _places(self, stairs: CumulativeCounts, known: Corners) -> tuple[Places, Places]:
         """Return the first cells whose scores certainly, and may, reach each threshold."""
         cuts = stairs.cuts(np.array(self.thresholds, np.float64))
         return np.searchsorted(known.low, cuts), np.searchsorted(known.high, cuts)
@@ -476,7 +478,9 @@ def _ordered(
     )
 
 
-def _points(stairs: Staircase, known: Corners, places: Places, cuts: Floats) -> ConfusionPoints:
+def _points(
+    stairs: CumulativeCounts, known: Corners, places: Places, cuts: Floats
+) -> ConfusionPoints:
     table = (known.tn, known.fp, known.fn, known.tp)
     tn, fp, fn, tp = (stairs.unscaled(entry[places]) for entry in table)
     return ConfusionPoints(tn, fp, fn, tp, cuts)
@@ -573,7 +577,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         low, _, high = zip(*sides, strict=True)
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
-    def _best(self, stairs: Staircase) -> tuple[BestPoint, BestPoint, BestPoint]:
+    def _best(self, stairs: CumulativeCounts) -> tuple[BestPoint, BestPoint, BestPoint]:
         """Return lower bounds, the best of the thresholds at edges, and upper bounds."""
         known = corners(stairs)
         values = self._values(known.tp, known.fp, known.fn, known.tn)
@@ -603,7 +607,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
             BestPoint(float(highs[near].max()), ends[1]),
         )
 
-    def _highest(self, stairs: Staircase, values: Floats) -> tuple[float, int]:
+    def _highest(self, stairs: CumulativeCounts, values: Floats) -> tuple[float, int]:
         """Return the best of values at edges, rounded once, and the highest place that has it."""
         best = float(np.nanmax(values))
         if not isinstance(self.for_, str):

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.confidence import Asked, confidence_of
+from streammetrics.core.confidence import ConfidenceRequest, confidence_of
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
@@ -197,7 +197,9 @@ def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]
         read, curve = metric._read(), metric._pictured()
         try:
             if isinstance(curve.readout(*read), type(value)):
-                confidence_of(curve, Asked(confidence, anytime=False, n_rows=metric.n_rows), *read)
+                confidence_of(
+                    curve, ConfidenceRequest(confidence, anytime=False, n_rows=metric.n_rows), *read
+                )
                 return {"confidence": confidence}
         except StreamMetricsError:
             pass

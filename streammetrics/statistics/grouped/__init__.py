@@ -1,11 +1,11 @@
 """Statistics kept by key: slices, panes of time and units are all read from these.
 
     from streammetrics.statistics.grouped.grouped import Grouped
-    from streammetrics.statistics.grouped.layouts import grouped_layout
+    from streammetrics.statistics.grouped.plans import grouped_plan
     from streammetrics.statistics.grouped.groups import Groups
 
     inner = suite._layout                         # of a metric or a set, without keys
-    outer = grouped_layout(inner)                 # the same statistics, each kept by key
+    outer = grouped_plan(inner)                 # the same statistics, each kept by key
     accumulator = Accumulator(outer)
     accumulator.update(Batch({**columns, KEY: keys}, renamed))    # integers or text, one a row
 

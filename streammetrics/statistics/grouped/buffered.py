@@ -15,7 +15,7 @@ from streammetrics.statistics.sums.values import ValueHistogram
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Arrays, Floats, Places, ReadColumn
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
@@ -55,7 +55,7 @@ class BufferedStates:
         """Return the states of `arrays`, of so many rows each, or raise `StateFormatError`."""
         return cls(_Held(GroupedStates.restored(of, arrays, len(rows)).of_rows(rows)))
 
-    def updated(self, by: Grouping, columns: Sequence[ReadColumn], weight: Floats | None) -> Self:
+    def updated(self, by: GroupCodes, columns: Sequence[ReadColumn], weight: Floats | None) -> Self:
         """Return the states after rows, each of its group."""
         states, pending = self._held
         found = self.of.by_group(by, tuple(columns), weight)

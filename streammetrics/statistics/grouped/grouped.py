@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.counting import Grouping, added_at, counts_of
+from streammetrics.core.counting import GroupCodes, added_at, counts_of
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
     StateFormatError,
 )
 from streammetrics.core.feeding.kinds import ColumnKinds, facts_of, facts_text
-from streammetrics.core.feeding.states import Feed
+from streammetrics.core.feeding.states import RowInfo
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
+from streammetrics.core.sorted_union import Union
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.statistic import Statistic
-from streammetrics.core.unions import Union
 from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.keys import OTHER, checked, lowest, too_many
 from streammetrics.statistics.grouped.schema import KEY, keyed
@@ -126,7 +126,7 @@ class Grouped(Statistic):
         groups = self._known_groups(codes, labels, texts)
         if groups is None:
             groups = self._met(codes, labels, party.values, texts)
-        by = Grouping(groups, self.size)
+        by = GroupCodes(groups, self.size)
         self.states = tuple([states.updated(by, columns, weight) for states in self.states])
         self.rows = self.rows + by.counts
 
@@ -248,9 +248,9 @@ class Grouped(Statistic):
         places[kept] = np.arange(len(kept))
         return self.regrouped(places, self.keys[kept])
 
-    def feed(self, place: int) -> Feed:
+    def feed(self, place: int) -> RowInfo:
         """Return what is known of the rows of a key."""
-        return Feed(self.kinds.at(place), int(self.rows[place]), 0)
+        return RowInfo(self.kinds.at(place), int(self.rows[place]), 0)
 
     @property
     def nbytes(self) -> int:

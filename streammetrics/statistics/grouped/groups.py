@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.counting import added_at
-from streammetrics.core.feeding.states import Feed, State
+from streammetrics.core.feeding.states import RowInfo, State
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.keys import OTHER, lowest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from streammetrics.core.feeding.layout import Layout
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
@@ -35,25 +35,25 @@ class _Part:
 
 @dataclass(frozen=True)
 class Groups:
-    """All that a state of `grouped_layout` holds, by key.
+    """All that a state of `grouped_plan` holds, by key.
 
     Attributes:
-        layout: Of the statistics without keys.
+        plan: Of the statistics without keys.
         keys: All keys, sorted: integers or text.
     """
 
-    layout: Layout
+    plan: Plan
     keys: Array
     _parts: tuple[_Part, ...]
 
     @classmethod
-    def of(cls, layout: Layout, state: State) -> Groups:
-        """Return the groups of a state of ``grouped_layout(layout)``, without staged rows."""
-        return cls.holding(layout, [s for s in state.statistics if isinstance(s, Grouped)])
+    def of(cls, plan: Plan, state: State) -> Groups:
+        """Return the groups of a state of ``grouped_plan(plan)``, without buffered rows."""
+        return cls.holding(plan, [s for s in state.statistics if isinstance(s, Grouped)])
 
     @classmethod
-    def holding(cls, layout: Layout, every: Sequence[Grouped]) -> Groups:
-        """Return the groups of grouped statistics, in the order of `grouped_layout`."""
+    def holding(cls, plan: Plan, every: Sequence[Grouped]) -> Groups:
+        """Return the groups of grouped statistics, in the order of `grouped_plan`."""
         parts: list[_Part] = []
         for grouped in every:
             if grouped.left_out:
@@ -65,7 +65,7 @@ class Groups:
         if not all(np.array_equal(keys, more) for more in seen):
             keys = np.unique(np.concatenate(seen))
             keys = _within(keys, every[0])
-        return cls(layout, keys, tuple(parts))
+        return cls(plan, keys, tuple(parts))
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -101,7 +101,7 @@ class Groups:
         parts = [
             _Part(moved(p.kept), None if p.left is None else moved(p.left)) for p in self._parts
         ]
-        return Groups(self.layout, keys, tuple(parts))
+        return Groups(self.plan, keys, tuple(parts))
 
     def state(self, selected: Places) -> State:
         """Return the state of the rows of some keys, by their places, as one fresh metric's."""
@@ -118,7 +118,7 @@ class Groups:
             kept = self._parts[source].kept
             if kept.size != len(self):
                 return None
-            found.append(kept.states[self.layout.sources[:place].count(source)].states)
+            found.append(kept.states[self.plan.sources[:place].count(source)].states)
         return tuple(found)
 
     def rows_of(self, metric: Metric) -> Ints:
@@ -129,10 +129,10 @@ class Groups:
         return rows
 
     def _state_at(self, place: int) -> State:
-        feeds: list[Feed] = []
+        infos: list[RowInfo] = []
         found: dict[tuple[int, int], Statistic] = {}
         for source, part in enumerate(self._parts):
-            feed = Feed({}, 0, 0)
+            feed = RowInfo({}, 0, 0)
             at = self._place_in(part.kept, place)
             for number, states in enumerate(part.kept.states):
                 found[source, number] = states.of if at is None else states.at(at)
@@ -140,13 +140,13 @@ class Groups:
                 feed = part.kept.feed(at)
             if part.left is not None and (out := self._place_in(part.left, place)) is not None:
                 feed = feed._replace(n_omitted=int(part.left.rows[out]))
-            feeds.append(feed)
+            infos.append(feed)
         turns = [0] * len(self._parts)
         statistics = []
-        for source in self.layout.sources:
+        for source in self.plan.sources:
             statistics.append(found[source, turns[source]])
             turns[source] += 1
-        return State(tuple(feeds), tuple(statistics))
+        return State(tuple(infos), tuple(statistics))
 
     def _place_in(self, grouped: Grouped, place: int) -> int | None:
         if grouped.keys is self.keys:

@@ -12,7 +12,7 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema, SharedReading
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.feeding.kinds import facts_text
-from streammetrics.core.feeding.layout import Layout
+from streammetrics.core.feeding.plan import Plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -131,8 +131,8 @@ class LeftOutReading(SharedReading):
         return Rows((column, _parties({}, None, rows.size)), None, rows.size, 0, facts)
 
 
-class GroupedLayout(Layout):
-    """A layout of statistics by key."""
+class GroupedPlan(Plan):
+    """A plan of statistics by key."""
 
     __slots__ = ()
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.chunks import piled
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.nested import Nested, joined, joined_weights, within
 from streammetrics.core.counting import group_order
+from streammetrics.core.runs import piled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

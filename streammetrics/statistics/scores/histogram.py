@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.histogram import DyadicHistogram
+from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.labels import KINDS, Indicators
 from streammetrics.core.columns.long import LongNumbers
@@ -184,7 +184,7 @@ def _counted(form: list[int], weighed: Weighed) -> Counted:
     return Counted(weighed, bool(form[1]))
 
 
-def _are_whole(histogram: DyadicHistogram) -> bool:
+def _are_whole(histogram: SortedHistogram) -> bool:
     """Whether each cell weighs a whole number, or more than float64 tells."""
     blocks = (block.counts for block in histogram.cells())
     return all(bool((np.rint(counts) == counts).all()) for counts in blocks)
@@ -194,7 +194,7 @@ class ScoreHistogram(ScoredStatistic):
     """Weight of both classes at each score, or in each cell of scores past `max_bins`.
 
     One histogram for (n,) scores of the positive class; K of them, each class against the rest,
-    for (n, K) scores. See `DyadicHistogram` for memory and cost of each. With `from_logits` (n, K)
+    for (n, K) scores. See `SortedHistogram` for memory and cost of each. With `from_logits` (n, K)
     scores are kept as probabilities, and (n,) ones as the logits they are, in the same order.
     """
 
@@ -262,7 +262,7 @@ class ScoreHistogram(ScoredStatistic):
         return self.counted.weighed
 
     @property
-    def histograms(self) -> tuple[DyadicHistogram, ...]:
+    def histograms(self) -> tuple[SortedHistogram, ...]:
         """One for each column of scores; none without rows."""
         return self.counted.weighed.columns
 
@@ -286,9 +286,9 @@ class ScoreHistogram(ScoredStatistic):
         """Whether no cell holds several distinct scores."""
         return all(histogram.exact for histogram in self.histograms)
 
-    def classes(self) -> tuple[DyadicHistogram, ...]:
+    def classes(self) -> tuple[SortedHistogram, ...]:
         """Return the histogram of each class: of (n,) scores and of no rows the only one."""
-        return self.histograms or (DyadicHistogram(self.max_bins, 2),)
+        return self.histograms or (SortedHistogram(self.max_bins, 2),)
 
 
 class TopLabelHistogram(ScoreHistogram):

@@ -24,7 +24,7 @@ from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Field
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Bools, Columns, Floats, Places, ReadColumn
 
 
@@ -96,9 +96,11 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
-        self.add(columns, self.lift(columns, weight), Amount.of_rows(len(columns[0]), weight))
+        self.add(
+            columns, self.lift(columns, weight), WeightedCount.of_rows(len(columns[0]), weight)
+        )
 
-    def add(self, columns: Columns, loss: ExactSum, rows: Amount) -> None:
+    def add(self, columns: Columns, loss: ExactSum, rows: WeightedCount) -> None:
         """Add rows, of which this is the sum of losses, and what they weigh."""
         scores = columns[1]
         self.total += loss
@@ -106,7 +108,7 @@ class ProbabilityLossSum(ScoredStatistic):
         self.columns = 1 if scores.ndim == 1 else scores.shape[1]
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the losses of each group."""
         losses, scores = self.losses(*columns), columns[1]
@@ -114,12 +116,12 @@ class ProbabilityLossSum(ScoredStatistic):
         return fields | {"columns": 1 if scores.ndim == 1 else scores.shape[1]}
 
     def losses_by_group(
-        self, group: Grouping, losses: Floats, weight: Array | None
+        self, group: GroupCodes, losses: Floats, weight: Array | None
     ) -> dict[str, Any]:
         """Return what rows with these losses add to each group."""
         return {
             "total": ExactSum.grouped(group.index, group.size, losses, weight),
-            "rows": Amount.by_group(group, weight),
+            "rows": WeightedCount.by_group(group, weight),
         }
 
     def lift(self, columns: tuple[object, ...], weight: Floats | None) -> ExactSum:
@@ -463,7 +465,7 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     by_group = ProbabilityLossSum.by_group  # with what `losses_by_group` adds
 
     def losses_by_group(
-        self, group: Grouping, losses: Floats, weight: Array | None
+        self, group: GroupCodes, losses: Floats, weight: Array | None
     ) -> dict[str, Any]:
         """Return what rows with these losses add to each group, squares included."""
         fields = super().losses_by_group(group, losses, weight)
@@ -582,7 +584,7 @@ class LabelRankingSum(Statistic):
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add what the rows have."""
         self.total += ExactSum.of(self.of_each(*columns), weight)
-        self.rows += Amount.of_rows(len(columns[0]), weight)
+        self.rows += WeightedCount.of_rows(len(columns[0]), weight)
 
     def check_fields(self) -> None:
         """Check that there is no sum without rows, nor below 0."""

@@ -16,7 +16,7 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import NORMAL
 from streammetrics.statistics.sums.losses import regression_schema
@@ -24,7 +24,7 @@ from streammetrics.statistics.sums.spreads import RowSum
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Bools, Floats, Places, ReadColumn
 
 _MOST = 2.0**250  # of numbers, whose inverse is the least scale
@@ -229,7 +229,7 @@ class ScaledSum(RowSum):
             self.total += ExactSum.product(small, small, weight)
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the sums of each group."""
         fields: dict[str, Any] = super().by_group(group, columns, weight)
@@ -287,15 +287,15 @@ class BinnedShares(Statistic):
 
     def update(self, pit: Floats, *, weight: Floats | None) -> None:
         """Count the values."""
-        self.bins += Amount.at_places(self._bin(pit), self.n_bins, weight, squared=False)
+        self.bins += WeightedCount.at_places(self._bin(pit), self.n_bins, weight, squared=False)
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the bins of each group."""
         size = group.size * self.n_bins
         at = group.index * self.n_bins + self._bin(*columns)
-        bins = Amount.at_places(at, size, weight, squared=False)
+        bins = WeightedCount.at_places(at, size, weight, squared=False)
         return {"bins": bins.shaped((group.size, self.n_bins))}
 
     def _bin(self, pit: Floats) -> Places:

@@ -19,7 +19,7 @@ from streammetrics.core.columns.schema import Condition, Schema, reject
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, each_plus
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import LOSSES, LossName, parts_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Extent = tuple[float, float]
     from collections.abc import Callable, Mapping, Sequence
 
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Columns, ReadColumn
 
 
@@ -152,10 +152,12 @@ class ExactSums(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Add the sums of the rows."""
-        rows = Amount.of_rows(len(columns[0]), weight)
+        rows = WeightedCount.of_rows(len(columns[0]), weight)
         self.add(columns, rows, self.lift(columns, weight))
 
-    def add(self, columns: tuple[Floats, ...], rows: Amount, sums: dict[str, ExactSum]) -> None:
+    def add(
+        self, columns: tuple[Floats, ...], rows: WeightedCount, sums: dict[str, ExactSum]
+    ) -> None:
         """Add rows, of which these are the sums, and what they weigh."""
         self.weight += rows
         self.sums = each_plus(self.sums, sums)
@@ -163,14 +165,14 @@ class ExactSums(Statistic):
 
     def fields_by_group(
         self,
-        group: Grouping,
+        group: GroupCodes,
         columns: tuple[Floats, ...],
         sums: dict[str, ExactSum],
         weight: Array | None,
     ) -> dict[str, object]:
         """Return the fields of rows, of which these are the sums of each group."""
         width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
-        return {"width": width, "weight": Amount.by_group(group, weight), "sums": sums}
+        return {"width": width, "weight": WeightedCount.by_group(group, weight), "sums": sums}
 
     def check_fields(self) -> None:
         """Check that there are sums of as many outputs, and rows, or neither."""
@@ -272,7 +274,7 @@ class Moments(ExactSums):
         return sums
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object] | None:
         """Return the sums of each group."""
         if has_long(columns):
@@ -429,12 +431,12 @@ class LossSum(ExactSums):
                     return
             sums, low, high = found[of]
             if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
-                self.add_powers(columns, Amount(len(columns[0])), sums)
+                self.add_powers(columns, WeightedCount(len(columns[0])), sums)
                 return
         self.add_whole(columns, weight, peers, found)
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object] | None:
         """Return the losses of each group; ``None`` where one takes more than a float64."""
         if LOSSES[self.loss].long or has_long(columns):
@@ -447,7 +449,7 @@ class LossSum(ExactSums):
         return self.terms_by_group(group, terms, weight)
 
     def terms_by_group(
-        self, group: Grouping, terms: Floats, weight: Array | None
+        self, group: GroupCodes, terms: Floats, weight: Array | None
     ) -> dict[str, Any]:
         """Return what rows with these losses add to each group."""
         total = ExactSum.grouped(group.index, group.size, terms, weight)
@@ -458,7 +460,9 @@ class LossSum(ExactSums):
         """Which powers are summed of the terms, or of those that these are the squares of."""
         return (2,) if LOSSES[self.loss].root else (1,)
 
-    def add_powers(self, columns: Columns, rows: Amount, sums: Mapping[int, ExactSum]) -> None:
+    def add_powers(
+        self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
+    ) -> None:
         """Add rows of weight one, of which these are the sums of powers."""
         self.add(columns, rows, {"loss": sums[self.exponents[0]]})
 
@@ -470,7 +474,7 @@ class LossSum(ExactSums):
         found: dict[object, ReadColumn],  # noqa: ARG002
     ) -> None:
         """Add rows that have weights, or squares or powers beyond the normal floats."""
-        rows = Amount.of_rows(len(columns[0]), weight)
+        rows = WeightedCount.of_rows(len(columns[0]), weight)
         self.add(columns, rows, self.lift(columns, weight))
 
     def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:

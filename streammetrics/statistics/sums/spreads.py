@@ -17,7 +17,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
 from streammetrics.core.fields.sums import Sum, each_plus
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import squared_losses
 from streammetrics.statistics.sums.losses import LossSum, Moments, as_outputs
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fractions import Fraction
 
     from streammetrics.core.columns.long import LongNumbers
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
 
@@ -39,8 +39,8 @@ class SpreadSums(NamedTuple):
 
     total: ExactSum
     powers: Powers
-    rows: Amount
-    squared: Amount
+    rows: WeightedCount
+    squared: WeightedCount
 
 
 class Spreading(ABC):
@@ -79,7 +79,7 @@ class Spreading(ABC):
                 return sums
         return sums_of(self.numbers, columns, weight)
 
-    def spread_by(self, powers: Powers, squared: Amount) -> None:
+    def spread_by(self, powers: Powers, squared: WeightedCount) -> None:
         """Add the powers of rows, and the squares of their weights."""
         self.powers = each_plus(self.powers, powers)
         self.squared_weight += squared
@@ -104,7 +104,9 @@ class LossSpread(Spreading, LossSum):
         (power,) = super().exponents
         return power, 2 * power
 
-    def add_powers(self, columns: Columns, rows: Amount, sums: Mapping[int, ExactSum]) -> None:
+    def add_powers(
+        self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
+    ) -> None:
         """Add rows of weight one, of which these are the sums of powers."""
         super().add_powers(columns, rows, sums)
         power, squared = self.exponents
@@ -131,7 +133,7 @@ class LossSpread(Spreading, LossSum):
     by_group = LossSum.by_group  # with what `terms_by_group` adds
 
     def terms_by_group(
-        self, group: Grouping, terms: Floats, weight: Array | None
+        self, group: GroupCodes, terms: Floats, weight: Array | None
     ) -> dict[str, Any]:
         """Return what rows with these losses add to each group, squares included."""
         fields = super().terms_by_group(group, terms, weight)
@@ -163,7 +165,7 @@ class MomentSpread(Spreading, Moments):
         self.spread_by(*powers_of(self.numbers, columns, weight))
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object] | None:
         """Return the sums of each group, and how far their numbers spread."""
         fields: dict[str, Any] | None = super().by_group(group, columns, weight)
@@ -179,18 +181,18 @@ class MomentSpread(Spreading, Moments):
 
 
 def spread_by_group(
-    group: Grouping, numbers: Floats, weight: Array | None, total: ExactSum | None = None
+    group: GroupCodes, numbers: Floats, weight: Array | None, total: ExactSum | None = None
 ) -> dict[str, object]:
     """Return the fields of `Spreading` of the numbers (n,) or (n, d) of each group.
 
     The total of the numbers is that of their powers where there is no weight.
     """
     if weight is None:
-        twice, squared = None, Amount.by_group(group, None)
+        twice, squared = None, WeightedCount.by_group(group, None)
     else:
         twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)  # beside each number
         squares = ExactSum.grouped(group.index, group.size, weight, weight)
-        squared, total = Amount.of_weights(squares), None
+        squared, total = WeightedCount.of_weights(squares), None
 
     def summed(terms: Floats) -> ExactSum:
         return ExactSum.grouped(group.index, group.size, terms, weight, times=twice)
@@ -202,12 +204,12 @@ def spread_by_group(
 
 def powers_of(
     terms: Callable[..., Floats], columns: Columns, weight: Floats | None
-) -> tuple[Powers, Amount]:
+) -> tuple[Powers, WeightedCount]:
     """Return Σ w² x² and Σ w² x of ``terms(*columns)``, (n,) or (n, d), of each row, and Σ w²."""
     if weight is None:
         found, _, _ = ExactSum.of_powers(terms, columns, (1, 2))
         powers = {"values": found[1], "squares": found[2]}
-        return powers, Amount.of_rows(len(columns[0]), None)
+        return powers, WeightedCount.of_rows(len(columns[0]), None)
     sums = sums_of(terms, columns, weight)
     return sums.powers, sums.squared
 
@@ -231,8 +233,8 @@ def sums_of(terms: Callable[..., Floats], columns: Columns, weight: Floats | Non
 
 def weighted_sums(every: Sequence[Floats | LongNumbers], weight: Floats) -> list[SpreadSums]:
     """Return what each of several numbers (n,) of the same rows adds."""
-    rows = Amount.of_weights(ExactSum.of(weight))
-    squared = Amount.of_weights(ExactSum.product(weight, weight))
+    rows = WeightedCount.of_weights(ExactSum.of(weight))
+    squared = WeightedCount.of_weights(ExactSum.product(weight, weight))
     sums = []
     for numbers in every:
         values = ExactSum.product(numbers, weight, weight)
@@ -271,13 +273,13 @@ class RowSum(Spreading, Statistic):
         self.spread_by(found.powers, found.squared)
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the sums of each group."""
         numbers = self.numbers(*columns)
         total = ExactSum.grouped(group.index, group.size, numbers, weight)
         spread = spread_by_group(group, numbers, weight, total)
-        return {"total": total, "rows": Amount.by_group(group, weight), **spread}
+        return {"total": total, "rows": WeightedCount.by_group(group, weight), **spread}
 
     def check_fields(self) -> None:
         """Check that there is no sum without rows."""

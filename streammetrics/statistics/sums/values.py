@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.arithmetic.cells import Mass
-    from streammetrics.core.arithmetic.histogram import DyadicHistogram
+    from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.types import Floats, Ints
 
@@ -71,7 +71,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 
 class ValueHistogram(Statistic):
-    """One `DyadicHistogram` of at most `max_bins` cells for each output.
+    """One `SortedHistogram` of at most `max_bins` cells for each output.
 
     Of values, which may be infinite, of targets, or of absolute errors ``|y_true - y_pred|``.
     """
@@ -103,7 +103,7 @@ class ValueHistogram(Statistic):
         self.weighed = self.weighed.of_ones(ones)
 
     @property
-    def histograms(self) -> tuple[DyadicHistogram, ...]:
+    def histograms(self) -> tuple[SortedHistogram, ...]:
         """One for each output; none without rows."""
         return self.weighed.columns
 
@@ -131,7 +131,7 @@ class _Rank(NamedTuple):
     left: bool = False
 
 
-def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> EnclosedValue:
+def quantile(histogram: SortedHistogram, q: float, method: QuantileMethod) -> EnclosedValue:
     """Return the quantile of level `q`, read as the decimal it prints as, of a total mass n.
 
     ``"linear"``: order statistics are counted from 0 and a weight is that many equal rows. With
@@ -160,20 +160,20 @@ def quantile(histogram: DyadicHistogram, q: float, method: QuantileMethod) -> En
     return EnclosedValue(middle, low, high)
 
 
-def ranked(histogram: DyadicHistogram, rank: int) -> tuple[float, float]:
+def ranked(histogram: SortedHistogram, rank: int) -> tuple[float, float]:
     """Return the edges of the cell that holds the row of a rank, counted from 1, of rows of 1."""
     (edges,) = _located(histogram, [_Rank(Fraction(rank), left=True)])
     return edges
 
 
-def cells_at(histogram: DyadicHistogram, levels: Sequence[Fraction]) -> list[tuple[float, float]]:
+def cells_at(histogram: SortedHistogram, levels: Sequence[Fraction]) -> list[tuple[float, float]]:
     """Return the edges of the cells in which each share of the total mass is reached, ascending."""
     total = _mass(histogram)
     return _located(histogram, [_Rank(level * total, left=True) for level in levels])
 
 
 def deviation(
-    histogram: DyadicHistogram,
+    histogram: SortedHistogram,
     around: tuple[Fraction | float, Fraction | float],
     up: Fraction,
     down: Fraction,
@@ -244,7 +244,7 @@ def _between(a: float, b: float, share: Fraction) -> float:
     return float(Fraction(a) * (1 - share) + Fraction(b) * share)
 
 
-def _mass(histogram: DyadicHistogram) -> Fraction:
+def _mass(histogram: SortedHistogram) -> Fraction:
     return sum(map(_exact, histogram.masses()), Fraction(0))
 
 
@@ -252,7 +252,7 @@ def _exact(mass: Mass) -> Fraction:
     return mass.sum().fraction() if isinstance(mass, ExactSum) else Fraction(int(mass.sum()))
 
 
-def _located(histogram: DyadicHistogram, ranks: Sequence[_Rank]) -> list[tuple[float, float]]:
+def _located(histogram: SortedHistogram, ranks: Sequence[_Rank]) -> list[tuple[float, float]]:
     """Return the edges of the cells that hold the ranks; of the last cell for those beyond."""
     found: list[tuple[float, float]] = []
     passed = Fraction(0)

@@ -16,7 +16,7 @@ from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.tables import GroupedCells, Pairs, PairTable
-from streammetrics.core.fields.weights import Amount
+from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Facts
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Floats, Ints, Places
 
 
@@ -46,7 +46,7 @@ class LabelCells(NamedTuple):
 
 def amounts_of(
     shape: tuple[int, ...], *codes: Array, weight: Floats | None, squared: bool = True
-) -> tuple[Places, Amount]:
+) -> tuple[Places, WeightedCount]:
     """Return which cells of a table have rows, ascending, and how much there is of each.
 
     A row is in the cell that its codes name; cells are numbered row by row. With `squared` the
@@ -57,11 +57,11 @@ def amounts_of(
         counts = counts_of(shape, *codes).reshape(-1)
         found = np.flatnonzero(counts)
         if weight is None:
-            return found, Amount.of_counts(counts[found], n)
+            return found, WeightedCount.of_counts(counts[found], n)
         places = packed(shape, *codes)
-        return found, Amount.at_places(places, size, weight, squared=squared).at(found)
+        return found, WeightedCount.at_places(places, size, weight, squared=squared).at(found)
     found, places = unique(packed(shape, *codes))
-    return found, Amount.at_places(places, found.size, weight, squared=squared)
+    return found, WeightedCount.at_places(places, found.size, weight, squared=squared)
 
 
 def _counted_few(columns: tuple[Column, ...], *outer: tuple[int, Array]) -> Ints | None:
@@ -140,7 +140,7 @@ class ContingencyTable(Statistic):
         counts = None if weight is not None else _counted_few(columns)
         if counts is not None:
             cells = np.flatnonzero(counts)
-            amount = Amount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
+            amount = WeightedCount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
             row_labels, column_labels = map(np.arange, counts.shape)
         else:
             (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
@@ -149,13 +149,13 @@ class ContingencyTable(Statistic):
         self.table = self.table.plus(Pairs.of(row_labels, column_labels, cells, amount))
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the pairs of the rows of each group."""
         counts = None if weight is not None else _counted_few(columns, (group.size, group.codes))
         if counts is not None:
             cells = np.flatnonzero(counts)
-            amount = Amount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
+            amount = WeightedCount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
             row_labels, column_labels = map(np.arange, counts.shape[1:])
             return {"table": GroupedCells(row_labels, column_labels, cells, amount)}
         (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)

@@ -14,7 +14,7 @@ from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.entries import Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.weights import Amount, Weight, WideWeights
+from streammetrics.core.fields.weights import Weight, WeightedCount, WideWeights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.tables.contingency import amounts_of
@@ -76,11 +76,14 @@ class LabelTables(MultilabelStatistic):
         sides = (truth, called, truth & called)
         if weight is None:
             counts = np.stack([_column_sums(marks) for marks in sides])
-            amount, rows = Amount.of_counts(counts), Amount.of_counts(np.array([len(truth)]))
+            amount, rows = (
+                WeightedCount.of_counts(counts),
+                WeightedCount.of_counts(np.array([len(truth)])),
+            )
         else:
             marks = np.stack(sides, axis=1).view(np.bool_)
-            amount = Amount.of_weights(ExactSum.of(marks, weight))
-            rows = Amount.of_weights(ExactSum.of(weight[:, None]))
+            amount = WeightedCount.of_weights(ExactSum.of(marks, weight))
+            rows = WeightedCount.of_weights(ExactSum.of(weight[:, None]))
         self.amount = type(self).amount.plus(self.amount, amount)
         self.rows += rows
 
@@ -105,7 +108,7 @@ class RowKinds(NamedTuple):
     fp: Floats
     fn: Floats
     width: int
-    amount: Amount
+    amount: WeightedCount
 
 
 class RowTables(MultilabelStatistic):

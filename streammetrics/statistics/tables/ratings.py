@@ -16,7 +16,7 @@ from streammetrics.core.counting import added_at
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.entries import Sums, Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
-from streammetrics.core.fields.weights import Amount
+from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.statistic import Statistic
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class RatingCounts(Statistic):
         # Few numbers of ratings differ, and for each of them products are one of matrices.
         products = [(rows := counts[of == place]).T @ rows for place in range(ratings.size)]
         columns_of = {
-            "items": Amount.of_counts(items.astype(np.int64)),
+            "items": WeightedCount.of_counts(items.astype(np.int64)),
             "counts": ExactSum.counts(sums),
             "pairs": ExactSum.counts(np.array(products).reshape(ratings.size, width * width)),
         }
@@ -204,7 +204,7 @@ class RaterCodes(Statistic):
         keys, places = np.unique(keys, return_inverse=True)
         sums = np.zeros(keys.size, np.int64)
         np.add.at(sums, places, times[one] * times[other])
-        entries = LabelledEntries(keys, {"pairs": Amount.of_counts(sums)})
+        entries = LabelledEntries(keys, {"pairs": WeightedCount.of_counts(sums)})
         self.held = type(self).held.plus(self.held, entries)
 
     def check_fields(self) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.counting import counts_above, packed
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.statistics.scores.histogram import ScoredStatistic
 from streammetrics.statistics.tables.contingency import LabelCells
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streammetrics.core.arithmetic.exact import ExactSum
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Floats, Ints
 
 
@@ -51,21 +51,21 @@ class ThresholdTable(ScoredStatistic):
         """Count the rows in each cell."""
         if weight is None and isinstance(score, np.ndarray):
             counts = counts_above((2,), score, self.threshold, positive)
-            self.amount += Amount.of_counts(counts.reshape(4), len(positive))
+            self.amount += WeightedCount.of_counts(counts.reshape(4), len(positive))
             return
         cell = packed((2, 2), positive, score >= self.threshold)
-        self.amount += Amount.at_places(cell, 4, weight)
+        self.amount += WeightedCount.at_places(cell, 4, weight)
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the cells of each group."""
         positive, score = columns
         if weight is None and isinstance(score, np.ndarray):
             counts = counts_above((group.size, 2), score, self.threshold, group.codes, positive)
-            return {"amount": Amount.of_counts(counts.reshape(group.size, 4), len(positive))}
+            return {"amount": WeightedCount.of_counts(counts.reshape(group.size, 4), len(positive))}
         cell = packed((group.size, 2, 2), group.codes, positive, score >= self.threshold)
-        amount = Amount.at_places(cell, 4 * group.size, weight).shaped((group.size, 4))
+        amount = WeightedCount.at_places(cell, 4 * group.size, weight).shaped((group.size, 4))
         return {"amount": amount}
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:

@@ -8,11 +8,11 @@ import numpy as np
 
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.weights import Amount, Weight
+from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.statistics.scores.histogram import ScoredStatistic
 
 if TYPE_CHECKING:
-    from streammetrics.core.counting import Grouping
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Bools, Floats
 
 
@@ -43,18 +43,18 @@ class TopKHits(ScoredStatistic):
         """Count the rows with fewer than k better classes."""
         hit = self.hit(truth, scores)
         right = None if weight is None else weight[hit]
-        self.hits += Amount.of_rows(int(np.count_nonzero(hit)), right, squared=True)
-        self.total += Amount.of_rows(len(hit), weight, squared=True)
+        self.hits += WeightedCount.of_rows(int(np.count_nonzero(hit)), right, squared=True)
+        self.total += WeightedCount.of_rows(len(hit), weight, squared=True)
 
     def by_group(
-        self, group: Grouping, columns: tuple[Any, ...], weight: Array | None
+        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the hits and the rows of each group."""
         hit = self.hit(*columns)
         right = None if weight is None else weight[hit]
         return {
-            "hits": Amount.at_places(group.index[hit], group.size, right),
-            "total": Amount.at_places(group.index, group.size, weight),
+            "hits": WeightedCount.at_places(group.index[hit], group.size, right),
+            "total": WeightedCount.at_places(group.index, group.size, weight),
         }
 
     def hit(self, truth: Array, scores: Floats) -> Bools:

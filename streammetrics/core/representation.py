@@ -6,7 +6,7 @@ from contextlib import suppress
 from html import escape
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streammetrics.core.confidence import Asked, confidence_of
+from streammetrics.core.confidence import ConfidenceRequest, confidence_of
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.results.hooks import Drawing, ReadNumber, drawn
 from streammetrics.core.results.result import Result
@@ -130,7 +130,7 @@ def drawn_of(
         if pictured is metric:  # of a curve nothing is known by unit
             sure = _by_unit(metric, confidence)
     elif confidence is not None and isinstance(value, type(pictured.readout(*statistics))):
-        asked = Asked(confidence, anytime=False, n_rows=n_rows)
+        asked = ConfidenceRequest(confidence, anytime=False, n_rows=n_rows)
         sure = confidence_of(pictured, asked, *statistics)
     told = Drawing(
         kind,
@@ -164,6 +164,6 @@ def _read_number(metric: _Metric, state: State, level: float | None) -> ReadNumb
         sure = _by_unit(metric, level)
     elif level is not None:
         with suppress(NoConfidenceError):
-            asked = Asked(level, anytime=False, n_rows=metric._n_rows(state))
+            asked = ConfidenceRequest(level, anytime=False, n_rows=metric._n_rows(state))
             sure = confidence_of(metric, asked, *statistics)
     return ReadNumber(value, bounds, sure)

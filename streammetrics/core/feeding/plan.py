@@ -12,7 +12,7 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
-from streammetrics.core.feeding.states import Feed, RefusedRows, Staged, State
+from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
 
 
-class Layout:
+class Plan:
     """Distinct statistics, their schemas, and the readings that serve several of these."""
 
     __slots__ = (
@@ -73,7 +73,7 @@ class Layout:
         sets = {name: field.labels for field in fields for name in field.sets}
         self._sets = tuple(sets.items())
         self.nested = tuple(dict.fromkeys(column for field in fields for column in field.nested))
-        self.start = State(tuple(Feed({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
+        self.start = State(tuple(RowInfo({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         self._peers = tuple(
             tuple(s for s, of in zip(distinct.values(), self.sources, strict=True) if of == source)
             for source in range(len(self.schemas))
@@ -82,18 +82,18 @@ class Layout:
         self.can_refuse = any(s.can_refuse for s in self.start.statistics)
 
     @classmethod
-    def known(cls, key: Hashable, statistics: Callable[[], Iterable[Statistic]]) -> Layout:
-        """Return the layout of a configuration, made where there is none yet.
+    def known(cls, key: Hashable, statistics: Callable[[], Iterable[Statistic]]) -> Plan:
+        """Return the plan of a configuration, made where there is none yet.
 
-        A layout is never changed, so that all objects of a configuration can share it.
+        A plan is never changed, so that all objects of a configuration can share it.
         """
-        layout = _KNOWN.get(key)
-        if layout is None:
-            layout = cls(statistics())
+        plan = _KNOWN.get(key)
+        if plan is None:
+            plan = cls(statistics())
             if len(_KNOWN) >= tuning.KNOWN_LAYOUTS:
                 _KNOWN.clear()
-            _KNOWN[key] = layout
-        return layout
+            _KNOWN[key] = plan
+        return plan
 
     def __reduce__(self) -> tuple[object, ...]:
         schemas = [self.schemas[source] for source in self.sources]
@@ -135,12 +135,12 @@ class Layout:
             return (readings[0].read(batch),)
         return tuple([reading.read(batch) for reading in readings])
 
-    def agree(self, feeds: Sequence[Feed]) -> bool:
+    def agree(self, infos: Sequence[RowInfo]) -> bool:
         """Whether schemas that share a reading know the same of their rows."""
         if self._alone:
             return True
-        shared = zip(self._readers, feeds, strict=True)
-        return all(feed == feeds[self._firsts[reader]] for reader, feed in shared)
+        shared = zip(self._readers, infos, strict=True)
+        return all(feed == infos[self._firsts[reader]] for reader, feed in shared)
 
     def may_refuse(self, state: State, rows: Sequence[Rows]) -> bool:
         """Whether a statistic must take rows at once."""
@@ -148,54 +148,54 @@ class Layout:
         pairs = zip(state.statistics, read, strict=True)
         return any(statistic.may_refuse(part) for statistic, part in pairs)
 
-    def with_staged(self, state: State, rows: tuple[Rows, ...], n: int) -> State:
+    def with_buffered(self, state: State, rows: tuple[Rows, ...], n: int) -> State:
         """Return the state that keeps the rows of a small batch, whose arrays are our own."""
-        feeds, statistics, before, agreed = state
+        infos, statistics, before, agreed = state
         if not agreed or len(rows) > 1 or rows[0].facts != agreed[0].facts:
-            agreed = self.agreed(agreed or feeds, rows)
+            agreed = self.agreed(agreed or infos, rows)
         size = n if n > tuning.STAGED_LEAST else tuning.STAGED_LEAST
         if before is not None:
             size += before.size
-        return State(feeds, statistics, Staged(rows, before, size), agreed)
+        return State(infos, statistics, BufferedBatch(rows, before, size), agreed)
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
         """Return the state after rows that the statistics take at once."""
-        feeds, statistics = self.fed(state)[:2]
-        return State(self._grown(feeds, rows), self._updated(statistics, rows))
+        infos, statistics = self.fed(state)[:2]
+        return State(self._grown(infos, rows), self._updated(statistics, rows))
 
     def with_slices(self, state: State, batch: Batch) -> State:
         """Return the state after a long batch, whose columns are converted already."""
-        feeds, statistics = self.fed(state)[:2]
+        infos, statistics = self.fed(state)[:2]
         found = None
         if len(statistics) == 1 and self.schemas[0] == statistics[0].schema:
             found = statistics[0].take_whole(batch)
         if found is not None:
             statistic, facts = found
-            return State(self._grown(feeds, [Rows((), None, batch.n_rows, 0, facts)]), (statistic,))
+            return State(self._grown(infos, [Rows((), None, batch.n_rows, 0, facts)]), (statistic,))
         try:
             for start in range(0, batch.n_rows, self._slice_rows):
                 rows = self.read(batch.slice(start, start + self._slice_rows))
-                feeds, statistics = self._grown(feeds, rows), self._updated(statistics, rows)
+                infos, statistics = self._grown(infos, rows), self._updated(statistics, rows)
         except InvalidBatchError:
             self.read(batch)  # counts over the whole batch, and names its first bad row
             raise
-        return State(feeds, statistics)
+        return State(infos, statistics)
 
     def fed(self, state: State) -> State:
-        """Return the state with staged rows brought to the statistics."""
-        staged = state.staged
-        if staged is None:
+        """Return the state with buffered rows brought to the statistics."""
+        buffered = state.buffered
+        if buffered is None:
             return state
-        rows = staged.rows if staged.before is None else staged.together()
+        rows = buffered.rows if buffered.before is None else buffered.together()
         return State(self._grown(state.agreed, rows), self._updated(state.statistics, rows))
 
     def sifted(self, state: State) -> tuple[State, list[RefusedRows]]:
-        """Return the state with those staged rows that the statistics take, and the others.
+        """Return the state with those buffered rows that the statistics take, and the others.
 
         Rows are refused that are so twice: once it may have been the handler of a signal.
         """
         refused = []
-        batches = state.staged.batches() if state.staged else []
+        batches = state.buffered.batches() if state.buffered else []
         for place, rows in enumerate(batches, 1):
             taken = self._tried(state, rows)
             if isinstance(taken, Exception):
@@ -205,12 +205,12 @@ class Layout:
             else:
                 n = max(read.n for read in rows)
                 refused.append(RefusedRows(n, place, len(batches), taken))
-        return State(state.feeds, state.statistics), refused
+        return State(state.infos, state.statistics), refused
 
     def _tried(self, state: State, rows: Sequence[Rows]) -> State | Exception:
         try:
             return state._replace(
-                feeds=self._grown(state.feeds, rows),
+                infos=self._grown(state.infos, rows),
                 statistics=self._updated(state.statistics, rows),
             )
         except MemoryError:  # the rows are not to blame
@@ -238,29 +238,29 @@ class Layout:
             updated.append(statistic)
         return tuple(updated)
 
-    def _grown(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
+    def _grown(self, infos: tuple[RowInfo, ...], rows: Sequence[Rows]) -> tuple[RowInfo, ...]:
         grown = []
         for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True):
-            before, n_before, omitted_before = feeds[first]
+            before, n_before, omitted_before = infos[first]
             if facts != before:
                 facts = joined_facts(before, facts)  # noqa: PLW2901 - of all rows
-            grown.append(Feed(facts, n_before + n, omitted_before + omitted))
+            grown.append(RowInfo(facts, n_before + n, omitted_before + omitted))
         return tuple(grown if self._alone else [grown[reader] for reader in self._readers])
 
-    def agreed(self, feeds: tuple[Feed, ...], rows: Sequence[Rows]) -> tuple[Feed, ...]:
-        """Return the feeds with the facts of staged rows, which are counted at flush."""
+    def agreed(self, infos: tuple[RowInfo, ...], rows: Sequence[Rows]) -> tuple[RowInfo, ...]:
+        """Return the feeds with the facts of buffered rows, which are counted at flush."""
         for first, read in zip(self._firsts, rows, strict=True):
-            if read[4] != feeds[first][0]:  # their facts
-                return self._grown(feeds, [read._replace(n=0, omitted=0) for read in rows])
-        return feeds
+            if read[4] != infos[first][0]:  # their facts
+                return self._grown(infos, [read._replace(n=0, omitted=0) for read in rows])
+        return infos
 
     def merged(self, state: State, others: Sequence[State]) -> State:
-        """Return what a state and others, none of them with staged rows, have seen together."""
-        feeds, statistics = self.fed(state)[:2]
+        """Return what a state and others, none of them with buffered rows, have seen together."""
+        infos, statistics = self.fed(state)[:2]
         try:
-            columns = zip(*[other.feeds for other in others], strict=True)
+            columns = zip(*[other.infos for other in others], strict=True)
             if others:
-                feeds = tuple(map(Feed.with_all, feeds, columns))
+                infos = tuple(map(RowInfo.with_all, infos, columns))
         except InvalidBatchError as error:
             raise IncompatibleMetricsError(
                 f"the states saw different kinds of rows: {error}"
@@ -269,24 +269,24 @@ class Layout:
         with own_arithmetic():
             for index, fork in enumerate(forks):
                 fork.merge_all([other.statistics[index] for other in others])
-        return State(feeds, forks)
+        return State(infos, forks)
 
     def joined(self, state: State, added: State) -> State:
         """Return the state after a single change that made the other state of no rows."""
         if added is self.start:
             return state
-        if added.staged is None:
+        if added.buffered is None:
             return self.merged(state, [added])
-        return self.with_staged(state, added.staged.rows, added.staged.size)
+        return self.with_buffered(state, added.buffered.rows, added.buffered.size)
 
-    def part(self, state: State, part: Layout) -> State:
-        """Return the state of some of the statistics, which has no staged rows; arrays are shared.
+    def part(self, state: State, part: Plan) -> State:
+        """Return the state of some of the statistics, without buffered rows; arrays are shared.
 
         No array and no statistic in a state is ever written to.
         """
         return state if part is self else self.parting(part)(state)
 
-    def parting(self, part: Layout) -> Callable[[State], State]:
+    def parting(self, part: Plan) -> Callable[[State], State]:
         """Return what `part` does, for many states."""
         if part is self:
             return lambda state: state
@@ -294,13 +294,13 @@ class Layout:
         places = [self.places[key] for key in part.places]
 
         def parted(state: State) -> State:
-            feeds, statistics = state[:2]
+            infos, statistics = state[:2]
             return State(
-                tuple([feeds[source] for source in sources]),
+                tuple([infos[source] for source in sources]),
                 tuple([statistics[place] for place in places]),
             )
 
         return parted
 
 
-_KNOWN: dict[Hashable, Layout] = {}
+_KNOWN: dict[Hashable, Plan] = {}
