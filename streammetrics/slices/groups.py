@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     Beside = tuple[Readings, Readings]
 
 
-class SliceKeys:
+class FinestSlices:
     """Rows kept by the values of some columns: the finest slices of which anything is known."""
 
     def __init__(
@@ -86,10 +86,10 @@ class Grouping:
     """One kind of slice: some columns of a cut, by which it is read."""
 
     columns: tuple[str, ...]
-    cut: SliceKeys
+    cut: FinestSlices
 
     @classmethod
-    def of(cls, spec: Sequence[KeySpec], cuts: Sequence[SliceKeys]) -> Grouping:
+    def of(cls, spec: Sequence[KeySpec], cuts: Sequence[FinestSlices]) -> Grouping:
         """Return how a kind of slice is read: from its own cut, or from the one that is finer."""
         columns = tuple(map(title_of, spec))
         own = (cut for cut in cuts if cut.titles == columns)
@@ -279,7 +279,7 @@ class GroupLookup:
         raise KeyError(f"no slice {title}{near(title, titles)}")
 
 
-def state_of_all(state: State, cut: SliceKeys) -> State:
+def state_of_all(state: State, cut: FinestSlices) -> State:
     """Return the state of all rows."""
     groups = cut.groups(state)
     return groups.state(np.arange(len(groups))) if len(groups) else cut.plan.start
@@ -291,7 +291,7 @@ def _types(keys: Sequence[Parts | None]) -> str:
 
 
 def spec_of(
-    which: Mapping[str, object], specs: Sequence[Grouping], cuts: Sequence[SliceKeys]
+    which: Mapping[str, object], specs: Sequence[Grouping], cuts: Sequence[FinestSlices]
 ) -> Grouping:
     """Return the kind of a slice, by its columns.
 

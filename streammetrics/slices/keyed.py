@@ -19,7 +19,7 @@ from streammetrics.core.errors import an
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.slices.bins import Bins, KeySpec, specs_of, title_of
 from streammetrics.slices.fairness import without_each
-from streammetrics.slices.groups import Grouping, GroupLookup, SliceKeys, spec_of, state_of_all
+from streammetrics.slices.groups import FinestSlices, Grouping, GroupLookup, spec_of, state_of_all
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
 from streammetrics.slices.units import GROUPS, groups_of, hashed, limits_by_unit, warn_unsure
@@ -84,7 +84,7 @@ class KeyedSet(MetricSet):
         finest = (*columns.values(), *([] if unit is None else [hashed(unit)]))
         apart = [spec for spec in self.by if spec] if overflow == "other" else [finest]
         self._cuts = tuple(
-            SliceKeys(suite._plan, number, parts, max_slices, overflow)
+            FinestSlices(suite._plan, number, parts, max_slices, overflow)
             for number, parts in enumerate(apart)
         )
         self._specs = tuple(Grouping.of(spec, self._cuts) for spec in self.by)
