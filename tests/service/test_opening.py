@@ -12,7 +12,7 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.live.service.app import application
-from streammetrics.live.service.opening import Opening
+from streammetrics.live.service.opening import Opening, Workers
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what the client asks its own dependencies
@@ -43,6 +43,18 @@ def test_it_answers_before_its_history_is_read_and_says_when_it_is():
         until(lambda: asked.get("/ready").status_code == 200)
         assert asked.get("/health").json()["status"] == "ok"
         assert asked.get("/api/now").status_code == 200
+
+
+def test_it_is_ready_when_all_workers_are(tmp_path):
+    workers = Workers(2, tmp_path)
+    (tmp_path / "2147483647").touch()  # of a worker that was ready and has died since
+    opening = Opening(lambda: application(sm.Live(sm.Mean())), [].append, workers)
+    with TestClient(opening, base_url="http://localhost") as asked:
+        until(lambda: asked.get("/api/now").status_code == 200)
+        answer = asked.get("/ready")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        (tmp_path / str(os.getppid())).touch()
+        assert asked.get("/ready").json() == {"status": "ready"}
 
 
 def test_one_that_ends_before_waits_for_nothing():

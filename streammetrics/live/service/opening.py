@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 from contextlib import AsyncExitStack, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.optional import needs
@@ -17,29 +17,62 @@ with needs("starlette", "live"):
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from starlette.applications import Starlette
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 
+class Workers(NamedTuple):
+    """The workers of a service: how many they are, and which of them are ready.
+
+    Attributes:
+        number: How many workers there are.
+        folder: Holds an empty file for every worker that is ready, named by its process; ``None``
+            where there is only one worker.
+    """
+
+    number: int = 1
+    folder: Path | None = None
+
+    def tell_ready(self) -> None:
+        """Say that this worker is ready."""
+        if self.folder is not None:
+            (self.folder / str(os.getpid())).touch()
+
+    def all_ready(self) -> bool:
+        """Whether as many workers are ready as there are: one that has died is not."""
+        if self.folder is None:
+            return True
+        return sum([_is_running(int(path.name)) for path in self.folder.iterdir()]) >= self.number
+
+
+ALONE = Workers()
+
+
 class Opening:
     """Answers that a service starts until its application is made, and then lets that answer.
 
-    ``/health`` is answered 200, and all else 503 with ``Retry-After``. Where the application cannot
-    be made, the process ends as by SIGTERM.
+    ``/health`` is answered 200, and all else 503 with ``Retry-After``; ``/ready`` until all workers
+    have their application, as any of them may get the next request. Where the application cannot be
+    made, the process ends as by SIGTERM.
 
     Args:
         make: Makes the application, on a thread of its own.
         lost: Takes the error with which the application ends where it cannot write all events.
+        workers: This worker among the others.
 
     Attributes:
         error: Why the application cannot be made.
     """
 
     def __init__(
-        self, make: Callable[[], Starlette], lost: Callable[[StreamMetricsError], None]
+        self,
+        make: Callable[[], Starlette],
+        lost: Callable[[StreamMetricsError], None],
+        workers: Workers = ALONE,
     ) -> None:
-        self._make, self._lost = make, lost
+        self._make, self._lost, self._workers = make, lost, workers
         self._app: ASGIApp | None = None
         self.error: Exception | None = None
 
@@ -47,10 +80,15 @@ class Opening:
         """Answer, or let the application answer."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
-        elif self._app is not None:
+        elif self._app is not None and not self._waits(scope):
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
             await _starting(scope["path"])(scope, receive, send)
+
+    def _waits(self, scope: Scope) -> bool:
+        """Whether a request asks if the service is ready, and another worker is not."""
+        asks = scope["type"] == "http" and scope["path"] == "/ready"
+        return asks and not self._workers.all_ready()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         try:
@@ -90,6 +128,16 @@ class Opening:
         app = await made
         await stack.enter_async_context(app.router.lifespan_context(app))
         self._app = app
+        self._workers.tell_ready()
+
+
+def _is_running(process: int) -> bool:
+    """Whether a process of the same user runs."""
+    try:
+        os.kill(process, 0)
+    except OSError:
+        return False
+    return True
 
 
 def _set(made: asyncio.Future[Starlette], app: Starlette) -> None:

@@ -14,6 +14,7 @@ import time
 import warnings
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
@@ -25,7 +26,7 @@ with needs("uvicorn", "live"):
 from streammetrics.live.service.app import application
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.http import Connection
-from streammetrics.live.service.opening import Opening
+from streammetrics.live.service.opening import Opening, Workers
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from streammetrics.live.service.server import Server
 
 _PATH = "STREAMMETRICS_LIVE_CONFIG"  # how a worker learns what it is to serve
-_LOST = "STREAMMETRICS_LIVE_LOST"  # the file of one byte in which a worker says that it lost events
+_SHARED = "STREAMMETRICS_LIVE_WORKERS"  # the folder in which workers say what others must know
 _HEADERS = 16_384  # bytes of a request's headers
 _BACKLOG = 2048  # connections that are taken at once
 _GRACE = 5  # seconds for requests to end; who stops a container often waits for no more than 10
@@ -56,9 +57,12 @@ def served() -> Opening:
     found = settings(os.environ[_PATH])
     Connection.patience, Connection.most = found.server.timeout, found.server.connections
     parent = multiprocessing.parent_process()
-    if parent is not None:
+    if parent is None:
+        _opening = Opening(partial(_made, found), _losses.append)
+    else:
         threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
-    _opening = Opening(partial(_made, found), _losses.append if parent is None else _tell_parent)
+        workers = Workers(found.server.workers, Path(os.environ[_SHARED], "ready"))
+        _opening = Opening(partial(_made, found), _tell_parent, workers)
     return _opening
 
 
@@ -70,7 +74,7 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
 def _tell_parent(error: StreamMetricsError) -> None:
     """Say in a worker that events are lost, and see that the exit code of its parent does."""
     print(f"error: {error}", file=sys.stderr, flush=True)
-    with open(os.environ[_LOST], "r+b") as file:  # in place, as the disk may be full
+    with Path(os.environ[_SHARED], "lost").open("r+b") as file:  # in place: the disk may be full
         file.write(b"1")
 
 
@@ -118,13 +122,13 @@ def serve(found: Settings) -> None:
 
 def _run_workers(server: Server) -> None:
     """Run the server in several processes, and raise where one of them lost events."""
-    with tempfile.NamedTemporaryFile(prefix="streammetrics-") as lost:
-        lost.write(b"0")
-        lost.flush()
-        os.environ[_LOST] = lost.name
+    with tempfile.TemporaryDirectory(prefix="streammetrics-") as folder:
+        os.environ[_SHARED] = folder
+        lost = Path(folder, "lost")
+        lost.write_bytes(b"0")
+        Path(folder, "ready").mkdir()
         _run(server)
-        lost.seek(0)
-        if lost.read() == b"1":
+        if lost.read_bytes() == b"1":
             raise StreamMetricsError("events of a worker are lost, see above")
 
 
