@@ -153,7 +153,7 @@ METRICS = [
 def test_families_are_flat():
     for metric in METRICS:
         above = [cls for cls in metric.__mro__[1:] if cls.__module__.startswith("streammetrics.")]
-        assert len(above) <= 4, f"{metric.__name__} is {above}"
+        assert len(above) <= 5, f"{metric.__name__} is {above}"
 
 
 def test_every_metric_says_what_its_value_is():

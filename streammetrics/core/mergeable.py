@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
@@ -11,7 +11,6 @@ from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.feeding.described import described, filled
 from streammetrics.core.feeding.plan import Plan  # noqa: TC001 - type hints are read
-from streammetrics.core.registry import register
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.state.container import ROWS, opened
 from streammetrics.core.stateful import Stateful
@@ -29,20 +28,11 @@ if TYPE_CHECKING:
 S = TypeVar("S", bound="Merging")
 
 
-class Mergeable(ABC, Generic[V_co]):
+class Mergeable(Stateful, Generic[V_co]):
     """What a metric and a set of metrics have in common: everything but the reading."""
 
     _accumulator: Accumulator | ReadOnly
     _plan: Plan  # of this object's own statistics; a view's accumulator has those of its set
-
-    def __init_subclass__(cls, **kwargs: object) -> None:
-        super().__init_subclass__(**kwargs)
-        register(cls)
-
-    @property
-    @abstractmethod
-    def _types(self) -> tuple[type, ...]:
-        """The classes of metrics that must be defined where the state is read."""
 
     @property
     @abstractmethod
@@ -178,12 +168,6 @@ class Mergeable(ABC, Generic[V_co]):
         """Return an object of the same configuration at another state."""
         return self._over(Accumulator(self._plan, state))
 
-    to_bytes = Stateful.to_bytes
-    save = Stateful.save
-    __eq__ = Stateful.__eq__
-    __hash__ = None  # type: ignore[assignment]  # mutable
-    __reduce__ = Stateful.__reduce__
-
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""
         return self._at(self._accumulator.part(self._plan))
@@ -240,13 +224,13 @@ def merge(metrics: Iterable[S]) -> S:
         >>> sm.merge([sm.Mean().update([1.0, 2.0]), sm.Mean().update([6.0])]).compute()
         3.0
     """
-    if isinstance(metrics, Mergeable | Stateful) or not isinstance(metrics, Iterable):
+    if isinstance(metrics, Stateful) or not isinstance(metrics, Iterable):
         raise TypeError("merge takes what it merges in a list: merge([a, b]), or a.merge(b)")
     every = list(metrics)
     if not every:
         raise ValueError("there is nothing to merge: pass at least one metric")
     for place, one in enumerate(every):
-        if not isinstance(one, Mergeable | Stateful):
+        if not isinstance(one, Stateful):
             kind = type(one).__name__
             raise TypeError(f"item {place} to be merged is no metric, set or ledger, but of {kind}")
     return every[0].copy().merge(*every[1:])

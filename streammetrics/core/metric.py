@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import functools
 import inspect
 import math
-import types
 import warnings
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, dataclass_transform
@@ -98,9 +96,6 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         super().__init_subclass__(**kwargs)
         cls._parameters = declared(cls)
         _reset_facts(cls)
-        update: Any = cls.update
-        if "update" not in vars(cls) and isinstance(update, types.FunctionType):
-            cls.update = _called(update, cls)  # type: ignore[method-assign]  # the same method
 
     def __init__(self, *args: object, **parameters: object) -> None:
         configure(self, args, parameters)
@@ -405,21 +400,6 @@ def _filled(value: Any, end: float) -> Any:
         return whole
     parts = [_filled(each, end) for each in value]
     return value._make(parts) if hasattr(value, "_make") else type(value)(parts, value.labels)
-
-
-def _called(method: types.FunctionType, cls: type) -> Any:
-    """Return a method of a base as one of a class, which Python's own errors then name."""
-    own = types.FunctionType(
-        method.__code__,
-        method.__globals__,
-        method.__name__,
-        method.__defaults__,
-        method.__closure__,
-    )
-    functools.update_wrapper(own, method)
-    own.__kwdefaults__ = method.__kwdefaults__
-    own.__qualname__ = f"{cls.__qualname__}.{method.__name__}"
-    return own
 
 
 def has_nan(value: object) -> bool:

