@@ -298,6 +298,12 @@ def test_a_series_is_that_of_python():
         assert asked.get("/api/series?window=61s").status_code == 400
         assert "no whole number of panes" in asked.get("/api/series?window=61s").json()["error"]
         assert asked.get("/api/now?window=soon").status_code == 400
+        for path in ("/api/now?windw=5min", "/api/now?every=5min", "/api/alerts?window=5min"):
+            refused = asked.get(path)
+            assert (refused.status_code, "has no parameter" in refused.json()["error"]) == (
+                422,
+                True,
+            )
     series = live.series("5min", every="5min")
     some = series["n_rows"] > 0
     assert found["metrics"]["auc"]["value"] == series["auc"][some].tolist()

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
+from streammetrics.core.columns.batch import meant
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.optional import needs
 from streammetrics.live.checking import kinds_of, truth_of
@@ -66,6 +67,14 @@ _SAID = {
     "every": 'A duration such as "5min"; without it, that of the configuration.',
     "span": 'How far back the windows end, such as "2d"; without it, as far as there are rows.',
 }
+_READS = {  # by path: what is read, and the parameters of a request
+    "/api/now": ("Each metric over the newest window.", "window"),
+    "/api/series": ("Windows one after the other.", "window", "every", "span"),
+    "/api/coverage": ("What became of predictions.", "window"),
+    "/api/possible": ("What the missing labels could do.", "window"),
+    "/api/slices": ("Each metric by slice.", "window"),
+    "/api/alerts": ("How the rules of alerts stand.",),
+}
 _ERROR = {
     "type": "object",
     "properties": {
@@ -81,12 +90,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
     """Return the description of a service."""
     paths = {
         "/events": {"post": _events(live, names)},
-        "/api/now": _reading("Each metric over the newest window.", "window"),
-        "/api/series": _reading("Windows one after the other.", "window", "every", "span"),
-        "/api/coverage": _reading("What became of predictions.", "window"),
-        "/api/possible": _reading("What the missing labels could do.", "window"),
-        "/api/slices": _reading("Each metric by slice.", "window"),
-        "/api/alerts": _reading("How the rules of alerts stand."),
+        **{path: _reading(summary, *names) for path, (summary, *names) in _READS.items()},
         "/health": _reading("How the service is; degraded as long as the store cannot be written."),
         "/ready": _reading("Whether what is stored has been read; 503 before."),
         "/metrics": {
@@ -719,6 +723,12 @@ class Service:
         def make(go_on: GoOn) -> Json:
             return self._at_present(partial(call, go_on))
 
+        path = f"/api/{key[0]}"
+        known = _READS[path][1:]
+        for name in request.query_params:
+            if name not in known:
+                reads = f"it reads {', '.join(known) or 'none'}{meant(name, known)}"
+                return JSONResponse({"error": f"{path} has no parameter {name!r}: {reads}"}, 422)
         try:
             body = await (cache or self._cache).get(key, make, partial(_gone, request))
         except GoneError:
