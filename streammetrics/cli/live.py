@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +64,14 @@ def replayed(
     check_outputs(outputs, [*events.sources, *([store] if store else [])], force=force)
     for note in events.notes:
         say(f"note: {note}")
-    with found.live() as live:
-        with progress_of(events.n_events, "replay") as progress:
-            events.feed(live, progress)
+    live = found.live()
+    keeper = live._keeper
+    with (
+        nullcontext() if keeper is None else keeper.all_or_none(),
+        progress_of(events.n_events, "replay") as progress,
+    ):
+        events.feed(live, progress)
+    with live:
         series = live.series(found.view.window, every=found.view.every)
         told = [_counted(live, found), *_replayed_alerts(live, found)]
     if out is None:

@@ -56,7 +56,7 @@ where tables.type = 'table'
 
 
 class MissingStoreError(sqlite3.OperationalError):
-    """The file was deleted, or another file has its place."""
+    """The file or its log was deleted or cut off, or another file has its place."""
 
 
 class Base(NamedTuple):
@@ -110,7 +110,9 @@ class Store:
             )
             try:
                 self._prepare_in_turn(empty, durable=durable, timeout=timeout)
-                self._place = _place_of(self.path)
+                # While it is open, the file never shrinks, and its log is never deleted or emptied.
+                self._place, self._size = _seen(self.path)
+                self._log, self._written = _seen(f"{self.path}-wal")
             except BaseException:
                 self._db.close()
                 raise
@@ -170,19 +172,25 @@ class Store:
             raise IncompatibleMetricsError(f"{self.path} is of another configuration: {told}")
 
     def check_place(self) -> None:
-        """Raise where the file is no longer the one that was opened: what is written is nowhere.
+        """Raise where a file is no longer the one that was opened: what is written is nowhere.
 
         Raises:
-            MissingStoreError: It was deleted, or another file has its place.
+            MissingStoreError: It was deleted or cut off, or another file has its place.
         """
-        try:
-            place = _place_of(self.path)
-        except FileNotFoundError:
+        place, size = _seen(self.path)
+        log, written = _seen(f"{self.path}-wal")
+        if place is None:
             what = "the file was deleted: put it back, or restart the service with a new one"
-        else:
-            if place == self._place:
-                return
+        elif place != self._place:
             what = "another file has its place: restart the service to go on with that one"
+        elif size < self._size or log != self._log or written == 0 < self._written:
+            what = (
+                f"it or its log {self.path}-wal was cut off, deleted or replaced: end the service, "
+                "which saves what it still can, and start it again"
+            )
+        else:
+            self._size, self._written = size, written
+            return
         raise MissingStoreError(what)
 
     def reading(self) -> Transaction:
@@ -322,10 +330,13 @@ def _columns_of_schema() -> set[str]:
         return _columns(db)
 
 
-def _place_of(path: str) -> tuple[int, int]:
-    """Return which file stands at a path."""
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+def _seen(path: str) -> tuple[tuple[int, int] | None, int]:
+    """Return which file stands at a path, ``None`` where there is none, and its size."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None, 0
+    return (found.st_dev, found.st_ino), found.st_size
 
 
 def _check_place(path: str) -> None:
@@ -365,6 +376,7 @@ _TIMEOUT = 1.0  # seconds to wait for another who writes
 PATIENCE = 30.0  # the same at the end, when what waits would be lost
 _BUSY = 5.0  # seconds for which others may have the file before it is told: it is theirs, too
 _KEEPER_PAUSE = 0.05
+_TOGETHER = 64  # calls whose events make one part, where many are written at once
 
 
 class StoreError(StreamMetricsError):
@@ -434,6 +446,7 @@ class Keeper:
         self._busy = 0.0  # since when attempts fail
         self._refused = 0  # bytes of the last call that was refused
         self._warning, self._told = "", False
+        self._holds = False  # whether what comes is written later, and all of it at once
         self._start()
         self._load()
         _KEEPERS.add(self)
@@ -533,8 +546,61 @@ class Keeper:
         self._tell()
         return done
 
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """Write all events that come in the block in one transaction; none where it raises.
+
+        After that the owner is not to be used: its events are nowhere else. What comes after the
+        block is written within a second, as where the store is not durable.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        self.durable, self._holds = False, True
+        try:
+            yield
+            self._write_together()
+        except BaseException:
+            self._drop()
+            raise
+        self._holds = False
+
+    def _write_together(self) -> None:
+        """Write all that came in one transaction, as parts of bounded size."""
+        kept = self._kept()
+        assert kept is not None  # who calls holds it
+        until = time.monotonic() + PATIENCE
+        with self._alone():
+            events = [*self._waiting, *kept._taken()]
+            firsts = range(0, len(events), _TOGETHER)
+            while True:
+                try:
+                    with self._store.writing():
+                        self._learn_number()
+                        for number, first in enumerate(firsts, self._number + 1):
+                            part = written(events[first : first + _TOGETHER])
+                            self._store.put(self.worker, number, part)
+                except sqlite3.Error as error:
+                    if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                        full = _code(error) == sqlite3.SQLITE_FULL
+                        raise StoreError(self._path, str(error), full=full) from error
+                    time.sleep(_KEEPER_PAUSE)
+                else:
+                    break
+            self._number += len(firsts)
+            self._waiting = []
+
+    def _drop(self) -> None:
+        """Close the file, and write nothing of what came."""
+        with self._alone():
+            self._stop.set()
+            self._store.close()
+            _KEEPERS.discard(self)
+
     def try_to_write(self) -> bool:
         """Write what came, and keep to itself what fails."""
+        if self._holds:
+            return False
 
         def write() -> None:
             self._append()

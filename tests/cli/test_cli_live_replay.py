@@ -103,6 +103,24 @@ def test_every_format_gives_the_state_of_the_events(command, served, config, tmp
         assert live.coverage("4d").predicted == 900
 
 
+@pytest.mark.parametrize("durable", ["false", "true"])
+def test_a_replay_that_fails_leaves_the_store_as_it_was(command, config, tmp_path, durable):
+    config.write_text(CONFIG.replace("[page]", f"durable = {durable}\n[page]"))
+    n = 100_000  # several calls
+    score = np.full(n, 0.3)
+    rows = {"time": START + np.arange(n) * 1.0, "label": np.arange(n) % 2, "score": score}
+    score[70_000] = 7.0
+    file = put(pa.table(rows), tmp_path / "rows.parquet")
+    result = command("live", "replay", config, file)
+    assert (result.code, "row 70000" in result.err) == (2, True)
+    score[70_000] = 0.7
+    put(pa.table(rows), file)
+    result = command("live", "replay", config, file)
+    assert result.code == 0, result.err
+    with settings(config).live() as live:
+        assert live.n_rows == n
+
+
 def test_times_may_be_dates_and_rows_in_several_files(command, served, config, tmp_path):
     expected = direct(config, served)
     predictions, labels = served

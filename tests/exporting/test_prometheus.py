@@ -22,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families as parsed
 
 import streammetrics as sm
 from streammetrics.cli import main
-from streammetrics.live.exporting import prometheus as files
+from streammetrics.live.exporting import files
 from streammetrics.live.exporting.prometheus import LiveCollector, exposition
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -129,6 +129,13 @@ def test_open_metrics_is_served_to_who_asks_for_it():
     assert content_type.startswith("application/openmetrics-text")
     families = list(text_string_to_metric_families(body.decode()))
     assert families[0].name == "streammetrics_info"
+
+
+def test_names_in_rules_are_no_templates(tmp_path):
+    path = tmp_path / "rules.yml"
+    notices = [files.Notice('weird {{x}} "a"', "below {{ .Value }}")]
+    path.write_text(files.rules("{{title}}", notices, "{{job}}"))
+    assert promtool("check", "rules", str(path)).returncode == 0
 
 
 def test_promtool_checks_the_rules_and_they_fire_for_one_title(tmp_path):

@@ -21,7 +21,7 @@ from live.worker import send, start, told
 import streammetrics as sm
 from streammetrics.live import store as keeper_module
 from streammetrics.live import store as store_module
-from streammetrics.live.store import StoreWarning
+from streammetrics.live.store import StoreError, StoreWarning
 
 # Where other threads are at work, which a child does not have.
 FORKED = "ignore:This process .* is multi-threaded:DeprecationWarning"
@@ -302,6 +302,61 @@ def test_durable_calls_are_in_the_file_when_they_return(path):
             assert other.to_bytes() == first(number + 1).to_bytes()
         service.observe(time=[START], y_true=[1], y_score=[0.5])
         assert other.n_rows == 3
+
+
+@pytest.mark.parametrize("name", ["live.db", "live.db-wal"])
+@pytest.mark.parametrize("damage", ["delete", "empty", "replace"])
+def test_a_damaged_file_is_noticed_before_an_event_is_said_to_be_in_it(path, name, damage):
+    with joined(store=path, durable=True) as service:
+        send(service, 0)
+        file = path.with_name(name)
+        kept = file.read_bytes()
+        with file.open("r+b") as opened:  # so that no new file takes its number
+            if damage == "empty":
+                opened.truncate(0)
+            else:
+                file.unlink()
+            if damage == "replace":
+                file.write_bytes(kept)
+            words = "was deleted|has its place|was cut off, deleted or replaced"
+            for _ in range(2):
+                with pytest.raises(StoreError, match=words):
+                    send(service, 1)
+            keeper = service._keeper
+            keeper.try_to_write()
+            assert keeper.is_gone
+            assert service.to_bytes() == first(1).to_bytes()
+        keeper._drop()  # what closing would do with a file that is gone
+        service._keeper = None
+
+
+def test_events_that_come_together_are_in_the_file_together_or_not_at_all(path):
+    send(before := joined(store=path), 0)
+    before.close()
+    for error in (KeyboardInterrupt, sm.InvalidBatchError):
+        service = joined(store=path, durable=True)
+
+        def fails(service=service, error=error):
+            with service._keeper.all_or_none():
+                for number in range(1, 200):
+                    send(service, number)
+                service._keeper.try_to_write()  # as its thread does each second
+                raise error("in the middle")
+
+        with pytest.raises(error):
+            fails()
+        with joined(store=path) as other:
+            assert other.to_bytes() == first(1).to_bytes()
+    with joined(store=path, durable=True) as service:
+        with service._keeper.all_or_none():
+            for number in range(1, 200):
+                send(service, number)
+            with joined(store=path) as other:
+                assert other.to_bytes() == first(1).to_bytes()
+        send(service, 200)
+        service.flush()
+        with joined(store=path) as other:
+            assert other.to_bytes() == first(201).to_bytes()
 
 
 def test_what_is_no_store_of_this_configuration(path, tmp_path):

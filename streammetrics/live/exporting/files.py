@@ -59,7 +59,8 @@ def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
         wait = f"{duration(notice.wait, 'for') // SECOND}s"
         now = f"{{{{ with query {json.dumps(f'{PREFIX}alert_value{of}{own}')} }}}}"
         says = f": {notice.says}" if notice.says else ""
-        told = f"{notice.alert} fires{says}{now}, now at {{{{ . | first | value }}}}{{{{ end }}}}"
+        fires = _literal(f"{notice.alert} fires{says}")
+        told = f"{fires}{now}, now at {{{{ . | first | value }}}}{{{{ end }}}}"
         firing = f"{PREFIX}alert_firing{of} == 1{own}"
         lines += _rule(notice.alert, firing, wait, notice.severity, told)
     if not notices:
@@ -72,9 +73,14 @@ def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
     differs = text_of({**mine, "title!": name})  # title!="..."
     others = f"last_over_time({PREFIX}info{differs}[1d])"
     down = f"up{text_of(mine)} == 0 unless on (job, instance) {others} or on (job) absent({info})"
-    told = f"nothing is scraped of {job}"
+    told = _literal(f"nothing is scraped of {job}")
     lines += _rule("StreammetricsDown", down, "5m", "page", told, "")
     return "\n".join(lines) + "\n"
+
+
+def _literal(text: str) -> str:
+    """Return text as a template of Prometheus that gives this text."""
+    return text.replace("{{", '{{"{{"}}')
 
 
 def _rule(

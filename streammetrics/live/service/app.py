@@ -580,8 +580,8 @@ def application(
 class Service:
     """What answers.
 
-    Reads are made one after the other, beside the thread that takes events; scrapes and alerts have
-    threads of their own, and health needs none.
+    Windows are read one after the other, beside the thread that takes events; series, scrapes and
+    alerts have threads of their own, and health needs none.
     """
 
     def __init__(
@@ -599,8 +599,10 @@ class Service:
         self._names, self._watching = names, Watching(live, rules)
         self._began = time.time()
         self._reader = ThreadPoolExecutor(1, "reads")
+        self._historian = ThreadPoolExecutor(1, "history")  # for which no window waits
         self._scraper = ThreadPoolExecutor(_SCRAPES, "scrapes")  # which wait for no other read
         self._cache, self._quick = Cache(self._reader), Cache(self._scraper)
+        self._history = Cache(self._historian)
         self._line = answers.WindowAnswers()  # of what the page shows
         self._intake = Intake(live, names, server)
         read = partial(self._at_present, partial(families, live, view.window))
@@ -631,7 +633,7 @@ class Service:
                     f"the store cannot be written, {lost} lost: {keeper.trouble}"
                 ) from error
         finally:
-            for executor in (self._reader, self._scraper):
+            for executor in (self._reader, self._historian, self._scraper):
                 executor.shutdown(wait=True, cancel_futures=True)
         if keeper is not None and keeper.is_gone:
             raise StreamMetricsError(
@@ -660,7 +662,7 @@ class Service:
             return line.read(self._live, view, span, go_on, whole=not page)
 
         key = ("series", view.window, view.every, span, page)
-        return await self._answer(request, key, call)
+        return await self._answer(request, key, call, self._cache if page else self._history)
 
     async def coverage(self, request: Request) -> Response:
         """Answer what became of predictions."""

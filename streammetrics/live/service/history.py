@@ -60,7 +60,8 @@ class History(NamedTuple):
         """Bring all events to a live state, the oldest first.
 
         Raises:
-            InvalidBatchError: A row is refused; the message names its file. Those before are in.
+            InvalidBatchError: A row is refused; the message names its file. `live` has taken
+                those before it.
         """
         times = np.concatenate([rows.times for _, rows in self.kinds])
         order = np.argsort(times, kind="stable")
