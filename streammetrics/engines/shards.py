@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from streammetrics.core.columns.batch import n_rows
@@ -68,8 +68,9 @@ def located(where: str, row: int | Callable[[], int], unit: str) -> Iterator[Non
 def read(piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress) -> None:
     """Update the set with the rows of a piece."""
     row = 0
-    for rows, table in piece.tables(batch_rows):
-        with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
-            suite.update(table)
-        row += rows
-        progress(rows)
+    with closing(piece.tables(batch_rows)) as tables:  # a refused row ends what reads ahead, too
+        for rows, table in tables:
+            with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
+                suite.update(table)
+            row += rows
+            progress(rows)

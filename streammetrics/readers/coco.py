@@ -22,7 +22,7 @@ from streammetrics.readers.paths import matching
 from streammetrics.readers.sources import source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
 
     from streammetrics.core.types import Document, Foreign, Json, Places
     from streammetrics.readers.sources import Source
@@ -82,7 +82,7 @@ class CocoPiece:
         """Return 0: it is read from the start."""
         return 0
 
-    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the number of images and their boxes, some images at a time."""
         told = _parsed(self.annotations, dict, "an object of images, annotations and categories")
         lacking = [key for key in ("images", "annotations") if not isinstance(told.get(key), list)]

@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import re
+import threading
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
@@ -17,7 +20,7 @@ from streammetrics.readers.selection import needed, of_kind, spelled
 from streammetrics.readers.whole import alike, exact, is_number, long_places, trimmed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from streammetrics.core.types import Foreign
     from streammetrics.readers.selection import WantedColumn
@@ -42,26 +45,46 @@ _CONVERSION = re.compile(
 _TORN = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
 _LAST = "\x03"  # each field of the row after the end
+_AHEAD = 0.2  # seconds in which Arrow's thread reads on, unless it has read far ahead
+_BLOCKED = 1.0  # seconds to wait for a pipe from which nothing comes
 _BLANK = re.compile(r"(?:\r\n|\r|\n)*")
 
 
 class _Ended:
-    """The text of a stream, and after it a row of no file: it is seen unless quotes hide it."""
+    """The text of a stream, and after it a row of no file: it is seen unless quotes hide it.
+
+    Threads of Arrow read and parse ahead. They call Python for that, and one that does so when the
+    interpreter ends stops or aborts the process, so who reads no further calls `stop`.
+    """
 
     closed = False
 
     def __init__(self, stream: io.BufferedReader, row: bytes) -> None:
         self._stream, self._row, self._before = stream, row, b""
+        self._reading, self._stopped, self._ended = threading.Lock(), False, threading.Event()
 
     def read(self, size: int) -> bytes:
         """Return the next bytes."""
-        data = self._stream.read(size)
-        if data:
-            self._before = data[-1:]
-        elif self._row:
-            data = (b"" if self._before in b"\r\n" else b"\n") + self._row
-            self._row = b""
+        with self._reading:
+            data = b"" if self._stopped else self._stream.read(size)
+            if data:
+                self._before = data[-1:]
+            elif self._row and not self._stopped:
+                data = (b"" if self._before in b"\r\n" else b"\n") + self._row
+                self._row = b""
+            else:
+                self._ended.set()
         return data
+
+    def stop(self, batches: Iterable[object]) -> None:
+        """End the text here, and wait until Arrow's threads have seen that."""
+        if not self._reading.acquire(timeout=_BLOCKED):
+            return
+        self._stopped = True
+        self._reading.release()
+        with suppress(pa.ArrowInvalid):
+            deque(batches, 0)  # those that were read ahead
+        self._ended.wait(_AHEAD)
 
 
 class Head(NamedTuple):
@@ -121,9 +144,11 @@ class CsvPiece(FilePiece):
 
         rows = 0
         with self.source.open() as stream:
+            text = _Ended(stream, f"{last}\n".encode())
+            reader: pc.CSVStreamingReader | None = None
             try:
-                for batch in pc.open_csv(
-                    _Ended(stream, f"{last}\n".encode()),  # type: ignore[arg-type]  # it reads, which is all
+                reader = pc.open_csv(
+                    text,  # type: ignore[arg-type]  # it reads, which is all
                     pc.ReadOptions(
                         use_threads=False,
                         block_size=_BLOCK,
@@ -142,12 +167,15 @@ class CsvPiece(FilePiece):
                         strings_can_be_null=True,
                         quoted_strings_can_be_null=quoted,
                     ),
-                ):
+                )
+                for batch in reader:
                     yield batch
                     rows += batch.num_rows
             except pa.ArrowInvalid as error:
                 self._explain(str(error))
                 raise
+            finally:
+                text.stop(reader or ())
         if not ended:
             raise InvalidBatchError(
                 f"{self.source}: a double quote opens a field of row {rows - 1}, and none closes "

@@ -17,7 +17,7 @@ from streammetrics.readers.errors import ReadError
 from streammetrics.readers.pieces import SourcePiece
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from streammetrics.core.types import Foreign
     from streammetrics.readers.selection import WantedColumn
@@ -44,7 +44,7 @@ class FilePiece(SourcePiece, ABC):
     columns: tuple[WantedColumn, ...]
     rows: int | None  # how many, where it is known
 
-    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the number of rows and the columns of each batch, of at most `batch_rows`."""
         with reading(self.source):
             for batch in self.batches(batch_rows):
@@ -73,11 +73,12 @@ class KeyedPiece(SourcePiece):
         """Return where in the file the piece begins."""
         return self.piece.first_row()
 
-    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the number of rows and the columns of each batch."""
-        for rows, table in self.piece.tables(batch_rows):
-            keys = {title: wanted.repeated(value, rows) for title, value in self.values.items()}
-            yield rows, {**table, **keys}
+        with contextlib.closing(self.piece.tables(batch_rows)) as tables:
+            for rows, table in tables:
+                keys = {title: wanted.repeated(value, rows) for title, value in self.values.items()}
+                yield rows, {**table, **keys}
 
 
 class File(ABC):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 from streammetrics.core.columns.batch import n_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
 
     from streammetrics.core.columns.batch import BatchStream
     from streammetrics.core.types import Foreign
@@ -34,7 +34,7 @@ class Piece(Protocol):
     def first_row(self) -> int:
         """Return the number of rows before it in its file."""
 
-    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the number of rows and the table of each batch."""
 
 
@@ -78,7 +78,7 @@ class StreamPiece:
         """Return 0: it is whole."""
         return 0
 
-    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:  # noqa: ARG002 - as they come
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - as they come
         """Yield the batches."""
         for batch in self.stream.batches(self.names):
             yield n_rows(batch), batch
@@ -106,6 +106,6 @@ class TablePiece:
         """Return 0: it is whole."""
         return 0
 
-    def tables(self, batch_rows: int) -> Iterator[tuple[int, Foreign]]:  # noqa: ARG002 - it is in memory already
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - it is in memory already
         """Yield the table."""
         yield self.rows, self.table

@@ -23,7 +23,7 @@ from streammetrics.readers.sources import source_of
 from streammetrics.readers.whole import is_infinity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from streammetrics.core.types import Array, Foreign
@@ -148,7 +148,7 @@ class TrecPiece(SourcePiece):
     score: str = "score"  # what the scores of a run are called
     rows = None  # how many is only known at the end
 
-    def tables(self, batch_rows: int) -> Iterator[tuple[int, Table]]:
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Table], None, None]:
         """Yield the number of rows and the columns of each batch."""
         read = _judgments if self.judged else _results
         for table in read(self.source, batch_rows):

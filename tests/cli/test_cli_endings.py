@@ -269,3 +269,15 @@ def test_a_file_that_looks_like_an_option(mistake, command, tmp_path, binary, mo
             f"; the file {name} is written ./{name}; see streammetrics evaluate --help"
         )
         assert command("evaluate", f"./{name}", *options).code == 0
+
+
+def test_a_refused_row_ends_the_process_at_once(tmp_path):
+    """Arrow reads and parses ahead in threads that call Python: none may do so at the end."""
+    (tmp_path / "ok.csv").write_text("label,score\n1,0.5\n0,0.2\n")
+    (tmp_path / "words.csv").write_text("label,score\nyes,0.5\nno,0.2\n" * 500)
+    words = "evaluate ok.csv words.csv --task multiclass --y-true label --y-pred label"
+    command = [*COMMAND, *words.split()]
+    runs = [subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE) for _ in range(6)]
+    for run in runs:
+        _, said = run.communicate(timeout=60)
+        assert (run.returncode, said.count(b"\n")) == (2, 1), said

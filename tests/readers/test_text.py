@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from decimal import Decimal
 
 import pyarrow as pa
@@ -11,8 +12,10 @@ from prediction_files import store, text
 from reading import fed, rows, suite
 
 import streammetrics as sm
-from streammetrics.readers import jsonlines
+from streammetrics.readers import delimited, jsonlines
 from streammetrics.readers.errors import ReadError
+from streammetrics.readers.formats import pieces_of
+from streammetrics.readers.paths import find
 
 TABLE = rows(500)
 PLAIN = text(TABLE).decode()
@@ -424,3 +427,23 @@ def test_labels_beyond_float64_stay_apart(tmp_path):
     (tmp_path / "t.csv").write_text("t,p\n1e400,1e400\n1e500,1e400\n")
     suite_ = sm.MetricSet({"a": sm.Accuracy()}, columns={"y_true": "t", "y_pred": "p"})
     assert sm.evaluate(suite_, tmp_path / "t.csv").compute() == {"a": 0.5}
+
+
+def test_nothing_is_read_after_a_reader_is_left(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("label,score\n" + "1,0.5\n" * 3_000_000)
+    calls, read = [], delimited._Ended.read
+
+    def counted(self, size):
+        calls.append(size)
+        return read(self, size)
+
+    monkeypatch.setattr(delimited._Ended, "read", counted)
+    (source,) = find([str(path)], None).sources
+    (piece,) = pieces_of([source], lambda _: {"score": "score"}, {"score": "number"}).pieces
+    tables = piece.tables(1 << 16)
+    next(tables)
+    tables.close()
+    n = len(calls)
+    time.sleep(0.5)
+    assert len(calls) == n

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -186,14 +187,15 @@ class _Files:
         for piece in opened.pieces:
             if not files or files[-1][0] != str(piece):
                 files.append((str(piece), at))
-            for n, table in piece.tables(BATCH_ROWS):
-                try:
-                    times.append(instants(table[time], time))
-                except InvalidBatchError as error:
-                    raise error.after(at - files[-1][1], f"file {piece}") from None
-                for key, column in columns.items():
-                    column.append(table[wanted[key]])
-                at += n
+            with closing(piece.tables(BATCH_ROWS)) as tables:
+                for n, table in tables:
+                    try:
+                        times.append(instants(table[time], time))
+                    except InvalidBatchError as error:
+                        raise error.after(at - files[-1][1], f"file {piece}") from None
+                    for key, column in columns.items():
+                        column.append(table[wanted[key]])
+                    at += n
         whole = {key: _together(parts) for key, parts in columns.items()}
         return HistoryRows(np.concatenate([np.empty(0, np.int64), *times]), whole, tuple(files))
 
