@@ -173,6 +173,11 @@ class ConcordanceIndex(Metric[float]):
         low, high = map(float, pairs.sides())
         return Interval(max(0.0, math.nextafter(low, 0.0)), min(1.0, math.nextafter(high, 1.0)))
 
+    def _lacking(self, held: SurvivalPairs) -> str:
+        if self.is_exact(held):
+            return self._nan_reason
+        return "no two rows can be compared by their cells: max_pairs is too small"
+
     def is_exact(self, held: SurvivalPairs) -> bool:
         """Whether every distinct pair has a cell of its own."""
         return not (held.events.cells().level or held.censored.cells().level)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import json
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
@@ -87,7 +88,7 @@ class SliceTable(Result, dict[str, Any]):
         columns = {title: column.tolist() for title, column in self.items()}
         for title in self._keys():
             columns[title] = [
-                str(part) if part is not None else MISSING if title in self._sliced(at) else ""
+                _text(part) if part is not None or title in self._sliced(at) else ""
                 for at, part in enumerate(columns[title])
             ]
         if "by" in columns:
@@ -171,15 +172,29 @@ def objects(items: Iterable[object]) -> Array:
 
 
 def named(columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> str:
-    """Return what a slice is called: ``country=DE, device=missing``."""
+    """Return what a slice is called: ``country=DE, device=missing``.
+
+    Text that could be taken for something else is quoted: ``country="missing"``, ``city="a, b=c"``.
+    """
     if not columns:
         return "all rows"
-    values = [OTHERS] * len(columns) if parts is None else [_text(part) for part in parts]
+    values = [OTHERS] * len(columns) if parts is None else [_quoted(part) for part in parts]
     return ", ".join(f"{title}={value}" for title, value in zip(columns, values, strict=True))
 
 
-def _text(part: Part) -> str:
-    return MISSING if part is None else str(part)
+def _text(part: object) -> str:
+    """Return a key as text that is no other key's."""
+    if part is None:
+        return MISSING
+    text = str(part)
+    return json.dumps(text, ensure_ascii=False) if text == MISSING else text
+
+
+def _quoted(part: Part) -> str:
+    """Return a key as a part of the name of a slice."""
+    if isinstance(part, str) and (part == OTHERS or set(part) & set(',="')):
+        return json.dumps(part, ensure_ascii=False)
+    return _text(part)
 
 
 def limit_columns(

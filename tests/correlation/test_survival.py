@@ -47,3 +47,12 @@ def test_without_a_comparable_pair_it_is_undefined():
     assert np.isnan(sm.ConcordanceIndex().update([1, 2], [0, 0], [0.5, 0.25]).compute())
     assert np.isnan(sm.ConcordanceIndex().update([2, 2], [1, 1], [0.5, 0.25]).compute())
     assert sm.ConcordanceIndex().update([2, 2], [1, 0], [0.5, 0.25]).compute() == 1.0
+
+
+def test_where_cells_tell_nothing_the_budget_is_named():
+    time = [6.9, 2.7, 6.3, 0.4, 0.3, 3.8, 2.3, 0.1, 26.7, 1.7, 0.3, 2.5, 0.8]
+    event = [0, 0, 1, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0]
+    score = [0.22, 0.48, 0.28, 0.88, 0.06, 0.65, 0.86, 0.92, 0.48, 0.4, 0.04, 0.46, 0.65]
+    metric = sm.ConcordanceIndex(max_pairs=4).update(time, event, score)
+    with pytest.warns(sm.UndefinedMetricWarning, match="max_pairs is too small"):
+        assert np.isnan(metric.compute())

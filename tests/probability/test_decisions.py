@@ -7,6 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from thinning import some
 
 import streammetrics as sm
@@ -169,3 +171,31 @@ def test_light_rows_below_a_threshold_keep_their_digits():
     assert [float(entry[0]) for entry in table.compute()[:4]] == [3e-7, 1e12, 1e-5, 1e8]
     curve = sm.DETCurve().update([1, 1, 0], [0.1, 0.9, 0.5], sample_weight=[1e-5, 1e8, 1.0])
     assert curve.compute().fnr[1] == pytest.approx(1e-13, rel=1e-12)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 1),
+            st.integers(0, 100),
+            st.sampled_from([0.0, 0.1, 0.3, 0.6, 1.2, 1e-9, 2.0**60]),
+        ),
+        min_size=1,
+        max_size=8,
+    ),
+    st.lists(st.integers(0, 10), min_size=1, max_size=3, unique=True),
+    st.sampled_from([2, 4, 1024]),
+)
+def test_weighed_counts_at_thresholds_are_rounded_once(rows, tenths, max_bins):
+    truth, score, weight = (np.array(column) for column in zip(*rows, strict=True))
+    cuts = np.sort(np.array(tenths) / 10)
+    metric = sm.ConfusionAtThresholds(thresholds=cuts.tolist(), max_bins=max_bins)
+    metric.update(truth, score / 100, sample_weight=weight)
+    value, (low, high) = metric.compute(), metric.bounds()
+    for place, cut in enumerate(cuts):
+        called = score / 100 >= cut
+        for name, true, pred in (("tn", 0, 0), ("fp", 0, 1), ("fn", 1, 0), ("tp", 1, 1)):
+            of = weight[(truth == true) & (called == pred)]
+            exact = float(sum(map(Fraction, of.tolist()), Fraction(0)))
+            assert getattr(low, name)[place] <= exact <= getattr(high, name)[place]
+            assert not metric.exact or getattr(value, name)[place] == exact

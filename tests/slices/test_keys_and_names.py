@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.slices import groups
+from streammetrics.slices.table import named
 from streammetrics.statistics.grouped.keys import parts_of_each
 
 ACC = sm.MetricSet({"acc": sm.Accuracy()})
@@ -284,3 +286,11 @@ def test_inputs_that_share_a_column_are_told_once():
     told = "the inputs are 'y_true', 'y_score', 'sample_weight'$"
     with pytest.raises(sm.InvalidBatchError, match=told):
         suite.update(y_true=[1], y_score=[0.5], label=[1])
+
+
+def test_slices_of_different_keys_have_different_names():
+    texts = ["missing", "(other)", "x", "x, h=y", 'x", h="y', "z", "y, h=z"]
+    keys = [*product([None, *texts], repeat=2)]
+    names = [named(("g", "h"), parts) for parts in keys]
+    assert len({*names, named(("g", "h"), None)}) == len(keys) + 1
+    assert named(("g", "h"), ("DE", None)) == "g=DE, h=missing"

@@ -276,6 +276,26 @@ class SortedHistogram:
         sums, _ = exact_mass(cells.mass).regroup(between, places.size + 1).integers()
         return np.cumsum(np.asarray(sums)[::-1], axis=0)[::-1]
 
+    def parted(self, places: Places) -> tuple[Floats, Floats]:
+        """Return what each class weighs in each of `places` and above, and below, rounded once.
+
+        Args:
+            places: Cells in any order (k,); one beyond the last parts nothing from all.
+
+        Returns:
+            Both (k, classes).
+        """
+        cells = self._read()
+        cuts, which = np.unique(places, return_inverse=True)
+        between = np.searchsorted(cuts, np.arange(cells.size), side="right")
+        mass = exact_mass(cells.mass).regroup(between, cuts.size + 1)
+        digits = mass.digits.reshape(cuts.size + 1, self.classes, -1)
+        sums = np.cumsum(digits[:0:-1], axis=0)[::-1], np.cumsum(digits[:-1], axis=0)
+        above, below = (
+            np.asarray(ExactSum.of_digits(each, mass.exponent).to_float())[which] for each in sums
+        )
+        return above, below
+
     def shares_above(self) -> list[tuple[Floats, Floats, float, float]]:
         """Return what each class weighs in each cell and above, to twice the digits of a float64.
 

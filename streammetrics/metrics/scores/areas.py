@@ -101,8 +101,9 @@ class ROCAUC(ClassScoreMetric):
     Formula: P(s_+ > s_-) + P(s_+ = s_-) / 2, with s_+ the score of a positive and s_- that of a
     negative.
 
-    Computed in integers and rounded once. A cell of several scores counts as a tie; in `bounds()`
-    all its positives score below, and above, all its negatives. With `max_fpr` the value is the
+    Computed in integers and rounded once where all weights are whole numbers, otherwise correct to
+    1e-15. A cell of several scores counts as a tie; in `bounds()` all its positives score below,
+    and above, all its negatives. With `max_fpr` the value is the
     partial area up to that false positive rate, with `min_tpr` the area above that true positive
     rate, standardized so that chance gives 0.5 and a perfect ranking 1 (McClish 1989). ``nan``
     without rows of both classes.

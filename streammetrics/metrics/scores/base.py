@@ -209,6 +209,10 @@ class CumulativeCounts:
         sums: list[list[int]] = self._histogram.sums_above(places).tolist()
         return sums
 
+    def parted(self, places: Places) -> tuple[Array, Array]:
+        """Return negatives and positives (k, 2) in each of some cells and above, and below."""
+        return self._histogram.parted(places)
+
     def cuts(self, thresholds: Floats) -> Floats:
         """Return thresholds as logits where scores are kept as logits."""
         if not self.logits:

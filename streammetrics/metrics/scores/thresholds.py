@@ -481,8 +481,11 @@ def _ordered(
 def _points(
     stairs: CumulativeCounts, known: Corners, places: Places, cuts: Floats
 ) -> ConfusionPoints:
-    table = (known.tn, known.fp, known.fn, known.tp)
-    tn, fp, fn, tp = (stairs.unscaled(entry[places]) for entry in table)
+    if stairs.counted:
+        table = (known.tn, known.fp, known.fn, known.tp)
+        tn, fp, fn, tp = (entry[places].astype(np.float64) for entry in table)
+    else:
+        (fp, tp), (tn, fn) = (each.T for each in stairs.parted(places))
     return ConfusionPoints(tn, fp, fn, tp, cuts)
 
 
