@@ -85,7 +85,7 @@ def test_python_blocks(page, tmp_path, monkeypatch):
         else:
             exec(compile("\n" * line + text, str(page), "exec"), names)
     if left_out:
-        pytest.skip(f"{left_out} blocks: pip install 'streammetrics[engines,training]'")
+        pytest.skip(f"{left_out} blocks: pip install '.[engines]' --group training")
 
 
 def asked_for(text):

@@ -42,7 +42,7 @@ def test_tables_are_read_whole():
 @pytest.mark.filterwarnings("ignore:Metric .* will save all targets:UserWarning")
 @pytest.mark.parametrize(("title", "theirs", "ours"), ROWS, ids=[row[1] for row in ROWS])
 def test_value_is_the_others(title, theirs, ours, names):
-    pytest.importorskip(PEERS[title], reason="pip install 'streammetrics[training]'")
+    pytest.importorskip(PEERS[title], reason="pip install --group training")
     expected, value = eval(theirs, names), eval(ours, names).compute()
     agree(value, expected, 1e-5 if title == "torchmetrics" else 1e-9)  # of float32
 

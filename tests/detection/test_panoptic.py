@@ -17,7 +17,7 @@ CLASSES = {"things": (1, 2), "stuffs": (5, 6)}
 @pytest.mark.parametrize("name", ["PanopticQuality", "ModifiedPanopticQuality"])
 def test_qualities_are_those_of_torchmetrics(name, seed):
     theirs = pytest.importorskip(
-        "torchmetrics.detection", reason="pip install 'streammetrics[peers]'"
+        "torchmetrics.detection", reason="pip install --group peers"
     )
     import torch
 

@@ -32,5 +32,5 @@ def test_the_page_has_the_short_names_and_the_package_has_all():
 @pytest.mark.filterwarnings("ignore")  # of libraries while they load
 @pytest.mark.parametrize("section", TITLES)
 def test_no_metric_of_theirs_is_left_out(section):
-    pytest.importorskip(MODULES.get(section, section), reason="pip install 'streammetrics[peers]'")
+    pytest.importorskip(MODULES.get(section, section), reason="pip install --group peers")
     assert theirs(section) == known()[section].keys()

@@ -78,7 +78,7 @@ def test_odd_corpora_have_the_rate_of_sacrebleu(reference, prediction):
 @example("a " * 40, "a " * 3, "en")
 def test_extended_distances_are_those_of_torchmetrics(true, said, language):
     torchmetrics = pytest.importorskip(
-        "torchmetrics.functional.text.eed", reason="pip install 'streammetrics[peers]'"
+        "torchmetrics.functional.text.eed", reason="pip install --group peers"
     )
     clean = {"en": torchmetrics._preprocess_en, "ja": torchmetrics._preprocess_ja}[language]
     theirs = torchmetrics._eed_function(clean(said), clean(true))
