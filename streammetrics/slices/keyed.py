@@ -70,8 +70,7 @@ class KeyedSet(MetricSet):
             raise ValueError(f"Slices(max_slices={max_slices!r}): expected a positive integer")
         if overflow not in {"raise", "other"}:
             raise ValueError(f"Slices(overflow={overflow!r}): expected 'raise' or 'other'")
-        self.__dict__.update(suite.copy().__dict__)
-        self.__dict__.pop("_opening", None)
+        super().__init__(dict(suite.items()), columns=suite.columns)
         self.max_slices, self.overflow = max_slices, overflow
         if unit is not None and (not isinstance(unit, str) or not unit or overflow == "other"):
             raise ValueError(
