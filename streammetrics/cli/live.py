@@ -65,9 +65,9 @@ def replayed(
     for note in events.notes:
         say(f"note: {note}")
     live = found.live()
-    keeper = live._keeper
+    journal = live._ingest.journal
     with (
-        nullcontext() if keeper is None else keeper.all_or_none(),
+        nullcontext() if journal is None else journal.all_or_none(),
         progress_of(events.n_events, "replay") as progress,
     ):
         events.feed(live, progress)
@@ -261,7 +261,7 @@ def _read(config: str, names: Sequence[str]) -> list[Json]:
     found = settings(config)
     with of_store(found) as live:
         every: dict[str, Callable[[], Json]] = {
-            "now": partial(answers.now, live, found.view),
+            "now": partial(answers.now, live._queries, found.view),
             "alerts": lambda: answers.alerts(live.alerts(found.rules)),
         }
         return [every[name]() for name in names]

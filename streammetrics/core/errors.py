@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+import sys
+import warnings
+from pathlib import Path
 
 
 class StreamMetricsError(Exception):
@@ -58,3 +62,14 @@ def an(name: str) -> str:
     vowel = name[:1] in "aeioAEIO"
     spelt = re.match("[FHLMNRSX][B-DF-HJ-NP-TV-Z0-9]|n[b-df-hj-np-tv-z]", name)  # as em, en, ar
     return f"an {name}" if vowel or spelt else f"a {name}"
+
+
+_INSIDE = (str(Path(__file__).parents[1]), contextlib.__file__)
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line outside of this package that called it, however deep the call is."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streammetrics.core.errors import StateFormatError
-from streammetrics.live.checking import Declared
 from streammetrics.live.events import DAY, QUARTER, Tier, duration, shown_duration, tiers_of
+from streammetrics.live.validation import Declared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -62,11 +62,11 @@ class Join:
         self.table = PredictionTable(names, label, config.unit)
         self.newest = -1  # time of an event of either kind
         self.left = 0  # time before which rows have left
-        self.displaced = -1  # up to which time rows had to leave early
+        self.evicted_until = -1  # up to which time rows had to leave early
         self.changed: set[int] = set()  # panes whose rows are no longer what they were
         self.unit = config.unit
         self.unmatched = 0  # labels whose prediction never came; of no state
-        self._orphans: list[LabelRows] = []
+        self._unmatched: list[LabelRows] = []
         self._since = 0  # predictions that came since labels were last looked for
 
     def name(self, names: Iterable[str]) -> None:
@@ -78,7 +78,7 @@ class Join:
     @property
     def floor(self) -> int:
         """The time before which rows leave; what is older than those that left is refused."""
-        return max(self.newest - self.config.horizon, self.displaced + 1, 0)
+        return max(self.newest - self.config.horizon, self.evicted_until + 1, 0)
 
     def predict(self, new: Predictions) -> int:
         """Take predictions; return how many came too late."""
@@ -143,7 +143,7 @@ class Join:
         if found.size:
             self._apply(rows[found], new.take(found))
         if alone.size:
-            self._orphans.append(new.take(alone))
+            self._unmatched.append(new.take(alone))
         return int(np.count_nonzero(old))
 
     def _apply(self, rows: Ints, new: LabelRows, conflict: Bools | None = None) -> None:
@@ -191,36 +191,36 @@ class Join:
     def put_alone(self, new: LabelRows) -> None:
         """Take labels whose prediction has not come."""
         self.table.labels.begin(new.values)
-        self._orphans.append(new)
+        self._unmatched.append(new)
 
     def match(self) -> None:
         """Bring labels that wait to rows that came after them."""
-        if not self._orphans:
+        if not self._unmatched:
             return
-        alone = _together(self._orphans)
+        alone = _together(self._unmatched)
         rows = self.table.find(alone.keys)
         found, others = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         if found.size:
             self._apply(rows[found], alone.take(found))
-        self._orphans = [alone.take(others)] if others.size else []
+        self._unmatched = [alone.take(others)] if others.size else []
         self._since = 0
 
     @property
     def due(self) -> bool:
         """Whether enough has come for labels that wait to be looked at."""
-        return self._since > max(_WORTH, self.n_orphans)
+        return self._since > max(_WORTH, self.n_unmatched)
 
     @property
-    def n_orphans(self) -> int:
+    def n_unmatched(self) -> int:
         """Labels that wait for their prediction, duplicates included."""
-        return sum(len(part.keys) for part in self._orphans)
+        return sum(len(part.keys) for part in self._unmatched)
 
-    def orphans(self) -> LabelRows | None:
+    def unmatched_labels(self) -> LabelRows | None:
         """Return the labels whose prediction has not come, each once, sorted by time and id."""
         self.match()
-        if not self._orphans:
+        if not self._unmatched:
             return None
-        every = _together(self._orphans)
+        every = _together(self._unmatched)
         ranks = _codes(every.values)
         order = np.lexsort((ranks, every.versions, every.keys[:, 1], every.keys[:, 0], every.times))
         columns = (every.times, every.versions, every.keys[:, 0], every.keys[:, 1], ranks)
@@ -229,8 +229,8 @@ class Join:
         n = len(kept.keys)
         kept = kept.take(np.flatnonzero(kept.times >= self.floor - self.config.label_lateness))
         self.unmatched += n - len(kept.keys)
-        self._orphans = [kept] if len(kept.keys) else []
-        return kept if self._orphans else None
+        self._unmatched = [kept] if len(kept.keys) else []
+        return kept if self._unmatched else None
 
     def merge(self, other: Join) -> None:
         """Take the rows and the labels of another, which is untouched."""
@@ -244,17 +244,21 @@ class Join:
         if labelled.size:
             conflict = flags[labelled] & CONFLICT > 0
             self._apply(rows[labelled], other.table.labels_at(labelled), conflict)
-        self._orphans += other._orphans
+        self._unmatched += other._unmatched
         self.newest = max(self.newest, other.newest)
-        self.displaced = max(self.displaced, other.displaced)
+        self.evicted_until = max(self.evicted_until, other.evicted_until)
         self.unmatched += other.unmatched
         self.match()
 
     def copy(self) -> Join:
         """Return an independent join of the same state."""
         twin = Join(self.config, self.names, self.label)
-        twin.table, twin._orphans = self.table.copy(), list(self._orphans)
-        twin.newest, twin.displaced, twin.unmatched = self.newest, self.displaced, self.unmatched
+        twin.table, twin._unmatched = self.table.copy(), list(self._unmatched)
+        twin.newest, twin.evicted_until, twin.unmatched = (
+            self.newest,
+            self.evicted_until,
+            self.unmatched,
+        )
         twin.changed, twin._since, twin.left = set(self.changed), self._since, self.left
         return twin
 
@@ -480,7 +484,7 @@ def read(suite: Mergeable, join: Join, rows: Ints, clock: int) -> Read:
     labelled = flags & LABELLED > 0
     over = times + config.label_ttl < clock
     status = np.where(labelled, KNOWN, np.where(over, EXPIRED, PENDING))
-    status[(status == PENDING) & (times <= join.displaced)] = DISPLACED
+    status[(status == PENDING) & (times <= join.evicted_until)] = DISPLACED
     delays = np.where(labelled, table.label_times.values[rows] - times, 0)
     kept = np.flatnonzero(labelled)
     labels = [table.labels.at(rows[kept])] if kept.size else []
@@ -635,7 +639,7 @@ def settle(
     table, most = join.table, join.config.max_pending
     if len(table) > most:
         times, over = table.times.values, len(table) - most + most // 16
-        join.displaced = max(join.displaced, int(np.partition(times, over - 1)[over - 1]))
+        join.evicted_until = max(join.evicted_until, int(np.partition(times, over - 1)[over - 1]))
     floor = join.left = join.floor
     leaving = table.times.values < floor
     if leaving.any():
@@ -652,4 +656,4 @@ def settle(
             left.add(table.times.values[without], named_columns(join, without))
         join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
         table.drop(rows)
-    join.orphans()
+    join.unmatched_labels()

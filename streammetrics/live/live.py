@@ -3,44 +3,40 @@
 from __future__ import annotations
 
 import os
+from datetime import datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
-from streammetrics.core.errors import (
-    IncompatibleMetricsError,
-    StreamMetricsError,
-    an,
-)
-from streammetrics.core.locks import Locked
+from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError, an
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.stateful import Stateful
-from streammetrics.live import form
-from streammetrics.live.alerts.rule import Watch
-from streammetrics.live.asking import Asking
-from streammetrics.live.checking import Declared
+from streammetrics.live import serialization
 from streammetrics.live.config import Config
-from streammetrics.live.entrance import Entrance
-from streammetrics.live.events import DEFAULT, duration, shown_time
-from streammetrics.live.stream import Stream
-from streammetrics.live.surviving import Surviving
+from streammetrics.live.events import DEFAULT, EPOCH, IDS, duration, instant, shown_time
+from streammetrics.live.ingest import VERSIONS, Ingest
+from streammetrics.live.journal import Journal
+from streammetrics.live.pipeline import Pipeline, SharedPipeline
+from streammetrics.live.queries import Queries, Series
+from streammetrics.live.spans import bounds_of
+from streammetrics.live.validation import Declared
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import timedelta
 
     from streammetrics.core.stateful import Description
     from streammetrics.core.types import Arrays, ClassLabel
-    from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.checking import Type
-    from streammetrics.live.events import Events
-    from streammetrics.slices.keyed import By
+    from streammetrics.live.alerts.rule import Alerts, Rule
+    from streammetrics.live.events import By
+    from streammetrics.live.panes import Coverage
+    from streammetrics.live.validation import Type
+    from streammetrics.slices.keyed import By as SliceBy
 
 __all__ = ["Live"]
 
 
-class Live(Stateful, Entrance, Surviving, Asking):
+class Live(Stateful):
     """The metrics of a service over time: panes of ordinary states, merged into windows.
 
     Time is cut into panes, and a window is a merge of panes: a plain `MetricSet`. The state is a
@@ -107,7 +103,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
         labels: Sequence[ClassLabel] | None = None,
         types: Mapping[str, Type] | None = None,
         target_range: tuple[float, float] | None = None,
-        by: By = (),
+        by: SliceBy = (),
         max_slices: int = 10_000,
         max_pending: int = 10_000_000,
         keep_rows: int = 0,
@@ -132,44 +128,302 @@ class Live(Stateful, Entrance, Surviving, Asking):
         config = Config.of(
             tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows, declared
         )
-        self._bind(suite.copy(), config)
-        self._ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
+        ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
+        self._bind(Pipeline(suite.copy(), config), ahead)
         if store is not None:
-            self._keep(os.fspath(store), durable=durable)
+            path = os.fspath(store)
+            self._ingest.journal = Journal(self._ingest, type(self), path, durable=durable)
 
-    def _bind(self, suite: Mergeable, config: Config) -> None:
-        self._suite, self._config = suite, config
-        self._guard = Locked()  # of its own, as what is compared by its state has no hash
-        self._ahead = None
-        self._now = 0  # the time of reading, as somebody said
-        self._stream = self._start()
-        self._watch = Watch()
-        self._keeper = None
-        self._arrived = []
-        self._open()
+    def _bind(self, pipeline: Pipeline, max_ahead: int | None) -> None:
+        self._shared = SharedPipeline(pipeline)
+        self._ingest = Ingest(self._shared, max_ahead)
+        self._observed, self._predicted = self._ingest.observed, self._ingest.predicted
+        self._labelled, self._queries = self._ingest.labelled, Queries(self._ingest)
+        self._suite, self._config = pipeline.suite, pipeline.config
 
-    def _start(self) -> Stream:
-        """Return the stream before any event."""
-        return Stream(self._suite, self._config)
+    # --- events ----------------------------------------------------------------------------------
 
-    def _came(self, events: Events, *, checked: bool) -> None:
-        if checked:
-            self._stream.take_good(events)
-        else:
-            self._stream.take(events)
-        if self._keeper is not None:
-            self._arrived.append(events)
+    def observe(self, *, time: object, **columns: object) -> Self:
+        """Take an event, or columns of them, with all that the metrics read; return this object.
+
+        Args:
+            time: When it happened: an aware ``datetime``, a ``datetime64`` in UTC, or POSIX seconds
+                as ``time.time()`` gives them; a column of such times for columns of events.
+            **columns: What `update` of the suite takes, by name: one value, or columns.
+        """
+        waits = self._observed.add(time, (), columns)
+        if not waits:
+            self._ingest.take(self._observed, time, (), columns, added=waits is False)
+        return self
+
+    def predict(self, *, id: object, time: object, **columns: object) -> Self:  # noqa: A002 - as users call it
+        """Take a prediction, or columns of them, whose label comes later; return this object.
+
+        Args:
+            id: A string, bytes, an integer or a UUID, by which `label` names it; the same event
+                again changes nothing.
+            time: When it was made, as for `observe`: it says in which pane the row is.
+            **columns: What `update` of the suite takes, without the label.
+        """
+        heads = (id,)
+        waits = self._predicted.add(time, heads, columns) if type(id) in IDS else None
+        if not waits:
+            self._ingest.take(self._predicted, time, heads, columns, added=waits is False)
+        return self
+
+    def label(self, *, id: object, time: object, version: object = 1, **columns: object) -> Self:  # noqa: A002 - as users call it
+        """Take a label, or columns of them, before or after its prediction; return this object.
+
+        Args:
+            id: The id of the prediction.
+            time: When the label was known: it counts if that is at most `label_ttl` after the
+                time of the prediction, and at most `label_lateness` before it.
+            version: A label of a larger version replaces those of smaller ones.
+            **columns: The label, under the name that the suite has for it.
+        """
+        heads = (id, version)
+        valid = type(id) in IDS and type(version) is int and 0 <= version < VERSIONS
+        waits = self._labelled.add(time, heads, columns) if valid else None
+        if not waits:
+            self._ingest.take(self._labelled, time, heads, columns, added=waits is False)
+        return self
 
     def flush(self) -> Self:
         """Bring the events that wait to the panes; every read does it.
 
         Where there is a store, they are in it when this returns, unless it cannot be written.
         """
-        if self._keeper is not None:
-            self._keeper.write()
-        with self._guard._lock:
-            self._drain()
+        if self._ingest.journal is not None:
+            self._ingest.journal.write()
+        with self._shared.locked():
+            self._ingest.drain()
         return self
+
+    def close(self) -> None:
+        """Write what waits, and close the store; no more events are taken. Reading goes on.
+
+        Raises:
+            StreamMetricsError: The store cannot be written just now; nothing was closed.
+        """
+        journal = self._ingest.journal
+        if journal is not None:
+            journal.sync()
+            journal.close()
+        self._ingest.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- queries ---------------------------------------------------------------------------------
+
+    def now(self, time: object) -> Self:
+        """Say what time it is for those who read, so that windows of an idle stream empty.
+
+        No state depends on it, and no time before the newest event's counts; ``None`` takes it
+        back. Return this object.
+        """
+        self._queries.now = 0 if time is None else instant(time)
+        return self
+
+    def window(self, length: str | timedelta, *, end: object = None, by: By = None) -> Any:
+        """Return a new set, or metric, that has seen the rows of a window.
+
+        Args:
+            length: How long: a whole number of panes of a tier that reaches back so far. The finest
+                such tier counts.
+            end: A time that ends the window: the pane that it falls into, or ends, is the last
+                one, and is taken whole. Without it, that is the newest pane, or the one of `now`.
+                Where only coarser panes are kept so far back, a warning says which span the window
+                is of, unless it ends where it should; `span` returns it.
+            by: One kind of the slices that are kept, its column or columns: then it is a `Slices`.
+
+        Raises:
+            ValueError: No tier has such a window, or it is kept no longer; or there are no such
+                slices.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean())
+            >>> _ = live.observe(time=[0, 60, 120, 180], values=[1.0, 2.0, 3.0, 4.0])
+            >>> live.window("2min").compute(), live.window("2min", end=120).compute()
+            (3.5, 1.5)
+        """
+        return self._queries.window(length, end=end, by=by)
+
+    def last(self, n: int, *, by: By = None) -> Any:
+        """Return a new set, or metric, that has seen the newest n rows that have a label.
+
+        Rows are in order of their time, then their id; rows of `observe` have none, and those of
+        one time are in order of their values.
+
+        Raises:
+            ValueError: Fewer rows are kept: `keep_rows` says how many.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean(), keep_rows=100)
+            >>> _ = live.observe(time=[30, 10, 20], values=[3.0, 1.0, 2.0])
+            >>> live.last(2).compute()
+            2.5
+        """
+        return self._queries.last(n, by=by)
+
+    def span(self, length: str | timedelta, *, end: object = None) -> tuple[datetime, datetime]:
+        """Return when the window of these arguments begins, and when it ends.
+
+        A window is of whole panes. One that ended longer ago than the finest tier reaches back is
+        of the panes of a coarser tier.
+
+        Raises:
+            ValueError: As for `window`.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean(), tiers=[("1min", "1h"), ("1h", "1d")])
+            >>> _ = live.observe(time=[0, 36_000], values=[1.0, 2.0])
+            >>> [f"{time:%H:%M}" for time in live.span("1h")]
+            ['09:01', '10:01']
+            >>> [f"{time:%H:%M}" for time in live.span("1h", end=30 * 60)]
+            ['00:00', '01:00']
+        """
+        until = None if end is None else instant(end, "end")
+        span = self._queries.span(length, until, warn=False)
+        start, stop = bounds_of(self._config.tiers, span)
+        return EPOCH + timedelta(microseconds=start // 1000), EPOCH + timedelta(
+            microseconds=stop // 1000
+        )
+
+    def series(self, window: str | timedelta, *, every: str | timedelta, by: By = None) -> Series:
+        """Return the metrics over windows that end one after the other, as columns.
+
+        The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, ``start``,
+        when the window begins, and of each metric ``NAME``, ``NAME_low`` and ``NAME_high``; of a
+        single metric ``value``, ``low`` and ``high``. Values that are no numbers, as those of
+        curves, have no column.
+
+        The last window is that of `window`, the first one is the first that reaches a row: before
+        any event there is none, and the columns are empty. Where the panes of its tier end, windows
+        continue in the coarser tiers: there a window is as few panes as hold one, so it may be
+        longer. Where a tier has days of a calendar, whole days are these.
+
+        With `by`, a kind of the slices that are kept, there is a row for each slice of each window:
+        its keys are columns, and there is no ``coverage``. Windows are read one after the other:
+        events that come meanwhile are in those that are read after.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean(), tiers=[("1min", "4min")])
+            >>> _ = live.observe(time=[0, 60, 120, 180], values=[1.0, 2.0, 3.0, 4.0])
+            >>> live.series("2min", every="1min")["value"]
+            array([1.5, 2.5, 3.5])
+        """
+        return self._queries.series(self._queries.spans(window, every), by)
+
+    def possible(
+        self,
+        length: str | timedelta,
+        *,
+        end: object = None,
+        target_range: tuple[float, float] | None = None,
+    ) -> Any:
+        """Return, for each metric of a window, what it may be whatever the missing labels are.
+
+        The interval certainly holds the value that the metric has once all labels are there,
+        whichever of the classes they are, or which targets within `target_range`: that of areas and
+        distances of curves, calibration, losses of labels, ratios of counts of two classes,
+        accuracy of any, and losses of numbers. ``None`` for other metrics and for weighted rows.
+        Rows whose time for a label is over are among them, as long as the window is kept.
+
+        Raises:
+            ValueError: `target_range` is none, or no tier has such a window.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Accuracy(threshold=0.5))
+            >>> _ = live.observe(time=10, y_true=1, y_score=0.75)
+            >>> _ = live.predict(id="a", time=20, y_score=0.25)
+            >>> live.window("1min").compute(), live.possible("1min")
+            (1.0, Interval(low=0.5, high=1.0))
+        """
+        return self._queries.possible(length, end=end, target_range=target_range)
+
+    def decayed(self, half_life: str | timedelta) -> Any:
+        """Return a new set, or metric, of all rows, of which older panes weigh less.
+
+        A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``, exactly: sums of
+        weights are exact. The panes are those of the finest tier that reaches back eight
+        half-lives, else of the one that reaches back furthest.
+
+        Raises:
+            InvalidBatchError: The rows of a metric have no weights, as those of rankings.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean())
+            >>> _ = live.observe(time=[0, 60], values=[1.0, 4.0])
+            >>> live.decayed("1min").compute()
+            3.0
+        """
+        return self._queries.decayed(half_life)
+
+    def coverage(self, length: str | timedelta, *, end: object = None) -> Coverage:
+        """Return how many predictions of a window have their label, and what became of the others.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Accuracy())
+            >>> _ = live.predict(id="a", time=10, y_pred=1).predict(id="b", time=20, y_pred=0)
+            >>> _ = live.label(id="a", time=3610, y_true=1)
+            >>> found = live.coverage("1min")
+            >>> found.predicted, found.labelled, found.pending, found.delay_median
+            (2, 1, 1, 3600.0)
+            >>> live.window("1min").compute()
+            1.0
+        """
+        return self._queries.coverage(length, end=end)
+
+    def alerts(self, rules: Sequence[Rule]) -> Alerts:
+        """Return how rules stand: ok, firing or without data, since when, and why.
+
+        Rules judge panes that are over, one after the other: those in which nothing more is
+        expected. Where predictions wait for their labels these are `label_ttl` + `label_lateness`
+        old, unless a rule says ``after=``; otherwise a pane of the finest tier. So alerts are a
+        function of the events: history that is replayed gives those that running live gave. What
+        time it is says `now`.
+
+        Raises:
+            ValueError: A rule asks for a metric that is not there, or for a window that no tier
+                has.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Mean())
+            >>> _ = live.observe(time=range(0, 7200, 60), values=[1.0] * 100 + [9.0] * 20)
+            >>> (alert,) = live.alerts([sm.Above("value", 5, window="10min")])
+            >>> alert.state, str(alert.since)
+            ('firing', '1970-01-01 01:46:00+00:00')
+        """
+        return self._queries.alerts(rules)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows with a label in the panes of the coarsest tier, which reaches back furthest."""
+        return int(self._queries.shown(self._queries.whole()).n_rows)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        with self._queries.reading() as pipeline:
+            return pipeline.nbytes
+
+    @property
+    def dropped(self) -> int:
+        """Rows that came so late that no tier keeps their pane; counted beside the state."""
+        with self._queries.reading() as pipeline:
+            return pipeline.panes.dropped
 
     def asgi(
         self,
@@ -218,7 +472,7 @@ class Live(Stateful, Entrance, Surviving, Asking):
         """
         reported(self, path, title=title, confidence=confidence, rules=rules)
 
-    # --- states ------------------------------------------------------------------------------
+    # --- states ----------------------------------------------------------------------------------
 
     def merge(self, *others: Self) -> Self:
         """Take what others have seen, in place, and return this object; they are untouched.
@@ -228,50 +482,27 @@ class Live(Stateful, Entrance, Surviving, Asking):
         """
         for other in others:
             self._check_alike(other)
-        if self._keeper is not None:
+        if self._ingest.journal is not None:
             raise StreamMetricsError("a Live with a store takes events, not states of others")
-        theirs = [other._snapshot() for other in others]  # before the lock: nobody holds two
-        with self._guard._lock:
-            self._drain()
-            with self._holding("taking"):
-                stream = self._stream.copy()
-                stream.merge(theirs)
-                self._stream = stream
+        self._ingest.merge([other._ingest.snapshot() for other in others])  # nobody holds two locks
         return self
 
     def _check_alike(self, other: object) -> None:
         if not isinstance(other, Live):
             raise IncompatibleMetricsError(f"cannot merge {an(type(other).__name__)} into a Live")
-        if not self._suite._alike(other._suite):
-            raise IncompatibleMetricsError(
-                f"cannot merge a Live of {other._suite._titled()} into one of "
-                f"{self._suite._titled()}: they differ{self._suite._differing(other._suite)}"
-            )
-        if other._config != self._config:
-            raise IncompatibleMetricsError(
-                f"cannot merge these: {self._config.differing(other._config)}"
-            )
-
-    def _snapshot(self) -> Stream:
-        """Return the present state, in which every row is where it belongs."""
-        with self._guard._lock:
-            self._drain()
-            with self._holding("taking"):
-                self._stream.settle()
-                return self._stream.copy()
+        self._shared.current.check_alike(other._shared.current)
 
     def copy(self) -> Self:
         """Return an independent object of the same configuration and state."""
-        self._catch_up()
-        twin = self._of(self._snapshot())
-        twin._ahead, twin._now = self._ahead, self._now
+        self._ingest.sync()
+        twin = self._of(self._ingest.snapshot(), self._ingest.max_ahead)
+        twin._queries.now = self._queries.now
         return twin
 
     @classmethod
-    def _of(cls, stream: Stream) -> Self:
-        live = object.__new__(cls)
-        live._bind(stream.suite, stream.config)
-        live._stream = stream
+    def _of(cls, pipeline: Pipeline, max_ahead: int | None = None) -> Self:
+        live = cls.__new__(cls)
+        live._bind(pipeline, max_ahead)
         return live
 
     def reset(self) -> Self:
@@ -280,33 +511,31 @@ class Live(Stateful, Entrance, Surviving, Asking):
         Raises:
             StreamMetricsError: There is a store, which other workers share: remove the file.
         """
-        if self._keeper is not None:
+        if self._ingest.journal is not None:
             raise StreamMetricsError("a Live with a store is not reset: close it, remove the file")
-        with self._guard._lock:
-            self._stream = self._start()
-            self._open()
+        with self._shared.locked():
+            self._shared.current = Pipeline(self._suite, self._config)
+            self._ingest.reset()
         return self
 
     def __repr__(self) -> str:
         inside = repr(self._suite).rpartition(" <")[0]
-        newest = self._stream.panes.newest
+        newest = self._shared.current.panes.newest
         until = f", up to {shown_time(newest)}" if newest >= 0 else ""
         return f"Live({inside}) <{self.n_rows:,} rows{until}>"
 
     def _repr_html_(self) -> str:
-        line = f"<p>{escape(repr(self))}</p>"
-        return f"{line}{self._reach()._repr_html_()}" if self.n_rows else line
+        line, whole = f"<p>{escape(repr(self))}</p>", self._queries.shown(self._queries.whole())
+        return f"{line}{whole._repr_html_()}" if whole.n_rows else line
 
     @property
     def _types(self) -> tuple[type, ...]:
         return self._suite._types
 
     def _describe(self) -> Description:
-        """Return what a file says of the panes, and their states as columns."""
-        self._catch_up()
-        return form.described(type(self), self._snapshot())
+        self._ingest.sync()
+        return serialization.described(type(self), self._ingest.snapshot())
 
     @classmethod
     def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
-        """Return the object that was described."""
-        return cls._of(form.read(meta, arrays))
+        return cls._of(serialization.read(meta, arrays))

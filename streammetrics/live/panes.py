@@ -148,7 +148,7 @@ class Panes:
         self.rows = tuple(PaneTree(plan, tier.count) for tier in tiers)
         self._finer = tuple([_finer(self.tiers, place) for place in range(len(self.tiers))])
         self.newest = NEVER
-        self._rested = True  # whether nothing is left to do since rows came
+        self._idle = True  # whether nothing is left to do since rows came
         self.dropped = 0  # rows that came too late for every tier; of no state
         # Of all rows, also those that wait.
         self.facts: tuple[Facts, ...] = tuple({} for _ in plan.schemas)
@@ -191,7 +191,7 @@ class Panes:
 
     def _put(self, changed: Sequence[dict[int, State]], newest: int) -> None:
         """Set the states of panes, and take away those that are too old for the newest time."""
-        before, self.newest, self._rested = self.newest, newest, False
+        before, self.newest, self._idle = self.newest, newest, False
         for row, states in zip(self.rows, changed, strict=True):
             row.put(states)
         for place, (tier, row) in enumerate(zip(self.tiers, self.rows, strict=True)):
@@ -200,12 +200,12 @@ class Panes:
                 self._fold(place, gone)
                 row.drop(gone)
 
-    def rest(self) -> bool:
+    def work(self) -> bool:
         """Do a piece of what rows have left to do; return whether there was one."""
-        if not self._rested:
+        if not self._idle:
             pairs = zip(self.rows, self.tiers, strict=True)
-            self._rested = not any(row.rest(tier.number(self.newest)) for row, tier in pairs)
-        return not self._rested
+            self._idle = not any(row.work(tier.number(self.newest)) for row, tier in pairs)
+        return not self._idle
 
     def _fold(self, place: int, gone: Sequence[int]) -> None:
         """Bring panes that leave a tier to those that they are part of."""

@@ -59,7 +59,7 @@ class PaneTree:
         """Return the numbers of the panes before one."""
         return list(self.states.irange(maximum=number, inclusive=(True, False)))
 
-    def rest(self, newest: int) -> bool:
+    def work(self, newest: int) -> bool:
         """Do a piece of what rows have left to do; return whether there was one.
 
         Those that wait in the newest pane are counted as soon as they are many. The panes before it

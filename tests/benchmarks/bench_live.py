@@ -167,7 +167,7 @@ def waiting(scale):
     for first in range(0, n, 1024):
         part = slice(first, first + 1024)
         live.predict(id=ids[part], time=times[part], y_score=np.full(ids[part].size, 0.5))
-    held = live._stream.join.table.nbytes
+    held = live._shared.current.join.table.nbytes
     text = f"{held / n:.1f} bytes, {held / 1e6:,.0f} MB"
     return [Figure(f"a row that waits, of {n:,}", text, "45 bytes", held / n <= 45)]
 
@@ -186,7 +186,10 @@ def kept(scale):
         path = Path(folder) / "live.db"
         with sm.Live(sm.MetricSet(_SEVEN), store=path) as live:
             live.observe(**columns).flush()
-            held, panes = live.nbytes, sum(len(row.states) for row in live._stream.panes.rows)
+            held, panes = (
+                live.nbytes,
+                sum(len(row.states) for row in live._shared.current.panes.rows),
+            )
         taken = []
         for _ in range(3):
             start = time.process_time()

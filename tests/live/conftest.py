@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streammetrics.live.checking import Declared
+from streammetrics.live.validation import Declared
 
 
 @pytest.fixture

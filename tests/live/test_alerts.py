@@ -337,7 +337,7 @@ def test_what_is_no_rule_is_refused():
     state = sm.Live(sm.Accuracy())
     with pytest.raises(TypeError, match="rules in a list"):
         state.alerts(sm.Below("value", 0.5))
-    with pytest.raises(TypeError, match="'value' is no rule, such as"):
+    with pytest.raises(TypeError, match="'value' is not a rule, such as"):
         state.alerts(["value"])
 
 

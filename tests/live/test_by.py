@@ -68,7 +68,7 @@ def test_a_window_by_key_is_the_slices_of_its_rows():
 def test_events_one_by_one_are_those_of_columns():
     data = with_keys(300)
     state = one_by_one(sliced(), data)
-    assert state._observed.forms  # they have waited
+    assert state._ingest.observed.waiting  # they have waited
     assert state == sliced().observe(**data)
     assert sm.from_bytes(state.to_bytes()) == state
     assert repr(state).startswith("Live(Slices(")

@@ -212,7 +212,7 @@ def test_columns_of_any_name_are_taken_one_by_one(name):
     state = sm.Live(sm.MetricSet({"mean": sm.Mean()}, columns={"values": name}))
     for place in range(2500):
         state.observe(**{"time": START, name: float(place)})
-    assert len(next(iter(state._observed.forms.values())).values) < 2500
+    assert len(next(iter(state._ingest.observed.waiting.values())).values) < 2500
     assert state.window("1min").compute() == {"mean": 1249.5}
     with pytest.raises(sm.InvalidBatchError, match="no input is called 'other'"):
         state.observe(time=START, other=1.0)
@@ -222,7 +222,7 @@ def test_values_that_wait_in_several_forms_never_wait_for_long():
     state = sm.Live(sm.Accuracy())
     for place in range(4000):
         state.observe(time=START, y_true=bool(place % 2) if place else 1, y_pred=1)
-    assert all(len(form.values) < 4000 for form in state._observed.forms.values())
+    assert all(len(form.values) < 4000 for form in state._ingest.observed.waiting.values())
     assert state.window("1min").compute() == 0.50025
 
 
@@ -467,8 +467,12 @@ def test_scores_of_any_width_in_memory_wait_together():
         (sm.ROCAUC(), {"types": {"y_scor": 2}}, "'y_scor'; did you mean 'y_score'"),
         (sm.ROCAUC(), {"types": {"y_score": "words"}}, "y_score is 'words'; expected 'text'"),
         (sm.LogLoss(), {"types": {"y_score": 10**9}}, "1000000000 numbers a row, and may have"),
-        (sm.ROCAUC(), {"default_label": 2}, "no label here"),
-        (sm.MAE(), {"default_label": 2, "target_range": (0, 1)}, "no label here: target_range is"),
+        (sm.ROCAUC(), {"default_label": 2}, "not a valid label here"),
+        (
+            sm.MAE(),
+            {"default_label": 2, "target_range": (0, 1)},
+            "not a valid label here: target_range is",
+        ),
         (sm.MSLE(), {"target_range": (-9, -2)}, "has no target: y_true is not above -1"),
         (sm.MAE(), {"types": {"y_pred": "text"}}, "a metric reads numbers from it: leave out"),
         (sm.WER(), {"types": {"reference": "dates"}}, "reads text or integers from it"),

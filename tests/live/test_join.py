@@ -179,7 +179,9 @@ def test_beyond_the_budget_the_oldest_leave_and_are_counted():
     state = joined(max_pending=32)
     for place in range(100):
         state.predict(id=place, time=START + place, y_score=0.5)
-    with pytest.warns(UserWarning, match=r"more than max_pending=32 .* holds 0.0 of them a second"):
+    with pytest.warns(
+        UserWarning, match=r"more than max_pending=32 .* is enough for 0.0 predictions a second"
+    ):
         state.flush()
     state.label(id=3, time=START + 100, y_true=1).label(id=99, time=START + 100, y_true=1)
     found = state.coverage("5min")
@@ -448,7 +450,7 @@ def test_a_default_label_may_be_a_number_of_an_array():
 
 @pytest.mark.parametrize("label", [0.5, math.nan, math.inf, 1e30, "x", 2**70])
 def test_a_default_label_that_is_none_is_refused_when_it_is_given(label):
-    with pytest.raises(ValueError, match="default_label=.* is no label here: y_true"):
+    with pytest.raises(ValueError, match="default_label=.* is not a valid label here: y_true"):
         sm.Live(sm.Accuracy(threshold=0.5), default_label=label)
 
 
@@ -505,7 +507,7 @@ def test_one_label_among_many_that_contradicts_is_seen_and_named():
 
 def test_rows_that_tell_nothing_new_are_not_read_again_and_those_that_do_are(monkeypatch):
     state, read = joined(), []
-    checks = state._stream._checks
+    checks = state._shared.current._checks
 
     def watched(check):
         def reading(columns):

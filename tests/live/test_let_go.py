@@ -10,6 +10,7 @@ from live.events import START, joined
 
 import streammetrics as sm
 from streammetrics.core.errors import InvalidBatchError
+from streammetrics.live.serialization import bytes_of
 
 N = 500
 RULES = [sm.Below("accuracy", 0.8, window="1min", min_rows=5, after="1min"), sm.Silence("10min")]
@@ -30,7 +31,7 @@ def refused(state):
 OPERATIONS = {
     "events": lambda state: take(state, 3),
     "events that are refused": refused,
-    "what is folded in a store": lambda state: state._image().blob(),
+    "what is folded in a store": lambda state: bytes_of(sm.Live, state._ingest.snapshot()),
     "bytes": lambda state: state.to_bytes(),
     "a state that is read": lambda state: sm.from_bytes(state.to_bytes()),
     "a copy": lambda state: state.copy(),

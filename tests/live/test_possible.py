@@ -80,7 +80,7 @@ def served(metrics, scores, known, name="y_score", way="wait", **parameters):
     if LATER[way]:
         live.predict(id="later", time=START + LATER[way], **{name: scores[0]})
         live.flush()
-        assert len(live._stream.join.table) == {"left": 1}.get(way, 1 + len(scores) // 2)
+        assert len(live._shared.current.join.table) == {"left": 1}.get(way, 1 + len(scores) // 2)
     return live
 
 
@@ -425,7 +425,7 @@ def test_it_is_the_same_whether_rows_wait_or_have_left(rows, random, default):
     assert merged.to_bytes() == whole.to_bytes()
     for state in (waiting, whole, merged):
         state.now(START + 1900)
-    assert len(waiting.flush()._stream.join.table) == len(rows)
+    assert len(waiting.flush()._shared.current.join.table) == len(rows)
     for window in ("30min", "5min"):
         found = [each.possible(window, end=START + 1560) for each in (waiting, merged, whole)]
         assert repr(found[0]) == repr(found[1]) == repr(found[2])  # also where it is nan

@@ -180,7 +180,9 @@ def test_one_label_does_not_stand_for_several():
         joined(sm.MAE(), default_label=0, types=types).predict(
             id="a", time=START, y_pred=[1.0, 0.0]
         )
-    with pytest.raises(ValueError, match="default_label=0 is no label here: .* one number a row"):
+    with pytest.raises(
+        ValueError, match="default_label=0 is not a valid label here: .* one number a row"
+    ):
         joined(default_label=0)
 
 

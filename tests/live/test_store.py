@@ -19,7 +19,7 @@ from live.events import START, joined, live
 from live.worker import send, start, told
 
 import streammetrics as sm
-from streammetrics.live import store as keeper_module
+from streammetrics.live import journal as journal_module
 from streammetrics.live import store as store_module
 from streammetrics.live.store import StoreError, StoreWarning
 
@@ -156,7 +156,7 @@ def test_a_part_that_is_written_twice_counts_once(path):
     with joined(store=path) as service:
         send(service, 0)
         service.flush()
-        keeper = service._keeper
+        keeper = service._ingest.journal
         with keeper._store.writing():
             keeper._store.put(keeper.worker, 1, b"the same number again")
     with joined(store=path) as service:
@@ -197,12 +197,12 @@ def test_workers_of_one_file_give_the_bytes_of_one(path, n, often):
 
 
 def test_a_file_that_others_have_for_a_moment_is_tried_again_and_nobody_is_told(path, monkeypatch):
-    monkeypatch.setattr(keeper_module, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(journal_module, "_TIMEOUT", 0.05)
     with joined(store=path) as service:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("begin immediate")
         send(service.flush(), 0)
-        keeper = service.flush()._keeper
+        keeper = service.flush()._ingest.journal
         assert keeper.failures
         assert (keeper.trouble, keeper.waiting) == ("others hold the file", 1)
         other.execute("rollback")
@@ -212,8 +212,8 @@ def test_a_file_that_others_have_for_a_moment_is_tried_again_and_nobody_is_told(
 
 
 def test_a_locked_file_keeps_events_in_memory_until_it_is_free(path, monkeypatch):
-    monkeypatch.setattr(keeper_module, "PATIENCE", 0.0)
-    monkeypatch.setattr(keeper_module, "_BUSY", 0.0)
+    monkeypatch.setattr(journal_module, "PATIENCE", 0.0)
+    monkeypatch.setattr(journal_module, "_BUSY", 0.0)
     with joined(store=path) as service:
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("begin immediate")
@@ -239,7 +239,7 @@ def test_closing_waits_for_events_to_be_written_and_for_nothing_else(path, monke
 
     with joined(store=path) as service:
         send(service, 0)
-        monkeypatch.setattr(keeper_module.Keeper, "_fold_rest", busy)
+        monkeypatch.setattr(journal_module.Journal, "_fold_rest", busy)
     assert len(folds) == 1
     monkeypatch.undo()
     with joined(store=path) as service:
@@ -250,15 +250,15 @@ def test_closing_waits_for_no_store_where_nothing_is_to_be_written(path):
     service = joined(store=path, durable=True)
     send(service, 0)
     path.rename(path.with_name("away.db"))
-    assert not service._keeper.try_to_write()
+    assert not service._ingest.journal.try_to_write()
     begun = time.monotonic()
     service.close()
-    assert time.monotonic() - begun < keeper_module.PATIENCE / 2
+    assert time.monotonic() - begun < journal_module.PATIENCE / 2
 
 
 def test_a_full_disk_loses_nothing(path):
     with joined(store=path) as service:
-        db = service._keeper._store._db
+        db = service._ingest.journal._store._db
         (pages,) = db.execute("pragma page_count").fetchone()
         db.execute(f"pragma max_page_count={pages}")
         for number in range(3000):
@@ -322,12 +322,12 @@ def test_a_damaged_file_is_noticed_before_an_event_is_said_to_be_in_it(path, nam
             for _ in range(2):
                 with pytest.raises(StoreError, match=words):
                     send(service, 1)
-            keeper = service._keeper
+            keeper = service._ingest.journal
             keeper.try_to_write()
             assert keeper.is_gone
             assert service.to_bytes() == first(1).to_bytes()
-        keeper._drop()  # what closing would do with a file that is gone
-        service._keeper = None
+        keeper.drop()  # what closing would do with a file that is gone
+        service._ingest.journal = None
 
 
 def test_events_that_come_together_are_in_the_file_together_or_not_at_all(path):
@@ -337,10 +337,10 @@ def test_events_that_come_together_are_in_the_file_together_or_not_at_all(path):
         service = joined(store=path, durable=True)
 
         def fails(service=service, error=error):
-            with service._keeper.all_or_none():
+            with service._ingest.journal.all_or_none():
                 for number in range(1, 200):
                     send(service, number)
-                service._keeper.try_to_write()  # as its thread does each second
+                service._ingest.journal.try_to_write()  # as its thread does each second
                 raise error("in the middle")
 
         with pytest.raises(error):
@@ -348,7 +348,7 @@ def test_events_that_come_together_are_in_the_file_together_or_not_at_all(path):
         with joined(store=path) as other:
             assert other.to_bytes() == first(1).to_bytes()
     with joined(store=path, durable=True) as service:
-        with service._keeper.all_or_none():
+        with service._ingest.journal.all_or_none():
             for number in range(1, 200):
                 send(service, number)
             with joined(store=path) as other:
@@ -451,11 +451,11 @@ def test_rows_that_contradict_those_of_another_worker_are_left_out_and_counted(p
     other.observe(time=START, y_true=-1, y_score=0.5).observe(time=START, y_true=1, y_score=0.5)
     one.flush()
     other.flush()
-    with pytest.warns(UserWarning, match="contradict those of others, .* counted") as told:
+    with pytest.warns(UserWarning, match="contradict those of other workers .* counted") as told:
         one.window("5min")
     assert [warning.filename for warning in told] == [__file__]
     assert (one.window("5min").n_rows, one.coverage("5min").observations_refused) == (2, 1)
-    with pytest.warns(UserWarning, match="contradict those of others, .* counted"):
+    with pytest.warns(UserWarning, match="contradict those of other workers .* counted"):
         other.window("5min")
     for service in (one, other):
         service.close()
@@ -480,11 +480,11 @@ def test_of_a_part_only_the_rows_are_left_out_that_contradict_others(path, undec
     other.label(id=ids[:2], time=times[:2], y_true=[1, -1])
     one.flush()
     other.flush()
-    with pytest.warns(UserWarning, match="contradict those of others, .* counted"):
+    with pytest.warns(UserWarning, match="contradict those of other workers .* counted"):
         found = one.coverage("5min")
     assert (found.predicted, found.labelled, found.labels_refused) == (10, 2, 1)
     assert one.window("5min").n_rows == 2
-    with pytest.warns(UserWarning, match="contradict those of others, .* counted"):
+    with pytest.warns(UserWarning, match="contradict those of other workers .* counted"):
         other.window("5min")
     for service in (one, other):
         service.close()
@@ -495,8 +495,8 @@ def test_a_warning_of_the_store_points_at_who_reads(path):
         send(service, 0)
         other = sqlite3.connect(path, isolation_level=None)
         other.execute("pragma locking_mode=exclusive")
-        service._keeper.try_to_write()
-        service._keeper._failed(sqlite3.OperationalError("no more room"))
+        service._ingest.journal.try_to_write()
+        service._ingest.journal._failed(sqlite3.OperationalError("no more room"))
         with pytest.warns(StoreWarning, match="no more room") as told:
             service.window("5min")
         assert [warning.filename for warning in told] == [__file__]
@@ -519,7 +519,7 @@ def test_a_real_full_disk_loses_nothing(tmp_path):
             resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, LIMITS[1]))
         service = joined(store=disk / "live.db")
         n = 0
-        while service._keeper.try_to_write():
+        while service._ingest.journal.try_to_write():
             for number in range(n, n + 5_000):
                 send(service, number)
             n += 5_000

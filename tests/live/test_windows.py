@@ -265,7 +265,9 @@ def test_an_old_window_says_which_span_it_is_of():
         state.window("1h", end=newest - 60)
         hour = (newest - 86_400) // 3600 * 3600
         whole = state.window("1h", end=hour)
-    said = r"of 1h that ends at .*:30:00.* is of panes of 1h for 5d.*from .*:00:00.* to .*:00:00"
+    said = (
+        r"of 1h that ends at .*:30:00.* is made of panes of 1h for 5d.*from .*:00:00.* to .*:00:00"
+    )
     for read in (state.window, state.coverage, state.possible):
         with pytest.warns(UserWarning, match=said):
             read("1h", end=hour - 1800)
@@ -288,7 +290,7 @@ def in_between(monkeypatch, state, call=None):
 
     def watched(plan, *arguments):
         if threading.get_ident() == main and plan is state._suite._plan:
-            held.append(state._guard._lock._is_owned())
+            held.append(state._shared._guard._lock._is_owned())
             if call is not None and not held[-1]:
                 other = threading.Thread(target=call, daemon=True)
                 other.start()

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import streammetrics as sm
-from streammetrics.live import store as keeper_module
+from streammetrics.live import journal as journal_module
 from streammetrics.live.service.app import Intake, application
 from streammetrics.live.service.bodies import Bodies
 from streammetrics.live.service.names import Names, PageView
@@ -343,7 +343,7 @@ def test_health_tells_of_the_store(tmp_path, monkeypatch):
     asked = client(live)
     well = {"trouble": "", "failures": 0, "unwritten": 0, "durable": False, "at_risk": ""}
     assert asked.get("/health").json()["store"] == well
-    monkeypatch.setattr(live._keeper, "_put_part", _full)
+    monkeypatch.setattr(live._ingest.journal, "_put_part", _full)
     live.observe(time=NOW, label=1, y_score=0.5)
     with pytest.warns(UserWarning, match="the store cannot be used"):
         live.flush()
@@ -406,11 +406,11 @@ def test_what_ends_is_written(tmp_path):
 @pytest.mark.filterwarnings("ignore:the store cannot be used")  # which is told first
 def test_what_cannot_be_written_at_the_end_is_told(tmp_path, monkeypatch):
     live = state(store=tmp_path / "live.db")
-    monkeypatch.setattr("streammetrics.live.store.PATIENCE", 0.1)
+    monkeypatch.setattr("streammetrics.live.journal.PATIENCE", 0.1)
 
     def take_and_end():
         with TestClient(application(live, owned=True), base_url="http://localhost") as asked:
-            monkeypatch.setattr(live._keeper, "_put_part", _full)
+            monkeypatch.setattr(live._ingest.journal, "_put_part", _full)
             asked.post("/events", content=lines(*observed(7)))
 
     with pytest.raises(
@@ -438,8 +438,8 @@ def test_a_deleted_store_is_an_error_at_the_end_even_if_all_events_were_written(
 
 def test_a_locked_store_that_has_all_events_is_a_warning_at_the_end(tmp_path, monkeypatch):
     live = state(store=tmp_path / "live.db", durable=True)
-    keeper = live._keeper
-    monkeypatch.setattr("streammetrics.live.store._BUSY", 0.0)
+    journal = live._ingest.journal
+    monkeypatch.setattr("streammetrics.live.journal._BUSY", 0.0)
     blocker = sqlite3.connect(tmp_path / "live.db", isolation_level=None)
 
     def take_and_end():
@@ -450,8 +450,8 @@ def test_a_locked_store_that_has_all_events_is_a_warning_at_the_end(tmp_path, mo
     with pytest.warns(UserWarning, match="no event is lost: database is locked"):
         take_and_end()
     blocker.close()
-    assert not keeper.try_to_write()  # as its thread may, once more
-    assert keeper.trouble == "database is locked"
+    assert not journal.try_to_write()  # as its thread may, once more
+    assert journal.trouble == "database is locked"
     with state(store=tmp_path / "live.db", durable=True) as again:
         assert again.n_rows == 7
 
@@ -493,7 +493,7 @@ def stored(path):
 
 
 def test_a_lock_is_answered_503_and_nothing_of_the_batch_is_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeper_module, "_TIMEOUT", 0.05)
+    monkeypatch.setattr(journal_module, "_TIMEOUT", 0.05)
     path = tmp_path / "live.db"
     live = state(store=path, durable=True)
     asked = client(live)
@@ -507,7 +507,7 @@ def test_a_lock_is_answered_503_and_nothing_of_the_batch_is_kept(tmp_path, monke
     assert "nothing was kept" in answer.json()["error"]
     told = asked.get("/health").json()
     assert (told["status"], told["store"]["unwritten"], told["taken"]) == ("degraded", 0, 7)
-    assert not live._keeper.try_to_write()  # as each second
+    assert not live._ingest.journal.try_to_write()  # as each second
     assert asked.get("/health").json()["status"] == "degraded"
     other.execute("rollback")
     other.close()
@@ -525,7 +525,7 @@ def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
     path = tmp_path / "live.db"
     live = state(store=path, durable=True)
     asked, taken = client(live), 0
-    db = live._keeper._store._db
+    db = live._ingest.journal._store._db
     (pages,) = db.execute("pragma page_count").fetchone()
     db.execute(f"pragma max_page_count={pages + 10}")
     for _ in range(100):
@@ -536,8 +536,8 @@ def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
     assert (answer.status_code, "make room" in answer.json()["error"]) == (507, True)
     assert (live.n_rows, stored(path)) == (taken, taken)
     for _ in "123":  # as each second: what is small could still be written
-        assert not live._keeper.try_to_write()
-        assert live._keeper.alerts() == {}
+        assert not live._ingest.journal.try_to_write()
+        assert live._ingest.journal.alerts() == {}
         told = asked.get("/health").json()
         assert (told["status"], told["store"]["trouble"]) == ("degraded", FULL)
     db.execute("pragma max_page_count=1000000")
@@ -550,14 +550,14 @@ def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
 def test_room_on_the_disk_is_noticed_and_used_for_nothing_else(tmp_path):
     path = tmp_path / "live.db"
     live = state(store=path, durable=True)
-    asked, store = client(live), live._keeper._store
+    asked, store = client(live), live._ingest.journal._store
     (pages,) = store._db.execute("pragma page_count").fetchone()
     store._db.execute(f"pragma max_page_count={pages}")
     assert asked.post("/events", content=lines(*observed(50) * 40)).status_code == 507
-    assert not live._keeper.try_to_write()
+    assert not live._ingest.journal.try_to_write()
     store._db.execute("pragma max_page_count=1000000")
     (cached,) = store._db.execute("pragma cache_size").fetchone()
-    assert live._keeper.try_to_write()
+    assert live._ingest.journal.try_to_write()
     assert asked.get("/health").json()["status"] == "ok"
     assert store._db.execute("pragma page_count").fetchone() == (pages,)
     assert store._db.execute("pragma cache_size").fetchone() == (cached,)
@@ -574,7 +574,7 @@ def test_a_bad_event_is_in_no_durable_store(tmp_path):
         answer = asked.post("/events", content=lines(bad, *joined(2)))
         assert (answer.status_code, answer.json()["row"]) == (422, 0)
         assert asked.post("/events", content=lines(bad)).status_code == 422
-    assert live._keeper._number == 0
+    assert live._ingest.journal._number == 0
     assert asked.post("/events", content=lines(*joined(2))).status_code == 202
     live.close()
     assert stored(path) == 2
@@ -584,7 +584,7 @@ def test_a_bad_event_is_in_no_durable_store(tmp_path):
 def test_a_part_whose_writing_failed_counts_once_or_not_at_all(tmp_path, monkeypatch, came_through):
     path = tmp_path / "live.db"
     live = state(store=path, durable=True)
-    asked, store = client(live), live._keeper._store
+    asked, store = client(live), live._ingest.journal._store
     put = store.put
 
     def broken(*part):
@@ -621,7 +621,7 @@ def test_a_store_that_is_deleted_or_replaced_is_noticed(tmp_path, durable, repla
     path.rename(aside)
     if replaced:
         state(store=path).close()
-    assert not live._keeper.try_to_write()  # as each second
+    assert not live._ingest.journal.try_to_write()  # as each second
     told = asked.get("/health").json()
     what = "another file has its place" if replaced else "the file was deleted"
     assert told["status"] == "degraded"
@@ -637,7 +637,7 @@ def test_a_store_that_is_deleted_or_replaced_is_noticed(tmp_path, durable, repla
     if replaced:
         return
     aside.replace(path)
-    assert live._keeper.try_to_write()
+    assert live._ingest.journal.try_to_write()
     assert asked.get("/health").json()["status"] == "ok"
     live.close()
     assert stored(path) == kept

@@ -89,12 +89,12 @@ def test_what_it_made_is_ended_with_it(tmp_path):
     opening = Opening(lambda: application(live, owned=True), [].append)
     with TestClient(opening, base_url="http://localhost") as asked:
         until(lambda: asked.get("/ready").status_code == 200)
-    assert live._closed
+    assert live._ingest.closed
 
 
 @pytest.mark.filterwarnings("ignore:the store cannot be used")  # which is told first
 def test_one_that_ends_and_loses_events_hands_on_what_it_lost(tmp_path, monkeypatch):
-    monkeypatch.setattr("streammetrics.live.store.PATIENCE", 0.0)
+    monkeypatch.setattr("streammetrics.live.journal.PATIENCE", 0.0)
     live, losses = sm.Live(sm.Mean(), store=tmp_path / "live.db"), []
     opening = Opening(lambda: application(live, owned=True), losses.append)
     with TestClient(opening, base_url="http://localhost") as asked:

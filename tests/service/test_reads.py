@@ -232,19 +232,21 @@ def test_a_line_is_measured_once(monkeypatch):
     state, measured = live(), []
     of = answers.WindowRow.of
     monkeypatch.setattr(
-        answers.WindowRow, "of", lambda live, found: measured.append(found.end) or of(live, found)
+        answers.WindowRow,
+        "of",
+        lambda queries, found: measured.append(found.end) or of(queries, found),
     )
     line, view = answers.WindowAnswers(), PageView(window="1h", every="1h")
 
     def read():
         measured.clear()
-        return line.read(state, view, None, lambda: None, whole=False)
+        return line.read(state._queries, view, None, lambda: None, whole=False)
 
     first = read()
     assert len(measured) >= len(first["time"]) > 48
     assert read() == first
     assert measured == []
-    end = state._clock // (60 * 10**9) * 60 + 60
+    end = state._queries.clock // (60 * 10**9) * 60 + 60
     state.observe(time=end - 90, y_true=0.5, y_pred=0.5)
     assert read()["n_rows"][-1] == first["n_rows"][-1] + 1
     assert measured == [end * 10**9]

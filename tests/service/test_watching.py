@@ -60,7 +60,7 @@ def test_a_scrape_does_not_wait_for_rules_that_take_long(held):
 
 def test_what_was_judged_is_known_while_it_is_judged_again(held):
     state = live()
-    watched = watching.Watching(state, [RULE])
+    watched = watching.Watching(state._queries, [RULE])
     held.set()
     until = time.monotonic() + 30
     while not watched.alerts().firing:
@@ -75,7 +75,7 @@ def test_what_was_judged_is_known_while_it_is_judged_again(held):
 
 
 def test_what_goes_wrong_with_a_rule_is_told_each_time():
-    watched = watching.Watching(live(), [sm.Below("missing", 0.5)])
+    watched = watching.Watching(live()._queries, [sm.Below("missing", 0.5)])
     for _ in range(2):
         with pytest.raises(ValueError, match="no metric 'missing'"):
             watched.alerts()
@@ -90,15 +90,15 @@ def stored(path, n=300):
 def test_no_alert_ends_by_a_restart(held, tmp_path):
     held.set()
     with stored(tmp_path / "live.db") as state:
-        watched, until = watching.Watching(state, [RULE]), time.monotonic() + 30
+        watched, until = watching.Watching(state._queries, [RULE]), time.monotonic() + 30
         while not watched.alerts().firing:
             assert time.monotonic() < until
         (before,) = watched.alerts()
     held.clear()  # a first look at all the past takes long
     with sm.Live(sm.Mean(), store=tmp_path / "live.db") as again:
-        assert watching.Watching(again, [RULE]).alerts() == (before,)
+        assert watching.Watching(again._queries, [RULE]).alerts() == (before,)
         other = sm.Below("value", 0.25, window="5min", name="low")
-        assert watching.Watching(again, [other]).alerts() == ()  # which is another rule
+        assert watching.Watching(again._queries, [other]).alerts() == ()  # which is another rule
         asked = TestClient(application(again, rules=[RULE]), base_url="http://localhost")
         until = time.monotonic() + 30
         while asked.get("/metrics").status_code == 503:

@@ -25,8 +25,8 @@ from streammetrics.core.results.table import Table
 from streammetrics.live.events import duration, shown_duration
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import coverage_of
-from streammetrics.live.reading import ALONE, Span
-from streammetrics.live.stream import merged
+from streammetrics.live.pipeline import merged
+from streammetrics.live.spans import ALONE, Span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from streammetrics.live.config import Config
     from streammetrics.live.events import Tier
-    from streammetrics.live.stream import Stream
+    from streammetrics.live.pipeline import Pipeline
 
 
 Verdict = Literal["bad", "good", "between", "no data"]
@@ -543,28 +543,32 @@ class View:
     """A stream at a time of reading, as one rule sees it.
 
     Args:
-        stream: The stream, of which nobody else changes anything meanwhile.
+        pipeline: The pipeline, which nobody else changes meanwhile.
         clock: The time of reading, not before the newest event.
         seen: What the rule saw when it looked last; what it sees now stands there afterwards.
         lines: Panes that other rules have looked at.
     """
 
     def __init__(
-        self, stream: Stream, clock: int, seen: LastLook, lines: dict[tuple[Span, bool], PaneRun]
+        self,
+        pipeline: Pipeline,
+        clock: int,
+        seen: LastLook,
+        lines: dict[tuple[Span, bool], PaneRun],
     ) -> None:
-        self._stream, self.clock, self.seen, self._lines = stream, clock, seen, lines
-        self._keys = stream.keys
-        self.suite = stream.keys.inner  # the empty set, or metric, as it is of all rows
+        self._pipeline, self.clock, self.seen, self._lines = pipeline, clock, seen, lines
+        self._keys = pipeline.keys
+        self.suite = pipeline.keys.inner  # the empty set, or metric, as it is of all rows
 
     @property
     def newest(self) -> int:
         """The newest time of an event, below 0 where there was none."""
-        return self._stream.panes.newest
+        return self._pipeline.panes.newest
 
     @property
     def tiers(self) -> tuple[Tier, ...]:
         """The tiers, the finest first."""
-        return self._stream.config.tiers
+        return self._pipeline.config.tiers
 
     def until(self, after: str | None) -> int:
         """Return the time before which panes are over: nothing more is expected in them.
@@ -578,10 +582,10 @@ class View:
     @property
     def _oldest(self) -> int:
         """A time before which there are no rows, of which so nothing is to be said."""
-        return min(self._stream.oldest(), self.clock)
+        return min(self._pipeline.oldest(), self.clock)
 
     def _delay(self, after: str | None) -> int:
-        return delay_of(self._stream.config, after, waits=bool(self._stream.join.names))
+        return delay_of(self._pipeline.config, after, waits=bool(self._pipeline.join.names))
 
     def judged(self, rule: WindowRule) -> Callable[[], list[Moment]]:
         """Return what judges the windows that end with each pane that is over."""
@@ -649,13 +653,13 @@ class View:
         """Return some panes as they are now."""
         line = self._lines.get((span, counted))
         if line is None:
-            parts = self._stream.each(span, self.clock, counted=counted)
+            parts = self._pipeline.each(span, self.clock, counted=counted)
             line = self._lines[span, counted] = PaneRun(span.first, parts)
         return line
 
     def busy(self) -> list[tuple[int, int]]:
         """Return the times in which there are events, as runs of panes that begin in order."""
-        return self._stream.busy()
+        return self._pipeline.busy()
 
     def panes(self, after: str | None) -> list[Span]:
         """Return the panes that are over, the oldest first, as runs of one tier each.
@@ -707,7 +711,7 @@ class Watch:
 
     def alerts(
         self,
-        stream: AbstractContextManager[Stream],
+        pipeline: AbstractContextManager[Pipeline],
         clock: Callable[[], int],
         rules: Sequence[Rule],
     ) -> Alerts:
@@ -717,7 +721,7 @@ class Watch:
         while what was read is judged, as states are never written to.
         """
         with self._guard._lock:
-            with stream as held:
+            with pipeline as held:
                 now = clock()
                 lines: dict[tuple[Span, bool], PaneRun] = {}
                 views = [View(held, now, self._seen.get(rule, LastLook()), lines) for rule in rules]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from streammetrics.live.reading import numbers_of
+from streammetrics.live.spans import numbers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.live.alerts.rule import Alerts
-    from streammetrics.live.asking import Asking
     from streammetrics.live.panes import Coverage
+    from streammetrics.live.queries import Queries
 
 PREFIX = "streammetrics_"
 FATES = ("labelled", "pending", "expired", "displaced")
@@ -49,12 +49,12 @@ class Sample(NamedTuple):
 Families = dict[str, list[Sample]]  # by the name without its prefix
 
 
-def families(live: Asking, window: str) -> Families:
+def families(queries: Queries, window: str) -> Families:
     """Return what there is to say of a live state, which is read once."""
-    found = _of_window(live.window(window), window)
-    found |= _of_coverage(live.coverage(window), window)
-    with live._at_rest() as stream:
-        newest, dropped = stream.panes.newest, stream.panes.dropped
+    found = _of_window(queries.window(window), window)
+    found |= _of_coverage(queries.coverage(window), window)
+    with queries.reading() as pipeline:
+        newest, dropped = pipeline.panes.newest, pipeline.panes.dropped
     if newest >= 0:
         found["newest_event_timestamp_seconds"] = [Sample({}, newest / 1e9)]
     found["dropped_rows"] = [Sample({}, float(dropped))]

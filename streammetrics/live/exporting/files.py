@@ -11,13 +11,13 @@ import numpy as np
 
 from streammetrics.live.events import SECOND, duration, shown_duration
 from streammetrics.live.exporting.families import HELP, PREFIX, text_of
-from streammetrics.live.reading import length_of
-from streammetrics.live.series import series_of
+from streammetrics.live.queries import series_of
+from streammetrics.live.spans import length_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.live.asking import Asking
+    from streammetrics.live.queries import Readable
 
 JOB = "live"  # what `prometheus.yml` of docs/alerts.md calls a service
 _KEPT = "15m"  # for which an alert goes on where nothing is scraped, as while a service restarts
@@ -154,17 +154,17 @@ def _panel(
     }
 
 
-def openmetrics(live: Asking, window: str, every: str) -> Iterator[str]:
+def openmetrics(live: Readable, window: str, every: str) -> Iterator[str]:
     """Yield the lines of the history that is kept, for `promtool tsdb create-blocks-from`.
 
     Labels that come late change windows that were scraped long ago; what is scraped stays as it
     was. This is each window as it is known now, at its end. Where only coarser panes are kept, a
     window is longer, and its label ``window`` says so.
     """
-    tiers = live._config.tiers
-    windows = [*live._read(live._spans(window, every))]
-    series = series_of(live._suite, windows)
-    lengths = [shown_duration(length_of(tiers, window.span)) for window in windows]
+    queries = live._queries
+    windows = [*queries.windows(queries.spans(window, every))]
+    series = series_of(queries.suite, windows)
+    lengths = [shown_duration(length_of(queries.config.tiers, window.span)) for window in windows]
     seconds = [f"{ns // 10**9}.{ns % 10**9:09d}" for ns in _nanoseconds(series["time"])]
     for family, columns in _columns(series).items():
         yield f"# HELP {PREFIX}{family} {HELP[family]}\n# TYPE {PREFIX}{family} gauge\n"

@@ -18,15 +18,17 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import CallbackOptions, Meter
 
     from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.asking import Asking
     from streammetrics.live.exporting.families import Families
+    from streammetrics.live.queries import Readable
 
 __all__ = ["observe"]
 
 _TOGETHER = 0.5  # seconds in which gauges are of one reading
 
 
-def observe(meter: Meter, live: Asking, *, window: str = "1h", rules: Sequence[Rule] = ()) -> None:
+def observe(
+    meter: Meter, live: Readable, *, window: str = "1h", rules: Sequence[Rule] = ()
+) -> None:
     """Make instruments, ``streammetrics.value`` and its kin, which read the state when collected.
 
     Names and labels are those of Prometheus, see `LiveCollector`, with dots.
@@ -37,7 +39,8 @@ def observe(meter: Meter, live: Asking, *, window: str = "1h", rules: Sequence[R
         window: Of which window values are told.
         rules: Rules of alerts.
     """
-    read = _Reading(lambda: families(live, window) | families_of(live.alerts(rules)))
+    queries = live._queries
+    read = _Reading(lambda: families(queries, window) | families_of(queries.alerts(rules)))
     for name, told in HELP.items():
         counts = name in COUNTERS
         make = meter.create_observable_counter if counts else meter.create_observable_gauge

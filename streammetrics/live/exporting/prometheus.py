@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
     from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.asking import Asking
     from streammetrics.live.exporting.families import Families
+    from streammetrics.live.queries import Readable
 
 __all__ = ["LiveCollector", "exposition"]
 
@@ -51,13 +51,13 @@ class LiveCollector:
 
     def __init__(
         self,
-        live: Asking,
+        live: Readable,
         *,
         window: str = "1h",
         rules: Sequence[Rule] = (),
         title: str = "Live metrics",
     ) -> None:
-        self._live, self._window, self._title = live, window, title
+        self._queries, self._window, self._title = live._queries, window, title
         self._rules = tuple(rules)
 
     def describe(self) -> list[Metric]:
@@ -68,7 +68,7 @@ class LiveCollector:
         """Yield the families of one moment."""
         yield info(self._title)
         yield from metrics(
-            families(self._live, self._window) | families_of(self._live.alerts(self._rules))
+            families(self._queries, self._window) | families_of(self._queries.alerts(self._rules))
         )
 
 

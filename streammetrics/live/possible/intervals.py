@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.possible.rules import rule_of
-from streammetrics.live.reading import ALONE, metrics_of
+from streammetrics.live.spans import ALONE, metrics_of
 
 if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State

@@ -8,7 +8,7 @@ from streammetrics.core.columns.batch import WEIGHT, Batch
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.live.panes import Panes
 from streammetrics.live.possible.rules import rule_of
-from streammetrics.live.reading import metrics_of
+from streammetrics.live.spans import metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array
     from streammetrics.live.events import Tier
     from streammetrics.live.possible.remembered import Remembered
-    from streammetrics.live.reading import Span
+    from streammetrics.live.spans import Span
     from streammetrics.live.windows import Node, PaneTree
 
     NamedColumns = Mapping[str, Column]
@@ -65,9 +65,9 @@ class Left:
         batch.column(title)
         return batch
 
-    def rest(self) -> bool:
+    def work(self) -> bool:
         """Do a piece of what rows have left to do; return whether there was one."""
-        return any(panes.rest() for panes in self.columns.values())
+        return any(panes.work() for panes in self.columns.values())
 
     def over(self, span: Span) -> dict[str, State]:
         """Return what is remembered of the rows of some panes, by column."""

@@ -14,8 +14,8 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.live.events import duration, shown_duration, shown_time
-from streammetrics.live.reading import ALONE, bounds_of, metrics_of
-from streammetrics.live.stream import merged
+from streammetrics.live.pipeline import merged
+from streammetrics.live.spans import ALONE, bounds_of, metrics_of
 from streammetrics.live.windows import same, size_of
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.rule import Alerts
-    from streammetrics.live.asking import Asking
     from streammetrics.live.events import Tier
     from streammetrics.live.panes import Coverage
-    from streammetrics.live.reading import Span
-    from streammetrics.live.series import WindowRead
+    from streammetrics.live.queries import Queries, WindowRead
     from streammetrics.live.service.names import PageView
+    from streammetrics.live.spans import Span
 
 LEVEL = 0.95  # of confidence
 POINTS = 1000  # of a line, that a request may read
@@ -40,12 +39,11 @@ BYTES = 1 << 28  # of the states that a request may merge, some seconds' worth
 _SLICES = 500  # lines of a table
 
 
-def now(live: Asking, view: PageView) -> Document:
+def now(queries: Queries, view: PageView) -> Document:
     """Return the newest window: each metric with its intervals, and what became of its rows."""
-    window = live.window(view.window)
-    with live._at_rest():
-        start, end = bounds_of(live._config.tiers, live._span(view.window, None))
-    may_be = _possible(live, view)
+    window = queries.window(view.window)
+    start, end = bounds_of(queries.config.tiers, queries.span(view.window))
+    may_be = _possible(queries, view)
     metrics = {
         name: {**measured(metric), "possible": may_be[name]}
         for name, metric in metrics_of(window).items()
@@ -57,7 +55,7 @@ def now(live: Asking, view: PageView) -> Document:
         "end": shown_time(end),
         "n_rows": window.n_rows,
         "metrics": metrics,
-        "coverage": counted(live.coverage(view.window)),
+        "coverage": counted(queries.coverage(view.window)),
     }
 
 
@@ -65,26 +63,24 @@ class CostError(StreamMetricsError, ValueError):
     """A read would cost too much; the message names the largest one that is allowed."""
 
 
-def check_cost(live: Asking, window: str, go_on: Callable[[], None]) -> None:
+def check_cost(queries: Queries, window: str, go_on: Callable[[], None]) -> None:
     """Raise `CostError` where the states of the newest window are more than a read may merge.
 
     Args:
-        live: The live state.
+        queries: The live state.
         window: How long the window is.
         go_on: What is called between two merges, and raises where nobody waits any more.
     """
-    with live._at_rest():
-        span = live._span(window, None)
-    live._prepare(span, go_on)
-    cost = live._cost(span)
+    span = queries.span(window)
+    cost = queries.cost(span, go_on)
     if cost <= BYTES:
         return
     least, most = 1, span.last - span.first + 1  # panes: one is always allowed
     while most - least > 1:
         middle = (least + most) // 2
-        good = live._cost(span._replace(first=span.last - middle + 1)) <= BYTES
+        good = queries.cost(span._replace(first=span.last - middle + 1), go_on) <= BYTES
         least, most = (middle, most) if good else (least, middle)
-    longest = shown_duration(least * live._config.tiers[span.place].length)
+    longest = shown_duration(least * queries.config.tiers[span.place].length)
     if least < span.last - span.first + 1:
         raise CostError(
             f"a window of {window} would merge {_size(cost)} of states, and a request may merge "
@@ -100,7 +96,7 @@ class WindowAnswers:
 
     def read(
         self,
-        live: Asking,
+        queries: Queries,
         view: PageView,
         back: str | None,
         go_on: Callable[[], None],
@@ -110,7 +106,7 @@ class WindowAnswers:
         """Return the windows, the newest last: each metric as columns.
 
         Args:
-            live: The live state.
+            queries: The live state.
             view: How long the windows are, and how far apart.
             back: How far back their ends are; ``None``: as far as there are rows.
             go_on: What is called between two windows, and raises where nobody waits any more.
@@ -119,14 +115,14 @@ class WindowAnswers:
         Raises:
             CostError: It is more than a read may cost, where the `whole` is wanted.
         """
-        tiers, spans = live._config.tiers, live._spans(view.window, view.every)
+        tiers, spans = queries.config.tiers, queries.spans(view.window, view.every)
         spans = _within(tiers, spans, back)
         if whole:
-            _check_spans(live, spans, view, go_on)
+            _check_spans(queries, spans, view, go_on)
         known: dict[Span, tuple[Sequence[State], WindowRow]] = {}
         cost = 0
         rows: list[WindowRow] = []
-        for found in live._read(reversed(spans[-POINTS:]), go_on):
+        for found in queries.windows(reversed(spans[-POINTS:]), go_on):
             before = self._known.get(found.span)
             if before is not None and same(before[0], found.parts):
                 row = before[1]
@@ -134,7 +130,7 @@ class WindowAnswers:
                 cost += size_of(found.parts)
                 if cost > BYTES and rows and not whole:
                     break
-                row = WindowRow.of(live, found)
+                row = WindowRow.of(queries, found)
             known[found.span] = found.parts, row._replace(coverage=_number(found.coverage))
             rows.append(known[found.span][1])
         self._known, complete = known, len(rows) == len(spans)
@@ -154,9 +150,9 @@ class WindowRow(NamedTuple):
     metrics: dict[str, Document]
 
     @classmethod
-    def of(cls, live: Asking, found: WindowRead) -> WindowRow:
+    def of(cls, queries: Queries, found: WindowRead) -> WindowRow:
         """Return what a window holds, measured."""
-        window = live._stream.keys.shown(merged(live._suite, found.parts))
+        window = queries.shown(merged(queries.suite, found.parts))
         metrics = {name: measured(metric) for name, metric in metrics_of(window).items()}
         ends = shown_time(found.start), shown_time(found.end)
         return cls(*ends, window.n_rows, None, metrics)
@@ -187,14 +183,14 @@ def _within(tiers: Sequence[Tier], spans: list[Span], back: str | None) -> list[
 
 
 def _check_spans(
-    live: Asking, spans: Sequence[Span], view: PageView, go_on: Callable[[], None]
+    queries: Queries, spans: Sequence[Span], view: PageView, go_on: Callable[[], None]
 ) -> None:
     """Raise `CostError` where windows are more, or of larger states, than a read may merge."""
     cost = 0
-    for place, found in enumerate(live._read(reversed(spans), go_on)):
+    for place, found in enumerate(queries.windows(reversed(spans), go_on)):
         cost += size_of(found.parts)
         if place and (place >= POINTS or cost > BYTES):
-            tiers = live._config.tiers
+            tiers = queries.config.tiers
             end = bounds_of(tiers, spans[-1])[1]
             longest, whole = (shown_duration(end - found.end), end - bounds_of(tiers, spans[0])[1])
             raise CostError(
@@ -208,18 +204,18 @@ def _size(n: int) -> str:
     return f"{n / 1e6:,.0f} MB"
 
 
-def coverage(live: Asking, view: PageView) -> Document:
+def coverage(queries: Queries, view: PageView) -> Document:
     """Return what became of the predictions of the newest window."""
-    return {"window": view.window, **counted(live.coverage(view.window))}
+    return {"window": view.window, **counted(queries.coverage(view.window))}
 
 
-def possible(live: Asking, view: PageView) -> Document:
+def possible(queries: Queries, view: PageView) -> Document:
     """Return what each metric may be, whatever the missing labels are."""
-    return {"window": view.window, "metrics": _possible(live, view)}
+    return {"window": view.window, "metrics": _possible(queries, view)}
 
 
-def _possible(live: Asking, view: PageView) -> dict[str, list[object] | None]:
-    found = live.possible(view.window, target_range=view.target_range)
+def _possible(queries: Queries, view: PageView) -> dict[str, list[object] | None]:
+    found = queries.possible(view.window, target_range=view.target_range)
     named = found if isinstance(found, dict) else {ALONE: found}
     return {name: _interval(interval) for name, interval in named.items()}
 
@@ -233,17 +229,17 @@ def alerts(judged: Alerts) -> Document:
     return {"alerts": sorted(found, key=lambda alert: order.get(str(alert["state"]), 2))}
 
 
-def slices(live: Any, view: PageView) -> Document:
+def slices(queries: Queries, view: PageView) -> Document:
     """Return each kind of slices that is kept, of the newest window, as lines of a table."""
     window = view.window
-    if not isinstance(live._suite, Slices):
+    if not isinstance(queries.suite, Slices):
         return {"window": window, "slices": []}
     found = []
-    for spec in filter(None, live._suite.by):
+    for spec in filter(None, queries.suite.by):
         by = [title_of(part) for part in spec]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
-            columns = live.window(window, by=by).compute().to_dict()
+            columns = queries.window(window, by=by).compute().to_dict()
         wanted = {n: c for n, c in columns.items() if n in by or _is_plain(c)}
         rows = [[_cell(cell) for cell in row] for row in zip(*wanted.values(), strict=True)]
         found.append({"by": by, "header": list(wanted), "rows": rows[:_SLICES]})

@@ -23,9 +23,8 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from streammetrics.core.columns.batch import meant
-from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.errors import StreamMetricsError, warn_caller
 from streammetrics.core.optional import needs
-from streammetrics.live.checking import kinds_of, truth_of
 from streammetrics.live.events import KINDS, shown_time
 from streammetrics.live.exporting.families import COUNTERS, PREFIX, families, families_of
 from streammetrics.live.exporting.prometheus import exposition, info, metrics
@@ -36,7 +35,7 @@ from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
 from streammetrics.live.service.watching import Latest, Watching
 from streammetrics.live.store import StoreError, StoreWarning
-from streammetrics.live.telling import tell
+from streammetrics.live.validation import kinds_of, truth_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
@@ -48,7 +47,8 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.exporting.families import Families
-    from streammetrics.live.store import Keeper
+    from streammetrics.live.journal import Journal
+    from streammetrics.live.queries import Queries
 
     GoOn = Callable[[], None]  # which raises where nobody waits any more
 
@@ -400,7 +400,7 @@ class Intake:
     """Takes requests with events, one after the other, on a thread of its own."""
 
     def __init__(self, live: Any, names: Names, server: Server) -> None:
-        self._bodies, self._server = Bodies(live, names), server
+        self._bodies, self._server = Bodies(live._ingest, names), server
         self._worker = ThreadPoolExecutor(1, "events")
         self.waiting = 0  # requests that are whole and wait for their turn
         self.held = 0  # bytes of bodies in memory
@@ -596,7 +596,8 @@ class Service:
         owned: bool,
     ) -> None:
         self._live, self._view, self._server, self._owned = live, view, server, owned
-        self._names, self._watching = names, Watching(live, rules)
+        self._queries: Queries = live._queries
+        self._names, self._watching = names, Watching(self._queries, rules)
         self._began = time.time()
         self._reader = ThreadPoolExecutor(1, "reads")
         self._historian = ThreadPoolExecutor(1, "history")  # for which no window waits
@@ -605,7 +606,7 @@ class Service:
         self._history = Cache(self._historian)
         self._line = answers.WindowAnswers()  # of what the page shows
         self._intake = Intake(live, names, server)
-        read = partial(self._at_present, partial(families, live, view.window))
+        read = partial(self._at_present, partial(families, self._queries, view.window))
         self._scrape = Scrape(
             read, view.title, self._watching, self._intake, requests, shared=server.workers > 1
         )
@@ -623,24 +624,26 @@ class Service:
 
     def _end(self) -> None:
         self._intake.close()
-        keeper = self._live._keeper
+        journal: Any = self._queries.ingest.journal
         try:
             (self._live.close if self._owned else self._live.flush)()
         except StreamMetricsError as error:
-            if n := keeper.waiting:
+            if n := journal.waiting:
                 lost = "1 event is" if n == 1 else f"{n:,} events are"
                 raise StreamMetricsError(
-                    f"the store cannot be written, {lost} lost: {keeper.trouble}"
+                    f"the store cannot be written, {lost} lost: {journal.trouble}"
                 ) from error
         finally:
             for executor in (self._reader, self._historian, self._scraper):
                 executor.shutdown(wait=True, cancel_futures=True)
-        if keeper is not None and keeper.is_gone:
+        if journal is not None and journal.is_gone:
             raise StreamMetricsError(
-                f"the store is gone, and its events with it unless it was moved: {keeper.trouble}"
+                f"the store is gone, and its events with it unless it was moved: {journal.trouble}"
             )
-        if keeper is not None and keeper.trouble:
-            tell(f"the store cannot be written, no event is lost: {keeper.trouble}", StoreWarning)
+        if journal is not None and journal.trouble:
+            warn_caller(
+                f"the store cannot be written, no event is lost: {journal.trouble}", StoreWarning
+            )
 
     async def events(self, request: Request) -> Response:
         """Take events."""
@@ -659,7 +662,7 @@ class Service:
         line = self._line if page else answers.WindowAnswers()
 
         def call(go_on: GoOn) -> Document:
-            return line.read(self._live, view, span, go_on, whole=not page)
+            return line.read(self._queries, view, span, go_on, whole=not page)
 
         key = ("series", view.window, view.every, span, page)
         return await self._answer(request, key, call, self._cache if page else self._history)
@@ -701,15 +704,15 @@ class Service:
         return replace(self._view, **said)
 
     async def _window(
-        self, request: Request, name: str, read: Callable[[Any, PageView], Document]
+        self, request: Request, name: str, read: Callable[[Queries, PageView], Document]
     ) -> Response:
         """Answer what one window says; one that the page does not have must not cost too much."""
         view = self._asked(request)
 
         def call(go_on: GoOn) -> Document:
             if view.window != self._view.window:
-                answers.check_cost(self._live, view.window, go_on)
-            return read(self._live, view)
+                answers.check_cost(self._queries, view.window, go_on)
+            return read(self._queries, view)
 
         return await self._answer(request, (name, view.window), call)
 
@@ -758,17 +761,17 @@ class Service:
 
     async def health(self, request: Request) -> Response:
         """Answer how the service is, to who bears the token all of it."""
-        keeper, intake = self._live._keeper, self._intake
-        trouble = "" if keeper is None else keeper.trouble  # read once, as it changes meanwhile
+        journal, intake = self._queries.ingest.journal, self._intake
+        trouble = "" if journal is None else journal.trouble  # read once, as it changes meanwhile
         told: Document = {"status": "degraded" if trouble else "ok"}
         if request.scope["streammetrics.trusted"]:
-            newest = self._live._stream.panes.newest
+            newest = self._live._shared.current.panes.newest
             told |= {
                 "newest": shown_time(newest) if newest >= 0 else None,
                 "taken": intake.taken.total(),
                 "refused": intake.refused.total(),
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
-                "store": None if keeper is None else _of_store(keeper, trouble),
+                "store": None if journal is None else _of_store(journal, trouble),
                 "worker": os.getpid(),
                 "seconds": round(time.time() - self._began, 1),
             }
@@ -783,16 +786,16 @@ class Service:
         return JSONResponse(described(self._live, self._names, self._view, self._server))
 
 
-def _of_store(keeper: Keeper, trouble: str) -> Document:
+def _of_store(journal: Journal, trouble: str) -> Document:
     """Return how the store is, and what a crash would lose."""
-    n = keeper.unwritten
+    n = journal.unwritten
     them = "1 event, which is" if n == 1 else f"{n:,} events, which are"
     lost = f"a crash would lose {them} in memory alone: durable = true refuses them"
     return {
         "trouble": trouble,
-        "failures": keeper.failures,
+        "failures": journal.failures,
         "unwritten": n,
-        "durable": keeper.durable,
+        "durable": journal.durable,
         "at_risk": lost if n else "",
     }
 

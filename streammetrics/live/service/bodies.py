@@ -14,9 +14,9 @@ import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.optional import needs
-from streammetrics.live.checking import kinds_of
-from streammetrics.live.entrance import EventColumns, PartError
 from streammetrics.live.events import KINDS
+from streammetrics.live.ingest import EventColumns, PartError
+from streammetrics.live.validation import kinds_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streammetrics.live.events import Kind
 
     Told = tuple[str | None, frozenset[str]]  # the kind said of all, and the keys of the first row
-    from streammetrics.live.entrance import Entrance
+    from streammetrics.live.ingest import Ingest
     from streammetrics.live.service.names import Names
 
 
@@ -278,14 +278,14 @@ class Bodies:
     """What brings requests to a live state, one after the other.
 
     Args:
-        live: Where their events are brought.
+        ingest: Where their events are brought.
         names: What their columns are called.
     """
 
-    def __init__(self, live: Entrance, names: Names) -> None:
-        self._live, self._names, self._forms = live, names, Forms()
+    def __init__(self, ingest: Ingest, names: Names) -> None:
+        self._ingest, self._names, self._forms = ingest, names, Forms()
         # What errors call the event's own columns, but for those that a metric reads.
-        self._heads = {"id", "time", "version"} - kinds_of(live._suite).keys()
+        self._heads = {"id", "time", "version"} - kinds_of(ingest.shared.suite).keys()
 
     def take(self, body: bytes, form: str, kind: str | None) -> dict[str, int]:
         """Bring the events of a request to the state, all or none; return how many of each kind.
@@ -314,7 +314,7 @@ class Bodies:
 
     def _bring(self, groups: Sequence[Group]) -> None:
         try:
-            self._live._take_all([_part(group, self._names) for group in groups])
+            self._ingest.take_all([_part(group, self._names) for group in groups])
         except PartError as error:
             raise self._placed(error, groups[error.place].rows) from error
 

@@ -14,14 +14,14 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.alerts.rule import check_windows
 from streammetrics.live.alerts.rules import Above, Below, BurnRate, Change, Coverage, Drift, Silence
-from streammetrics.live.checking import truth_of
 from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.live import Live
-from streammetrics.live.reading import spans_of
 from streammetrics.live.service import toml
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server, server_of
+from streammetrics.live.spans import spans_of
+from streammetrics.live.validation import truth_of
 from streammetrics.metrics.specs import SpecError, construct, parse
 from streammetrics.slices.bins import column_of, title_of
 

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.live.checking import kinds_of, truth_of
 from streammetrics.live.events import instants
+from streammetrics.live.validation import kinds_of, truth_of
 from streammetrics.readers.formats import FILES, pieces_of
 from streammetrics.readers.paths import find
 from streammetrics.readers.pieces import BATCH_ROWS

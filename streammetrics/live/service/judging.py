@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from streammetrics.live.alerts.rule import delay_of
 from streammetrics.live.alerts.rules import Silence
-from streammetrics.live.checking import truth_of
 from streammetrics.live.events import shown_duration
+from streammetrics.live.validation import truth_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,6 +23,7 @@ from streammetrics.core.optional import needs
 with needs("uvicorn", "live"):
     import uvicorn
 
+from streammetrics.live.journal import open_store
 from streammetrics.live.service.app import application
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.http import Connection
@@ -107,7 +108,9 @@ def serve(found: Settings) -> None:
         signal.signal(number, _ended)
     store = found.options["store"]
     if server.workers > 1:  # what is wrong with the store is told here, not by every worker
-        found.live(store=False)._check_store(store)
+        empty = found.live(store=False)
+        pipeline = empty._shared.current
+        open_store(store, type(empty), pipeline, durable=False, timeout=1.0).close()
     os.environ[_PATH] = os.path.abspath(found.path)
     threading.Thread(target=_tell, args=(server.host, server.port), daemon=True).start()
     if server.workers > 1:

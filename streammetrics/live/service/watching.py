@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.asking import Asking
+    from streammetrics.live.queries import Queries
 
 PATIENCE = 0.5  # seconds that who asks for alerts waits for what is new
 
@@ -86,18 +86,18 @@ class Watching:
     they were judged last, and that is in the store: no alert ends by a restart.
 
     Args:
-        live: The live state.
+        queries: The live state.
         rules: The rules.
 
     Attributes:
         unjudged: How rules stand of which nothing is known yet.
     """
 
-    def __init__(self, live: Asking, rules: Sequence[Rule]) -> None:
-        self._live, self._rules = live, tuple(rules)
+    def __init__(self, queries: Queries, rules: Sequence[Rule]) -> None:
+        self._queries, self._rules = queries, tuple(rules)
         self.unjudged = Alerts(alert_of(rule, (), rule.reach) for rule in self._rules)
-        keeper = live._keeper if self._rules else None
-        self._saved = {} if keeper is None else keeper.alerts()
+        journal = queries.ingest.journal if self._rules else None
+        self._saved = {} if journal is None else journal.alerts()
         self._judged = Latest(self._judge, self._restored(), "rules")
 
     def alerts(self) -> Alerts:
@@ -106,9 +106,9 @@ class Watching:
 
     def _judge(self) -> Alerts:
         """Judge the rules, and write to the store how they stand, where that has changed."""
-        found, keeper = self._live.alerts(self._rules), self._live._keeper
+        found, journal = self._queries.alerts(self._rules), self._queries.ingest.journal
         told = {alert.name: json.dumps(alert.to_dict()) for alert in found}
-        if keeper is not None and told != self._saved and keeper.put_alerts(told):
+        if journal is not None and told != self._saved and journal.put_alerts(told):
             self._saved = told
         return found
 

@@ -30,7 +30,7 @@ from streammetrics.ledger.ledger import Ledger
 from streammetrics.live.events import duration, shown_duration, shown_time
 from streammetrics.live.live import Live
 from streammetrics.live.panes import TOLD
-from streammetrics.live.reading import numbers_of
+from streammetrics.live.spans import numbers_of
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
 from streammetrics.show.formats import DETAIL, DUEL, Grid, as_json, grids, plain
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Alerts, Rule
     from streammetrics.live.events import Tier
     from streammetrics.live.panes import Coverage
-    from streammetrics.live.series import Series
+    from streammetrics.live.queries import Series
     from streammetrics.show.report import ModelReport
 
 
@@ -353,10 +353,10 @@ class Course:
 
 def course_of(live: Live, rules: Sequence[Rule]) -> Course:
     """Read the windows of a live state, and how its rules stand."""
-    begin, end = live._since()
+    begin, end = live._queries.extent()
     place, panes = _step(live._config.tiers, begin, end)
     every = shown_duration(panes * live._config.tiers[place].length)
-    series = live._course(place, panes, begin)
+    series = live._queries.series(live._queries.runs(place, panes, begin))
     return Course(every, series, dict(_windows(live, end - begin)), live.alerts(rules))
 
 
@@ -438,9 +438,9 @@ def subjects_of(name: str, state: Any, about: Mapping[str, object]) -> list[Subj
         told["shards"] = len(state.ids)
         state = state.merged()
     if isinstance(state, Live):
-        begin, end = state._since()
+        begin, end = state._queries.extent()
         told["from"], told["until"] = shown_time(begin), shown_time(end)
-        state = state._whole()
+        state = state._suite._at(state._queries.whole())
     told["checksum"] = f"sha256:{hashlib.sha256(state.to_bytes()).hexdigest()}"
     if not isinstance(state, Metric):
         told["columns"] = dict(state.columns)

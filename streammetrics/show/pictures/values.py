@@ -11,7 +11,7 @@ from streammetrics.core.results.differences import Differences
 from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import KeyedValues, Report
-from streammetrics.live.series import Series
+from streammetrics.live.queries import Series
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.show.pictures.canvas import (
     COLOURS,

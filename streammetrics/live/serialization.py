@@ -1,4 +1,4 @@
-"""A `Live` as it stands in a file: panes in columns, states alike together, and waiting rows."""
+"""The file format of a `Live`: panes as columns, waiting rows, and rows one by one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+    an,
+)
 from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.registry import registered_name
@@ -18,7 +23,7 @@ from streammetrics.live.events import LATEST, SECOND, column_arrays, column_of
 from streammetrics.live.index import LABELLED, LabelRows, Predictions
 from streammetrics.live.join import kept_rows
 from streammetrics.live.panes import NEVER, Panes
-from streammetrics.live.stream import Stream
+from streammetrics.live.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,59 +36,69 @@ if TYPE_CHECKING:
     from streammetrics.live.possible.unlabelled import Left
 
 
-def bytes_of(cls: type, stream: Stream) -> bytes:
-    """Return what `to_bytes` of a `Live` gives that is at a settled stream."""
-    return packed(*described(cls, stream))
+def bytes_of(cls: type, pipeline: Pipeline) -> bytes:
+    """Return `to_bytes()` of a live state of a class with a settled pipeline."""
+    return packed(*described(cls, pipeline))
 
 
-def described(cls: type, stream: Stream) -> Description:
-    """Return what a file says of a settled stream, its arrays, and no opening."""
-    rows, row_arrays = _rows(stream.join)
-    newest = stream.newest.settled()
+def pipeline_of(blob: bytes) -> Pipeline:
+    """Return the pipeline of the live state whose `to_bytes()` gave `blob`."""
+    live = from_bytes(blob)
+    shared = getattr(live, "_shared", None)
+    if shared is None:
+        raise IncompatibleMetricsError(f"cannot merge {an(type(live).__name__)} into a Live")
+    pipeline: Pipeline = shared.current
+    return pipeline
+
+
+def described(cls: type, pipeline: Pipeline) -> Description:
+    """Return what a file says of a settled pipeline, its arrays, and no opening."""
+    rows, row_arrays = _rows(pipeline.join)
+    newest = pipeline.newest.settled()
     told = {
         "class": registered_name(cls),
-        "config": stream.config.described(),
-        "newest": stream.panes.newest,
+        "config": pipeline.config.described(),
+        "newest": pipeline.panes.newest,
         "rows": rows,
         "newest rows": [[list(column) for column in part.form] for part in newest],
     }
     arrays = {
-        "suite": np.frombuffer(stream.suite.to_bytes(), np.uint8),
-        **nested("panes", _panes(stream.panes)),
-        **nested("counted", _panes(stream.counted)),
-        **nested("left", _left(stream.left)),
+        "suite": np.frombuffer(pipeline.suite.to_bytes(), np.uint8),
+        **nested("panes", _panes(pipeline.panes)),
+        **nested("counted", _panes(pipeline.counted)),
+        **nested("left", _left(pipeline.left)),
         **nested("rows", row_arrays),
         **nested("newest", _newest(newest)),
     }
     return told, arrays, ""
 
 
-def read(meta: Mapping[str, object], arrays: Arrays) -> Stream:
-    """Return the stream that was described, after checking all of it."""
+def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
+    """Return the pipeline that was described, after checking all of it."""
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
         raise StateFormatError("a Live holds a metric, or a set, without rows")
-    stream = _stream(suite, Config.read(meta.get("config"), suite))
+    pipeline = _pipeline(suite, Config.read(meta.get("config"), suite))
     newest = _time(meta.get("newest"))
-    for name, panes in (("panes", stream.panes), ("counted", stream.counted)):
+    for name, panes in (("panes", pipeline.panes), ("counted", pipeline.counted)):
         panes.newest = newest
         _read_panes(part(arrays, name), panes)
-    stream.left.advance(newest)
+    pipeline.left.advance(newest)
     if left := part(arrays, "left"):
-        _read_left(left, stream.left)
+        _read_left(left, pipeline.left)
     try:  # rows of a file are taken as those of a caller are, and may be refused so
-        _read_rows(meta.get("rows"), part(arrays, "rows"), stream)
-        _read_newest(meta.get("newest rows"), part(arrays, "newest"), stream)
-        stream.learn()
+        _read_rows(meta.get("rows"), part(arrays, "rows"), pipeline)
+        _read_newest(meta.get("newest rows"), part(arrays, "newest"), pipeline)
+        pipeline.learn()
     except InvalidBatchError as error:
         raise StateFormatError(f"rows that are kept cannot be taken: {error}") from error
-    stream.restart()
-    return stream
+    pipeline.restart()
+    return pipeline
 
 
-def _stream(suite: Mergeable, config: Config) -> Stream:
+def _pipeline(suite: Mergeable, config: Config) -> Pipeline:
     try:
-        return Stream(suite, config)
+        return Pipeline(suite, config)
     except ValueError as error:
         raise StateFormatError(f"the state has no such parameters: {error}") from error
 
@@ -153,20 +168,20 @@ def _time(value: object) -> int:
 
 
 def _rows(join: Join) -> tuple[Document, dict[str, Array]]:
-    table, orphans = join.table, join.orphans()
+    table, unmatched = join.table, join.unmatched_labels()
     keys, times = table.keys[: len(table)], table.times.values
     order = np.lexsort((keys[:, 1], keys[:, 0], times))
     rows, flags = table.at(order), table.flags.values[order].astype(np.uint8)
     names = list(join.names) if len(table) else []
-    told: Document = {"newest": join.newest, "displaced": join.displaced, "names": names}
+    told: Document = {"newest": join.newest, "displaced": join.evicted_until, "names": names}
     arrays: dict[str, Array] = {"keys": rows.keys, "times": rows.times, "flags": flags}
     for place, column in enumerate(rows.columns if names else ()):
         arrays |= nested(f"column/{place}", column_arrays(column))
     labelled = order[flags & LABELLED > 0]
     if labelled.size:
         arrays |= nested("labels", _labels(table.labels_at(labelled)))
-    if orphans is not None:
-        arrays |= nested("alone", {"keys": orphans.keys, **_labels(orphans)})
+    if unmatched is not None:
+        arrays |= nested("alone", {"keys": unmatched.keys, **_labels(unmatched)})
     return told, arrays
 
 
@@ -175,22 +190,22 @@ def _labels(labels: LabelRows) -> dict[str, Array]:
     return {**held, **nested("values", column_arrays(labels.values))}
 
 
-def _read_rows(told: object, arrays: Arrays, stream: Stream) -> None:
+def _read_rows(told: object, arrays: Arrays, pipeline: Pipeline) -> None:
     if not isinstance(told, dict) or list(told) != ["newest", "displaced", "names"]:
         raise StateFormatError("the state does not say which rows wait")
-    names, join = told["names"], stream.join
+    names, join = told["names"], pipeline.join
     is_named = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
     if not is_named or len(set(names)) < len(names):
         raise StateFormatError("the columns of the rows that wait have no names")
     keys, times = _taken_keys(arrays), take_array(arrays, "times", "int64")
     flags = take_array(arrays, "flags", "uint8")
     columns = [column_of(part(arrays, f"column/{place}")) for place in range(len(names))]
-    join.newest, join.displaced = _time(told["newest"]), _time(told["displaced"])
+    join.newest, join.evicted_until = _time(told["newest"]), _time(told["displaced"])
     if {len(keys), len(flags), *map(len, columns)} != {len(times)}:
         raise StateFormatError("the columns of the rows that wait differ in length")
     if len(times):
         _check_rows(keys, times, flags, join)
-        stream.keys.check(dict(zip(names, columns, strict=True)), without=join.label)
+        pipeline.keys.check(dict(zip(names, columns, strict=True)), without=join.label)
         join.name(names)
         join.table.append(Predictions(keys, times, tuple(columns)))
         labelled = np.flatnonzero(flags & LABELLED > 0)
@@ -241,7 +256,7 @@ def _newest(parts: Sequence[Some]) -> dict[str, Array]:
     return arrays
 
 
-def _read_newest(told: object, arrays: Arrays, stream: Stream) -> None:
+def _read_newest(told: object, arrays: Arrays, pipeline: Pipeline) -> None:
     if not isinstance(told, tuple) or not all(map(_is_form, told)):
         raise StateFormatError("the state does not say which rows it keeps one by one")
     for place, form in enumerate(told):
@@ -252,9 +267,9 @@ def _read_newest(told: object, arrays: Arrays, stream: Stream) -> None:
         }
         if {len(keys), *map(len, columns.values())} != {len(times)}:
             raise StateFormatError("the columns of the rows that are kept differ in length")
-        stream.keys.check(columns)
-        stream.newest.add(kept_rows(times, keys, columns))
-    held = stream.newest.settled()
+        pipeline.keys.check(columns)
+        pipeline.newest.add(kept_rows(times, keys, columns))
+    held = pipeline.newest.settled()
     if [rows.form for rows in held] != list(told):
         raise StateFormatError("the rows that are kept are not such as are")
 

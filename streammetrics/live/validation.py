@@ -17,8 +17,8 @@ from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.live.events import SliceKeys
 from streammetrics.live.possible.targets import check_range
-from streammetrics.live.reading import metrics_of
 from streammetrics.live.rows import batch_of, columns_of
+from streammetrics.live.spans import metrics_of
 from streammetrics.statistics.grouped.schema import KeyColumn
 from streammetrics.statistics.spans import Tags
 
@@ -273,7 +273,7 @@ class Checks:
         return _with_facts(rows, rows.facts.keys() - dropped)
 
 
-class Told:
+class SeenValues:
     """What rows were that are good: of numbers how far they go, of labels which there were.
 
     Rows that are nothing else tell nothing that is not known.
@@ -633,7 +633,7 @@ class Declared:
             if not low <= label <= high:
                 amiss = f"target_range is [{low:g}, {high:g}]"
         if amiss:
-            raise ValueError(f"default_label={label!r} is no label here: {amiss}")
+            raise ValueError(f"default_label={label!r} is not a valid label here: {amiss}")
 
     # --- what comes ----------------------------------------------------------------------------
 

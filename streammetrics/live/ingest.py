@@ -1,0 +1,731 @@
+"""Events in: validated at once, buffered, and handed on to the pipeline together."""
+
+from __future__ import annotations
+
+import math
+import time as clock
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy import ma  # loaded here: a signal's handler may run while it loads
+
+from streammetrics.core.columns.column import EXACT
+from streammetrics.core.columns.conversion import as_column
+from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
+from streammetrics.core.floating import check_arithmetic
+from streammetrics.live.events import (
+    LATEST,
+    SECOND,
+    Events,
+    SliceKeys,
+    instant,
+    instants,
+    keys_of,
+    keys_of_checked,
+    nanoseconds,
+    packed,
+    shown_time,
+    versions_of,
+)
+from streammetrics.live.rows import batch_of, columns_of
+from streammetrics.live.validation import Checks, kinds_of, truth_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from streammetrics.core.columns.schema import Kind as ColumnKind
+    from streammetrics.core.types import ArrayLike, Ints
+    from streammetrics.live.events import Kind
+    from streammetrics.live.journal import Journal
+    from streammetrics.live.pipeline import Pipeline, SharedPipeline
+
+    # What a value is, so that others like it can wait in one list: "alone" never waits.
+    ValueType = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
+    # Takes a time, the id and the version, and columns. Returns whether more rows may wait, and
+    # None where it does not know that all of the row is valid, which it leaves to others then.
+    Add = Callable[[object, tuple[object, ...], Mapping[str, object]], bool | None]
+
+MAX_ROWS = 768  # that wait: of seven metrics some 2 ms of work for the call that hands them on
+MAX_JOINED_ROWS = 2048  # the same of rows with an id, as looking up many together costs less
+VERSIONS = 1 << 63  # versions of labels are below it
+_LABELS = 1 << 16  # labels that a buffer remembers as valid
+_LONGEST = 1 << 63  # integers that wait are nearer to 0
+_NUMBER = frozenset({float, int})
+
+
+class ColumnCheck:
+    """The values of a column that are known to be valid: an interval of numbers, or labels."""
+
+    __slots__ = ("high", "labels", "low", "name", "types")
+
+    def __init__(self, name: str, of: ValueType) -> None:
+        self.name, self.low, self.high = name, 1.0, 0.0
+        self.types = _NUMBER if of == "number" else frozenset({of} if isinstance(of, type) else ())
+        self.labels: set[object] | None = None if of == "number" else set()
+
+    def learn(self, value: Any) -> None:
+        """Learn a value that was accepted."""
+        if self.labels is None:
+            empty = self.low > self.high
+            self.low = value if empty else min(self.low, value)
+            self.high = value if empty else max(self.high, value)
+        elif self.types and len(self.labels) < _LABELS:
+            self.labels.add(value)
+
+    def knows(self, value: Any) -> bool:
+        """Whether a value is known to be valid."""
+        if type(value) not in self.types:
+            return False
+        return self.low <= value <= self.high if self.labels is None else value in self.labels
+
+
+# --- the fast path: one step a row, so that other threads and a signal's handler may add rows, too
+
+
+def _add_none(time: object, heads: tuple[object, ...], columns: Mapping[str, object]) -> None:
+    """Refuse every row."""
+
+
+def _adding(values: list[Any], checks: Sequence[ColumnCheck], until: float, full: int) -> Add:
+    """Return a function that appends a row if all of it is known to be valid.
+
+    Args:
+        values: The rows, value by value.
+        checks: The columns.
+        until: Seconds; times before it are valid.
+        full: How many values are enough.
+    """
+    n, known = len(checks), list[Any]((c.name, c.types, c.low, c.high, c.labels) for c in checks)
+
+    def add(time: Any, heads: tuple[object, ...], columns: Mapping[str, Any]) -> bool | None:
+        nonlocal values
+        if type(time) not in _NUMBER or not 0.0 <= time < until or len(columns) != n:
+            return None
+        row = [*heads, time]
+        for name, types, low, high, labels in known:
+            value = columns.get(name)
+            if type(value) not in types:
+                return None
+            if not (low <= value <= high if labels is None else value in labels):
+                return None
+            row.append(value)
+        values += row
+        return len(values) < full
+
+    return add
+
+
+def _adding_one(values: list[Any], column: ColumnCheck, until: float, full: int) -> Add:
+    """Return `_adding` for one column, without a loop."""
+    name, types, labels = column.name, column.types, column.labels
+    low, high = column.low, column.high
+
+    def add(time: Any, heads: tuple[object, ...], columns: Mapping[str, Any]) -> bool | None:
+        nonlocal values
+        if (type(time) is float or type(time) is int) and 0.0 <= time < until and len(columns) == 1:
+            one: Any = columns.get(name)
+            if type(one) in types and (low <= one <= high if labels is None else one in labels):
+                values += (*heads, time, one)
+                return len(values) < full
+        return None
+
+    return add
+
+
+def _adding_two(
+    values: list[Any], first: ColumnCheck, second: ColumnCheck, until: float, full: int
+) -> Add:
+    """Return `_adding` for two columns, without a loop."""
+    one_name, one_types, one_labels = first.name, first.types, first.labels
+    two_name, two_types, two_labels = second.name, second.types, second.labels
+    one_low, one_high, two_low, two_high = first.low, first.high, second.low, second.high
+
+    def add(time: Any, heads: tuple[object, ...], columns: Mapping[str, Any]) -> bool | None:
+        nonlocal values
+        if (type(time) is float or type(time) is int) and 0.0 <= time < until and len(columns) == 2:
+            one: Any = columns.get(one_name)
+            two: Any = columns.get(two_name)
+            if (
+                type(one) in one_types
+                and type(two) in two_types
+                and (one_low <= one <= one_high if one_labels is None else one in one_labels)
+                and (two_low <= two <= two_high if two_labels is None else two in two_labels)
+            ):
+                values += heads + (time, one, two)  # noqa: RUF005 - half the time where heads are none
+                return len(values) < full
+        return None
+
+    return add
+
+
+class WaitingRows:
+    """Rows that wait, with the same columns and the same types of values."""
+
+    __slots__ = ("checks", "names", "types", "values", "width")
+
+    def __init__(self, heads: int, names: tuple[str, ...], types: Sequence[ValueType]) -> None:
+        self.names, self.types, self.width = names, types, heads + 1 + len(names)
+        self.values: list[Any] = []  # row by row: the least that an event can leave behind
+        self.checks = [*map(ColumnCheck, names, types)]
+
+    def adding(self, until: float, max_rows: int) -> Add:
+        """Return the fast path into these rows, see `_adding`."""
+        full = max_rows * self.width
+        if len(self.checks) == 1:
+            return _adding_one(self.values, self.checks[0], until, full)
+        if len(self.checks) == 2:
+            return _adding_two(self.values, self.checks[0], self.checks[1], until, full)
+        return _adding(self.values, self.checks, until, full)
+
+    def knows(self, columns: Mapping[str, object]) -> bool:
+        """Whether all values of a row are known to be valid."""
+        return all(check.knows(columns[check.name]) for check in self.checks)
+
+    def learn(self, columns: Mapping[str, object]) -> None:
+        """Take values that were accepted as valid from now on."""
+        for check in self.checks:
+            check.learn(columns[check.name])
+
+    @property
+    def n(self) -> int:
+        """How many rows wait."""
+        return len(self.values) // self.width
+
+    def append(
+        self, time: object, heads: tuple[object, ...], columns: Mapping[str, object]
+    ) -> None:
+        """Take a row that was checked."""
+        self.values.extend((*heads, time, *[columns[name] for name in self.names]))
+
+    def drain(self) -> tuple[list[list[Any]], dict[str, Any]]:
+        """Remove and return the rows: heads and times, and the other columns by name."""
+        width, n = self.width, self.n * self.width
+        columns = [self.values[place:n:width] for place in range(width)]
+        del self.values[:n]  # other threads may have added rows behind them
+        heads = width - len(self.names)
+        named = zip(self.names, self.types, columns[heads:], strict=True)
+        return columns[:heads], {name: _array(of, column) for name, of, column in named}
+
+
+def type_of(value: Any, kind: ColumnKind) -> ValueType:
+    """Return what a value can wait with."""
+    if isinstance(value, np.ndarray):
+        return value.shape, value.dtype
+    cls = type(value)
+    if kind == "number":
+        return "number" if cls in _NUMBER and -EXACT < value < EXACT else "alone"
+    if cls is int:
+        return int if -_LONGEST < value < _LONGEST else "alone"
+    return cls if cls is str or cls is bool or cls is float else "alone"
+
+
+def _array(of: ValueType, values: Sequence[object]) -> object:
+    if of in {"number", float}:
+        return packed(values, "d")
+    if of is int:
+        return packed(values, "q")
+    return values if of is str else np.array(values)
+
+
+class Buffer:
+    """Events of one kind that wait, by their columns and types.
+
+    Args:
+        kind: Their kind.
+        kinds: What each column holds.
+        keys: Columns in which a missing value is a key, too.
+
+    Attributes:
+        check: Raises where columns are refused; returns whether they can wait.
+        add: The fast path, of the first columns and types that came: these are mostly the only
+            ones.
+        names: The columns of the fast path.
+    """
+
+    check: Callable[[Mapping[str, ArrayLike]], bool]
+
+    def __init__(
+        self, kind: Kind, kinds: Mapping[str, ColumnKind], keys: Collection[str] = ()
+    ) -> None:
+        self.kind, self._kinds, self._keys = kind, kinds, keys
+        self._heads = {"observe": 0, "predict": 1, "label": 2}[kind]
+        self.max_rows = MAX_JOINED_ROWS if self._heads else MAX_ROWS
+        self.close()
+
+    def close(self) -> None:
+        """Forget all rows, and close the fast path."""
+        self.waiting: dict[tuple[object, ...], WaitingRows] = {}
+        self._first: WaitingRows | None = None
+        self._alike = dict[str, Any]()
+        self.add: Add = _add_none
+
+    def open_fast_path(self, rows: WaitingRows, until: float) -> None:
+        """Let events into the first rows that came, with what is known by now to be valid."""
+        self._first = self._first or rows
+        self.limit_times(until)
+
+    def limit_times(self, until: float) -> None:
+        """Take times before `until`, in seconds, as valid."""
+        if self._first is not None:
+            self.add = self._first.adding(until, self.max_rows)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of the first events that could wait."""
+        return () if self._first is None else self._first.names
+
+    @property
+    def n(self) -> int:
+        """How many rows wait."""
+        return sum(rows.n for rows in list(self.waiting.values()))
+
+    def accepted(self, columns: Mapping[str, object]) -> WaitingRows | None:
+        """Validate one row, of values as `plain` makes them; return where it can wait, if it can.
+
+        Raises:
+            InvalidBatchError: The row is refused, by itself or beside earlier ones.
+        """
+        kinds = [self._kinds.get(name, "number") for name in columns]
+        key = names, types = tuple(columns), tuple(map(type_of, columns.values(), kinds))
+        rows = self.waiting.get(key)
+        if rows is not None and rows.knows(columns):
+            return rows
+        waits = self.check(self.as_rows(columns))
+        if not (waits and all(map(self._fits, names, types))):
+            return None
+        rows = self.waiting.setdefault(key, rows or WaitingRows(self._heads, names, types))
+        rows.learn(columns)
+        return rows
+
+    def _fits(self, name: str, of: ValueType) -> bool:
+        """Whether a value can wait beside others: text with text, and all else by its shape."""
+        if of == "alone":
+            return False
+        alike = of if isinstance(of, tuple) else (of is str)
+        return bool(self._alike.setdefault(name, alike) == alike)
+
+    def as_rows(self, columns: Mapping[str, object]) -> dict[str, Any]:
+        """Return one row as columns; a missing value is a key, or the column is missing."""
+        return {
+            name: None if value is None and name not in self._keys else [value]
+            for name, value in columns.items()
+        }
+
+    def drain(self) -> list[tuple[list[list[Any]], dict[str, Any]]]:
+        """Remove and return all rows as columns."""
+        return [rows.drain() for rows in list(self.waiting.values()) if rows.values]
+
+
+def plain(value: Any) -> Any:
+    """Return one value as Python's own, or as an array of our own where a row has several."""
+    if value is ma.masked:  # NumPy converts it to 0.0
+        return math.nan
+    if isinstance(value, np.generic) or getattr(value, "ndim", 1) == 0:
+        return value.item()
+    if isinstance(value, list | tuple) and value and isinstance(value[0], str):
+        return list(value)  # the tags of a sentence: no row of an array
+    return np.array(value) if isinstance(value, list | tuple | np.ndarray) else value
+
+
+def is_column(times: object) -> bool:
+    """Whether times are a column, and not the time of one event."""
+    if isinstance(times, str) or not hasattr(times, "__len__"):
+        return False
+    return bool(getattr(times, "ndim", 1) > 0)
+
+
+class EventColumns(NamedTuple):
+    """Columns of events of one kind."""
+
+    kind: Kind
+    time: ArrayLike
+    heads: tuple[object, ...]  # ids of predictions, ids and versions of labels
+    columns: Mapping[str, ArrayLike]
+
+
+class PartError(InvalidBatchError):
+    """One of several parts is refused, so all are; `place` is its index."""
+
+    def __init__(self, place: int, error: InvalidBatchError) -> None:
+        super().__init__(str(error), error.column, error.row)
+        self.place = place
+
+
+@contextmanager
+def _naming(place: int) -> Iterator[None]:
+    try:
+        yield
+    except InvalidBatchError as error:
+        raise PartError(place, error) from error
+
+
+class Ingest:
+    """Takes events of any number of threads: validates each, buffers it, and hands it on.
+
+    Args:
+        shared: The pipeline.
+        max_ahead: Nanoseconds that a time may be ahead of the clock, ``None`` for any.
+
+    Attributes:
+        observed: The buffer of observations.
+        predicted: The buffer of predictions.
+        labelled: The buffer of labels.
+        journal: The journal, if there is a store.
+        closed: Whether no more events are taken.
+    """
+
+    def __init__(self, shared: SharedPipeline, max_ahead: int | None) -> None:
+        self.shared, self.max_ahead = shared, max_ahead
+        self.journal: Journal | None = None
+        self._arrived: list[Events] = []  # in the pipeline, and not yet in the journal
+        self._declared = shared.config.declared
+        self._truth = truth_of(shared.suite)
+        self.closed = False
+        kinds, keys = kinds_of(shared.suite), SliceKeys(shared.suite).kinds
+        self.observed = Buffer("observe", kinds, keys)
+        self.predicted = Buffer("predict", kinds, keys)
+        self.labelled = Buffer("label", kinds)
+        self._buffers = {b.kind: b for b in (self.observed, self.predicted, self.labelled)}
+        as_column([0], "time")  # NumPy loads parts of it on first use: no event should wait for it
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all events that wait, and what they had in common."""
+        self._until = 0.0  # seconds; times before it are not ahead of the clock
+        shared, declared = self.shared, self._declared
+        checks = Checks(
+            shared.suite,
+            kinds_of(shared.suite),
+            lambda: shared.current.panes.facts,
+            default=shared.config.default_label,
+            declared=declared.check,
+        )
+        self.observed.check = checks.observed
+        self.predicted.check = checks.predicted
+        self.labelled.check = checks.labelled
+        for buffer in self._buffers.values():
+            buffer.close()
+
+    def close(self) -> None:
+        """Take no more events."""
+        with self.shared.locked():
+            self.drain()
+            self.closed, self.journal = True, None
+            for buffer in self._buffers.values():
+                buffer.close()
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise StreamMetricsError("this Live is closed: it takes no more events")
+
+    @property
+    def _is_durable(self) -> bool:
+        """Whether events are written to the store before they reach the pipeline."""
+        return self.journal is not None and self.journal.durable
+
+    # --- events in -------------------------------------------------------------------------------
+
+    def take(
+        self,
+        buffer: Buffer,
+        time: object,
+        heads: tuple[object, ...],
+        columns: Mapping[str, object],
+        *,
+        added: bool = False,
+    ) -> None:
+        """Take an event, or columns of events, in any form.
+
+        Args:
+            buffer: The buffer of their kind.
+            time: The time or times.
+            heads: The ids of predictions, the ids and versions of labels.
+            columns: The other columns.
+            added: Whether the event is in the buffer already, which is full.
+        """
+        if added:
+            self.hand_on(buffer)
+            return
+        check_arithmetic()
+        self._check_open()
+        self._check_names(buffer, columns)
+        if is_column(time):
+            events = self._events(buffer, self._times(time), heads, columns, several=True)
+            if self._is_durable and buffer is self.observed:
+                buffer.check(columns)
+            self._deliver([events])
+            return
+        nanosecond = instant(time)
+        self._check_ahead(nanosecond, 0)
+        if heads:
+            keys_of([heads[0]])
+            versions_of([*heads[1:]])
+        columns = {name: plain(value) for name, value in columns.items()}
+        rows = buffer.accepted(columns)
+        if rows is not None and type(time) in _NUMBER and not self._is_durable:
+            rows.append(time, heads, columns)
+            with self.shared.locked():
+                if rows in buffer.waiting.values():  # else all was forgotten meanwhile
+                    buffer.open_fast_path(rows, self._until)
+            if rows.n >= buffer.max_rows:
+                self.hand_on(buffer)
+        else:
+            alone = tuple([head] for head in heads)
+            times = np.array([nanosecond], np.int64)
+            one = buffer.as_rows(columns)
+            self._deliver([self._events(buffer, times, alone, one, several=False)])
+
+    def take_all(self, parts: Sequence[EventColumns]) -> None:
+        """Take columns of events of several kinds, or raise and leave everything as it was.
+
+        Raises:
+            PartError: One part is refused.
+            StreamMetricsError: The live state is closed, or its durable store cannot be written.
+        """
+        self._check_open()
+        alone = len(parts) == 1 and not self._is_durable
+        self._deliver([self._validated(place, part, alone) for place, part in enumerate(parts)])
+
+    def _validated(self, place: int, part: EventColumns, alone: bool) -> Events:
+        """Return columns as events, each valid by itself."""
+        buffer = self._buffers[part.kind]
+        with _naming(place):
+            self._check_names(buffer, part.columns)
+            times = self._times(part.time)
+            events = self._events(buffer, times, part.heads, part.columns, several=True)
+            if buffer is self.observed and not alone:
+                buffer.check(part.columns)
+            return events
+
+    def _check_names(self, buffer: Buffer, columns: Mapping[str, object]) -> None:
+        truth = self._truth
+        if buffer is self.observed:
+            return
+        if not truth:
+            raise InvalidBatchError("these metrics read no label: observe() takes their rows")
+        if buffer is self.labelled:
+            if set(columns) != {truth}:
+                raise InvalidBatchError(f"a label has one column, {truth!r}, not {sorted(columns)}")
+            return
+        keys, names = self.shared.current.keys, self.shared.current.join.names
+        if truth in columns:
+            raise InvalidBatchError(
+                f"a prediction comes without {truth!r}: observe() takes both, label() the label"
+            )
+        if truth in keys.kinds:
+            raise InvalidBatchError(
+                f"slices are by the label, {truth!r}, which a prediction does not have: observe() "
+                "takes both"
+            )
+        self._declared.check_weights(columns)
+        known = keys.named(names) if names else buffer.names
+        if known and set(known) != set(columns):
+            raise InvalidBatchError(
+                f"a prediction has {', '.join(columns)} here and {', '.join(sorted(known))} "
+                "before; all have the same columns"
+            )
+
+    def _events(
+        self,
+        buffer: Buffer,
+        times: Ints,
+        heads: tuple[object, ...],
+        columns: Mapping[str, object],
+        *,
+        several: bool,
+    ) -> Events:
+        """Return columns as events, validated where there are `several`."""
+        if buffer is self.observed:
+            found = columns_of(batch_of(self.shared.suite, columns))
+            if several:
+                self._declared.check(found)
+            return Events("observe", times, found)
+        keys, pipeline = keys_of(heads[0]), self.shared.current
+        if buffer is self.predicted:
+            found = pipeline.prediction_columns(columns)
+        else:
+            found = pipeline.columns(columns)
+        versions = versions_of(heads[1], len(times)) if heads[1:] else times
+        lengths = {len(keys), len(times), len(versions), *map(len, found.values())}
+        if len(lengths) > 1:
+            raise InvalidBatchError(f"columns differ in length: {sorted(lengths)}")
+        if several and len(times):
+            buffer.check(columns if pipeline.keys.kinds else found)
+        if buffer is self.predicted:
+            return Events("predict", times, found, keys)
+        return Events("label", times, found, keys, versions)
+
+    def _times(self, column: object) -> Ints:
+        """Return a column of times, or raise where one is too far ahead of the clock."""
+        times = instants(column)
+        if len(times):
+            latest = int(times.argmax())
+            self._check_ahead(int(times[latest]), latest)
+        return times
+
+    def _check_ahead(self, time: int, row: int) -> None:
+        """Raise where a time is too far ahead of the clock; else learn how far times may be."""
+        limit = LATEST * SECOND
+        if self.max_ahead is not None:
+            limit = clock.time_ns() + self.max_ahead
+            if time > limit:
+                raise InvalidBatchError(
+                    f"time is {shown_time(time)} in row {row}, ahead of the clock by more than "
+                    f"max_ahead: set the sender's clock, or raise max_ahead", "time", row,
+                )  # fmt: skip
+        with self.shared.locked():
+            self._until = limit / SECOND
+            for buffer in self._buffers.values():
+                buffer.limit_times(self._until)
+
+    # --- to the pipeline -------------------------------------------------------------------------
+
+    def _deliver(self, ready: Sequence[Events]) -> None:
+        """Bring events to the pipeline, all or none; first to the store, where it is durable.
+
+        Raises:
+            PartError: One part is refused.
+            StoreError: A durable store cannot be written; nothing has changed.
+        """
+        if self.journal is not None and self.journal.durable:
+            check, take = partial(self._check, ready), partial(self._take_stored, ready)
+            self.journal.commit(ready, check, take)
+            return
+        with self.shared.locked():
+            self.drain()  # earlier events count where they contradict these
+            with self.shared.active("taking") as pipeline:
+                if len(ready) > 1:
+                    self._try(ready)
+                for place, events in enumerate(ready):
+                    with _naming(place):
+                        pipeline.take(events)
+                    self._note(events)
+                pipeline.finish()
+
+    def _note(self, events: Events) -> None:
+        """Remember events that are in the pipeline for the journal."""
+        if self.journal is not None:
+            self._arrived.append(events)
+
+    def _check(self, ready: Sequence[Events]) -> None:
+        """Raise where events would be refused once they are in the store."""
+        with self.shared.locked():
+            self.drain()
+            with self.shared.active("taking"):
+                self._try(ready)
+
+    def _take_stored(self, ready: Sequence[Events]) -> None:
+        """Take events that are in the store."""
+        with self.shared.locked(), self.shared.active("taking") as pipeline:
+            for events in ready:
+                pipeline.take_consistent(events)
+            pipeline.finish()
+
+    def _try(self, ready: Sequence[Events]) -> None:
+        """Raise where a part contradicts earlier events, before any part is taken."""
+        refusing = self.shared.suite._plan.can_refuse  # also by what the other parts hold
+        pipeline = self.shared.current.copy() if refusing else self.shared.current
+        for place, events in enumerate(ready):
+            with _naming(place):
+                if events.kind != "observe":
+                    pipeline.check(events.columns)
+                if refusing:
+                    pipeline.take(events)
+
+    def hand_on(self, buffer: Buffer) -> None:
+        """Bring the events that wait in a full buffer to the pipeline.
+
+        The next calls do the work that this leaves, a piece each, so that no call takes long.
+        """
+        check_arithmetic()
+        with self.shared.locked():
+            if self.shared.activity:  # this has interrupted its thread, which goes on with it
+                return
+            with self.shared.active("taking") as pipeline:
+                if not pipeline.work():
+                    self._empty(buffer)
+                    pipeline.release()
+
+    def drain(self) -> None:
+        """Bring all events that wait to the pipeline; the caller holds the lock."""
+        self.shared.check_interrupted()
+        check_arithmetic()
+        if self.shared.activity:  # nothing may change while this thread reads
+            return
+        with self.shared.active("taking") as pipeline:
+            for buffer in (self.predicted, self.labelled, self.observed):
+                self._empty(buffer)
+            pipeline.finish()
+
+    def _empty(self, buffer: Buffer) -> None:
+        """Bring the events that wait in one buffer to the pipeline; the caller holds the lock."""
+        pipeline = self.shared.current
+        for (*heads, seconds), columns in buffer.drain():
+            times = nanoseconds(packed(seconds, "d"))
+            if buffer is self.observed:
+                found = columns_of(batch_of(self.shared.suite, columns))
+                events = Events("observe", times, found)
+            elif buffer is self.predicted:
+                found = pipeline.prediction_columns(columns)
+                events = Events("predict", times, found, keys_of_checked(heads[0]))
+            else:
+                found, keys = pipeline.columns(columns), keys_of_checked(heads[0])
+                events = Events("label", times, found, keys, packed(heads[1], "q"))
+            pipeline.take_consistent(events)
+            self._note(events)
+
+    # --- for those who read and merge ------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Read what other workers have written; before the lock is taken."""
+        if self.journal is not None:
+            self.journal.sync()
+
+    def snapshot(self) -> Pipeline:
+        """Return a settled copy of the pipeline, with all events that came before."""
+        with self.shared.locked():
+            self.drain()
+            with self.shared.active("taking") as pipeline:
+                pipeline.settle()
+                return pipeline.copy()
+
+    def merge(self, others: Sequence[Pipeline]) -> None:
+        """Merge settled pipelines into this one, or raise and leave it as it was."""
+        with self.shared.locked():
+            self.drain()
+            with self.shared.active("taking") as pipeline:
+                merged = pipeline.copy()
+                merged.merge(others)
+                self.shared.current = merged
+
+    # --- for the journal -------------------------------------------------------------------------
+
+    @property
+    def unwritten(self) -> int:
+        """How many events came since the last `take_arrived`."""
+        arrived = sum(len(events.times) for events in list(self._arrived))
+        return arrived + sum(buffer.n for buffer in self._buffers.values())
+
+    def take_arrived(self) -> list[Events]:
+        """Return the events that came since the last call; they are in the pipeline already."""
+        with self.shared.locked():
+            self.drain()
+            arrived, self._arrived = self._arrived, []
+            return arrived
+
+    def apply(self, events: Sequence[Events]) -> None:
+        """Bring events of other workers to the pipeline."""
+        with self.shared.locked():
+            self.shared.check_interrupted()
+            with self.shared.active("taking") as pipeline:
+                pipeline.take_parts(events)
+                pipeline.finish()
+
+    def replace(self, pipeline: Pipeline, events: Sequence[Events]) -> None:
+        """Use another pipeline from now on, with these events and those that came meanwhile."""
+        with self.shared.locked():
+            self.drain()
+            self.shared.current = pipeline
+            self.apply([*events, *self._arrived])

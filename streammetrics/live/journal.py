@@ -1,0 +1,516 @@
+"""The journal of a live state: its events go to the store, and other workers' come from it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sqlite3
+import threading
+import time
+import uuid
+import weakref
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    StateFormatError,
+    StreamMetricsError,
+    warn_caller,
+)
+from streammetrics.core.locks import Locked
+from streammetrics.live.events import read, written
+from streammetrics.live.pipeline import Pipeline
+from streammetrics.live.serialization import bytes_of, pipeline_of
+from streammetrics.live.store import MissingStoreError, Store, StoreError, StoreWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from streammetrics.live.events import Events
+    from streammetrics.live.pipeline import SharedPipeline
+    from streammetrics.live.store import JournalPart
+
+
+_TIMEOUT = 1.0  # seconds to wait for another process that writes
+PATIENCE = 30.0  # the same in close(), when events would be lost
+_BUSY = 5.0  # seconds for which others may lock the file without a warning
+_PAUSE = 0.05  # seconds between attempts in close()
+_TOGETHER = 64  # calls whose events make one part, where many are written at once
+
+
+class EventSource(Protocol):
+    """Where events come from, and go to: an `Ingest`, which holds its journal."""
+
+    shared: SharedPipeline
+
+    @property
+    def unwritten(self) -> int:
+        """How many events came since the last `take_arrived`."""
+
+    def take_arrived(self) -> list[Events]:
+        """Return the events that came since the last call; they are in the pipeline already."""
+
+    def snapshot(self) -> Pipeline:
+        """Return a settled copy of the pipeline."""
+
+    def apply(self, events: Sequence[Events]) -> None:
+        """Bring events of other workers to the pipeline."""
+
+    def replace(self, pipeline: Pipeline, events: Sequence[Events]) -> None:
+        """Use another pipeline, with these events and those that came meanwhile."""
+
+
+class Journal:
+    """Writes the events of one worker to a store, and reads those of the others.
+
+    Its lock is taken before that of the pipeline, never after it. While the file cannot be written,
+    events stay in memory, and writing is tried again.
+
+    Args:
+        source: Where events come from.
+        cls: The class of the live state, which states in the store name.
+        path: The file.
+        durable: Whether events are on the disk when `commit` returns.
+        every: Seconds between two writes.
+    """
+
+    def __init__(
+        self, source: EventSource, cls: type, path: str, *, durable: bool, every: float = 1.0
+    ) -> None:
+        self._source, self._cls = weakref.ref(source), cls  # the source holds this object
+        self._path, self.durable = path, durable
+        shared = source.shared
+        self._empty = Pipeline(shared.suite, shared.config)
+        self._guard, self._every = Locked(), every
+        self._using: object = None  # the lock of whose thread uses the store just now
+        self.failures = 0  # attempts to read or write that failed
+        self.trouble = ""  # why the file cannot be written, nothing while it can
+        self.is_gone = False  # whether that is because the file was deleted or replaced
+        self._busy = 0.0  # since when attempts fail
+        self._refused = 0  # bytes of the last call that was refused
+        self._warning, self._told = "", False
+        self._holds = False  # whether events are written later, all of them at once
+        self._start()
+        self._load()
+        _JOURNALS.add(self)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Hold the lock, or raise where this has interrupted its own thread as that held it."""
+        lock = self._guard._lock
+        with lock:
+            if self._using is lock:
+                raise StreamMetricsError(
+                    "the store is in use in this thread, which was interrupted: a signal's handler "
+                    "writes and reads it in a thread of its own"
+                )
+            self._using = lock
+            try:
+                self._check_process()
+                yield
+            finally:
+                self._using = None
+
+    def _start(self) -> None:
+        """Begin as a worker of its own, with nothing to write."""
+        self._store = open_store(
+            self._path, self._cls, self._empty, durable=self.durable, timeout=_TIMEOUT
+        )
+        self._forked = False
+        self.worker, self._number = uuid.uuid4().hex, 0
+        self._seen = 0  # the last part of the journal that is in the stream
+        self._waiting: list[Events] = []  # of this worker, not yet part of one
+        self._part: tuple[int, bytes] | None = None  # a part of which nobody knows
+        self._mine: list[Events] = []  # what is in that part
+        self._given_up: set[int] = set()  # parts of which a call said that they are not written
+        self._stop = threading.Event()
+        threading.Thread(
+            target=_run, args=(weakref.ref(self), self._stop, self._every), daemon=True
+        ).start()
+
+    def sync(self) -> None:
+        """Read what others have written."""
+        with self._alone():
+            try:
+                self._read()
+            except sqlite3.OperationalError as error:
+                self._failed(error)
+        self._tell()
+
+    def commit(
+        self, events: Sequence[Events], check: Callable[[], None], take: Callable[[], None]
+    ) -> None:
+        """Write events, and take them once they are on the disk.
+
+        Args:
+            events: The events.
+            check: Raises where they would be refused; nobody else changes the state before `take`.
+            take: Brings them to the stream.
+
+        Raises:
+            StoreError: They cannot be written; nothing has changed.
+        """
+        with self._alone():
+            check()
+            blob = written(events)
+            try:
+                with self._store.writing():
+                    self._learn_number()
+                    self._store.put(self.worker, self._number + 1, blob)
+            except sqlite3.Error as error:
+                self._failed(error)
+                if not self._came_through():
+                    full = _code(error) == sqlite3.SQLITE_FULL
+                    self._refused = len(blob)
+                    raise StoreError(self._path, str(error), full=full) from error
+            self._number += 1
+            self._recovered()
+            take()
+
+    def _learn_number(self) -> None:
+        """Learn whether a part that was given up is in the file all the same."""
+        last = self._store.last(self.worker)
+        if last > self._number:
+            self._given_up.add(last)
+            self._number = last
+
+    def _came_through(self) -> bool:
+        """Whether the part is in the file, although writing it failed."""
+        try:
+            return self._store.last(self.worker) > self._number
+        except sqlite3.Error:
+            return False
+
+    def write(self) -> bool:
+        """Write what came; return whether it is in the file."""
+        done = self.try_to_write()
+        self._tell()
+        return done
+
+    @contextmanager
+    def all_or_none(self) -> Iterator[None]:
+        """Write all events of the block in one transaction, or none where it raises.
+
+        After an error the live state must not be used: its events are nowhere else. Events after
+        the block are written within a second, as where the store is not durable.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        self.durable, self._holds = False, True
+        try:
+            yield
+            self._write_together()
+        except BaseException:
+            self.drop()
+            raise
+        self._holds = False
+
+    def _write_together(self) -> None:
+        """Write all events that came in one transaction, as parts of bounded size."""
+        source = self._source()
+        assert source is not None  # the caller holds it
+        until = time.monotonic() + PATIENCE
+        with self._alone():
+            events = [*self._waiting, *source.take_arrived()]
+            firsts = range(0, len(events), _TOGETHER)
+            while True:
+                try:
+                    with self._store.writing():
+                        self._learn_number()
+                        for number, first in enumerate(firsts, self._number + 1):
+                            part = written(events[first : first + _TOGETHER])
+                            self._store.put(self.worker, number, part)
+                except sqlite3.Error as error:
+                    if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                        full = _code(error) == sqlite3.SQLITE_FULL
+                        raise StoreError(self._path, str(error), full=full) from error
+                    time.sleep(_PAUSE)
+                else:
+                    break
+            self._number += len(firsts)
+            self._waiting = []
+
+    def drop(self) -> None:
+        """Close the file without writing the events that came."""
+        with self._alone():
+            self._stop.set()
+            self._store.close()
+            _JOURNALS.discard(self)
+
+    def try_to_write(self) -> bool:
+        """Write what came, and keep to itself what fails."""
+        if self._holds:
+            return False
+
+        def write() -> None:
+            self._append()
+            self._fold()
+            self._recovered()
+
+        return self._try(write)
+
+    def _try(self, write: Callable[[], None]) -> bool:
+        """Write, and return whether that went well; a closed journal writes no more."""
+        with self._alone():
+            if self._stop.is_set():
+                return False
+            try:
+                write()
+            except (sqlite3.Error, StreamMetricsError) as error:
+                self._failed(error)
+                return False
+            return True
+
+    @property
+    def waiting(self) -> int:
+        """How many events are not in the file, as it could not be written."""
+        return sum(len(events.times) for events in [*self._waiting, *self._mine])
+
+    @property
+    def unwritten(self) -> int:
+        """How many events are in memory alone."""
+        source = self._source()
+        return self.waiting + (0 if source is None else source.unwritten)
+
+    def close(self) -> None:
+        """Write what came, and close the file.
+
+        Raises:
+            StreamMetricsError: It cannot be written, and events would be lost; nothing was closed.
+        """
+        until = time.monotonic() + PATIENCE
+        while not self._try(self._append) and self.unwritten:
+            self._tell()
+            if time.monotonic() > until:
+                raise StreamMetricsError(
+                    "the store cannot be written, and would lose events: close() again when it "
+                    "can be"
+                )
+            time.sleep(_PAUSE)
+        self._try(
+            self._fold_rest
+        )  # once: what is written is safe, and others fold it if this fails
+        with self._alone():
+            self._stop.set()
+            self._store.forget(self.worker)
+            self._store.close()
+            _JOURNALS.discard(self)
+
+    def _append(self) -> None:
+        """Write what came as a part, which counts once, whatever becomes of an attempt."""
+        source = self._source()
+        if source is not None:
+            self._waiting += source.take_arrived()
+        self._store.check_place()
+        if self.trouble and self._part is None and not self._waiting:
+            with self._store.writing():
+                self._store.probe(self._refused)
+        while self._part is not None or self._waiting:
+            self._make_part()
+            with self._store.writing():
+                self._put_part()
+            self._part, self._mine = None, []
+
+    def _make_part(self) -> None:
+        if self._part is None and self._waiting:
+            self._mine, self._waiting = self._waiting, []
+            self._number += 1
+            self._part = self._number, written(self._mine)
+
+    def _put_part(self) -> None:
+        if self._part is not None:
+            self._store.put(self.worker, *self._part)
+
+    def _read(self) -> None:
+        with self._store.reading():
+            found = self._store.since(self._seen)
+        if found is None:  # others have folded twice meanwhile
+            self._load()
+        else:
+            self._follow(found)
+
+    @contextmanager
+    def _decoding(self) -> Iterator[None]:
+        """Raise about the file where what it holds is no state, or no events."""
+        try:
+            yield
+        except StateFormatError as error:
+            raise StateFormatError(f"the store {self._path} is damaged: {error}") from error
+
+    def _follow(self, parts: list[JournalPart]) -> None:
+        """Bring parts of others to the stream."""
+        source = self._source()
+        others = [part for part in parts if not self._has(part)]
+        if others and source is not None:
+            with self._decoding():
+                events = [events for part in others for events in read(part.blob)]
+            source.apply(events)
+        self._seen = parts[-1].seq if parts else self._seen
+
+    def _has(self, part: JournalPart) -> bool:
+        """Whether a part is in the stream, as it was written here."""
+        return part.worker == self.worker and part.number not in self._given_up
+
+    def _load(self) -> None:
+        """Put what the file says in the place of the stream, and what is not in it yet."""
+        source = self._source()
+        if source is None:
+            return
+        self._waiting += source.take_arrived()
+        with self._store.reading():
+            base = self._store.base()
+            parts = self._store.since(base.through) or []
+            came_through = self._store.last(self.worker) >= self._number
+        mine = [] if self._part is None or came_through else self._mine
+        with self._decoding():
+            events = [event for part in parts for event in read(part.blob)]
+            pipeline = Pipeline(self._empty.suite, self._empty.config)
+            if base.blob:
+                pipeline = pipeline_of(base.blob)
+                self._empty.check_alike(pipeline)
+            pipeline.counters = base.counters
+            source.replace(pipeline, [*events, *mine, *self._waiting])
+        self._seen = parts[-1].seq if parts else base.through
+
+    def alerts(self) -> dict[str, str]:
+        """Return what the file tells of each alert, nothing where it cannot be read."""
+        found: dict[str, str] = {}
+        self._try(lambda: found.update(self._store.alerts()))
+        return found
+
+    def put_alerts(self, told: Mapping[str, str]) -> bool:
+        """Write what is told of all alerts; return whether it is in the file."""
+
+        def write() -> None:
+            with self._store.writing():
+                self._store.put_alerts(told)
+
+        return self._try(write)
+
+    def _fold(self) -> None:
+        """Make all parts up to now one state, where they are worth it."""
+        if self._store.due:
+            self._fold_all(lambda: self._store.due)
+
+    def _fold_rest(self) -> None:
+        """Make all parts one state, so that who opens the file next reads that alone."""
+        if self._store.unfolded:
+            self._fold_all(lambda: self._store.unfolded)
+
+    def _fold_all(self, due: Callable[[], bool]) -> None:
+        """Make all parts up to now one state, unless that is no longer due."""
+        self._read()
+        source = self._source()
+        if source is None:
+            return
+        with self._store.writing():
+            found = self._store.since(self._seen)
+            if found is None or not due():  # another was first
+                return
+            self._follow(found)
+            with source.shared.locked():
+                self._waiting += source.take_arrived()
+                pipeline = source.snapshot()
+                counters = pipeline.counters
+            self._make_part()
+            self._put_part()
+            through = self._store.claim()
+        self._part, self._mine, self._seen = None, [], through
+        blob = bytes_of(self._cls, pipeline)  # while others write
+        with self._store.writing():
+            self._store.fold(through, counters, blob)
+
+    def forked(self) -> None:
+        """Learn that this is another process now: what waits is its parent's to write."""
+        source = self._source()
+        if source is not None:
+            source.take_arrived()
+        _LEFT.append(self._store)  # which a child must not close
+        self._forked = True
+
+    def _check_process(self) -> None:
+        if self._forked:
+            self._start()
+            self._load()
+
+    def _failed(self, error: Exception) -> None:
+        self.failures += 1
+        self.is_gone = isinstance(error, MissingStoreError)
+        now = time.monotonic()
+        self._busy = self._busy or now
+        if _code(error) == sqlite3.SQLITE_BUSY and now - self._busy < _BUSY:
+            self.trouble = self.trouble or "others hold the file"
+            return
+        self.trouble = str(error)
+        if not self.durable:  # else each call raises
+            self._warning = self._warning or str(error)
+
+    def _recovered(self) -> None:
+        """Note that the file can be written."""
+        self.trouble, self.is_gone, self._busy, self._refused = "", False, 0.0, 0
+
+    def _tell(self) -> None:
+        """Warn once of what failed, in a thread of the user's."""
+        if self._warning and not self._told:
+            self._told = True
+            warn_caller(
+                f"the store cannot be used ({self._warning}): events are kept in memory, and it "
+                "is tried again each second",
+                StoreWarning,
+            )
+
+
+def open_store(path: str, cls: type, empty: Pipeline, *, durable: bool, timeout: float) -> Store:
+    """Open the store of a configuration, or make it.
+
+    Args:
+        path: The file.
+        cls: The class of the live state.
+        empty: The pipeline before any event.
+        durable: See `Store`.
+        timeout: See `Store`.
+    """
+
+    def differing(blob: bytes) -> str:
+        try:
+            empty.check_alike(pipeline_of(blob))
+        except IncompatibleMetricsError as error:
+            return str(error)
+        return "another version wrote it"
+
+    return Store(path, bytes_of(cls, empty), differing, durable=durable, timeout=timeout)
+
+
+def _code(error: Exception) -> int:
+    """Return the code of an error of SQLite, of which there are finer kinds."""
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
+
+
+def _run(journal: weakref.ref[Journal], stop: threading.Event, every: float) -> None:
+    while not stop.wait(every):
+        mine = journal()
+        if mine is None:
+            return
+        mine.try_to_write()
+        del mine
+
+
+_JOURNALS: weakref.WeakSet[Journal] = weakref.WeakSet()
+_LEFT: list[Store] = []
+
+
+def _forked() -> None:
+    for journal in list(_JOURNALS):
+        journal.forked()
+
+
+def _at_exit() -> None:
+    for journal in list(_JOURNALS):
+        journal.try_to_write()
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):  # not on Windows, where no process is forked
+    os.register_at_fork(after_in_child=_forked)

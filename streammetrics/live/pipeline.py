@@ -1,0 +1,539 @@
+"""The state of a live stream as a function of its events: taking them, and reading it."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from streammetrics.core.columns.conversion import as_column
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StreamMetricsError,
+    warn_caller,
+)
+from streammetrics.core.locks import Locked
+from streammetrics.live.events import SECOND, SliceKeys, alike, joined_events
+from streammetrics.live.index import LABELLED, LabelRows, Predictions
+from streammetrics.live.join import (
+    Join,
+    Newest,
+    Some,
+    Waiting,
+    kept_rows,
+    named_columns,
+    newest_labelled,
+    settle,
+    unlabelled,
+)
+from streammetrics.live.panes import SUITE as COVERAGE
+from streammetrics.live.panes import Coverage, Panes, coverage_of, share_of
+from streammetrics.live.possible.unlabelled import Left, Unlabelled
+from streammetrics.live.rows import batch_of
+from streammetrics.live.spans import Span
+from streammetrics.live.validation import (
+    Checks,
+    SeenValues,
+    as_numbers,
+    kinds_of,
+    representative_rows,
+    truth_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Self
+
+    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.feeding.states import State
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.live.config import Config
+    from streammetrics.live.events import Events
+    from streammetrics.live.windows import Node, PaneTree
+
+_BEYOND = np.iinfo(np.int64).max  # any time
+_PARTS = 64  # rows that wait no longer leave each time this part of the waiting time has passed
+
+Activity = Literal["", "reading", "taking"]
+
+
+class Refused(NamedTuple):
+    """Events that came too late or contradict others.
+
+    The counts depend on the order of arrival, so they are not part of the state.
+    """
+
+    predictions: int = 0
+    labels: int = 0
+    observations: int = 0
+
+    def plus(self, other: Refused) -> Refused:
+        """Return the sums of both."""
+        return Refused(*map(operator.add, self, other))
+
+
+class Pipeline:
+    """The state of a stream of events that were validated before; not thread-safe.
+
+    Rows go to the panes, or wait in the join for their labels first.
+
+    Args:
+        suite: The metrics.
+        config: The parameters, with the declared types of all columns.
+    """
+
+    def __init__(self, suite: Mergeable, config: Config) -> None:
+        self.suite, self.config, self.keys = suite, config, SliceKeys(suite)
+        self.panes = Panes(suite._plan, config.tiers)
+        self.panes.facts = config.declared.facts
+        self.counted = Panes(COVERAGE._plan, config.tiers)
+        self.left = Left(self.keys.inner, config.tiers)
+        self.join = Join(config, (), truth_of(suite))
+        self.newest = Newest(config.keep_rows)
+        self.refused = Refused()
+        self._kinds = kinds_of(suite)
+        self._begin_checks()
+        self._learn_default()
+        self._settled = -1  # the newest time when rows last left the join
+        self._waiting = Waiting(suite, self.join)
+        self._windows: dict[Span, State] = {}  # merged since the last event
+        self._clock = -1  # the time of reading of these windows
+
+    # --- events ------------------------------------------------------------------------------
+
+    def take(self, events: Events) -> None:
+        """Take events, or raise and leave the state as it was."""
+        self._windows = {}
+        if events.kind == "observe":
+            rows = self._newest_rows(events)
+            batch = batch_of(self.suite, events.columns, checked=True)
+            self.panes.add(events.times, batch)
+            if rows is not None:
+                self.newest.add(rows)
+            self._advance(self.panes.newest)
+        elif events.kind == "predict":
+            self._predict(events)
+        else:
+            self._label(events)
+
+    def take_parts(self, parts: Sequence[Events]) -> None:
+        """Take several parts, joined where they have the same columns, as `take_consistent`."""
+        for group in alike(parts):
+            try:
+                self.take(joined_events(group))
+            except InvalidBatchError:
+                for events in group:
+                    self.take_consistent(events)
+
+    def take_consistent(self, events: Events) -> None:
+        """Take the events that are consistent with all earlier ones, and count the others.
+
+        Each event was valid where it came in. What it contradicts came from another worker.
+        """
+        try:
+            self.take(events)
+        except InvalidBatchError as error:
+            n = len(events.times)
+            if n > 1:
+                for half in (slice(None, n // 2), slice(n // 2, None)):
+                    self.take_consistent(events.take(half))
+                return
+            if self.refused == Refused():
+                warn_caller(
+                    "events that contradict those of other workers are left out and counted: "
+                    f"{error}"
+                )
+            kinds = {"predict": Refused(n), "label": Refused(0, n), "observe": Refused(0, 0, n)}
+            self.refused = self.refused.plus(kinds[events.kind])
+
+    def columns(self, given: Mapping[str, object]) -> dict[str, Column]:
+        """Return columns as the join stores them."""
+        return {
+            name: as_numbers(as_column(value, name), name, self._kinds.get(name, "number"))
+            for name, value in given.items()
+        }
+
+    def prediction_columns(self, given: Mapping[str, object]) -> dict[str, Column]:
+        """Return columns of predictions as the join stores them, slice keys included."""
+        return self.columns(self.keys.made(given))
+
+    def _newest_rows(self, events: Events) -> Some | None:
+        """Return rows as `keep_rows` stores them, ``None`` where it is 0."""
+        if not self.newest.most:
+            return None
+        return kept_rows(events.times, None, self.columns(events.columns))
+
+    def check(self, columns: Mapping[str, Column]) -> None:
+        """Raise unless predictions, or labels, have the types of the stored ones."""
+        join = self.join
+        if set(columns) == {join.label}:
+            join.table.labels.check(columns[join.label])
+        else:
+            for cells in join.table.columns:
+                cells.check(columns[cells.name])
+
+    def _begin_checks(self) -> None:
+        """Validate waiting rows against the facts of all rows, which the panes hold."""
+        panes = self.panes  # the closure must not hold this object: that would be a cycle
+        default, facts = self.config.default_label, lambda: panes.facts
+        self._checks = Checks(self.suite, self._kinds, facts, apart=True, default=default)
+        self._seen = SeenValues(self._kinds)
+
+    def _agree(self, columns: Mapping[str, Column]) -> None:
+        """Learn the facts of predictions, or labels, or raise and leave the state as it was.
+
+        Rows in the join and in the panes share their facts: both must agree.
+        """
+        self.check(columns)
+        if not self.keys.kinds and self._seen.covers(columns):
+            return
+        labels = set(columns) == {self.join.label}
+        check = self._checks.labelled if labels else self._checks.predicted
+        try:
+            check(columns if self.keys.kinds else representative_rows(columns, self._kinds))
+        except InvalidBatchError:
+            check(columns)  # this error counts all rows and names the first bad one
+            raise
+        self.panes.facts = self._checks.facts
+        if not self.keys.kinds:
+            self._seen.learn(columns)
+
+    def _learn_default(self) -> None:
+        """Learn the type of `default_label`."""
+        value, name = self.config.default_label, self.join.label
+        if value is None or not name:
+            return
+        try:
+            self._agree(self.columns({name: [value]}))
+        except InvalidBatchError as error:
+            raise ValueError(
+                f"default_label={value!r} is not a valid label here: {error}"
+            ) from error
+
+    def learn(self) -> None:
+        """Learn the facts of all stored rows, after a state was read from a file."""
+        table = self.join.table
+        if len(table):
+            every = table.at(np.arange(len(table)))
+            self._agree(dict(zip(self.join.names, every.columns, strict=True)))
+        labelled = np.flatnonzero(table.flags.values & LABELLED)
+        if labelled.size:
+            self._agree({self.join.label: table.labels.at(labelled)})
+        alone = self.join.unmatched_labels()
+        if alone is not None:
+            self._agree({self.join.label: alone.values})
+        for rows in self.newest.settled():
+            self._checks.observed(rows.named)
+            self.panes.facts = self._checks.facts
+
+    def _predict(self, events: Events) -> None:
+        _, times, columns, keys, _ = events
+        self._agree(columns)
+        join = self.join
+        if not join.names:
+            join.name(columns)
+        new = Predictions(keys, times, tuple([columns[name] for name in join.names]))
+        late = join.predict(new)
+        self.refused = self.refused.plus(Refused(late))
+        self._advance(int(times.max(initial=-1)))
+
+    def _label(self, events: Events) -> None:
+        _, times, columns, keys, versions = events
+        self._agree(columns)
+        (values,) = columns.values()
+        self.join.table.labels.begin(values)
+        late = self.join.put_labels(LabelRows(keys, times, versions, values))
+        self.refused = self.refused.plus(Refused(0, late))
+
+    def _advance(self, newest: int) -> None:
+        """Move the newest time on, which drops panes that are too old."""
+        self.panes.advance(newest)
+        self.counted.advance(newest)
+        self.left.advance(newest)
+        self.join.newest = max(self.join.newest, newest)
+
+    def finish(self) -> None:
+        """Do all pending work."""
+        self.release()
+        while self.work():
+            pass
+
+    def work(self) -> bool:
+        """Do a piece of the pending work in panes; return whether there was any."""
+        return self.panes.work() or self.counted.work() or self.left.work()
+
+    def release(self) -> None:
+        """Match labels and move the rows that wait no longer to the panes, if it is time."""
+        join, config = self.join, self.config
+        if join.due:
+            join.match()
+        over = join.newest - self._settled > config.horizon // _PARTS
+        if over or len(join.table) > config.max_pending:
+            self.settle()
+
+    def settle(self) -> None:
+        """Move the rows that wait no longer to the panes."""
+        config = self.config
+        if len(self.join.table) > config.max_pending and self.join.evicted_until < 0:
+            rate = config.max_pending / config.horizon * SECOND
+            warn_caller(
+                f"more than max_pending={config.max_pending:,} predictions wait for labels, so the "
+                f"oldest leave early: with this label_ttl + label_lateness, max_pending is enough "
+                f"for {rate:,.1f} predictions a second"
+            )
+        settle(self.suite, self.join, self.panes, self.counted, self.left, self.newest)
+        self._settled = self.join.newest
+
+    # --- states ------------------------------------------------------------------------------
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counts that depend on the order of arrival, kept beside the state."""
+        told = self.refused._asdict()
+        return {**told, "unmatched": self.join.unmatched, "dropped": self.panes.dropped}
+
+    @counters.setter
+    def counters(self, told: Mapping[str, int]) -> None:
+        self.refused = Refused(*[told.get(name, 0) for name in Refused._fields])
+        self.join.unmatched = told.get("unmatched", 0)
+        self.panes.dropped = told.get("dropped", 0)
+
+    def merge(self, others: Sequence[Self]) -> None:
+        """Take the states of others, which are settled and stay as they are.
+
+        An error may leave this state half merged.
+        """
+        self._windows = {}
+        for other in others:
+            mine, theirs = self.join, other.join
+            if mine.names and theirs.names and set(mine.names) != set(theirs.names):
+                raise IncompatibleMetricsError(
+                    f"their predictions have {', '.join(theirs.names)}, these have "
+                    f"{', '.join(mine.names)}"
+                )
+        self.panes.merge([other.panes for other in others])
+        self.counted.merge([other.counted for other in others])
+        self.left.merge([other.left for other in others])
+        for other in others:
+            self.newest.merge(other.newest)
+            if other.join.names and not self.join.names:
+                self.join.name(other.join.names)
+            try:
+                self._check_rows(other.join)
+                self.join.merge(other.join)
+            except InvalidBatchError as error:
+                raise IncompatibleMetricsError(f"waiting rows have other types: {error}") from None
+            self.refused = self.refused.plus(other.refused)
+        self._advance(self.panes.newest)
+        self.settle()
+
+    def _check_rows(self, other: Join) -> None:
+        """Raise unless the waiting rows of another have the same types."""
+        if len(other.table):
+            every = other.table.at(np.arange(len(other.table)))
+            self.check(dict(zip(other.names, every.columns, strict=True)))
+        mine, theirs = self.join.table.labels.kind, other.table.labels.kind
+        if mine and theirs and mine != theirs:
+            raise InvalidBatchError(f"{other.label}: {theirs!r} there and {mine!r} here")
+
+    # --- reading ----------------------------------------
+
+    def over(self, span: Span, clock: int) -> State:
+        """Return the merged state of the panes of a span."""
+        found = self.merged_windows(clock)
+        if span not in found:
+            found[span] = merged(self.suite, self.parts(span, clock))
+        return found[span]
+
+    def merged_windows(self, clock: int) -> dict[Span, State]:
+        """Return the cache of windows merged at this time of reading since the last event."""
+        if clock != self._clock:
+            self._windows, self._clock = {}, clock
+        return self._windows
+
+    def parts(self, span: Span, clock: int) -> list[State]:
+        """Return the states whose merge is that of the panes of a span."""
+        units = self._units(span, clock)
+        return self.panes.over(*span) + self._waiting.over(*units)
+
+    def unmerged(self, span: Span, clock: int) -> list[tuple[PaneTree, Node]]:
+        """Return the tree nodes that `parts` must merge first, children before parents."""
+        if span in self.merged_windows(clock):
+            return []
+        units = self._units(span, clock)
+        return [*self.panes.unmerged(*span), *self._waiting.unmerged(*units)]
+
+    def keeps(self, span: Span) -> bool:
+        """Whether all panes of a span are still within retention."""
+        return span.first >= self.config.tiers[span.place].oldest(max(self.panes.newest, 0))
+
+    def each(self, span: Span, clock: int, *, counted: bool = False) -> list[tuple[State, ...]]:
+        """Return the states of each pane of a span; with `counted`, of its coverage.
+
+        A pane's states are the same objects until it gets new rows.
+        """
+        self._units(span, clock)
+        panes, waiting = (
+            (self.counted, self._waiting.counted) if counted else (self.panes, self._waiting.over)
+        )
+        place, first, last = span
+        found = panes.each(place, first, last)
+        oldest = self._waiting.oldest()
+        if oldest is not None:
+            begin = self.config.tiers[place].number(oldest * self.join.unit)
+            for number in range(max(begin, first), last + 1):
+                found[number - first] += tuple(waiting(*self._range(Span(place, number, number))))
+        return found
+
+    def last(self, n: int, clock: int) -> State:
+        """Return the state of the newest n labelled rows."""
+        newest, plan = self.newest.copy(), self.suite._plan
+        labelled = newest_labelled(self.suite, self.join, n, max(clock, self.join.newest))
+        if labelled is not None:
+            newest.add(labelled)
+        state = plan.start
+        for rows in newest.rows(n):
+            state = plan.with_slices(state, batch_of(self.suite, rows.named))
+        return state
+
+    def oldest(self) -> int:
+        """Return the start of the first pane with rows; without rows, a time beyond all others."""
+        kept = [
+            tier.start(row.states.keys()[0])
+            for panes in (self.panes, self.counted)
+            for tier, row in zip(panes.tiers, panes.rows, strict=True)
+            if row.states
+        ]
+        return min([*kept, int(self.join.table.present.starts.min(initial=_BEYOND))])
+
+    def busy(self) -> list[tuple[int, int]]:
+        """Return the start and the end of each run of panes with predictions or observations."""
+        found: list[tuple[int, int]] = []
+        for place, tier in enumerate(self.panes.tiers):
+            kept = [*self.panes.rows[place].states, *self.counted.rows[place].states]
+            numbers = np.array(kept, np.int64)
+            if not place:
+                numbers = np.append(numbers, tier.numbers(self.join.table.present.starts))
+            numbers = np.unique(numbers)
+            runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
+            ends = [(int(run[0]), int(run[-1])) for run in runs if run.size]
+            found += [(tier.start(first), tier.start(last + 1)) for first, last in ends]
+        return sorted(found)
+
+    def coverage(self, span: Span, clock: int) -> Coverage:
+        """Return the coverage of the predictions of a span."""
+        state, join = self._counted(span, clock), self.join
+        labels = join.unmatched_labels()
+        waiting = 0 if labels is None else len(labels.keys)
+        return coverage_of(state, (waiting, join.unmatched, *self.refused))
+
+    def share(self, span: Span, clock: int) -> float:
+        """Return the share of the predictions of a span that have a label."""
+        return share_of(self._counted(span, clock))
+
+    def _counted(self, span: Span, clock: int) -> State:
+        """Return the coverage state of a span."""
+        units = self._units(span, clock)
+        return merged(COVERAGE, self.counted.over(*span) + self._waiting.counted(*units))
+
+    def unlabelled(self, span: Span, clock: int) -> Unlabelled:
+        """Return the rows of a span without a label."""
+        join = self.join
+        first, last = self._units(span, clock)
+        numbers, clock = join.table.times.values // join.unit, max(clock, join.newest)
+        rows = np.flatnonzero((numbers >= first) & (numbers <= last))
+        waiting = unlabelled(join, rows, clock)
+        gone = coverage_of(merged(COVERAGE, self.counted.over(*span)), (0,) * 5)
+        left = gone.displaced + (gone.expired if self.config.default_label is None else 0)
+        return Unlabelled(
+            self.left, self.left.over(span), left, named_columns(join, waiting), len(waiting)
+        )
+
+    def _units(self, span: Span, clock: int) -> tuple[int, int]:
+        """Return the first and the last pane of waiting rows that a span covers, up to date."""
+        first, last = self._range(span)
+        self._waiting.update(self.join, first, last, max(clock, self.join.newest))
+        return first, last
+
+    def _range(self, span: Span) -> tuple[int, int]:
+        tier, unit = self.config.tiers[span.place], self.join.unit
+        return tier.start(span.first) // unit, (tier.start(span.last + 1) - 1) // unit
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        parts = (self.panes, self.counted, self.left, self.join.table, self._waiting, self.newest)
+        return sum(part.nbytes for part in parts)
+
+    def copy(self) -> Pipeline:
+        """Return an independent pipeline at the same state."""
+        twin = copy.copy(self)
+        twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
+        twin.left = self.left.copy()
+        twin.join, twin.newest = self.join.copy(), self.newest.copy()
+        twin._begin_checks()
+        twin.restart()
+        return twin
+
+    def restart(self) -> None:
+        """Mark all panes of waiting rows as changed, so that the next read builds them again."""
+        self._windows = {}
+        self._waiting = Waiting(self.suite, self.join)
+        times = self.join.table.times.values // self.join.unit
+        self.join.changed = set(np.unique(times).tolist())
+
+    def check_alike(self, other: Pipeline) -> None:
+        """Raise `IncompatibleMetricsError` unless another has the same configuration."""
+        mine, theirs = self.suite, other.suite
+        if not mine._alike(theirs):
+            raise IncompatibleMetricsError(
+                f"cannot merge a Live of {theirs._titled()} into one of {mine._titled()}: "
+                f"they differ{mine._differing(theirs)}"
+            )
+        if other.config != self.config:
+            raise IncompatibleMetricsError(
+                f"cannot merge these: {self.config.differing(other.config)}"
+            )
+
+
+def merged(suite: Mergeable, states: Sequence[State]) -> State:
+    """Return the merge of some states of a suite; without states, the empty one."""
+    plan = suite._plan
+    return plan.merged(states[0], states[1:]) if states else plan.start
+
+
+class SharedPipeline:
+    """A pipeline that threads share, with its lock; `current` may be replaced by another."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        self.current = pipeline
+        self.suite, self.config = pipeline.suite, pipeline.config
+        self.activity: Activity = ""  # of the thread that holds the lock
+        self._guard = Locked()  # a fork replaces its lock
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the lock, which is reentrant."""
+        with self._guard._lock:
+            yield
+
+    @contextmanager
+    def active(self, activity: Activity) -> Iterator[Pipeline]:
+        """Note what this thread does, which holds the lock: a handler may interrupt it."""
+        before, self.activity = self.activity, activity
+        try:
+            yield self.current
+        finally:
+            self.activity = before
+
+    def check_interrupted(self) -> None:
+        """Raise where this has interrupted its own thread while that took events."""
+        if self.activity == "taking":
+            raise StreamMetricsError(
+                "this thread was interrupted while it takes events: a signal's handler may observe "
+                "single events, and reads in a thread of its own"
+            )

@@ -1,0 +1,373 @@
+"""Queries: windows of a live state, their coverage, alerts, and series of windows."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from streammetrics.core.errors import UndefinedMetricWarning, warn_caller
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.results.result import Result
+from streammetrics.core.results.table import Table
+from streammetrics.live.alerts.rule import Rule, Watch
+from streammetrics.live.events import SliceKeys, duration, instant, shown_duration, shown_time
+from streammetrics.live.pipeline import merged
+from streammetrics.live.possible.intervals import possible
+from streammetrics.live.possible.targets import check_range
+from streammetrics.live.spans import Span, bounds_of, numbers_of, span_of, spans_of
+from streammetrics.live.windows import size_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from datetime import timedelta
+
+    from streammetrics.core.feeding.states import State
+    from streammetrics.core.mergeable import Mergeable
+    from streammetrics.core.types import Array, Json
+    from streammetrics.live.alerts.rule import Alerts
+    from streammetrics.live.events import By, Tier
+    from streammetrics.live.ingest import Ingest
+    from streammetrics.live.panes import Coverage
+    from streammetrics.live.pipeline import Pipeline
+
+    Duration = str | timedelta
+    # Is called between two merges, and raises once nobody waits for the answer.
+    GoOn = Callable[[], None]
+
+
+class Queries:
+    """Reads a live state: each query sees all events that came before, here and in the store.
+
+    Args:
+        ingest: Where events come in.
+    """
+
+    def __init__(self, ingest: Ingest) -> None:
+        self.ingest, self.now = ingest, 0  # the time of reading in nanoseconds, as `Live.now` sets
+        self.suite, self.config = ingest.shared.suite, ingest.shared.config
+        self._shared, self._watch = ingest.shared, Watch()
+
+    @contextmanager
+    def reading(self) -> Iterator[Pipeline]:
+        """Hold the lock around the pipeline, which has all events, also those in the store."""
+        self.ingest.sync()
+        with self._local() as pipeline:
+            yield pipeline
+
+    @contextmanager
+    def _local(self) -> Iterator[Pipeline]:
+        """Hold the lock around the pipeline, which has all events that came in here."""
+        with self._shared.locked():
+            self.ingest.drain()
+            with self._shared.active("reading") as pipeline:
+                yield pipeline
+
+    @property
+    def clock(self) -> int:
+        """The time of reading: that of `now`, or the newest event's."""
+        return max(self._shared.current.panes.newest, self.now, 0)
+
+    # --- windows ---------------------------------------------------------------------------------
+
+    def window(self, length: Duration, *, end: object = None, by: By = None) -> Any:
+        """Return the metrics of a window, see `Live.window`."""
+        until = None if end is None else instant(end, "end")
+        state = self._state(lambda: self._span_of(length, until))
+        return self._shared.current.keys.shown(state, by)
+
+    def last(self, n: int, *, by: By = None) -> Any:
+        """Return the metrics of the newest rows, see `Live.last`."""
+        most = self.config.keep_rows
+        if isinstance(n, bool) or not isinstance(n, int) or not 0 < n <= most:
+            raise ValueError(f"last({n!r}): keep_rows={most:,} rows are kept one by one")
+        with self.reading() as pipeline:
+            return pipeline.keys.shown(pipeline.last(n, self.clock), by)
+
+    def decayed(self, half_life: Duration) -> Any:
+        """Return the metrics of all rows, weighted by their age, see `Live.decayed`."""
+        length = duration(half_life, "half_life")
+        with self.reading() as pipeline:
+            states, inner = decayed(pipeline, length, self.clock), pipeline.keys.inner
+            return inner._at(inner._plan.merged(inner._plan.start, states))
+
+    def possible(
+        self,
+        length: Duration,
+        *,
+        end: object = None,
+        target_range: tuple[float, float] | None = None,
+    ) -> Any:
+        """Return the interval of each metric over all possible labels, see `Live.possible`."""
+        until = None if end is None else instant(end, "end")
+        check_range(target_range)
+        if target_range is None:
+            target_range = self.config.declared.target_range
+        span = self.span(length, until)
+        self._prepare(span)
+        with self._local() as pipeline:
+            if not pipeline.keeps(span):
+                span = self._span_of(length, until)
+            parts = pipeline.parts(span, self.clock)
+            rows, keys = pipeline.unlabelled(span, self.clock), pipeline.keys
+        state = keys.whole(merged(self.suite, parts))
+        return possible(keys.inner, state, rows, target_range)
+
+    def coverage(self, length: Duration, *, end: object = None) -> Coverage:
+        """Return the coverage of a window, see `Live.coverage`."""
+        until = None if end is None else instant(end, "end")
+        with self.reading() as pipeline:
+            return pipeline.coverage(self._span_of(length, until), self.clock)
+
+    def alerts(self, rules: Sequence[Rule]) -> Alerts:
+        """Return the alerts of rules, see `Live.alerts`."""
+        if isinstance(rules, Rule):
+            raise TypeError("alerts() takes rules in a list: live.alerts([rule])")
+        for rule in rules:
+            if not isinstance(rule, Rule):
+                raise TypeError(f'{rule!r} is not a rule, such as sm.Below("auc", 0.8)')
+            rule.check(self._shared.current.keys.inner)
+        return self._watch.alerts(self.reading(), lambda: self.clock, rules)
+
+    def whole(self) -> State:
+        """Return the state of all panes of the coarsest tier, which reaches back furthest."""
+        place, tier = len(self.config.tiers) - 1, self.config.tiers[-1]
+
+        def longest() -> Span:
+            last = tier.number(self.clock)
+            return Span(place, last - tier.count + 1, last)
+
+        return self._state(longest)
+
+    def shown(self, state: State) -> Any:
+        """Return the set, or metric, at a state of the suite, of all slices together."""
+        return self._shared.current.keys.shown(state)
+
+    # --- spans -----------------------------------------------------------------------------------
+
+    def span(self, length: Duration, until: int | None = None, *, warn: bool = True) -> Span:
+        """Return the panes of a window; `warn` where they are coarser than they would have been."""
+        with self.reading():
+            return self._span_of(length, until, warn=warn)
+
+    def _span_of(self, length: Duration, until: int | None, *, warn: bool = True) -> Span:
+        """Return the panes of a window; the caller holds the lock."""
+        tiers, newest = self.config.tiers, self._shared.current.panes.newest
+        found = span_of(tiers, length, newest, until, self.clock)
+        if warn and until is not None:
+            fine = span_of(tiers, length, max(until - 1, 0), until, until)
+            start, end = bounds_of(tiers, found)
+            if (start, end) != bounds_of(tiers, fine):
+                warn_caller(
+                    f"the window of {shown_duration(duration(length, 'window'))} that ends at "
+                    f"{shown_time(until)} is made of {tiers[found.place].shown}, because finer "
+                    f"panes are no longer kept: it lasts from {shown_time(start)} to "
+                    f"{shown_time(end)}; span() returns both times"
+                )
+        return found
+
+    def extent(self) -> tuple[int, int]:
+        """Return the start of the oldest pane with rows, and the time of reading."""
+        with self.reading() as pipeline:
+            return min(pipeline.oldest(), self.clock), self.clock
+
+    def spans(self, window: Duration, every: Duration) -> list[Span]:
+        """Return the windows of a series, the oldest first."""
+        with self.reading() as pipeline:
+            newest, clock, oldest = pipeline.panes.newest, self.clock, pipeline.oldest()
+            return spans_of(self.config.tiers, window, every, newest, clock, oldest)
+
+    def runs(self, place: int, panes: int, since: int) -> list[Span]:
+        """Return runs of so many panes of a tier since a time, the oldest first."""
+        tier = self.config.tiers[place]
+        with self.reading():
+            lasts = range(tier.number(self.clock), tier.number(since) - 1, -panes)
+        return [Span(place, last - panes + 1, last) for last in reversed(lasts)]
+
+    # --- merging without the lock ----------------------------------------------------------------
+
+    def _state(self, choose: Callable[[], Span]) -> State:
+        """Return the merged state of a span, which is chosen with the lock held.
+
+        The lock is held while the states are collected, and not while they are merged, so that
+        merging a long history blocks nobody.
+        """
+        with self.reading():
+            span = choose()
+        self._prepare(span)
+        with self._local() as pipeline:
+            if not pipeline.keeps(span):  # newer events came meanwhile
+                span = choose()
+            cache = pipeline.merged_windows(self.clock)
+            parts = [] if span in cache else pipeline.parts(span, self.clock)
+        if span not in cache:
+            cache[span] = merged(self.suite, parts)
+        return cache[span]
+
+    def _prepare(self, span: Span, go_on: GoOn | None = None) -> None:
+        """Merge the tree nodes that a span is read from, each without the lock."""
+        if go_on is not None:
+            go_on()
+        with self._local() as pipeline:
+            missing = pipeline.unmerged(span, self.clock)
+        for tree, node in missing:
+            if go_on is not None:
+                go_on()
+            with self._local():
+                parts = tree.parts(node)
+            if parts:
+                state = tree.plan.merged(parts[0], parts[1:])
+                with self._local():
+                    tree.keep(node, parts, state)
+
+    def cost(self, span: Span, go_on: GoOn | None = None) -> int:
+        """Return how many bytes of states a span is merged from."""
+        self._prepare(span, go_on)
+        with self._local() as pipeline:
+            return size_of(pipeline.parts(span, self.clock))
+
+    def windows(self, spans: Iterable[Span], go_on: GoOn | None = None) -> Iterator[WindowRead]:
+        """Yield windows, except those whose panes leave before they are read."""
+        for span in spans:
+            self._prepare(span, go_on)
+            with self._local() as pipeline:
+                if not pipeline.keeps(span):
+                    continue
+                parts = pipeline.parts(span, self.clock)
+                share = pipeline.share(span, self.clock)
+            yield WindowRead(span, *bounds_of(self.config.tiers, span), parts, share)
+
+    def series(self, spans: Iterable[Span], by: By = None) -> Series:
+        """Return the metrics over windows, the oldest first, see `Live.series`."""
+        return series_of(self.suite, self.windows(spans), by)
+
+
+class Readable(Protocol):
+    """A `Live`; its module imports, when it serves, those that read it."""
+
+    @property
+    def _queries(self) -> Queries: ...
+
+
+class Series(Result, dict[str, Any]):
+    """Metrics over windows that end one after the other: columns by name."""
+
+    def to_dict(self) -> dict[str, list[Json]]:
+        """Return the columns as lists, times as text of ISO 8601."""
+        return {name: _plain(column) for name, column in self.items()}
+
+    def _table(self) -> Table:
+        return Table({}, dict(self))
+
+
+def _plain(column: Array) -> list[Json]:
+    if column.dtype.kind == "M":
+        column = np.datetime_as_string(column, timezone="UTC")
+    found: list[Json] = column.tolist()
+    return found
+
+
+class WindowRead(NamedTuple):
+    """A window as it was read.
+
+    Attributes:
+        span: The panes that it is made of.
+        start: When it begins, in nanoseconds.
+        end: When it ends.
+        parts: The states that its rows are merged from.
+        coverage: Of the rows that were predicted, the part whose label is known.
+    """
+
+    span: Span
+    start: int
+    end: int
+    parts: Sequence[State]
+    coverage: float
+
+
+def series_of(suite: Mergeable, windows: Iterable[WindowRead], by: By = None) -> Series:
+    """Return the series of windows of a suite, with `by` of its slices.
+
+    Each window is merged and let go, so that a long series takes no more memory than a short one.
+    """
+    keys, ends, tables = SliceKeys(suite), [], []
+    for window in windows:
+        shown = keys.shown(merged(suite, window.parts), by)
+        ends.append(window.end)
+        tables.append(_table(shown, window.start, window.coverage, by))
+    if not tables:  # a window without rows tells which columns there are
+        none = _table(keys.shown(suite._plan.start, by), 0, math.nan, by)
+        return Series({name: column[:0] for name, column in _joined([0], [none]).items()})
+    return _joined(ends, tables)
+
+
+def _table(window: Any, start: int, coverage: float, by: By) -> dict[str, Array]:
+    """Return the columns of one window: a row, or with `by` one for each slice."""
+    begin = np.array([start], np.int64).view("datetime64[ns]")
+    if by is None:
+        numbers = {name: np.array([value]) for name, value in _numbers(window).items()}
+        rows = np.array([window.n_rows], np.int64)
+        return {"n_rows": rows, "coverage": np.array([coverage]), "start": begin, **numbers}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        slices = {**window.compute(), **window.bounds()}
+    place, starts = list(slices).index("n_rows") + 1, begin.repeat(len(slices["n_rows"]))
+    columns = list(slices.items())
+    return dict([*columns[:place], ("start", starts), *columns[place:]])
+
+
+def _joined(ends: Sequence[int], tables: Sequence[Mapping[str, Array]]) -> Series:
+    """Return the tables of windows that end at these times as one."""
+    times, rows = np.array(ends, np.int64).view("datetime64[ns]"), [*map(_rows, tables)]
+    some = [table for table, n in zip(tables, rows, strict=True) if n] or tables[-1:]
+    names = [name for name in some[-1] if all(name in table for table in some)]
+    columns = {name: np.concatenate([table[name] for table in some]) for name in names}
+    return Series({"time": times.repeat(rows), **columns})
+
+
+def _rows(table: Mapping[str, Array]) -> int:
+    return len(table["n_rows"])
+
+
+def _numbers(window: object) -> dict[str, float]:
+    """Return the columns of a window: of a single metric ``value``, ``low`` and ``high``."""
+    alone = not isinstance(window, MetricSet)
+    found: dict[str, float] = {}
+    for name, (value, low, high) in numbers_of(window).items():
+        prefix = "" if alone else f"{name}_"
+        found |= {name: value, f"{prefix}low": low, f"{prefix}high": high}
+    return found
+
+
+_REACH = 8  # half-lives that a tier should reach back: what is older weighs less than 1/256
+
+
+def decayed(pipeline: Pipeline, half_life: int, clock: int) -> list[State]:
+    """Return the panes of a tier, each scaled by its age.
+
+    A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``. The tier is the finest one
+    that reaches back eight half-lives, else the one that reaches back furthest.
+
+    Raises:
+        InvalidBatchError: Rows of a metric have no weights.
+    """
+    tiers = pipeline.config.tiers
+    place = next((n for n, tier in enumerate(tiers) if _reaches(tier, half_life)), len(tiers) - 1)
+    tier = tiers[place]
+    newest = tier.number(clock)
+    found = []
+    for number in range(newest - tier.count + 1, newest + 1):
+        weight = 2.0 ** -((newest - number) * tier.length / half_life)
+        state = merged(pipeline.suite, pipeline.parts(Span(place, number, number), clock))
+        if weight > 0 and any(feed.n_rows for feed in state.infos):
+            whole = pipeline.keys.whole(state)
+            scaled = tuple([statistic.scaled(weight) for statistic in whole.statistics])
+            found.append(whole._replace(statistics=scaled))
+    return found
+
+
+def _reaches(tier: Tier, half_life: int) -> bool:
+    return tier.length * tier.count >= _REACH * half_life
