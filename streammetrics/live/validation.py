@@ -412,6 +412,16 @@ class Declared:
         self._suite, self._keys = suite, SliceKeys(suite)
         self._kinds = kinds_of(suite)
         self._truth = truth_of(suite) or self._title("sample")  # the column of classes, if any
+        inner = self._keys.inner
+        tags = {
+            self._title(title)
+            for schema in inner._plan.schemas
+            for field in schema.fields
+            if isinstance(field, Tags)
+            for title in field.names
+        }
+        # Columns of classes: not of ids, texts or slice keys.
+        self._class_columns = ({*map(self._title, _CLASSES)} - tags) & kinds_of(inner).keys()
         self.weights = _weights(suite)
         self._given = _types(types, {*self._kinds, self.weights})
         if target_range is not None and self._kinds.get(self._truth) != "number":
@@ -498,21 +508,9 @@ class Declared:
         if self._kinds[name] == "number":
             several = self.labels is not None and len(self.labels) > 2
             return len(self.labels or ()) if several and name == self._title("y_score") else 1
-        if not self._is_class(name):
+        if name not in self._class_columns:
             return "text"
         return "text" if self._has_words else "integers"
-
-    def _is_class(self, name: str) -> bool:
-        """Whether a column holds classes, and not ids, texts or what rows are sliced by."""
-        inner = self._keys.inner
-        tags = {
-            self._title(title)
-            for schema in inner._plan.schemas
-            for field in schema.fields
-            if isinstance(field, Tags)
-            for title in field.names
-        }
-        return name in {*map(self._title, _CLASSES)} - tags and name in kinds_of(inner)
 
     def _check_types(self) -> None:
         """Raise where a column is declared to hold what its readers cannot read."""
@@ -525,7 +523,7 @@ class Declared:
                     f"sm.Bins({name!r}, [0.5]), or declare types={{{name!r}: 'integers'}} if all "
                     "are whole numbers"
                 )
-            if kind == "number" and self._is_class(name) and self._has_words:
+            if kind == "number" and name in self._class_columns and self._has_words:
                 raise ValueError(
                     f"by has bins of {name!r}, which is text: slice by {name!r} itself"
                 )
@@ -539,7 +537,7 @@ class Declared:
             number = f"weights are one number a row: types={{{name!r}: 'number'}}"
             return "" if what == 1 else number
         sliced, is_word = self._keys.kinds.get(name), isinstance(what, str)
-        is_class, why = self._is_class(name), ""
+        is_class, why = name in self._class_columns, ""
         if sliced == "number" and what != 1:
             why = "bins of it are of one number a row"
         elif sliced == "label" and not is_word:
@@ -617,7 +615,7 @@ class Declared:
             elif isinstance(what, int):
                 found[name] = [number if kind == "number" else 1] * n
             else:
-                classes = self.labels if self._is_class(name) else None
+                classes = self.labels if name in self._class_columns else None
                 found[name] = [*(classes or [_SAMPLES[what]] * n)][:n]
         return found | ({self.weights: [1.0] * n} if self._has_weights else {})
 
@@ -669,7 +667,7 @@ class Declared:
         declared = self._type(name)
         if found != declared and {found, declared} != _BOTH:
             advice = f"types={{{name!r}: {found!r}}} would declare this"
-            if self.labels is not None and self._is_class(name) and isinstance(found, str):
+            if self.labels is not None and name in self._class_columns and isinstance(found, str):
                 advice = f"declared are labels={[*self.labels]!r}"
             raise InvalidBatchError(
                 f"{name} has {_said(found)}, first in row 0, and is declared to have "

@@ -377,9 +377,9 @@ def test_windows_that_share_panes_share_merges_and_one_pane_changes_few_windows(
         merged.append(1 + len(others))
         return merge(plan, first, others)
 
-    def kept(rule, end, readings):
-        judged.append((end, readings[0].value, readings[0].rows))
-        return compare(rule, end, readings)
+    def kept(rule, end, reading):
+        judged.append((end, reading.value, reading.rows))
+        return compare(rule, end, reading)
 
     monkeypatch.setattr(Plan, "merged", counted)
     monkeypatch.setattr(sm.Below, "compare", kept)

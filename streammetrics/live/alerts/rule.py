@@ -179,29 +179,6 @@ class WindowRule(Rule):
         return found
 
 
-class MetricRule(WindowRule):
-    """A rule that judges a metric over windows."""
-
-    metric: str
-
-    def part(self, suite: Mergeable) -> Mergeable:
-        """Return the metric."""
-        found: Mergeable = metric_of(suite, self.metric)
-        return found
-
-    @abstractmethod
-    def compare(self, end: int, readings: tuple[Reading, ...]) -> Moment:
-        """Return what a metric's readings over the windows come to."""
-
-    def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
-        """Read the metric."""
-        return self.compare(end, tuple(reading_of(window, self.metric) for window in windows))
-
-    def check(self, suite: Mergeable) -> None:
-        """Check that there is such a metric."""
-        metric_of(suite, self.metric)
-
-
 def metric_of(suite: Mergeable, name: str) -> Any:
     """Return a metric of a suite.
 

@@ -6,6 +6,7 @@ import hashlib
 import math
 import os
 import re
+from abc import abstractmethod
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -23,7 +24,6 @@ from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.tables import trials_of
 from streammetrics.live.alerts.rule import (
     LastLook,
-    MetricRule,
     Moment,
     Reading,
     Rule,
@@ -67,13 +67,35 @@ __all__ = [
 ]
 
 
-class _Threshold(MetricRule):
-    """A metric on the wrong side of a threshold, over one window."""
+class _OneWindow(WindowRule):
+    """A rule that judges windows of one length."""
+
+    window: str = "1h"
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """The length of the window."""
+        return (duration(self.window, "window"),)
+
+
+class _Threshold(_OneWindow):
+    """A value on the wrong side of a threshold."""
+
+    clear: float | None = None
+
+    def _moment(self, end: int, reading: Reading, bad: bool, good: bool, why: str) -> Moment:
+        """Return the verdict on a window, "no data" where it has too few rows."""
+        if reading.rows < self.min_rows or not reading.known:
+            return Moment(end, "no data", *reading, f"{reading.rows:,} rows")
+        verdict: Verdict = "bad" if bad else "good" if good else "between"
+        return Moment(end, verdict, *reading, why)
+
+
+class _MetricThreshold(_Threshold):
+    """A metric on the wrong side of a threshold."""
 
     metric: str
     threshold: float
-    window: str = "1h"
-    clear: float | None = None
 
     def __init__(
         self,
@@ -98,23 +120,31 @@ class _Threshold(MetricRule):
             name=name,
         )
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The one window."""
-        return (duration(self.window, "window"),)
+    def part(self, suite: Mergeable) -> Mergeable:
+        """Return the metric."""
+        found: Mergeable = metric_of(suite, self.metric)
+        return found
 
-    def _moment(self, end: int, reading: Reading, bad: bool, good: bool) -> Moment:
-        verdict: Verdict = "bad" if bad else "good" if good else "between"
-        told = f"{self.metric} {reading.value:.6g} of {reading.rows:,} rows"
+    def check(self, suite: Mergeable) -> None:
+        """Check that there is such a metric."""
+        metric_of(suite, self.metric)
+
+    def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
+        """Read the metric, and compare it."""
+        return self.compare(end, reading_of(windows[0], self.metric))
+
+    @abstractmethod
+    def compare(self, end: int, reading: Reading) -> Moment:
+        """Compare the metric of a window with the threshold."""
+
+    def _compared(self, end: int, reading: Reading, bad: bool, good: bool) -> Moment:
+        why = f"{self.metric} {reading.value:.6g} of {reading.rows:,} rows"
         if reading.low < reading.high:
-            told += f", certainly in [{reading.low:.6g}, {reading.high:.6g}]"
-        told += f", the threshold is {self.threshold:g}"
-        if reading.rows < self.min_rows or not reading.known:
-            verdict, told = "no data", f"{reading.rows:,} rows"
-        return Moment(end, verdict, *reading, told)
+            why += f", certainly in [{reading.low:.6g}, {reading.high:.6g}]"
+        return self._moment(end, reading, bad, good, f"{why}, the threshold is {self.threshold:g}")
 
 
-class Below(_Threshold):
+class Below(_MetricThreshold):
     """Fires where a metric certainly is below a threshold.
 
     It goes by `bounds`, not by the value: where memory was too short for the exact one, the whole
@@ -145,17 +175,16 @@ class Below(_Threshold):
         super().check_parameters()
         require(self, "clear", self.clear is None or self.clear >= self.threshold, "no less")
 
-    def compare(self, end: int, readings: tuple[Reading, ...]) -> Moment:
-        """Compare the upper bound with the threshold, the lower one with what clears."""
-        (reading,) = readings
+    def compare(self, end: int, reading: Reading) -> Moment:
+        """Compare the upper bound with the threshold, and the lower one with `clear`."""
         clear = self.threshold if self.clear is None else self.clear
-        return self._moment(end, reading, reading.high < self.threshold, reading.low >= clear)
+        return self._compared(end, reading, reading.high < self.threshold, reading.low >= clear)
 
     def _says(self) -> str:
         return f"{self.metric} below {self.threshold:g} over {self.window}"
 
 
-class Above(_Threshold):
+class Above(_MetricThreshold):
     """Fires where a metric certainly is above a threshold: `Below` the other way round.
 
     Parameters are those of `Below`.
@@ -173,11 +202,10 @@ class Above(_Threshold):
         super().check_parameters()
         require(self, "clear", self.clear is None or self.clear <= self.threshold, "no more")
 
-    def compare(self, end: int, readings: tuple[Reading, ...]) -> Moment:
-        """Compare the lower bound with the threshold, the upper one with what clears."""
-        (reading,) = readings
+    def compare(self, end: int, reading: Reading) -> Moment:
+        """Compare the lower bound with the threshold, and the upper one with `clear`."""
         clear = self.threshold if self.clear is None else self.clear
-        return self._moment(end, reading, reading.low > self.threshold, reading.high <= clear)
+        return self._compared(end, reading, reading.low > self.threshold, reading.high <= clear)
 
     def _says(self) -> str:
         return f"{self.metric} above {self.threshold:g} over {self.window}"
@@ -187,7 +215,7 @@ class Above(_Threshold):
 _FACTORS = {"1h": 14.4, "6h": 6.0, "1d": 3.0, "3d": 1.0}
 
 
-class BurnRate(MetricRule):
+class BurnRate(WindowRule):
     """Fires where errors burn their budget too fast, over a long window and a short one.
 
     With an objective of 0.95, 0.05 of the rows may be wrong; an error rate of 0.10 burns this
@@ -264,6 +292,11 @@ class BurnRate(MetricRule):
     def lengths(self) -> tuple[int, ...]:
         """The long window and the short one."""
         return tuple(duration(window, "windows") for window in self.windows)
+
+    def part(self, suite: Mergeable) -> Mergeable:
+        """Return the metric."""
+        found: Mergeable = metric_of(suite, self.metric)
+        return found
 
     def check(self, suite: Mergeable) -> None:
         """Check that the metric says what is an error."""
@@ -550,7 +583,7 @@ def _logs(baseline: float, tolerance: float, trials: Floats, ways: tuple[int, ..
     return np.concatenate(found, axis=1)
 
 
-class Coverage(WindowRule):
+class Coverage(_Threshold):
     """Fires where less than a share of the predictions have their label.
 
     Args:
@@ -575,7 +608,7 @@ class Coverage(WindowRule):
     counted = True
 
     least: Share
-    window: str = "1d"
+    window = "1d"
     clear: Share | None = None
 
     def __init__(
@@ -599,23 +632,19 @@ class Coverage(WindowRule):
             name=name,
         )
 
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The one window."""
-        return (duration(self.window, "window"),)
-
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Compare the share of labelled predictions."""
         counted: CoverageCounts = windows[0]
         share, rows = counted.coverage, counted.predicted
-        told = (
-            f"{counted.labelled:,} of {rows:,} predictions have their label, {self.least:g} is due"
-        )
-        if rows < self.min_rows:
-            return Moment(end, "no data", rows=rows, told=told)
+        why = f"{counted.labelled:,} of {rows:,} predictions have their label"
         clear = self.least if self.clear is None else self.clear
-        verdict: Verdict = "bad" if share < self.least else "good" if share >= clear else "between"
-        return Moment(end, verdict, share, share, share, rows, told)
+        return self._moment(
+            end,
+            Reading(share, share, share, rows),
+            share < self.least,
+            share >= clear,
+            f"{why}, the least share is {self.least:g}",
+        )
 
     def _says(self) -> str:
         return f"labels of less than {self.least:g} over {self.window}"
@@ -674,7 +703,7 @@ Method = Literal["ks", "wasserstein", "psi", "js"]
 _THRESHOLDS = {"ks": 0.1, "psi": 0.2, "js": 0.1}
 
 
-class Drift(WindowRule):
+class Drift(_OneWindow):
     """Fires where the values of a column in a window are far from those of a reference.
 
     Far is what is both above `threshold` and above the noise floor: what chance alone keeps a
@@ -718,7 +747,6 @@ class Drift(WindowRule):
     threshold: float | None = None
     bins: Annotated[int, Between(2, 1000)] = 10
     level: float = 0.999
-    window: str = "1h"
     reference: str = ""  # its digest
 
     def __init__(
@@ -768,11 +796,6 @@ class Drift(WindowRule):
         known = self.threshold is not None and self.threshold >= 0
         require(self, "threshold", known, "a distance, 0 or above, in the unit of the values")
         require(self, "level", 0.5 <= self.level < 1, "a share from 0.5 to below 1")
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """The one window."""
-        return (duration(self.window, "window"),)
 
     def check(self, suite: Mergeable) -> None:
         """Check that a histogram of the column is there, of what the reference has."""
