@@ -27,12 +27,12 @@ from streammetrics.live.panes import (
     KNOWN,
     PENDING,
     REFUSED,
+    PaneTree,
     batch_of_rows,
     grown,
 )
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.rows import batch_of, columns_of, pieces, taken
-from streammetrics.live.windows import PaneTree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,12 +45,11 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Array, Bools, Ints, Places
     from streammetrics.live.config import Config
-    from streammetrics.live.panes import Panes
-    from streammetrics.live.possible.unlabelled import Left
-    from streammetrics.live.windows import Node
+    from streammetrics.live.panes import Node, Panes
+    from streammetrics.live.possible.unlabelled import UnlabelledPanes
 
 
-_WORTH = 4096  # rows that are looked at together
+_WORTH = 4096  # predictions after which waiting labels are matched
 
 
 class Join:
@@ -61,23 +60,23 @@ class Join:
         self.names, self.label = tuple(names), label
         self.table = PredictionTable(names, label, config.unit)
         self.newest = -1  # time of an event of either kind
-        self.left = 0  # time before which rows have left
-        self.evicted_until = -1  # up to which time rows had to leave early
-        self.changed: set[int] = set()  # panes whose rows are no longer what they were
+        self.left = 0  # rows before this time have left
+        self.evicted_until = -1  # rows up to this time were evicted: they left early
+        self.changed: set[int] = set()  # panes whose rows have changed since they were read
         self.unit = config.unit
-        self.unmatched = 0  # labels whose prediction never came; of no state
+        self.unmatched = 0  # labels whose prediction never came; not part of the state
         self._unmatched: list[LabelRows] = []
-        self._since = 0  # predictions that came since labels were last looked for
+        self._since = 0  # predictions that came since waiting labels were last matched
 
     def name(self, names: Iterable[str]) -> None:
-        """Learn which columns predictions have, of which there are none yet."""
+        """Set the columns of predictions, before there are any."""
         self.names = tuple(sorted(names))
         labels, self.table = self.table.labels, PredictionTable(self.names, self.label, self.unit)
         self.table.labels = labels
 
     @property
     def floor(self) -> int:
-        """The time before which rows leave; what is older than those that left is refused."""
+        """The time before which rows leave; older predictions are refused."""
         return max(self.newest - self.config.horizon, self.evicted_until + 1, 0)
 
     def predict(self, new: Predictions) -> int:
@@ -106,7 +105,7 @@ class Join:
         self._since += len(new.keys)
 
     def _touch(self, times: Ints) -> None:
-        """Learn that rows of these times, of which there are some, are not what they were."""
+        """Note that rows of these times, at least one, have changed."""
         first, last = int(times.min()) // self.unit, int(times.max()) // self.unit
         if first == last:
             self.changed.add(first)
@@ -114,7 +113,7 @@ class Join:
             self.changed.update(np.unique(times // self.unit).tolist())
 
     def _repeat(self, rows: Ints, new: Predictions) -> None:
-        """Take predictions of ids that are there, one each: of two that differ the earlier counts.
+        """Take predictions of known ids, one each: of two different ones the earlier counts.
 
         Of the same time, that with the smaller values does.
         """
@@ -147,7 +146,7 @@ class Join:
         return int(np.count_nonzero(old))
 
     def _apply(self, rows: Ints, new: LabelRows, conflict: Bools | None = None) -> None:
-        """Bring labels to their rows, of which each may get several."""
+        """Apply labels to their rows; a row may get several."""
         table, config = self.table, self.config
         delays = new.times - table.times.values[rows]
         counts = (delays <= config.label_ttl) & (delays >= -config.label_lateness)
@@ -176,7 +175,7 @@ class Join:
         order, same_row, same_version, same = _compared(every, labels)
         last = np.append(~same_row, True)
         table.mark(every[order[1:]][same_row & ~same], CORRECTED)
-        # A conflict of earlier versions is one no more when a later version comes.
+        # A later version ends a conflict of earlier ones.
         split = doubt[order].copy()
         split[1:] |= same_version & ~same
         winners = order[last]
@@ -194,7 +193,7 @@ class Join:
         self._unmatched.append(new)
 
     def match(self) -> None:
-        """Bring labels that wait to rows that came after them."""
+        """Apply waiting labels to the rows that came after them."""
         if not self._unmatched:
             return
         alone = _together(self._unmatched)
@@ -207,7 +206,7 @@ class Join:
 
     @property
     def due(self) -> bool:
-        """Whether enough has come for labels that wait to be looked at."""
+        """Whether enough predictions have come to match waiting labels."""
         return self._since > max(_WORTH, self.n_unmatched)
 
     @property
@@ -233,7 +232,7 @@ class Join:
         return kept if self._unmatched else None
 
     def merge(self, other: Join) -> None:
-        """Take the rows and the labels of another, which is untouched."""
+        """Take the rows and the labels of another, which stays as it is."""
         every = np.arange(len(other.table))
         self.put(other.table.at(every))
         rows = self.table.find(other.table.keys[: len(other.table)])
@@ -264,7 +263,7 @@ class Join:
 
 
 def _repeated_labels(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
-    """Return the rows of the first of each key and of the others, ``None`` where all differ."""
+    """Return the rows of first and of repeated keys, ``None`` if all keys differ."""
     first = distinct(keys)[1]
     if len(first) == len(keys):
         return None
@@ -272,7 +271,7 @@ def _repeated_labels(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
 
 
 def _compared(rows: Ints, labels: LabelRows) -> tuple[Places, Bools, Bools, Bools]:
-    """Return the order by row and worth, and what each has in common with the one before."""
+    """Return the order by row and precedence, and in what each label equals the one before."""
     ranks = _codes(labels.values)
     order = np.lexsort((ranks, labels.times, labels.versions, rows))
     row, version, time, rank = (x[order] for x in (rows, labels.versions, labels.times, ranks))
@@ -304,13 +303,13 @@ def _ranks(one: Column, other: Column) -> tuple[Array, Array]:
     return both[: len(one)], both[len(one) :]
 
 
-_SLACK = 1024  # rows beyond twice those that are kept
+_SLACK = 1024  # rows beyond twice `keep_rows` after which older ones are removed
 
-Form = tuple[tuple[str, str], ...]  # the columns of rows, and of what type each is
+Form = tuple[tuple[str, str], ...]  # the columns of rows, and the type of each
 
 
-class Some(NamedTuple):
-    """Rows of one form."""
+class RowBlock(NamedTuple):
+    """Rows with the same columns and types."""
 
     form: Form
     times: Ints
@@ -320,10 +319,10 @@ class Some(NamedTuple):
     def __len__(self) -> int:
         return len(self.times)
 
-    def take(self, rows: Array) -> Some:
+    def take(self, rows: Array) -> RowBlock:
         """Return some of them."""
         columns = tuple([column[rows] for column in self.columns])
-        return Some(self.form, self.times[rows], self.keys[rows], columns)
+        return RowBlock(self.form, self.times[rows], self.keys[rows], columns)
 
     @property
     def named(self) -> dict[str, Column]:
@@ -337,17 +336,19 @@ class Some(NamedTuple):
         return sum(part.nbytes for part in (self.times, self.keys, *parts) if part is not None)
 
 
-def kept_rows(times: Ints, keys: NDArray[np.uint64] | None, columns: Mapping[str, Column]) -> Some:
-    """Return rows as they are kept, whatever order their columns came in."""
+def kept_rows(
+    times: Ints, keys: NDArray[np.uint64] | None, columns: Mapping[str, Column]
+) -> RowBlock:
+    """Return rows as a block, with their columns in order."""
     names = sorted(columns)
     if keys is None:
         keys = np.zeros((len(times), 2), np.uint64)
     form = tuple((name, _type(columns[name])) for name in names)
-    return Some(form, times, keys, tuple([_own(columns[name]) for name in names]))
+    return RowBlock(form, times, keys, tuple([_own(columns[name]) for name in names]))
 
 
 def _own(column: Column) -> Column:
-    """Return a column that nobody else writes to, and which says of its nulls only where some are.
+    """Return a column that nobody else writes to, with a mask only if values are missing.
 
     Integers have 64 bits, whatever they came with.
     """
@@ -368,17 +369,17 @@ def _type(column: Column) -> str:
     return "integers" if dtype.kind in "iu" else f"{dtype.name}{list(column.values.shape[1:])}"
 
 
-class Newest:
-    """The newest rows of all that were added, `most` of them."""
+class NewestRows:
+    """The newest `most` rows of all that were added."""
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self._parts: list[Some] = []
+        self._parts: list[RowBlock] = []
         self._n = 0
         self._cut = -1  # a time before which no row is among the newest
 
-    def add(self, rows: Some) -> None:
-        """Take rows; their arrays are not changed by anybody."""
+    def add(self, rows: RowBlock) -> None:
+        """Add rows; nobody may change their arrays."""
         if not self.most:
             return
         young = rows.times >= self._cut
@@ -390,7 +391,7 @@ class Newest:
                 self._trim()
 
     def _trim(self) -> None:
-        """Let rows go that are older than the newest."""
+        """Remove rows that are older than the newest."""
         times = np.concatenate([part.times for part in self._parts])
         last = self._n - self.most
         self._cut = max(self._cut, int(np.partition(times, last)[last]))
@@ -398,12 +399,12 @@ class Newest:
         if self._n > 2 * self.most + _SLACK:  # too many of one time
             self._keep(self.rows(self.most))
 
-    def _keep(self, parts: Sequence[Some]) -> None:
+    def _keep(self, parts: Sequence[RowBlock]) -> None:
         self._parts = [part for part in parts if len(part)]
         self._n = sum(map(len, self._parts))
 
-    def rows(self, n: int) -> list[Some]:
-        """Return the newest n rows, those of a form together, from the oldest to the newest."""
+    def rows(self, n: int) -> list[RowBlock]:
+        """Return the newest n rows as blocks, each from the oldest to the newest."""
         parts = sorted(self._parts, key=lambda part: part.form)
         forms = [_ordered(list(group)) for _, group in groupby(parts, lambda part: part.form)]
         if not forms:
@@ -416,19 +417,19 @@ class Newest:
         kept = [form.take(np.sort(place[order[which[order] == k]])) for k, form in enumerate(forms)]
         return [kept_rows(form.times, form.keys, form.named) for form in kept if len(form)]
 
-    def settled(self) -> list[Some]:
+    def settled(self) -> list[RowBlock]:
         """Return all rows that are kept, in order."""
         self._keep(self.rows(self.most) if self.most else [])
         return list(self._parts)
 
-    def merge(self, other: Newest) -> None:
-        """Take the rows of another, which is untouched."""
+    def merge(self, other: NewestRows) -> None:
+        """Add the rows of another, which stays as it is."""
         for part in other._parts:
             self.add(part)
 
-    def copy(self) -> Newest:
+    def copy(self) -> NewestRows:
         """Return independent rows."""
-        twin = Newest(self.most)
+        twin = NewestRows(self.most)
         twin._parts, twin._n, twin._cut = list(self._parts), self._n, self._cut
         return twin
 
@@ -438,8 +439,8 @@ class Newest:
         return sum(part.nbytes for part in self._parts)
 
 
-def _ordered(parts: Sequence[Some]) -> Some:
-    """Return rows of one form in one order, whatever order they came in."""
+def _ordered(parts: Sequence[RowBlock]) -> RowBlock:
+    """Return blocks of the same columns as one, in an order that depends on the rows alone."""
     form, *_ = parts[0]
     columns = tuple(
         [
@@ -453,11 +454,11 @@ def _ordered(parts: Sequence[Some]) -> Some:
     keys = np.concatenate([part.keys for part in parts])
     ranks = [rank for column in columns for rank in _newest_ranks(column)]
     order = np.lexsort((*ranks, keys[:, 1], keys[:, 0], times))
-    return Some(form, times, keys, columns).take(order)
+    return RowBlock(form, times, keys, columns).take(order)
 
 
 def _newest_ranks(column: Column) -> list[Array]:
-    """Return numbers by which rows are told apart: of numbers their bits, as 0.0 is not -0.0."""
+    """Return numbers that order rows; floats by their bits, so that 0.0 differs from -0.0."""
     values = column.values
     parts = [values] if column.nulls is None else [values, column.nulls]
     if values.ndim > 1:
@@ -467,8 +468,8 @@ def _newest_ranks(column: Column) -> list[Array]:
     return [part.view(f"i{part.itemsize}") for part in parts]
 
 
-class Read(NamedTuple):
-    """Rows with their label, and all rows by what became of them."""
+class ResolvedRows(NamedTuple):
+    """Rows with their label, and the status of all rows."""
 
     rows: Ints  # those with a label
     times: Ints
@@ -477,8 +478,8 @@ class Read(NamedTuple):
     counted: Batch | None
 
 
-def read(suite: Mergeable, join: Join, rows: Ints, clock: int) -> Read:
-    """Return rows of a join as they are at a time."""
+def resolve(suite: Mergeable, join: Join, rows: Ints, clock: int) -> ResolvedRows:
+    """Return the labels and the status of rows of a join at a time."""
     table, config = join.table, join.config
     times, flags = table.times.values[rows], table.flags.values[rows]
     labelled = flags & LABELLED > 0
@@ -499,12 +500,12 @@ def read(suite: Mergeable, join: Join, rows: Ints, clock: int) -> Read:
         columns[join.label] = concatenate(labels, join.label)
         batch = batch_of(suite, columns, checked=True)
         bad = _refused(suite._plan, batch, 0, kept.size)
-        if bad:  # label and prediction were each checked without the other
+        if bad:  # label and prediction were validated separately
             status[kept[bad]] = REFUSED
             good = np.delete(np.arange(kept.size), bad)
             kept, batch = kept[good], taken(batch, good) if good.size else None
     counted = batch_of_rows(status, flags, delays) if len(rows) else None
-    return Read(rows[kept], times[kept], batch, times, counted)
+    return ResolvedRows(rows[kept], times[kept], batch, times, counted)
 
 
 def _repeated(label: object, n: int) -> Column:
@@ -526,7 +527,7 @@ def _refused(plan: Plan, batch: Batch, first: int, last: int) -> list[int]:
 
 
 class Waiting:
-    """The states of rows that wait, by the pane; brought up to date when they are read."""
+    """The states of waiting rows by pane, updated when they are read."""
 
     def __init__(self, suite: Mergeable, join: Join) -> None:
         most = join.config.horizon // join.unit + 2
@@ -536,7 +537,7 @@ class Waiting:
         self._clock = 0
 
     def update(self, join: Join, first: int, last: int, clock: int) -> None:
-        """Bring the panes `first` to `last` to what the join holds at a time."""
+        """Update the panes `first` to `last` to the rows of the join at a time."""
         join.match()
         self._turn(join, clock)
         due = np.array(sorted(n for n in join.changed if first <= n <= last), np.int64)
@@ -545,13 +546,13 @@ class Waiting:
         numbers = join.table.times.values // self._unit
         rows = np.flatnonzero((numbers >= due[0]) & (numbers <= due[-1]))
         rows = rows[np.isin(numbers[rows], due)]
-        found = read(self._suite, join, rows, clock)
+        found = resolve(self._suite, join, rows, clock)
         self._put(self._rows, due, found.times, found.batch)
         self._put(self._counted, due, found.all_times, found.counted)
         join.changed.difference_update(due.tolist())
 
     def _turn(self, join: Join, clock: int) -> None:
-        """Learn of the time: the panes in which labels have come to be due meanwhile are others."""
+        """Set the time: panes in which labels have expired meanwhile have changed."""
         low, high = sorted((self._clock, clock))
         ttl = join.config.label_ttl
         first, last = (low - ttl) // self._unit, (high - ttl) // self._unit
@@ -568,19 +569,19 @@ class Waiting:
         row.put(states)
 
     def over(self, first: int, last: int) -> list[State]:
-        """Return states that have seen the labelled rows of panes."""
+        """Return the states of the labelled rows of panes."""
         return self._rows.over(first, last)
 
     def unmerged(self, first: int, last: int) -> Iterator[tuple[PaneTree, Node]]:
-        """Yield the nodes that `over` has to merge first, and their tree."""
+        """Yield the nodes that `over` must merge first, and their tree."""
         yield from ((self._rows, node) for node in self._rows.unmerged(first, last))
 
     def counted(self, first: int, last: int) -> list[State]:
-        """Return states that have counted the rows of panes by what became of them."""
+        """Return the coverage states of panes."""
         return self._counted.over(first, last)
 
     def oldest(self) -> int | None:
-        """Return the first pane that has rows, ``None`` where none has."""
+        """Return the first pane with rows, ``None`` if there is none."""
         states = self._counted.states
         return states.keys()[0] if states else None
 
@@ -590,8 +591,8 @@ class Waiting:
         return self._rows.nbytes + self._counted.nbytes
 
 
-def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> Some | None:
-    """Return the newest n rows of a join that have a label, and some more."""
+def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> RowBlock | None:
+    """Return at least the newest n labelled rows of a join."""
     join.match()
     times, config = join.table.times.values, join.config
     known = join.table.flags.values & LABELLED > 0
@@ -601,21 +602,21 @@ def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> Some | 
     young = rows
     if rows.size > n:
         young = rows[times[rows] >= np.partition(times[rows], rows.size - n)[rows.size - n]]
-    found = read(suite, join, young, clock)
+    found = resolve(suite, join, young, clock)
     if len(found.rows) < min(n, rows.size):  # some of them are refused
-        found = read(suite, join, rows, clock)
+        found = resolve(suite, join, rows, clock)
     return labelled_rows(join, found)
 
 
-def labelled_rows(join: Join, found: Read) -> Some | None:
-    """Return rows that were read, as they are kept one by one."""
+def labelled_rows(join: Join, found: ResolvedRows) -> RowBlock | None:
+    """Return resolved rows as a block."""
     if found.batch is None:
         return None
     return kept_rows(found.times, join.table.keys[found.rows], columns_of(found.batch))
 
 
 def unlabelled(join: Join, rows: Ints, clock: int) -> Ints:
-    """Return those of some rows that have no label, nor one that stands for it."""
+    """Return those of some rows that have neither a label nor a default label."""
     missing = join.table.flags.values[rows] & LABELLED == 0
     if join.config.default_label is not None:
         missing &= join.table.times.values[rows] + join.config.label_ttl >= clock
@@ -629,11 +630,16 @@ def named_columns(join: Join, rows: Ints) -> dict[str, Column]:
 
 
 def settle(
-    suite: Mergeable, join: Join, panes: Panes, counted: Panes, left: Left, newest: Newest
+    suite: Mergeable,
+    join: Join,
+    panes: Panes,
+    counted: Panes,
+    left: UnlabelledPanes,
+    newest: NewestRows,
 ) -> None:
-    """Bring rows that no label in time can reach to the panes.
+    """Move rows for which no label in time can come to the panes.
 
-    Rows that have to leave for want of room are the oldest, and a few more, so that it is seldom.
+    Beyond `max_pending` the oldest rows are evicted, and a sixteenth of it more, to do it rarely.
     """
     join.match()
     table, most = join.table, join.config.max_pending
@@ -644,7 +650,7 @@ def settle(
     leaving = table.times.values < floor
     if leaving.any():
         rows = np.flatnonzero(leaving)
-        found = read(suite, join, rows, join.newest)
+        found = resolve(suite, join, rows, join.newest)
         if found.batch is not None:
             panes.add(found.times, found.batch, known=True)
         if newest.most and (known := labelled_rows(join, found)) is not None:

@@ -69,7 +69,7 @@ class Journal:
 
     Args:
         source: Where events come from.
-        cls: The class of the live state, which states in the store name.
+        cls: The class of the live state, by which its states are saved.
         path: The file.
         durable: Whether events are on the disk when `commit` returns.
         every: Seconds between two writes.
@@ -83,13 +83,13 @@ class Journal:
         shared = source.shared
         self._empty = Pipeline(shared.suite, shared.config)
         self._guard, self._every = Locked(), every
-        self._using: object = None  # the lock of whose thread uses the store just now
+        self._using: object = None  # the lock that is held while its thread uses the store
         self.failures = 0  # attempts to read or write that failed
-        self.trouble = ""  # why the file cannot be written, nothing while it can
-        self.is_gone = False  # whether that is because the file was deleted or replaced
-        self._busy = 0.0  # since when attempts fail
-        self._refused = 0  # bytes of the last call that was refused
-        self._warning, self._told = "", False
+        self.trouble = ""  # why the file cannot be written; empty while it can
+        self.is_gone = False  # whether the file was deleted or replaced
+        self._busy = 0.0  # the time of the first of the attempts that fail now
+        self._refused = 0  # bytes of the last refused call
+        self._warning, self._warned = "", False
         self._holds = False  # whether events are written later, all of them at once
         self._start()
         self._load()
@@ -97,7 +97,7 @@ class Journal:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the lock, or raise where this has interrupted its own thread as that held it."""
+        """Hold the lock, or raise if this has interrupted its own thread while it held the lock."""
         lock = self._guard._lock
         with lock:
             if self._using is lock:
@@ -113,17 +113,17 @@ class Journal:
                 self._using = None
 
     def _start(self) -> None:
-        """Begin as a worker of its own, with nothing to write."""
+        """Start as a new worker with nothing to write."""
         self._store = open_store(
             self._path, self._cls, self._empty, durable=self.durable, timeout=_TIMEOUT
         )
         self._forked = False
         self.worker, self._number = uuid.uuid4().hex, 0
-        self._seen = 0  # the last part of the journal that is in the stream
-        self._waiting: list[Events] = []  # of this worker, not yet part of one
-        self._part: tuple[int, bytes] | None = None  # a part of which nobody knows
-        self._mine: list[Events] = []  # what is in that part
-        self._given_up: set[int] = set()  # parts of which a call said that they are not written
+        self._seen = 0  # the last part of the journal that is in the pipeline
+        self._waiting: list[Events] = []  # of this worker, not in a part yet
+        self._part: tuple[int, bytes] | None = None  # a part that may or may not be in the file
+        self._mine: list[Events] = []  # the events of that part
+        self._given_up: set[int] = set()  # parts whose call has raised
         self._stop = threading.Event()
         threading.Thread(
             target=_run, args=(weakref.ref(self), self._stop, self._every), daemon=True
@@ -136,7 +136,7 @@ class Journal:
                 self._read()
             except sqlite3.OperationalError as error:
                 self._failed(error)
-        self._tell()
+        self._warn()
 
     def commit(
         self, events: Sequence[Events], check: Callable[[], None], take: Callable[[], None]
@@ -169,23 +169,23 @@ class Journal:
             take()
 
     def _learn_number(self) -> None:
-        """Learn whether a part that was given up is in the file all the same."""
+        """Learn whether a part whose call has raised is in the file nevertheless."""
         last = self._store.last(self.worker)
         if last > self._number:
             self._given_up.add(last)
             self._number = last
 
     def _came_through(self) -> bool:
-        """Whether the part is in the file, although writing it failed."""
+        """Whether the part is in the file although writing it raised."""
         try:
             return self._store.last(self.worker) > self._number
         except sqlite3.Error:
             return False
 
     def write(self) -> bool:
-        """Write what came; return whether it is in the file."""
+        """Write all events that came; return whether they are in the file."""
         done = self.try_to_write()
-        self._tell()
+        self._warn()
         return done
 
     @contextmanager
@@ -240,7 +240,7 @@ class Journal:
             _JOURNALS.discard(self)
 
     def try_to_write(self) -> bool:
-        """Write what came, and keep to itself what fails."""
+        """Write all events that came, without a warning where this fails."""
         if self._holds:
             return False
 
@@ -252,7 +252,7 @@ class Journal:
         return self._try(write)
 
     def _try(self, write: Callable[[], None]) -> bool:
-        """Write, and return whether that went well; a closed journal writes no more."""
+        """Write, and return whether this succeeded; a closed journal writes nothing."""
         with self._alone():
             if self._stop.is_set():
                 return False
@@ -265,24 +265,24 @@ class Journal:
 
     @property
     def waiting(self) -> int:
-        """How many events are not in the file, as it could not be written."""
+        """How many events are not in the file because it could not be written."""
         return sum(len(events.times) for events in [*self._waiting, *self._mine])
 
     @property
     def unwritten(self) -> int:
-        """How many events are in memory alone."""
+        """How many events are only in memory."""
         source = self._source()
         return self.waiting + (0 if source is None else source.unwritten)
 
     def close(self) -> None:
-        """Write what came, and close the file.
+        """Write all events that came, and close the file.
 
         Raises:
             StreamMetricsError: It cannot be written, and events would be lost; nothing was closed.
         """
         until = time.monotonic() + PATIENCE
         while not self._try(self._append) and self.unwritten:
-            self._tell()
+            self._warn()
             if time.monotonic() > until:
                 raise StreamMetricsError(
                     "the store cannot be written, and would lose events: close() again when it "
@@ -291,7 +291,7 @@ class Journal:
             time.sleep(_PAUSE)
         self._try(
             self._fold_rest
-        )  # once: what is written is safe, and others fold it if this fails
+        )  # once: the events are in the file, and others fold them if this fails
         with self._alone():
             self._stop.set()
             self._store.forget(self.worker)
@@ -299,7 +299,7 @@ class Journal:
             _JOURNALS.discard(self)
 
     def _append(self) -> None:
-        """Write what came as a part, which counts once, whatever becomes of an attempt."""
+        """Write all events that came as a part, which counts once however often it is tried."""
         source = self._source()
         if source is not None:
             self._waiting += source.take_arrived()
@@ -326,21 +326,21 @@ class Journal:
     def _read(self) -> None:
         with self._store.reading():
             found = self._store.since(self._seen)
-        if found is None:  # others have folded twice meanwhile
+        if found is None:  # others have folded the journal twice meanwhile
             self._load()
         else:
             self._follow(found)
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
-        """Raise about the file where what it holds is no state, or no events."""
+        """Name the file in an error about a state, or events, in it."""
         try:
             yield
         except StateFormatError as error:
             raise StateFormatError(f"the store {self._path} is damaged: {error}") from error
 
     def _follow(self, parts: list[JournalPart]) -> None:
-        """Bring parts of others to the stream."""
+        """Bring parts of other workers to the pipeline."""
         source = self._source()
         others = [part for part in parts if not self._has(part)]
         if others and source is not None:
@@ -350,11 +350,11 @@ class Journal:
         self._seen = parts[-1].seq if parts else self._seen
 
     def _has(self, part: JournalPart) -> bool:
-        """Whether a part is in the stream, as it was written here."""
+        """Whether a part was written here, and so is in the pipeline already."""
         return part.worker == self.worker and part.number not in self._given_up
 
     def _load(self) -> None:
-        """Put what the file says in the place of the stream, and what is not in it yet."""
+        """Replace the pipeline by that of the file, plus the events that are not in it yet."""
         source = self._source()
         if source is None:
             return
@@ -375,13 +375,13 @@ class Journal:
         self._seen = parts[-1].seq if parts else base.through
 
     def alerts(self) -> dict[str, str]:
-        """Return what the file tells of each alert, nothing where it cannot be read."""
+        """Return the saved state of each alert; nothing if the file cannot be read."""
         found: dict[str, str] = {}
         self._try(lambda: found.update(self._store.alerts()))
         return found
 
     def put_alerts(self, told: Mapping[str, str]) -> bool:
-        """Write what is told of all alerts; return whether it is in the file."""
+        """Save the states of all alerts; return whether they are in the file."""
 
         def write() -> None:
             with self._store.writing():
@@ -390,17 +390,17 @@ class Journal:
         return self._try(write)
 
     def _fold(self) -> None:
-        """Make all parts up to now one state, where they are worth it."""
+        """Fold all parts up to now into one state, if there are enough."""
         if self._store.due:
             self._fold_all(lambda: self._store.due)
 
     def _fold_rest(self) -> None:
-        """Make all parts one state, so that who opens the file next reads that alone."""
+        """Fold all parts into one state, so that the file opens fast the next time."""
         if self._store.unfolded:
             self._fold_all(lambda: self._store.unfolded)
 
     def _fold_all(self, due: Callable[[], bool]) -> None:
-        """Make all parts up to now one state, unless that is no longer due."""
+        """Fold all parts up to now into one state, unless another worker has done so."""
         self._read()
         source = self._source()
         if source is None:
@@ -423,11 +423,11 @@ class Journal:
             self._store.fold(through, counters, blob)
 
     def forked(self) -> None:
-        """Learn that this is another process now: what waits is its parent's to write."""
+        """Note that this process was forked: its parent writes the events that wait."""
         source = self._source()
         if source is not None:
             source.take_arrived()
-        _LEFT.append(self._store)  # which a child must not close
+        _LEFT.append(self._store)  # a forked child must not close it
         self._forked = True
 
     def _check_process(self) -> None:
@@ -451,10 +451,10 @@ class Journal:
         """Note that the file can be written."""
         self.trouble, self.is_gone, self._busy, self._refused = "", False, 0.0, 0
 
-    def _tell(self) -> None:
-        """Warn once of what failed, in a thread of the user's."""
-        if self._warning and not self._told:
-            self._told = True
+    def _warn(self) -> None:
+        """Warn once about a failure, in a thread of the user."""
+        if self._warning and not self._warned:
+            self._warned = True
             warn_caller(
                 f"the store cannot be used ({self._warning}): events are kept in memory, and it "
                 "is tried again each second",
@@ -484,7 +484,7 @@ def open_store(path: str, cls: type, empty: Pipeline, *, durable: bool, timeout:
 
 
 def _code(error: Exception) -> int:
-    """Return the code of an error of SQLite, of which there are finer kinds."""
+    """Return the primary result code of an SQLite error."""
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 

@@ -1,4 +1,4 @@
-"""Live: any metric over any recent window of a stream, a function of its events."""
+"""Live: any metric over any recent window of a stream of events."""
 
 from __future__ import annotations
 
@@ -37,49 +37,53 @@ __all__ = ["Live"]
 
 
 class Live(Stateful):
-    """The metrics of a service over time: panes of ordinary states, merged into windows.
+    """Metrics of a service over time: ordinary states of short panes, merged into windows.
 
-    Time is cut into panes, and a window is a merge of panes: a plain `MetricSet`. The state is a
-    function of the events, not of their arrival: any order, lateness, number of workers, restart
-    or replay of the same events gives the same `to_bytes()`. Any number of threads may observe,
-    merge and read.
+    Time is divided into panes, and a window is the merge of its panes: a plain `MetricSet`. The
+    state is a function of the events, not of their arrival: the same events in any order, late,
+    from any number of workers, restarted or replayed, give the same `to_bytes()`. Any number of
+    threads may observe, merge and read.
 
     Args:
-        suite: An empty `MetricSet`, or a metric, of which every pane has one.
-        tiers: The length of a pane, and how far back such panes are kept; the finest first. Panes
-            of ``"1d"`` may be calendar days of a zone: ``("1d", "400d", "Europe/Berlin")``.
-        label_ttl: How long after its prediction the time of a label may be.
-        label_lateness: How much longer its arrival may take.
-        default_label: What a label that never came means; ``None``: nothing.
-        labels: The classes of the label; an event with another one is refused. By default those
-            that the metrics name, else 0 and 1 where a metric judges two classes by one score, else
-            all integers.
-        types: What columns hold, by name: ``"text"``, ``"integers"``, ``"booleans"``, ``"dates"``,
-            or how many numbers a row has. By default slices and ids are text, classes are integers,
-            all else is one number a row, and predictions have no weight.
-        target_range: The least and the largest target of a regression; others are refused.
-        max_pending: Predictions that may wait for labels; beyond it the oldest leave, and it warns.
-        by: What to slice by, as for `Slices`: events bring these columns, too, and
-            ``window("1h", by="country")`` is a `Slices` of the window. Of labels, predictions do.
-        max_slices: How many slices of a kind there may be; those with the highest hashes of their
-            keys are one slice ``(other)``, whatever came first.
-        keep_rows: How many of the newest rows are held one by one as well, for `last`.
-        max_ahead: How far ahead of the clock a time may be; ``None`` takes any.
-        store: A file in which the state survives, and which other processes on this machine may
-            share: each reads the whole service. It is made where there is none.
-        durable: Write events to the disk before each call returns, and not within a second. Where
-            that fails the call raises `StoreError`, and nothing was kept.
+        suite: An empty `MetricSet`, or an empty metric.
+        tiers: Pairs of a pane length and how far back panes of it are kept, the finest first. Panes
+            of ``"1d"`` may be calendar days of a time zone: ``("1d", "400d", "Europe/Berlin")``.
+        label_ttl: How long after its prediction a label may be timed to count.
+        label_lateness: How much longer the label may take to arrive.
+        default_label: The label assumed when none arrives within `label_ttl`; ``None`` leaves the
+            row out.
+        labels: The classes of the label; an event with another one is refused. By default the
+            classes that the metrics name, or 0 and 1 where a metric judges two classes by one
+            score, or all integers.
+        types: The types of columns by name: ``"text"``, ``"integers"``, ``"booleans"``,
+            ``"dates"``, or how many numbers a row has. By default slice keys and ids are text,
+            classes are integers, all other columns hold one number a row, and predictions have no
+            weight.
+        target_range: The smallest and the largest target of a regression; others are refused.
+        max_pending: How many predictions may wait for labels; beyond it the oldest leave early,
+            with a warning.
+        by: What to slice by, as for `Slices`. Observations and predictions have these columns,
+            too, and ``window("1h", by="country")`` is the `Slices` of a window.
+        max_slices: How many slices of a kind are kept; the others, those whose keys have the
+            highest hashes, are one slice ``(other)``.
+        keep_rows: How many of the newest rows are also kept one by one, for `last`.
+        max_ahead: How far ahead of the clock a time may be; ``None`` allows any.
+        store: The path of a file that keeps the state through restarts and that other processes
+            on this machine may share: each of them reads the whole service. A missing file is
+            created.
+        durable: Write events to the disk before each call returns, instead of within a second. A
+            call that cannot write raises `StoreError` and keeps nothing.
 
     Raises:
-        InvalidBatchError: From `observe`: a time or a value is not what it should be; nothing has
-            changed.
-        ValueError: A duration is none, or no tier has the window; the message names what there is.
+        InvalidBatchError: From `observe`, `predict` and `label`: a time or a value is not valid;
+            nothing has changed.
+        ValueError: A duration is not valid, or no tier has the window; the message lists the tiers.
 
     Memory and cost:
-        One state a pane, of the rows in it. An event of scalars is checked and kept in about a
-        microsecond; rows reach the panes together, a thousand or two at a time or when something
-        is read. A window is some 2 log2(n) merges at worst, and one where nothing but the newest
-        pane changed.
+        One state for each pane with rows. An event of scalars is validated and buffered in about
+        a microsecond; events reach the panes together, a thousand or two at a time or when
+        something is read. A window takes about 2 log2(n) merges of n panes at worst, and one if
+        only the newest pane has changed.
 
     Example:
         >>> import streammetrics as sm
@@ -124,7 +128,7 @@ class Live(Stateful):
         declared = Declared(suite, labels, types, target_range)
         declared.check_default(default_label)
         if keep_rows and any(f.nested for s in suite._plan.schemas for f in s.fields):
-            raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
+            raise ValueError("keep_rows keeps rows of single values, not of boxes, tags or pixels")
         config = Config.of(
             tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows, declared
         )
@@ -144,12 +148,12 @@ class Live(Stateful):
     # --- events ----------------------------------------------------------------------------------
 
     def observe(self, *, time: object, **columns: object) -> Self:
-        """Take an event, or columns of them, with all that the metrics read; return this object.
+        """Take an event with its label, or columns of events; return this object.
 
         Args:
-            time: When it happened: an aware ``datetime``, a ``datetime64`` in UTC, or POSIX seconds
-                as ``time.time()`` gives them; a column of such times for columns of events.
-            **columns: What `update` of the suite takes, by name: one value, or columns.
+            time: The time of the event: an aware ``datetime``, a ``datetime64`` in UTC, or POSIX
+                seconds such as ``time.time()``; for columns of events, a column of such times.
+            **columns: The inputs of the suite's `update` by name: values, or columns.
         """
         waits = self._observed.add(time, (), columns)
         if not waits:
@@ -157,13 +161,13 @@ class Live(Stateful):
         return self
 
     def predict(self, *, id: object, time: object, **columns: object) -> Self:  # noqa: A002 - as users call it
-        """Take a prediction, or columns of them, whose label comes later; return this object.
+        """Take a prediction, or columns of predictions, without the label; return this object.
 
         Args:
-            id: A string, bytes, an integer or a UUID, by which `label` names it; the same event
-                again changes nothing.
-            time: When it was made, as for `observe`: it says in which pane the row is.
-            **columns: What `update` of the suite takes, without the label.
+            id: A string, bytes, an integer or a UUID, to which `label` refers. The same event again
+                changes nothing.
+            time: The time of the prediction, as for `observe`; the row belongs to its pane.
+            **columns: The inputs of the suite's `update`, without the label.
         """
         heads = (id,)
         waits = self._predicted.add(time, heads, columns) if type(id) in IDS else None
@@ -172,14 +176,14 @@ class Live(Stateful):
         return self
 
     def label(self, *, id: object, time: object, version: object = 1, **columns: object) -> Self:  # noqa: A002 - as users call it
-        """Take a label, or columns of them, before or after its prediction; return this object.
+        """Take a label, or columns of labels, before or after the prediction; return this object.
 
         Args:
             id: The id of the prediction.
-            time: When the label was known: it counts if that is at most `label_ttl` after the
-                time of the prediction, and at most `label_lateness` before it.
+            time: The time of the label. It counts if this is at most `label_ttl` after the time of
+                the prediction, and at most `label_lateness` before it.
             version: A label of a larger version replaces those of smaller ones.
-            **columns: The label, under the name that the suite has for it.
+            **columns: The label, by the suite's name for it.
         """
         heads = (id, version)
         valid = type(id) in IDS and type(version) is int and 0 <= version < VERSIONS
@@ -189,9 +193,9 @@ class Live(Stateful):
         return self
 
     def flush(self) -> Self:
-        """Bring the events that wait to the panes; every read does it.
+        """Move buffered events to the panes, as every read does; return this object.
 
-        Where there is a store, they are in it when this returns, unless it cannot be written.
+        With a store, they are in the file when this returns, unless it cannot be written.
         """
         if self._ingest.journal is not None:
             self._ingest.journal.write()
@@ -200,10 +204,10 @@ class Live(Stateful):
         return self
 
     def close(self) -> None:
-        """Write what waits, and close the store; no more events are taken. Reading goes on.
+        """Write buffered events, close the store, and take no more events; reads still work.
 
         Raises:
-            StreamMetricsError: The store cannot be written just now; nothing was closed.
+            StreamMetricsError: The store cannot be written now; nothing was closed.
         """
         journal = self._ingest.journal
         if journal is not None:
@@ -220,28 +224,27 @@ class Live(Stateful):
     # --- queries ---------------------------------------------------------------------------------
 
     def now(self, time: object) -> Self:
-        """Say what time it is for those who read, so that windows of an idle stream empty.
+        """Set the time of reading, so that the windows of an idle stream empty; return this object.
 
-        No state depends on it, and no time before the newest event's counts; ``None`` takes it
-        back. Return this object.
+        No state depends on it. A time before the newest event has no effect; ``None`` unsets it.
         """
         self._queries.now = 0 if time is None else instant(time)
         return self
 
     def window(self, length: str | timedelta, *, end: object = None, by: By = None) -> Any:
-        """Return a new set, or metric, that has seen the rows of a window.
+        """Return a new set, or metric, of the rows of a window.
 
         Args:
-            length: How long: a whole number of panes of a tier that reaches back so far. The finest
-                such tier counts.
-            end: A time that ends the window: the pane that it falls into, or ends, is the last
-                one, and is taken whole. Without it, that is the newest pane, or the one of `now`.
-                Where only coarser panes are kept so far back, a warning says which span the window
-                is of, unless it ends where it should; `span` returns it.
-            by: One kind of the slices that are kept, its column or columns: then it is a `Slices`.
+            length: The length: a whole number of panes of a tier that reaches back so far. The
+                finest tier with such windows is used.
+            end: The end of the window. The pane that it falls into, or ends, is the last one, and
+                is taken whole. By default, that is the newest pane, or the one of `now`. Where only
+                coarser panes are kept so far back, a warning states the times of the window, unless
+                they are the same; `span` returns them.
+            by: The column, or columns, of one kind of slices: then the result is a `Slices`.
 
         Raises:
-            ValueError: No tier has such a window, or it is kept no longer; or there are no such
+            ValueError: No tier has such a window, it is no longer kept, or there are no such
                 slices.
 
         Example:
@@ -254,13 +257,13 @@ class Live(Stateful):
         return self._queries.window(length, end=end, by=by)
 
     def last(self, n: int, *, by: By = None) -> Any:
-        """Return a new set, or metric, that has seen the newest n rows that have a label.
+        """Return a new set, or metric, of the newest n labelled rows.
 
-        Rows are in order of their time, then their id; rows of `observe` have none, and those of
-        one time are in order of their values.
+        Rows are ordered by time, then by id. Rows of `observe` have no id; those of one time are
+        ordered by their values.
 
         Raises:
-            ValueError: Fewer rows are kept: `keep_rows` says how many.
+            ValueError: n is more than `keep_rows`.
 
         Example:
             >>> import streammetrics as sm
@@ -272,10 +275,10 @@ class Live(Stateful):
         return self._queries.last(n, by=by)
 
     def span(self, length: str | timedelta, *, end: object = None) -> tuple[datetime, datetime]:
-        """Return when the window of these arguments begins, and when it ends.
+        """Return the start and the end of the window of these arguments.
 
-        A window is of whole panes. One that ended longer ago than the finest tier reaches back is
-        of the panes of a coarser tier.
+        A window is made of whole panes, of a coarser tier if it ended longer ago than the finest
+        tier reaches back.
 
         Raises:
             ValueError: As for `window`.
@@ -297,21 +300,21 @@ class Live(Stateful):
         )
 
     def series(self, window: str | timedelta, *, every: str | timedelta, by: By = None) -> Series:
-        """Return the metrics over windows that end one after the other, as columns.
+        """Return the metrics over successive windows, as columns.
 
         The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, ``start``,
-        when the window begins, and of each metric ``NAME``, ``NAME_low`` and ``NAME_high``; of a
-        single metric ``value``, ``low`` and ``high``. Values that are no numbers, as those of
-        curves, have no column.
+        the start of the window, and for each metric ``NAME``, ``NAME_low`` and ``NAME_high``; for a
+        single metric ``value``, ``low`` and ``high``. Metrics whose values are not numbers, such
+        as curves, have no column.
 
-        The last window is that of `window`, the first one is the first that reaches a row: before
-        any event there is none, and the columns are empty. Where the panes of its tier end, windows
-        continue in the coarser tiers: there a window is as few panes as hold one, so it may be
-        longer. Where a tier has days of a calendar, whole days are these.
+        The last window is that of `window`, and the first one is the first with a row: before any
+        event, the columns are empty. Beyond the reach of a tier, windows continue in the coarser
+        tiers: there a window is as few panes as hold it, so it may be longer. Whole days are
+        calendar days where a tier has a time zone.
 
-        With `by`, a kind of the slices that are kept, there is a row for each slice of each window:
-        its keys are columns, and there is no ``coverage``. Windows are read one after the other:
-        events that come meanwhile are in those that are read after.
+        With `by`, a kind of slices, there is a row for each slice of each window: its keys are
+        columns, and there is no ``coverage``. Windows are read one after the other: each sees the
+        events that came before it was read.
 
         Example:
             >>> import streammetrics as sm
@@ -329,16 +332,16 @@ class Live(Stateful):
         end: object = None,
         target_range: tuple[float, float] | None = None,
     ) -> Any:
-        """Return, for each metric of a window, what it may be whatever the missing labels are.
+        """Return for each metric of a window an interval over all values of the missing labels.
 
-        The interval certainly holds the value that the metric has once all labels are there,
-        whichever of the classes they are, or which targets within `target_range`: that of areas and
-        distances of curves, calibration, losses of labels, ratios of counts of two classes,
-        accuracy of any, and losses of numbers. ``None`` for other metrics and for weighted rows.
-        Rows whose time for a label is over are among them, as long as the window is kept.
+        The interval certainly contains the value of the metric with all labels, whichever classes
+        they are, or targets within `target_range`. It exists for areas and distances of curves,
+        calibration, losses of labels, ratios of counts of two classes, accuracy, and losses of
+        numbers; it is ``None`` for other metrics and for weighted rows. Expired rows without a
+        label are included as long as the window is kept.
 
         Raises:
-            ValueError: `target_range` is none, or no tier has such a window.
+            ValueError: `target_range` is not valid, or no tier has such a window.
 
         Example:
             >>> import streammetrics as sm
@@ -351,11 +354,11 @@ class Live(Stateful):
         return self._queries.possible(length, end=end, target_range=target_range)
 
     def decayed(self, half_life: str | timedelta) -> Any:
-        """Return a new set, or metric, of all rows, of which older panes weigh less.
+        """Return a new set, or metric, of all rows, in which older panes weigh less.
 
-        A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``, exactly: sums of
-        weights are exact. The panes are those of the finest tier that reaches back eight
-        half-lives, else of the one that reaches back furthest.
+        A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``; sums of weights are
+        exact. The panes are those of the finest tier that reaches back eight half-lives, or of the
+        one that reaches back furthest.
 
         Raises:
             InvalidBatchError: The rows of a metric have no weights, as those of rankings.
@@ -370,7 +373,7 @@ class Live(Stateful):
         return self._queries.decayed(half_life)
 
     def coverage(self, length: str | timedelta, *, end: object = None) -> Coverage:
-        """Return how many predictions of a window have their label, and what became of the others.
+        """Return how many predictions of a window have a label, are pending, expired and so on.
 
         Example:
             >>> import streammetrics as sm
@@ -386,17 +389,15 @@ class Live(Stateful):
         return self._queries.coverage(length, end=end)
 
     def alerts(self, rules: Sequence[Rule]) -> Alerts:
-        """Return how rules stand: ok, firing or without data, since when, and why.
+        """Return the state of each rule: ok, firing or no data, since when, and why.
 
-        Rules judge panes that are over, one after the other: those in which nothing more is
-        expected. Where predictions wait for their labels these are `label_ttl` + `label_lateness`
-        old, unless a rule says ``after=``; otherwise a pane of the finest tier. So alerts are a
-        function of the events: history that is replayed gives those that running live gave. What
-        time it is says `now`.
+        Rules judge panes one after the other, once no more events are expected in them: with
+        predictions, after `label_ttl` + `label_lateness` or the rule's own ``after=``; without,
+        after a pane of the finest tier. So alerts are a function of the events, and a replay gives
+        the alerts of the live run. `now` sets the time.
 
         Raises:
-            ValueError: A rule asks for a metric that is not there, or for a window that no tier
-                has.
+            ValueError: A rule names a metric that does not exist, or a window that no tier has.
 
         Example:
             >>> import streammetrics as sm
@@ -410,7 +411,7 @@ class Live(Stateful):
 
     @property
     def n_rows(self) -> int:
-        """Rows with a label in the panes of the coarsest tier, which reaches back furthest."""
+        """Labelled rows in the panes of the coarsest tier, which reaches back furthest."""
         return int(self._queries.shown(self._queries.whole()).n_rows)
 
     @property
@@ -421,7 +422,7 @@ class Live(Stateful):
 
     @property
     def dropped(self) -> int:
-        """Rows that came so late that no tier keeps their pane; counted beside the state."""
+        """Rows that came too late for every tier; counted beside the state."""
         with self._queries.reading() as pipeline:
             return pipeline.panes.dropped
 
@@ -434,14 +435,16 @@ class Live(Stateful):
         token: str = "",
         local: bool = False,
     ) -> Any:
-        """Return an ASGI application: events in, answers and a page out; docs/live.md has all.
+        """Return an ASGI application that takes events and serves answers and a page.
+
+        Its endpoints are described in docs/live.md.
 
         Args:
-            title: What the page is called.
-            window: What "now" is on it.
-            every: How far apart the points of its lines are.
-            token: What requests bear; without one, whoever reaches the application may ask.
-            local: Whether it answers to names of this machine alone.
+            title: The title of the page.
+            window: The window of the values on the page.
+            every: The distance between the points of its lines.
+            token: The bearer token of requests; without one, no request needs any.
+            local: Whether only host names of this machine are answered.
         """
         from streammetrics.live.service.app import application  # noqa: PLC0415 - needs the extra
         from streammetrics.live.service.names import PageView  # noqa: PLC0415
@@ -458,13 +461,13 @@ class Live(Stateful):
         confidence: float = 0.95,
         rules: Sequence[Rule] = (),
     ) -> None:
-        """Write a report for people, as `MetricSet.report` does: of all rows, and over time.
+        """Write a report of all rows and over time, as `MetricSet.report` does.
 
         Args:
-            path: Where to; an earlier file is replaced.
-            title: What stands above it.
-            confidence: The level of the confidence limits.
-            rules: Of alerts, which are told with how they stand.
+            path: The file; an existing one is replaced.
+            title: The title of the report.
+            confidence: The level of the confidence intervals.
+            rules: Rules whose alerts are part of the report.
 
         Raises:
             ImportError: Matplotlib or Jinja is not installed.
@@ -475,7 +478,7 @@ class Live(Stateful):
     # --- states ----------------------------------------------------------------------------------
 
     def merge(self, *others: Self) -> Self:
-        """Take what others have seen, in place, and return this object; they are untouched.
+        """Merge the states of others into this one, which is returned; they stay as they are.
 
         Raises:
             IncompatibleMetricsError: Their configuration differs; nothing has changed.

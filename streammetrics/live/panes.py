@@ -1,12 +1,15 @@
-"""Panes of time, and their coverage."""
+"""Panes of time: their states, windows merged from them through a tree, and coverage."""
 
 from __future__ import annotations
 
+import operator
 import warnings
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from sortedcontainers import SortedDict
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
@@ -21,27 +24,219 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.events import QUARTER, SECOND
 from streammetrics.live.index import CONFLICT, CORRECTED, LABELLED, LATE, REPEATED
 from streammetrics.live.rows import batch_of, pieces
-from streammetrics.live.windows import PaneTree
 from streammetrics.metrics.classification.reports import ConfusionMatrix
 from streammetrics.metrics.distributions import Quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
+    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Ints
     from streammetrics.live.events import Tier
     from streammetrics.live.rows import PaneRows
-    from streammetrics.live.windows import Node
 
 
-KNOWN, PENDING, EXPIRED, DISPLACED, REFUSED = range(5)  # what became of a prediction
+_BITS = 4  # a node has 2**4 = 16 children
+
+Node = tuple[int, int]  # level and place
+
+
+class PaneTree:
+    """States of panes by number, and merges of any run of them.
+
+    The node of level l and place k is what the panes k·16^l to (k+1)·16^l - 1 come to, merged in
+    one go, as many states together cost less than two at a time. A run of n panes is at most
+    30 log16(n) nodes; a pane that changes forgets the log16(n) nodes above it.
+    """
+
+    def __init__(self, plan: Plan, most: int) -> None:
+        self.plan = plan
+        self.states: SortedDict[int, State] = SortedDict()
+        self._levels = range(_BITS, most.bit_length() + 1, _BITS)
+        self._nodes: dict[tuple[int, int], State] = {}
+        self._open: dict[int, int] = {}  # by pane with new rows: statistics compacted since
+        self._most = (0, 0)  # the newest pane, and the size from which a statistic is compacted
+
+    def put(self, changed: Mapping[int, State]) -> None:
+        """Set the states of some panes."""
+        for number, state in changed.items():
+            self.states[number] = state
+        self._open.update(dict.fromkeys(changed, 0))
+        self._forget(changed)
+
+    def drop(self, numbers: Iterable[int]) -> None:
+        """Remove panes."""
+        gone = list(numbers)
+        for number in gone:
+            del self.states[number]
+            self._open.pop(number, None)
+        self._forget(gone)
+
+    def before(self, number: int) -> list[int]:
+        """Return the numbers of the panes before one."""
+        return list(self.states.irange(maximum=number, inclusive=(True, False)))
+
+    def work(self, newest: int) -> bool:
+        """Do a piece of the pending work; return whether there was any.
+
+        Those that wait in the newest pane are counted as soon as they are many. The panes before it
+        are held in as little room as they are written in: most of them take no more rows, rows that
+        wait take room for each of them, however few scores they have, and there may be thousands of
+        panes.
+        """
+        state: State | None = self.states.get(newest)
+        if state is not None:
+            if state.pending >= tuning.PANE_ROWS:
+                self.settled(newest)
+                return True
+            if self._large(newest, state):
+                return True
+        number = next((number for number in self._open if number < newest), None)
+        if number is None:
+            return False
+        state = self.states[number]
+        if state.buffered:
+            self.settled(number)
+            return True
+        sizes, place = [statistic.nbytes for statistic in state.statistics], self._open[number]
+        while place < len(sizes) and sizes[place] <= tuning.SMALL_STATE:
+            place += 1
+        if place < len(sizes):
+            self._make_small(number, state, place)
+        self._open[number] = place + 1
+        if place + 1 >= len(sizes):
+            del self._open[number]
+        return True
+
+    def _large(self, number: int, state: State) -> bool:
+        """Compact a statistic of the newest pane if it has grown much; return whether it had."""
+        sizes = [statistic.nbytes for statistic in state.statistics]
+        largest = max(sizes)
+        if self._most[0] != number:
+            self._most = number, tuning.PANE_BYTES
+        if largest <= self._most[1]:
+            return False
+        size = self._make_small(number, state, sizes.index(largest)).nbytes
+        self._most = number, max(tuning.PANE_BYTES, 2 * size)
+        return True
+
+    def _make_small(self, number: int, state: State, place: int) -> Statistic:
+        """Compact a statistic of a pane: write and read it, if the result is smaller."""
+        statistics = list(state.statistics)
+        statistic = statistics[place]
+        written = statistic.restored(statistic.arrays())
+        statistics[place] = min(written, statistic, key=attrgetter("nbytes"))
+        self.states[number] = state._replace(statistics=tuple(statistics))
+        return statistics[place]
+
+    def settled(self, number: int) -> State | None:
+        """Return the state of a pane without buffered rows, ``None`` where there is none."""
+        state: State | None = self.states.get(number)
+        if state is not None and state.buffered:
+            state = self.states[number] = self._fed(number, state)
+        return state
+
+    def _fed(self, number: int, state: State) -> State:
+        try:
+            return self.plan.fed(state)
+        except MemoryError:  # the rows are not to blame
+            raise
+        except Exception:  # of any kind: the statistic may be a user's
+            self.states[number], refused = self.plan.sifted(state)
+            raise InvalidBatchError("; ".join(map(str, refused))) from refused[0].error
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of state held now."""
+        return size_of(filter(None, map(self.settled, list(self.states))))
+
+    def over(self, first: int, last: int) -> list[State]:
+        """Return states whose merge is that of the panes `first` to `last`."""
+        nodes = (self._node(*node) for node in self._run(first, last))
+        return [state for state in nodes if state is not None]
+
+    def unmerged(self, first: int, last: int) -> Iterator[Node]:
+        """Yield the nodes that `over` must merge first, children before parents."""
+        for level, place in self._run(first, last):
+            yield from self._unmerged(level, place)
+
+    def parts(self, node: Node) -> list[State]:
+        """Return the states of the children of a node."""
+        level, place = node
+        below = range(place << _BITS, (place + 1) << _BITS)
+        found = (self._node(level - _BITS, part) for part in below)
+        return [state for state in found if state is not None]
+
+    def keep(self, node: Node, parts: Sequence[State], state: State) -> None:
+        """Cache the merge of the parts of a node, unless new rows have changed them."""
+        if same(self.parts(node), parts):
+            self._nodes[node] = state
+
+    def _run(self, first: int, last: int) -> Iterator[Node]:
+        """Yield the largest nodes that make up a run of panes."""
+        while first <= last:
+            level = 0
+            for higher in self._levels:
+                if first & ((1 << higher) - 1) or first + (1 << higher) - 1 > last:
+                    break
+                level = higher
+            yield level, first >> level
+            first += 1 << level
+
+    def _unmerged(self, level: int, place: int) -> Iterator[Node]:
+        if level == 0 or (level, place) in self._nodes:
+            return
+        start = place << level
+        if self._has(start, start + (1 << level) - 1):
+            for part in range(place << _BITS, (place + 1) << _BITS):
+                yield from self._unmerged(level - _BITS, part)
+            yield level, place
+
+    def each(self, first: int, last: int) -> list[tuple[State, ...]]:
+        """Return the state of each of the panes `first` to `last`, if it has one."""
+        there = (self.settled(number) for number in range(first, last + 1))
+        return [() if state is None else (state,) for state in there]
+
+    def _node(self, level: int, place: int) -> State | None:
+        if level == 0:
+            return self.settled(place)
+        node: State | None = self._nodes.get((level, place))
+        if node is None:
+            start = place << level
+            if not self._has(start, start + (1 << level) - 1):
+                return None
+            parts = self.parts((level, place))
+            node = self._nodes[level, place] = self.plan.merged(parts[0], parts[1:])
+        return node
+
+    def _has(self, first: int, last: int) -> bool:
+        return next(self.states.irange(first, last), None) is not None
+
+    def _forget(self, numbers: Iterable[int]) -> None:
+        if self._nodes:
+            for number in numbers:
+                for level in self._levels:
+                    self._nodes.pop((level, number >> level), None)
+
+
+def same(mine: Sequence[State], theirs: Sequence[State]) -> bool:
+    """Return whether two sequences hold the same state objects, which never change."""
+    return len(mine) == len(theirs) and all(map(operator.is_, mine, theirs))
+
+
+def size_of(states: Iterable[State]) -> int:
+    """Return how many bytes states hold."""
+    return sum(statistic.nbytes for state in states for statistic in state.statistics)
+
+
+KNOWN, PENDING, EXPIRED, DISPLACED, REFUSED = range(5)  # the status of a prediction
 _FLAGS = (CORRECTED, CONFLICT, LATE, REPEATED)
 
-_BINS = 1024  # of the delays in a pane
+_BINS = 1024  # of the label delays of a pane
 
 
 def _quantile(q: float) -> Quantile:
@@ -65,7 +260,7 @@ TOLD = ("predicted", "labelled", "pending", "expired", "displaced", "late", "con
 
 
 class Coverage(NamedTuple):
-    """The predictions of a window by what became of them, and of the whole stream what was refused.
+    """The predictions of a window by status, and what was refused of the whole stream.
 
     `predicted` is the sum of `labelled`, `pending`, `expired`, `displaced` and `refused`: each
     prediction is in exactly one of these.
@@ -73,31 +268,31 @@ class Coverage(NamedTuple):
 
     predicted: int
     labelled: int  # with a label that counts
-    pending: int  # which a label in time may still reach
-    expired: int  # whose label's time is over
-    displaced: int  # which had to leave before that, for want of room (`max_pending`)
-    refused: int  # with a label that is good by itself, but not beside what was predicted
-    corrected: int  # with two different labels, of which one counts
-    conflicting: int  # with two different labels of one version and time
-    late: int  # with a label that came after its time, and does not count
-    repeated: int  # with two different predictions of one id, of which the earlier counts
+    pending: int  # a label in time may still come
+    expired: int  # no label came in time
+    displaced: int  # left early because more than `max_pending` predictions waited
+    refused: int  # the label is valid, but does not fit the prediction
+    corrected: int  # with different labels, of which one counts
+    conflicting: int  # with different labels of one version and time
+    late: int  # with a label that came too late to count
+    repeated: int  # with different predictions of one id, of which the earlier counts
     delay_median: float  # seconds from a prediction to its label
     delay_p90: float
     delay_p99: float
-    labels_waiting: int  # of the stream: labels whose prediction has not come
+    labels_waiting: int  # of the stream: labels whose prediction has not come yet
     labels_unmatched: int  # of the stream: labels whose prediction never came
-    predictions_refused: int  # of the stream: predictions that came when their row had left
-    labels_refused: int  # of the stream: labels that came when their row had left
+    predictions_refused: int  # of the stream: predictions that came after their row had left
+    labels_refused: int  # of the stream: labels that came after their row had left
     observations_refused: int  # of the stream: rows that contradict those of other workers
 
     @property
     def coverage(self) -> float:
-        """The part of the predictions whose label is known; ``nan`` where there are none."""
+        """The share of the predictions with a label; ``nan`` without predictions."""
         return self.labelled / self.predicted if self.predicted else float("nan")
 
 
 def batch_of_rows(status: Ints, flags: Array, delays: Ints) -> Batch:
-    """Return rows as they are counted; a delay counts where the label is known."""
+    """Return rows of status, flags and delay; only those with a label have a delay."""
     seconds = np.where(status == KNOWN, delays / SECOND, np.nan)
     kept = flags.astype(np.int64) & ~LABELLED
     return batch_of(
@@ -108,7 +303,7 @@ def batch_of_rows(status: Ints, flags: Array, delays: Ints) -> Batch:
 
 
 def share_of(state: State) -> float:
-    """Return which part of the predictions has a label, as `Coverage.coverage`."""
+    """Return the share of the predictions with a label, as `Coverage.coverage`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         table = np.asarray(SUITE._at(state)["table"].compute(), np.int64)
@@ -117,7 +312,7 @@ def share_of(state: State) -> float:
 
 
 def coverage_of(state: State, stream: tuple[int, ...]) -> Coverage:
-    """Return what a state of `SUITE` says; `stream` is what is said of the whole stream."""
+    """Return the coverage at a state of `SUITE`; `stream` has the counts of the whole stream."""
     counted = SUITE._at(state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -130,7 +325,7 @@ def coverage_of(state: State, stream: tuple[int, ...]) -> Coverage:
     return Coverage._make([*counts, *delays, *stream])
 
 
-NEVER = -1  # the newest time where there was none
+NEVER = -1  # the newest time before any event
 
 
 class Panes:
@@ -148,18 +343,18 @@ class Panes:
         self.rows = tuple(PaneTree(plan, tier.count) for tier in tiers)
         self._finer = tuple([_finer(self.tiers, place) for place in range(len(self.tiers))])
         self.newest = NEVER
-        self._idle = True  # whether nothing is left to do since rows came
-        self.dropped = 0  # rows that came too late for every tier; of no state
-        # Of all rows, also those that wait.
+        self._idle = True  # whether there is no pending work
+        self.dropped = 0  # rows that came too late for every tier; not part of the state
+        # Of all rows, those in the join included.
         self.facts: tuple[Facts, ...] = tuple({} for _ in plan.schemas)
 
     def advance(self, newest: int) -> None:
-        """Learn of a newest time."""
+        """Move the newest time on."""
         if newest > self.newest:
             self._put(self._unchanged(), newest)
 
     def add(self, times: Ints, batch: Batch, *, known: bool = False) -> None:
-        """Take rows, or raise and be as before; rows whose times are `known` move nothing on."""
+        """Add rows, or raise and leave all as it was; `known` times do not move the newest on."""
         if not len(times):
             return
         newest = self.newest if known else max(self.newest, int(times.max()))
@@ -179,7 +374,7 @@ class Panes:
     def _grow(
         self, changed: list[dict[int, State]], piece: PaneRows, oldest: Sequence[int]
     ) -> bool:
-        """Bring rows to the changed states of the panes that keep them; return whether any does."""
+        """Add rows to the changed states of the panes that keep them; return whether any does."""
         plan, (panes, rows, n) = self.plan, piece
         kept = [pane >= first for pane, first in zip(panes, oldest, strict=True)]
         for place, finer in enumerate(self._finer):
@@ -190,7 +385,7 @@ class Panes:
         return any(kept)
 
     def _put(self, changed: Sequence[dict[int, State]], newest: int) -> None:
-        """Set the states of panes, and take away those that are too old for the newest time."""
+        """Set the states of panes, and remove those that are too old for the newest time."""
         before, self.newest, self._idle = self.newest, newest, False
         for row, states in zip(self.rows, changed, strict=True):
             row.put(states)
@@ -201,14 +396,14 @@ class Panes:
                 row.drop(gone)
 
     def work(self) -> bool:
-        """Do a piece of what rows have left to do; return whether there was one."""
+        """Do a piece of the pending work; return whether there was any."""
         if not self._idle:
             pairs = zip(self.rows, self.tiers, strict=True)
             self._idle = not any(row.work(tier.number(self.newest)) for row, tier in pairs)
         return not self._idle
 
     def _fold(self, place: int, gone: Sequence[int]) -> None:
-        """Bring panes that leave a tier to those that they are part of."""
+        """Merge panes that leave a tier into the coarser ones that contain them."""
         fine, row = self.tiers[place], self.rows[place]
         for target, finer in enumerate(self._finer):
             if finer != place:
@@ -225,13 +420,13 @@ class Panes:
                     into.put({number: self.plan.merged(mine, states)})
 
     def merge(self, others: Sequence[Panes]) -> None:
-        """Take what others hold, which are untouched, or raise and be as before."""
+        """Merge others, which stay as they are, or raise and leave all as it was."""
         newest = max([self.newest, *(other.newest for other in others)])
         if newest == NEVER:
             return
         changed = self._unchanged()
         moved = [other.copy() for other in others]
-        self.advance(newest)  # so that each has folded what leaves
+        self.advance(newest)  # so that each has folded the panes that leave
         for other in moved:
             other.advance(newest)
         for place, (tier, mine) in enumerate(zip(self.tiers, self.rows, strict=True)):
@@ -243,7 +438,7 @@ class Panes:
                 changed[place][number] = self.plan.merged(start, found)
         try:
             facts = self._agreed(changed)
-            for other in others:  # also what rows that wait have agreed on
+            for other in others:  # also the facts of rows in the join
                 facts = tuple(map(joined_facts, facts, other.facts))
         except InvalidBatchError as error:
             raise IncompatibleMetricsError(f"they saw different kinds of rows: {error}") from None
@@ -252,11 +447,11 @@ class Panes:
         self.dropped += sum(other.dropped for other in others)
 
     def over(self, place: int, first: int, last: int) -> list[State]:
-        """Return states that together have seen what some panes of a tier have."""
+        """Return states whose merge is that of some panes of a tier."""
         return self.rows[place].over(first, last) + self._within(place, first, last)
 
     def unmerged(self, place: int, first: int, last: int) -> Iterator[tuple[PaneTree, Node]]:
-        """Yield the nodes that `over` has to merge first, and their trees."""
+        """Yield the nodes that `over` must merge first, and their trees."""
         row = self.rows[place]
         yield from ((row, node) for node in row.unmerged(first, last))
         finer = self._finer[place]
@@ -264,7 +459,7 @@ class Panes:
             yield from self.unmerged(finer, *self._fine_run(place, first, last))
 
     def each(self, place: int, first: int, last: int) -> list[tuple[State, ...]]:
-        """Return for each of some panes of a tier the states that it is made of."""
+        """Return the states of each of some panes of a tier."""
         found, finer = self.rows[place].each(first, last), self._finer[place]
         if finer is not None and self.newest != NEVER:
             fine, tier = self.tiers[finer], self.tiers[place]
@@ -274,12 +469,12 @@ class Panes:
         return found
 
     def _within(self, place: int, first: int, last: int) -> list[State]:
-        """Return the states of finer panes that make up some of a tier, and are kept."""
+        """Return the states of the kept finer panes within some panes of a tier."""
         finer = self._finer[place]
         return [] if finer is None else self.over(finer, *self._fine_run(place, first, last))
 
     def _fine_run(self, place: int, first: int, last: int) -> tuple[int, int]:
-        """Return the first and the last finer pane that make up some of a tier, and are kept."""
+        """Return the first and the last kept finer pane within some panes of a tier."""
         finer = self._finer[place]
         if finer is None or self.newest == NEVER:
             return 0, -1
@@ -289,11 +484,11 @@ class Panes:
         return start, end
 
     def agree(self) -> None:
-        """Learn what rows are from states that were read."""
+        """Learn the facts of all rows from states that were read."""
         self.facts = self._agreed([row.states for row in self.rows])
 
     def _agreed(self, changed: Sequence[Mapping[int, State]]) -> tuple[Facts, ...]:
-        """Return what all rows agree on, or raise `InvalidBatchError` where they do not."""
+        """Return the facts of all rows, or raise `InvalidBatchError` where they contradict."""
         facts = self.facts
         for states in changed:
             for state in states.values():
@@ -317,7 +512,7 @@ class Panes:
 
 
 def _finer(tiers: Sequence[Tier], place: int) -> int | None:
-    """Return the coarsest tier whose panes make up those of a tier, ``None`` for none."""
+    """Return the coarsest tier whose panes divide those of a tier, ``None`` for none."""
     coarse = tiers[place]
     for finer in range(place - 1, -1, -1):
         fine = tiers[finer]
@@ -327,7 +522,7 @@ def _finer(tiers: Sequence[Tier], place: int) -> int | None:
 
 
 def grown(plan: Plan, state: State, rows: tuple[Rows, ...], n: int) -> State:
-    """Return a state after rows, which wait in it as long as they are few."""
+    """Return a state with more rows, which are buffered in it while they are few."""
     if n > tuning.PANE_ROWS or (plan.can_refuse and plan.may_refuse(state, rows)):
         return plan.with_rows(state, rows)
     if state.pending >= tuning.PANE_ROWS:

@@ -21,8 +21,8 @@ from streammetrics.live.events import SECOND, SliceKeys, alike, joined_events
 from streammetrics.live.index import LABELLED, LabelRows, Predictions
 from streammetrics.live.join import (
     Join,
-    Newest,
-    Some,
+    NewestRows,
+    RowBlock,
     Waiting,
     kept_rows,
     named_columns,
@@ -32,7 +32,7 @@ from streammetrics.live.join import (
 )
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import Coverage, Panes, coverage_of, share_of
-from streammetrics.live.possible.unlabelled import Left, Unlabelled
+from streammetrics.live.possible.unlabelled import Unlabelled, UnlabelledPanes
 from streammetrics.live.rows import batch_of
 from streammetrics.live.spans import Span
 from streammetrics.live.validation import (
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.config import Config
     from streammetrics.live.events import Events
-    from streammetrics.live.windows import Node, PaneTree
+    from streammetrics.live.panes import Node, PaneTree
 
 _BEYOND = np.iinfo(np.int64).max  # any time
 _PARTS = 64  # rows that wait no longer leave each time this part of the waiting time has passed
@@ -91,9 +91,9 @@ class Pipeline:
         self.panes = Panes(suite._plan, config.tiers)
         self.panes.facts = config.declared.facts
         self.counted = Panes(COVERAGE._plan, config.tiers)
-        self.left = Left(self.keys.inner, config.tiers)
+        self.left = UnlabelledPanes(self.keys.inner, config.tiers)
         self.join = Join(config, (), truth_of(suite))
-        self.newest = Newest(config.keep_rows)
+        self.newest = NewestRows(config.keep_rows)
         self.refused = Refused()
         self._kinds = kinds_of(suite)
         self._begin_checks()
@@ -161,7 +161,7 @@ class Pipeline:
         """Return columns of predictions as the join stores them, slice keys included."""
         return self.columns(self.keys.made(given))
 
-    def _newest_rows(self, events: Events) -> Some | None:
+    def _newest_rows(self, events: Events) -> RowBlock | None:
         """Return rows as `keep_rows` stores them, ``None`` where it is 0."""
         if not self.newest.most:
             return None

@@ -15,11 +15,11 @@ from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
 from streammetrics.live.alerts.rule import Rule, Watch
 from streammetrics.live.events import SliceKeys, duration, instant, shown_duration, shown_time
+from streammetrics.live.panes import size_of
 from streammetrics.live.pipeline import merged
 from streammetrics.live.possible.intervals import possible
 from streammetrics.live.possible.targets import check_range
 from streammetrics.live.spans import Span, bounds_of, numbers_of, span_of, spans_of
-from streammetrics.live.windows import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rows in: columns as a suite's `update` takes them, cut into the panes that their times say."""
+"""Rows of events: columns as a suite's `update` takes them, divided into panes by time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ AT_ONCE = 1 << 15  # rows of one piece: two columns of float64 stay in cache
 
 
 class PaneRows(NamedTuple):
-    """Rows that fall into one pane of each tier, as each schema reads them."""
+    """Rows of one pane of each tier, as each schema reads them."""
 
     panes: tuple[int, ...]
     rows: tuple[Rows, ...]
@@ -35,7 +35,7 @@ class PaneRows(NamedTuple):
 
 
 class _Catch:
-    """What stands in the place of an accumulator, and keeps the batch that it is fed."""
+    """Replaces an accumulator, and keeps the batch that it gets."""
 
     batch: Batch
 
@@ -44,7 +44,7 @@ class _Catch:
 
 
 def batch_of(suite: Mergeable, columns: Mapping[str, object], *, checked: bool = False) -> Batch:
-    """Return the batch that a suite's own `update` makes of columns, which it names and checks."""
+    """Return the batch that a suite's own `update` makes of columns, validated."""
     catch = _Catch()
     twin = object.__new__(type(suite))
     twin.__dict__.update(suite.__dict__)
@@ -62,7 +62,7 @@ def batch_of(suite: Mergeable, columns: Mapping[str, object], *, checked: bool =
 
 
 def columns_of(batch: Batch) -> dict[str, Column]:
-    """Return the columns of a batch, converted, under the names that `update` takes them by."""
+    """Return the converted columns of a batch by the names that `update` takes."""
     return dict(batch._columns)
 
 
@@ -93,7 +93,7 @@ def pieces(plan: Plan, tiers: Sequence[Tier], times: Ints, batch: Batch) -> Iter
 
 
 def _cuts(tiers: Sequence[Tier], times: Ints) -> list[int]:
-    """Return where the rows of a pane of each tier begin, and the end of the last of them."""
+    """Return where the rows of each pane begin, and the end of the last one."""
     n = len(times)
     first, last = int(times[0]), int(times[-1])
     if all(tier.number(first) == tier.number(last) for tier in tiers):
@@ -104,7 +104,7 @@ def _cuts(tiers: Sequence[Tier], times: Ints) -> list[int]:
 
 
 def _tell_own_keys(plan: Plan, part: Batch) -> None:
-    """Let keys say what the rows of a part agree on, and not what those of the whole batch do."""
+    """Give the keys of a part the facts of its own rows, not those of the whole batch."""
     for statistic in plan.start.statistics:
         if isinstance(statistic, Grouped):
             title = part.title(statistic.name)

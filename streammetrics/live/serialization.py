@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.stateful import Description
     from streammetrics.core.types import Array, Arrays, Document
-    from streammetrics.live.join import Join, Some
-    from streammetrics.live.possible.unlabelled import Left
+    from streammetrics.live.join import Join, RowBlock
+    from streammetrics.live.possible.unlabelled import UnlabelledPanes
 
 
 def bytes_of(cls: type, pipeline: Pipeline) -> bytes:
@@ -52,7 +52,7 @@ def pipeline_of(blob: bytes) -> Pipeline:
 
 
 def described(cls: type, pipeline: Pipeline) -> Description:
-    """Return what a file says of a settled pipeline, its arrays, and no opening."""
+    """Return the metadata and the arrays of a settled pipeline, and no opening."""
     rows, row_arrays = _rows(pipeline.join)
     newest = pipeline.newest.settled()
     told = {
@@ -74,7 +74,7 @@ def described(cls: type, pipeline: Pipeline) -> Description:
 
 
 def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
-    """Return the pipeline that was described, after checking all of it."""
+    """Return the pipeline that was described, fully checked."""
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
         raise StateFormatError("a Live holds a metric, or a set, without rows")
@@ -86,7 +86,7 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
     pipeline.left.advance(newest)
     if left := part(arrays, "left"):
         _read_left(left, pipeline.left)
-    try:  # rows of a file are taken as those of a caller are, and may be refused so
+    try:  # rows of a file are validated like those of a caller
         _read_rows(meta.get("rows"), part(arrays, "rows"), pipeline)
         _read_newest(meta.get("newest rows"), part(arrays, "newest"), pipeline)
         pipeline.learn()
@@ -141,8 +141,8 @@ def _read_panes(arrays: Arrays, panes: Panes) -> None:
         raise StateFormatError(f"the panes saw different kinds of rows: {error}") from error
 
 
-def _left(left: Left) -> dict[str, Array]:
-    """Return the arrays of rows that left without a label, nothing where none did."""
+def _left(left: UnlabelledPanes) -> dict[str, Array]:
+    """Return the arrays of the rows that left without a label, if there are any."""
     if not any(row.states for panes in left.columns.values() for row in panes.rows):
         return {}
     arrays: dict[str, Array] = {}
@@ -151,7 +151,7 @@ def _left(left: Left) -> dict[str, Array]:
     return arrays
 
 
-def _read_left(arrays: Arrays, left: Left) -> None:
+def _read_left(arrays: Arrays, left: UnlabelledPanes) -> None:
     if {name.partition("/")[0] for name in arrays} != set(map(str, range(len(left.columns)))):
         raise StateFormatError("the state does not say what left without a label")
     for place, (_, panes) in enumerate(sorted(left.columns.items())):
@@ -223,13 +223,13 @@ def _check_rows(keys: Any, times: Any, flags: Any, join: Join) -> None:
     twice = (np.diff(keys[order, 0]) == 0) & (np.diff(keys[order, 1]) == 0)
     timely = join.floor <= times.min() and times.max() <= join.newest
     if twice.any() or flags.max() >= 32 or not timely or len(keys) > join.config.max_pending:
-        raise StateFormatError("the rows that wait are not such as do")
+        raise StateFormatError("the waiting rows of the state are not valid")
 
 
 def _taken_keys(arrays: Arrays) -> NDArray[np.uint64]:
     keys = take_array(arrays, "keys", "uint64", 2)
     if keys.shape[1] != 2:
-        raise StateFormatError("the ids of the rows that wait are none")
+        raise StateFormatError("the ids of the waiting rows have the wrong shape")
     return keys
 
 
@@ -247,7 +247,7 @@ def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> LabelRows:
 # --- rows one by one -----------------------------------------------------------------------------
 
 
-def _newest(parts: Sequence[Some]) -> dict[str, Array]:
+def _newest(parts: Sequence[RowBlock]) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     for place, rows in enumerate(parts):
         arrays |= nested(str(place), {"times": rows.times, "keys": rows.keys})
@@ -271,7 +271,7 @@ def _read_newest(told: object, arrays: Arrays, pipeline: Pipeline) -> None:
         pipeline.newest.add(kept_rows(times, keys, columns))
     held = pipeline.newest.settled()
     if [rows.form for rows in held] != list(told):
-        raise StateFormatError("the rows that are kept are not such as are")
+        raise StateFormatError("the types of rows that are kept are not those of their columns")
 
 
 def _is_form(told: object) -> bool:

@@ -1,4 +1,4 @@
-"""Which panes a window is made of, and what numbers it gives."""
+"""Spans: the panes of windows, and the numbers of a window's metrics."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from streammetrics.live.events import Tier
 
 
-ALONE = "value"  # what a metric is called that is in no set
+ALONE = "value"  # the name of a metric that is not in a set
 
 
 def metrics_of(suite: object) -> dict[str, Any]:
-    """Return the metrics of a set, or one that is alone, by name."""
+    """Return the metrics of a set, or a single metric, by name."""
     return dict(suite.items()) if isinstance(suite, MetricSet) else {ALONE: suite}
 
 
 class Span(NamedTuple):
-    """Some panes of a tier, one after the other."""
+    """A run of successive panes of a tier."""
 
     place: int  # of the tier
     first: int
@@ -148,13 +148,13 @@ def _first_place(tiers: Sequence[Tier], length: int, step: int) -> int:
 
 
 def bounds_of(tiers: Sequence[Tier], span: Span) -> tuple[int, int]:
-    """Return when some panes begin, and when they end."""
+    """Return the start and the end of a span."""
     tier = tiers[span.place]
     return tier.start(span.first), tier.start(span.last + 1)
 
 
 def length_of(tiers: Sequence[Tier], span: Span) -> int:
-    """Return how long some panes are, days of a calendar as if they had 24 hours."""
+    """Return the length of a span; calendar days count as 24 hours."""
     return (span.last - span.first + 1) * tiers[span.place].length
 
 
@@ -177,7 +177,7 @@ def _continued(tiers: Sequence[Tier], tier: Tier, found: list[Span]) -> tuple[in
 
 
 def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:
-    """Return those values of a window that are numbers, each with what holds the exact one.
+    """Return the values of a window that are numbers, each with its certain bounds.
 
     That of a single metric is called ``value``.
     """

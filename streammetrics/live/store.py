@@ -1,4 +1,4 @@
-"""A file in which events survive, and who writes it."""
+"""The store: an SQLite file with a state, a journal of events after it, and alert states."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 FORMAT = 1
-_APPLICATION = 0x736D4C76  # by which SQLite files of ours are known
-_CHUNK = 64 << 20  # bytes of a row, of which SQLite takes no more than 10^9
+_APPLICATION = 0x736D4C76  # identifies these SQLite files
+_CHUNK = 64 << 20  # bytes of a row; SQLite takes at most 10^9
 _LEAST = 1 << 20  # bytes of the journal that are worth a fold
-_PART = 1 << 13  # bytes that a part counts as beside its own, as each takes its time to be read
-_LOG = 4 << 20  # bytes that stay with the log in which SQLite writes ahead
-_PROBE = 1 << 16  # bytes that are probed for beside a part: pages of tables, and of the cache
+_PART = 1 << 13  # bytes added to the size of each part for the time that reading it takes
+_LOG = 4 << 20  # bytes to which SQLite truncates its write-ahead log
+_PROBE = 1 << 16  # bytes probed for in addition to a part: pages of tables, and of the cache
 _PAUSE = 0.01  # seconds between attempts to prepare a file
-_GONE = 86_400 * 2  # seconds without a sign after which a worker is forgotten
+_GONE = 86_400 * 2  # seconds without a write after which a worker is forgotten
 _SCHEMA = """
 create table empty (blob blob not null);
 create table base (
@@ -51,7 +51,7 @@ class MissingStoreError(sqlite3.OperationalError):
 
 
 class StoreError(StreamMetricsError):
-    """A durable store cannot be written just now, and nothing was kept of what came.
+    """A durable store cannot be written now, and none of the events of the call were kept.
 
     Attributes:
         full: Whether there is no room on its disk; else others hold it, or it cannot be reached.
@@ -64,11 +64,11 @@ class StoreError(StreamMetricsError):
 
 
 class StoreWarning(UserWarning):
-    """A store cannot be written just now; events are kept in memory and it is tried again."""
+    """A store cannot be written now; events stay in memory, and writing is tried again."""
 
 
 class Base(NamedTuple):
-    """A state that all parts up to a number are folded into, and what is counted beside it."""
+    """The state into which all parts up to a number are folded, and the counts beside it."""
 
     through: int
     counters: dict[str, int]
@@ -85,7 +85,7 @@ class JournalPart(NamedTuple):
 
 
 class Store:
-    """One file, as one process has it open; whoever calls holds a lock of its own.
+    """One file, opened by one process; the caller holds a lock.
 
     Args:
         path: The file, which is made where there is none.
@@ -133,8 +133,8 @@ class Store:
             raise StateFormatError(f"{self.path} is no store of streammetrics: {error}") from error
 
     def _prepare_in_turn(self, empty: bytes, *, durable: bool, timeout: float) -> None:
-        """Prepare the file; of workers that start together, one after the other."""
-        # SQLite waits for whoever writes, but not for whoever changes the mode of the journal.
+        """Prepare the file; workers that start together do it one after the other."""
+        # SQLite waits for processes that write, but not for those that set the journal mode.
         until = time.monotonic() + timeout
         while True:
             try:
@@ -146,7 +146,7 @@ class Store:
 
     def _prepare(self, empty: bytes, *, durable: bool) -> None:
         db = self._db
-        # In this order: whoever makes the tables at this moment says in one step whose they are.
+        # In this order: a process that makes the tables sets the application id in one step.
         (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
         (application,) = db.execute("pragma application_id").fetchone()
         if tables and application != _APPLICATION:
@@ -163,7 +163,7 @@ class Store:
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
                 db.execute("insert into base values (0, 0, '{}', 0)")
-            db.execute(_ALERTS)  # which older stores do not have
+            db.execute(_ALERTS)  # older stores do not have it
         (version,) = db.execute("pragma user_version").fetchone()
         if version > FORMAT:
             raise StateFormatError(
@@ -202,11 +202,11 @@ class Store:
         raise MissingStoreError(what)
 
     def reading(self) -> Transaction:
-        """Return a transaction in which the file is read as it is at one moment."""
+        """Return a transaction that reads the file as it is at one moment."""
         return Transaction(self._db, "begin")
 
     def writing(self) -> Transaction:
-        """Return a transaction in which nobody else writes.
+        """Return a transaction in which no other process writes.
 
         Raises:
             MissingStoreError: The file is no longer there, see `check_place`.
@@ -216,13 +216,13 @@ class Store:
         return Transaction(self._db, "begin immediate")
 
     def base(self) -> Base:
-        """Return the base; of no bytes where nothing was folded yet."""
+        """Return the base; its blob is empty where nothing was folded yet."""
         through, counters = self._db.execute("select through, counters from base").fetchone()
         parts = self._db.execute("select blob from parts order by place").fetchall()
         return Base(through, json.loads(counters), b"".join(blob for (blob,) in parts))
 
     def since(self, seq: int) -> list[JournalPart] | None:
-        """Return the parts after one, ``None`` where some of them are in the base alone."""
+        """Return the parts after one, ``None`` where some of them are only in the base."""
         (kept,) = self._db.execute("select kept from base").fetchone()
         if seq < kept:
             return None
@@ -236,10 +236,10 @@ class Store:
         return 0 if found is None else int(found[0])
 
     def put(self, worker: str, number: int, blob: bytes) -> None:
-        """Write a part, once however often it is tried."""
+        """Write a part, once however often this is tried."""
         db = self._db
         if self.last(worker) >= number:
-            return  # it came through
+            return  # it is in the file
         db.execute("insert or replace into workers values (?, ?, ?)", (worker, number, time.time()))
         db.execute(
             "insert into journal (worker, number, blob) values (?, ?, ?)", (worker, number, blob)
@@ -247,7 +247,7 @@ class Store:
 
     @property
     def due(self) -> bool:
-        """Whether the journal is long enough to be folded, and nobody is about to."""
+        """Whether the journal is long enough to be folded, and no worker has claimed it."""
         query = """
             select coalesce(sum(length(blob) + ?), 0) from journal
             where seq > (select through from base)
@@ -255,11 +255,11 @@ class Store:
         (waiting,) = self._db.execute(query, (_PART,)).fetchone()
         (size,) = self._db.execute("select coalesce(sum(length(blob)), 0) from parts").fetchone()
         (claimed,) = self._db.execute("select claimed from base").fetchone()
-        # Whoever has claimed it may be gone: then it is another's turn when there is more to do.
+        # The worker that has claimed it may be gone: then another does it when it is longer.
         return bool(waiting > max(_LEAST, size // 2) << 2 * claimed)
 
     def claim(self) -> int:
-        """Say that all parts are about to be folded; return the number of the last of them."""
+        """Claim the folding of all parts; return the number of the last one."""
         db = self._db
         db.execute("update base set claimed = claimed + 1")
         query = "select coalesce(max(seq), (select through from base)) from journal"
@@ -267,7 +267,7 @@ class Store:
         return int(through)
 
     def fold(self, through: int, counters: dict[str, int], blob: bytes) -> None:
-        """Replace the base by a state of the parts up to one, unless it is newer already."""
+        """Replace the base by a state of the parts up to one, unless the base is newer."""
         db = self._db
         (before,) = db.execute("select through from base").fetchone()
         if before >= through:
@@ -284,7 +284,7 @@ class Store:
 
     @property
     def unfolded(self) -> bool:
-        """Whether there is a part that is not in the base, and nobody is about to fold it."""
+        """Whether a part is not in the base, and no worker has claimed it."""
         query = (
             "select claimed = 0 and exists (select * from journal where seq > through) from base"
         )
@@ -292,16 +292,16 @@ class Store:
         return bool(found)
 
     def alerts(self) -> dict[str, str]:
-        """Return what is told of each alert."""
+        """Return the saved state of each alert."""
         return dict(self._db.execute("select name, told from alerts order by rowid").fetchall())
 
     def put_alerts(self, told: Mapping[str, str]) -> None:
-        """Replace what is told of all alerts."""
+        """Replace the saved states of all alerts."""
         self._db.execute("delete from alerts")
         self._db.executemany("insert into alerts values (?, ?)", [*told.items()])
 
     def probe(self, size: int) -> None:
-        """Raise where a part of so many bytes cannot be written; in a transaction.
+        """Raise where a part of so many bytes cannot be written; within a transaction.
 
         The bytes are taken back, so that the room is there for the part itself.
         """
@@ -317,7 +317,7 @@ class Store:
             db.execute(f"pragma cache_size={cached}")
 
     def forget(self, worker: str) -> None:
-        """Forget a worker that writes no more; where that fails, it is forgotten in time."""
+        """Forget a worker that writes no more; if this fails, it is forgotten later."""
         with suppress(sqlite3.Error), self.writing():
             self._db.execute("delete from workers where worker = ?", (worker,))
 
@@ -332,7 +332,7 @@ def _columns(db: sqlite3.Connection) -> set[str]:
 
 
 def _columns_of_schema() -> set[str]:
-    """Return the columns of a store that is made now."""
+    """Return the columns of a new store."""
     with closing(sqlite3.connect(":memory:")) as db:
         db.executescript(_SCHEMA)
         return _columns(db)
@@ -348,7 +348,7 @@ def _seen(path: str) -> tuple[tuple[int, int] | None, int]:
 
 
 def _check_place(path: str) -> None:
-    """Raise where there cannot be a file, which SQLite would only say without its name."""
+    """Raise where there can be no file: the error of SQLite does not name it."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "there is no folder for the store", folder)
@@ -357,7 +357,7 @@ def _check_place(path: str) -> None:
 
 
 class Transaction:
-    """A transaction that is committed, or rolled back where anything is raised."""
+    """A transaction that is committed, or rolled back if anything is raised."""
 
     def __init__(self, db: sqlite3.Connection, begin: str) -> None:
         self._db, self._begin = db, begin

@@ -1,4 +1,4 @@
-"""What events may hold: declared types, and checks of rows one by one."""
+"""Validation of events: declared types, and checks of each row against all earlier ones."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _TRUTHS = ("y_true", "labels_true", "relevance")
 
 
 def truth_of(suite: Mergeable) -> str:
-    """Return the user's name of the column that holds the label, nothing where there is none."""
+    """Return the user's name of the label column, empty if the metrics read no label."""
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
     inputs = suite._plan.required
     return next((renamed.get(name, name) for name in _TRUTHS if name in inputs), "")
 
 
 def kinds_of(suite: Mergeable) -> dict[str, Kind]:
-    """Return what each column holds, by the name that the user gives it."""
+    """Return the kind of each column by the user's name."""
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
     found: dict[str, Kind] = {}
     order: tuple[Kind, ...] = ("label", "id", "number")
@@ -58,9 +58,9 @@ def kinds_of(suite: Mergeable) -> dict[str, Kind]:
 
 
 def as_numbers(column: Column, name: str, kind: Kind) -> Column:
-    """Return a column as it waits: numbers as floats, labels as integers or strings.
+    """Return a column as the join stores it: numbers as floats, labels as integers or strings.
 
-    A label True is 1, and 3.0 is 3, so that it does not matter which came first.
+    A label True is 1, and 3.0 is 3, so that the order of arrival does not matter.
 
     Raises:
         InvalidBatchError: An integer is not held by a float64, or a label is no label.
@@ -91,7 +91,7 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
 
 
 def stand_ins(suite: Mergeable, others: Mapping[str, object]) -> Iterator[Any]:
-    """Yield labels of which one goes with predictions that are good, whatever the suite."""
+    """Yield candidates for a label: for valid predictions, at least one of them fits."""
     for metric in metrics_of(suite).values():
         config = metric.config
         yield from config.get("labels") or ()
@@ -119,7 +119,7 @@ _OF_LABELS = frozenset({"labels", "negative label", "columns of labels"})  # fac
 
 
 class Checks:
-    """What rows of a suite have to be, and what all of them have agreed on so far.
+    """Validates rows of a suite, also against the facts that all earlier rows have in common.
 
     Args:
         suite: The metrics.
@@ -147,7 +147,7 @@ class Checks:
         self._feeds = self._plan.start.infos
         keys = SliceKeys(suite)
         self._keys, self._made = keys.kinds, keys.kinds.keys() | keys.titles
-        self._example: dict[str, Column | list[object]] = {}  # a prediction that was good
+        self._example: dict[str, Column | list[object]] = {}  # a valid prediction
 
     def observed(self, columns: Mapping[str, ArrayLike]) -> bool:
         """Check rows; return whether they may wait beside others.
@@ -159,11 +159,11 @@ class Checks:
 
     @property
     def facts(self) -> tuple[Facts, ...]:
-        """What all rows that were checked have agreed on."""
+        """The facts that all validated rows have in common."""
         return tuple([feed.facts for feed in self._feeds])
 
     def predicted(self, columns: Mapping[str, ArrayLike]) -> bool:
-        """Check rows without their label, which is stood in for, as `observed`."""
+        """Check rows without their label, with a candidate for it, as `observed`."""
         n = _length(columns)
         first: InvalidBatchError | None = None
         others = {name: value for name, value in columns.items() if name not in self._made}
@@ -186,7 +186,7 @@ class Checks:
         try:
             raise first
         finally:
-            del first  # which would hold itself, and these rows, by this call in its traceback
+            del first  # its traceback holds this call, and so the error itself: a cycle
 
     def _check_default(self, several: tuple[int, ...]) -> None:
         if several and self._default is not None:
@@ -199,7 +199,7 @@ class Checks:
     def _read(
         self, columns: Mapping[str, object], n: int, given: Set[str]
     ) -> tuple[Batch, tuple[Rows, ...]]:
-        """Read so many rows, of which some columns are given, and others stand in for theirs."""
+        """Read n rows, of which only some columns are the caller's."""
         batch = batch_of(self._suite, columns)
         if self._declared is not None:
             every = columns_of(batch)
@@ -216,7 +216,7 @@ class Checks:
         return batch, rows
 
     def labelled(self, columns: Mapping[str, object]) -> bool:
-        """Check labels without what was predicted, as `observed`."""
+        """Check labels without their predictions, as `observed`."""
         (labels,) = columns.values()
         label = as_column(labels, self._truth)
         several = label.values.shape[1:]  # values of a row
@@ -239,7 +239,7 @@ class Checks:
                 raise
             if error.column == self._truth and not self._may_be_classes(label):
                 raise
-            return False  # of what was guessed: it is seen when the prediction is there
+            return False  # the guessed prediction may be wrong: the join checks it later
         if not self._example:
             rows = [_with_facts(read, self._of_labels) for read in rows]
         return self._agreed(batch, rows)
@@ -250,8 +250,8 @@ class Checks:
         return bool(fields) and all(field.may_be_classes(label) for field in fields)
 
     def _agreed(self, batch: Batch, rows: Sequence[Rows]) -> bool:
-        """Let rows agree with all others; return whether they may wait beside them."""
-        seen = zip(self._feeds, self._facts(), strict=True)  # also elsewhere, and before
+        """Check rows against the facts of all others; return whether they may wait with them."""
+        seen = zip(self._feeds, self._facts(), strict=True)  # also those of other workers
         infos = tuple(
             [feed._replace(facts=joined_facts(feed.facts, facts)) for feed, facts in seen]
         )
@@ -261,22 +261,22 @@ class Checks:
 
     @property
     def _of_labels(self) -> frozenset[str]:
-        """The names of facts that labels tell."""
+        """The names of the facts that are about labels."""
         return _OF_LABELS | {f"labels of {self._truth}"}
 
     def _without_label(self, schema: Schema, rows: Rows) -> Rows:
-        """Return rows without what they tell of a label that only stands in for theirs."""
+        """Return rows without the facts about a label that is only a candidate."""
         dropped = self._of_labels
         inside = [kind for name, kind in schema.kinds.items() if name not in self._made]
-        if inside.count("label") > 1:  # the others are of its kind
+        if inside.count("label") > 1:  # other columns hold labels, too
             dropped = dropped - {"labels"}
         return _with_facts(rows, rows.facts.keys() - dropped)
 
 
 class SeenValues:
-    """What rows were that are good: of numbers how far they go, of labels which there were.
+    """The values of valid rows: the range of numbers, and the labels.
 
-    Rows that are nothing else tell nothing that is not known.
+    Rows within them add no facts, and need no check.
     """
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
@@ -285,7 +285,7 @@ class SeenValues:
         self._labels: dict[str, set[ClassLabel]] = {}
 
     def covers(self, columns: Mapping[str, Column]) -> bool:
-        """Whether rows are nothing else than those before."""
+        """Whether all values of rows were seen, or lie within the range that was."""
         return all(self._covers(name, column) for name, column in columns.items())
 
     def _covers(self, name: str, column: Column) -> bool:
@@ -297,7 +297,7 @@ class SeenValues:
         return bool(self._labels.get(name)) and _labels(column) <= self._labels[name]
 
     def learn(self, columns: Mapping[str, Column]) -> None:
-        """Learn from rows that were good."""
+        """Learn from valid rows."""
         for name, column in columns.items():
             if not _is_plain(column):
                 continue
@@ -308,7 +308,7 @@ class SeenValues:
             else:
                 labels = self._labels.setdefault(name, set())
                 labels |= _labels(column)
-                if len(labels) > _MANY:  # are read each time
+                if len(labels) > _MANY:  # then all are checked each time
                     labels.clear()
 
 
@@ -318,7 +318,7 @@ def _length(columns: Mapping[str, Any]) -> int:
 
 
 def _guess(kind: str, label: Column, several: tuple[int, ...]) -> Column:
-    """Return what a prediction may have been, of as many values as its label has."""
+    """Return a possible prediction with as many values a row as its label has."""
     guess = _GUESSES.get(kind, label[:1])
     if kind == "number" and several:
         return Column(np.full((1, *several), 0.5), None, True)
@@ -337,9 +337,9 @@ def _labels(column: Column) -> set[ClassLabel]:
 def representative_rows(
     columns: Mapping[str, Column], kinds: Mapping[str, str]
 ) -> Mapping[str, Column]:
-    """Return rows that stand for all, which were checked alone: every label is among theirs.
+    """Return rows that represent all: those with each label, and the extremes of numbers.
 
-    What numbers may be is an interval, so that the smallest and the largest are enough of them.
+    Valid numbers form an interval, so checking the smallest and the largest is enough.
     """
     rows = [np.zeros(1, np.intp)]
     for name, column in columns.items():
@@ -360,7 +360,7 @@ def _with_facts(rows: Rows, names: Set[str]) -> Rows:
 
 
 def _first(keys: Any) -> list[object]:
-    """Return the first of a column of keys, as Python has it."""
+    """Return the first of a column of keys as a Python object."""
     first = keys[:1]
     for name in ("to_pylist", "to_list", "tolist"):  # of Arrow, of pandas and polars, of NumPy
         if hasattr(first, name):
@@ -371,9 +371,9 @@ def _first(keys: Any) -> list[object]:
 _SAMPLES: dict[str, object] = {
     "text": "a", "integers": 1, "booleans": True, "dates": datetime.date(2000, 1, 1),
 }  # fmt: skip
-_NUMBERS = (0.5, 1.0, 2.0, 0.0)  # of which one lies in the domain of most columns
+_NUMBERS = (0.5, 1.0, 2.0, 0.0)  # one of them is valid in most columns
 _MOST = 2**20  # numbers that a row may be declared to have, and cells of the example rows
-_KEY_TYPES = {"true or false": "booleans"}  # as facts of slices call them
+_KEY_TYPES = {"true or false": "booleans"}  # by their names in the facts of slices
 _BOTH = {"booleans", "integers"}  # labels and ids may be either: True is 1
 _CLASSES = frozenset(
     {"y_true", "y_pred", "sample", "labels", "labels_true", "labels_pred", "true_labels",
@@ -433,7 +433,7 @@ class Declared:
         self.facts = self._facts()
 
     def described(self) -> Document:
-        """Return what a file says is declared, defaults included."""
+        """Return the declaration for a file, defaults included."""
         types = {name: self._type(name) for name in self._kinds}
         if self._has_weights:
             types[self.weights] = 1
@@ -451,7 +451,7 @@ class Declared:
 
     @classmethod
     def read(cls, suite: Mergeable, told: Mapping[str, Json]) -> Self:
-        """Return what was described.
+        """Return the declaration that was described.
 
         Raises:
             StateFormatError: It does not fit the metrics.
@@ -468,17 +468,17 @@ class Declared:
         """Whether predictions come with weights: all of them do, or none."""
         return self.weights in self._given or self.weights != WEIGHT
 
-    # --- what is declared ----------------------------------------------------------------------
+    # --- declaration ---------------------------------------------------------------------------
 
     def _title(self, name: str) -> str:
-        """Return what the user calls an input of the metrics."""
+        """Return the user's name of an input of the metrics."""
         renamed: Mapping[str, str] = getattr(self._suite, "columns", {})
         return renamed.get(name, name)
 
     def _classes(
         self, given: Sequence[ClassLabel] | None
     ) -> tuple[tuple[ClassLabel, ...] | None, tuple[ClassLabel, ...]]:
-        """Return the classes of the label, ``None`` where there may be any, and those left out."""
+        """Return the classes of the label, ``None`` if any are valid, and the ignored ones."""
         schemas = self._keys.inner._plan.schemas
         fields: list[Any] = [
             field for schema in schemas for field in schema.fields if _reads_classes(field)
@@ -502,7 +502,7 @@ class Declared:
         return known, tuple(ignored)
 
     def _type(self, name: str) -> Type:
-        """Return what a column holds that is no number, or how many numbers a row has."""
+        """Return the type of a column: a name, or how many numbers a row has."""
         if name in self._given:
             return self._given[name]
         if self._kinds[name] == "number":
@@ -513,7 +513,7 @@ class Declared:
         return "text" if self._has_words else "integers"
 
     def _check_types(self) -> None:
-        """Raise where a column is declared to hold what its readers cannot read."""
+        """Raise where a column is declared to have a type that its readers cannot read."""
         inside = kinds_of(self._keys.inner)
         for name, kind in self._keys.kinds.items():
             reads_numbers = inside.get(name) == "number"
@@ -532,7 +532,7 @@ class Declared:
                 raise ValueError(f"types: {name} is {what!r}, and {why}")
 
     def _unreadable(self, name: str, what: Type, kind: Kind | None) -> str:
-        """Return why a column cannot hold what is declared, and what to do; empty where it can."""
+        """Return why a column cannot have the declared type, and what to do; empty if it can."""
         if name == self.weights and name not in self._kinds:
             number = f"weights are one number a row: types={{{name!r}: 'number'}}"
             return "" if what == 1 else number
@@ -558,7 +558,7 @@ class Declared:
         return self.labels is not None and isinstance(self.labels[0], str)
 
     def _facts(self) -> tuple[Facts, ...]:
-        """Return what rows agree on that hold what is declared.
+        """Return the facts of rows that are as declared.
 
         Raises:
             ValueError: Some do, but none with a target within `target_range`.
@@ -575,17 +575,17 @@ class Declared:
         return found
 
     def misfit(self) -> str:
-        """Return why no row is as declared, whatever its numbers; empty where one may be."""
+        """Return why no row can be as declared, whatever its numbers; empty if one can."""
         if any(field.nested for schema in self._suite._plan.schemas for field in schema.fields):
             return ""  # there is no example
         found, errors = self._tried([self._example(number) for number in _NUMBERS])
-        # An error that names a row is about its number, and there may be better ones.
+        # An error that names a row is about its number, and other numbers may be valid.
         return next((str(e) for e in errors if e.row is None), "") if found is None else ""
 
     def _tried(
         self, examples: Iterable[dict[str, Any]]
     ) -> tuple[tuple[Facts, ...] | None, list[InvalidBatchError]]:
-        """Return the facts of the first example that is good, and why those before are not."""
+        """Return the facts of the first valid example, and the errors of those before."""
         errors = []
         for example in examples:
             checks = Checks(self._suite, self._kinds, lambda: self._no_facts)
@@ -602,7 +602,7 @@ class Declared:
         return tuple({} for _ in self._suite._plan.schemas)
 
     def _example(self, number: float) -> dict[str, Any]:
-        """Return rows that hold what is declared, one of each class as far as they fit."""
+        """Return rows that are as declared, one of each class as far as they fit."""
         types = {name: self._type(name) for name in self._kinds}
         widest = max([what for what in types.values() if isinstance(what, int)], default=1)
         n = min(len(self.labels or (0,)), max(1, _MOST // widest))
@@ -620,7 +620,7 @@ class Declared:
         return found | ({self.weights: [1.0] * n} if self._has_weights else {})
 
     def check_default(self, label: object) -> None:
-        """Raise where the label that stands for missing ones is none."""
+        """Raise unless `default_label` is a valid label."""
         if label is None:
             return
         amiss = ""
@@ -633,10 +633,10 @@ class Declared:
         if amiss:
             raise ValueError(f"default_label={label!r} is not a valid label here: {amiss}")
 
-    # --- what comes ----------------------------------------------------------------------------
+    # --- events --------------------------------------------------------------------------------
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Raise where columns hold what is not declared.
+        """Raise unless columns are as declared.
 
         Raises:
             InvalidBatchError: The message names the row, its value and what is declared.
@@ -652,7 +652,7 @@ class Declared:
                 self._check_column(name, column)
 
     def check_weights(self, columns: Collection[str]) -> None:
-        """Raise where predictions have weights that are not declared, or lack those that are."""
+        """Raise where predictions have undeclared weights, or lack declared ones."""
         name, declared = self.weights, self._has_weights
         if name in columns and not declared:
             raise InvalidBatchError(
@@ -709,7 +709,7 @@ def _reads_classes(field: Any) -> bool:
 
 
 def _labels_of(field: Any) -> tuple[ClassLabel, ...] | None:
-    """Return the classes that a metric's own parameters name, where there may be no others."""
+    """Return the classes that a metric's own parameters name, if no others are valid."""
     allowed = None if getattr(field, "others", False) else getattr(field, "allowed", None)
     return getattr(field, "labels", None) or allowed
 
@@ -751,13 +751,13 @@ def _two_classes(field: ScoredLabels) -> tuple[ClassLabel, ...]:
 
 
 def _weights(suite: Mergeable) -> str:
-    """Return what weights are called."""
+    """Return the user's name of the weights."""
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
     return renamed.get(WEIGHT, WEIGHT)
 
 
 def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]:
-    """Return the types that are declared, checked."""
+    """Return the declared types, checked."""
     found: dict[str, Type] = {}
     for name, what in (given or {}).items():
         if name not in known:
@@ -765,7 +765,7 @@ def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]
         is_width = isinstance(what, int) and what is not True and what > 0
         if isinstance(what, int) and what > _MOST:
             raise ValueError(f"types: {name} has {what} numbers a row, and may have {_MOST:,}")
-        if what not in (*_SAMPLES, "number") and not is_width:  # it may have no hash
+        if what not in (*_SAMPLES, "number") and not is_width:  # it may be unhashable
             names = ", ".join(map(repr, (*_SAMPLES, "number")))
             raise ValueError(
                 f"types: {name} is {what!r}; expected {names}, or how many numbers a row has"

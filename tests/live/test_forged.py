@@ -154,5 +154,5 @@ def test_more_rows_than_may_wait_are_refused():
     taken = {**META, "config": {**META["config"], "max_pending": waiting}}
     assert sm.from_bytes(forged(taken, ARRAYS)).n_rows
     taken["config"]["max_pending"] -= 1
-    with pytest.raises(sm.StateFormatError, match="rows that wait are not such as do"):
+    with pytest.raises(sm.StateFormatError, match="waiting rows of the state are not valid"):
         sm.from_bytes(forged(taken, ARRAYS))

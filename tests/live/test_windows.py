@@ -16,8 +16,7 @@ import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.feeding.states import State
-from streammetrics.live.panes import Panes
-from streammetrics.live.windows import PaneTree
+from streammetrics.live.panes import Panes, PaneTree
 
 
 def chosen(data, first, last):

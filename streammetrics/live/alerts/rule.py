@@ -1,4 +1,4 @@
-"""What a rule is, its states, and windows one after another."""
+"""Rules of alerts, the alerts they give, and the windows that they judge."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _DURATIONS = frozenset({"window", "windows", "length", "for_", "after"})  # amon
 
 
 class Moment(NamedTuple):
-    """What a rule found at the end of a window."""
+    """The verdict of a rule at the end of a window."""
 
     end: int  # nanoseconds
     verdict: Verdict
@@ -61,7 +61,7 @@ class Moment(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """A metric of a window."""
+    """The value of a metric of a window, its bounds, and its rows."""
 
     value: float
     low: float
@@ -83,7 +83,7 @@ class Rule(Configured, ABC):
     name: str = ""
 
     def _configure(self, **parameters: object) -> None:
-        """Set the parameters, durations as text of one form.
+        """Set the parameters, durations as text in canonical form.
 
         Each rule has a constructor of its own, as people write it.
         """
@@ -94,7 +94,7 @@ class Rule(Configured, ABC):
         configure(self, (), kept)
 
     def _shortened(self, value: Any, name: str) -> object:
-        """Return a duration as it is kept, or several; one that may be missing may be so."""
+        """Return a duration, or several, in canonical form; ``None`` if that is the default."""
         default = self._parameters[name].given
         if isinstance(default, tuple):
             return tuple(shown_duration(duration(each, name)) for each in value)
@@ -104,24 +104,24 @@ class Rule(Configured, ABC):
 
     @property
     def title(self) -> str:
-        """The name, or else what the rule says."""
+        """The name, or a short description."""
         return self.name or self._says()
 
     @abstractmethod
     def _says(self) -> str:
-        """Return what the rule says in a few words."""
+        """Return a short description."""
 
     @property
     def reach(self) -> int:
-        """How long it has to be bad before the alert fires, in nanoseconds."""
+        """How long the verdict must be bad before the alert fires, in nanoseconds."""
         return 0
 
     def check(self, suite: Mergeable) -> None:
-        """Raise `ValueError` where the rule asks for what a suite does not have."""
+        """Raise `ValueError` where a suite does not have what the rule reads."""
 
     @abstractmethod
     def moments(self, view: Any) -> Callable[[], list[Moment]]:
-        """Return what finds moments, the oldest first, as far back as panes are kept.
+        """Return a function that finds moments, the oldest first, as far back as panes are kept.
 
         All that is needed of the view is read before this returns.
         """
@@ -137,15 +137,15 @@ class Rule(Configured, ABC):
 
 
 class WindowRule(Rule):
-    """A rule that judges windows, each by itself, one after the other.
+    """A rule that judges successive windows, each by itself.
 
     Args:
-        for_: How long it has to be bad before the alert fires; ``None``: not at all.
-        after: How long after its end a window is judged. ``None``: until nothing more is expected
-            in it, see `Live.alerts`. A shorter time tells earlier, of what is there by then.
+        for_: How long the verdict must be bad before the alert fires; ``None``: it fires at once.
+        after: How long after its end a window is judged. ``None``: once no more events are expected
+            in it, see `Live.alerts`. A shorter time judges earlier, by the events so far.
     """
 
-    counted: ClassVar[bool] = False  # windows of what became of predictions, and not of metrics
+    counted: ClassVar[bool] = False  # whether it judges coverage, and not metrics
 
     min_rows: int = 1
     for_: str | None = None
@@ -154,11 +154,11 @@ class WindowRule(Rule):
     @property
     @abstractmethod
     def lengths(self) -> tuple[int, ...]:
-        """How long the windows are that are judged together, in nanoseconds."""
+        """The lengths of the windows that are judged together, in nanoseconds."""
 
     @property
     def reach(self) -> int:
-        """How long it has to be bad, in nanoseconds."""
+        """How long the verdict must be bad, in nanoseconds."""
         return 0 if self.for_ is None else duration(self.for_, "for_")
 
     def check_parameters(self) -> None:
@@ -167,10 +167,10 @@ class WindowRule(Rule):
 
     @abstractmethod
     def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
-        """Return what the windows that end at a time come to."""
+        """Return the verdict on the windows that end at a time."""
 
     def part(self, suite: Mergeable) -> Mergeable:
-        """Return what of a suite is judged: all of it, or one metric."""
+        """Return the part of a suite that is judged: all of it, or one metric."""
         return suite
 
     def moments(self, view: Any) -> Callable[[], list[Moment]]:
@@ -192,7 +192,7 @@ def metric_of(suite: Mergeable, name: str) -> Any:
 
 
 def reading_of(metric: Any, name: str) -> Reading:
-    """Return what a metric of a window, which has a name, is.
+    """Return the reading of a metric of a window.
 
     Raises:
         ValueError: Its value is no number.
@@ -203,7 +203,7 @@ def reading_of(metric: Any, name: str) -> Reading:
         low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):
         told = f"{name} is no number but {an(type(value).__name__)}: watch one of its parts"
-        raise ValueError(told)  # noqa: TRY004 - it is the name that is wrong
+        raise ValueError(told)  # noqa: TRY004 - the name is wrong
     return Reading(float(value), float(low), float(high), int(metric.n_rows))
 
 
@@ -214,7 +214,7 @@ _PLAIN = ("name", "state", "value", "low", "high", "rows", "why")
 
 @dataclass(frozen=True)
 class Alert:
-    """A rule as it stands, and why.
+    """The state of a rule, and the reason.
 
     Attributes:
         name: What the alert is called.
@@ -251,7 +251,7 @@ class Alert:
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any], rule: Rule) -> Alert:
-        """Return the alert that `to_dict` has told of.
+        """Return the alert of which `to_dict` gave the dictionary.
 
         Raises:
             KeyError: Something is not told.
@@ -265,7 +265,7 @@ class Alert:
         return cls(**rest, changes=tuple(changes), rule=rule)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what there is to say in plain Python, times as text of ISO 8601."""
+        """Return the alert as plain Python objects, times as ISO 8601 text."""
         times = {name: getattr(self, name) for name in _TIMES}
         return {
             "name": self.name,
@@ -292,7 +292,7 @@ class Alerts(tuple[Alert, ...], Result):
         return Alerts(alert for alert in self if alert.firing)
 
     def to_dict(self) -> dict[Any, Any]:
-        """Return each alert in plain Python by its name."""
+        """Return each alert as plain Python objects by its name."""
         return {alert.name: alert.to_dict() for alert in self}
 
     def _table(self) -> Table:
@@ -313,7 +313,7 @@ class Alerts(tuple[Alert, ...], Result):
 
 
 def alert_of(rule: Rule, moments: Iterable[Moment], reach: int) -> Alert:
-    """Return what moments come to, the oldest first; `reach` is how long it has to be bad.
+    """Return the alert of moments, the oldest first, which fires once bad for `reach`.
 
     An alert that fires goes on until all is good again, or there is no data.
     """
@@ -361,23 +361,23 @@ def _short(time: datetime | None) -> str:
     return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S}Z"
 
 
-Parts = tuple["MetricState", ...]  # states that together have seen the rows of a pane
+Parts = tuple["MetricState", ...]  # the states whose merge is that of a pane
 
 
 class Reads(NamedTuple):
-    """How states are read: of what suite, which part of a pane's, and as what they are shown."""
+    """How states are read: their suite, the part of a state, and the object that shows it."""
 
     suite: Mergeable
     part: Callable[[MetricState], MetricState]
     shown: Callable[[MetricState], object]
 
     def of(self, states: Sequence[MetricState]) -> Any:
-        """Return what some states of panes come to, as it is shown."""
+        """Return the merge of some states of panes, as it is shown."""
         return self.shown(merged(self.suite, [*map(self.part, states)]))
 
 
 class PaneRun:
-    """Panes one after the other, from a number on, as they were at a time of reading.
+    """Successive panes from a number on, as they were at a time of reading.
 
     States are never written to: those of a pane are the same objects until rows come to it.
     """
@@ -391,7 +391,7 @@ class PaneRun:
         return np.fromiter(map(bool, self.panes), np.bool_, len(self.panes))
 
     def changed(self, before: PaneRun | None) -> Marks:
-        """Return which panes are not what they were."""
+        """Return which panes have changed."""
         marks = np.ones(len(self.panes), np.bool_)
         if before is self:
             return ~marks
@@ -408,7 +408,7 @@ def _are_same(one: Parts, other: Parts) -> bool:
 
 
 class LastLook(NamedTuple):
-    """What a rule saw when it looked last, and what it made of it."""
+    """The panes that a rule read the last time, and its moments."""
 
     lines: tuple[PaneRun, ...] = ()
     made: Any = None
@@ -429,13 +429,13 @@ class Windows:
         self._stops = np.where(kept, lasts - line.first + 1, panes)  # places after the last panes
 
     def touched(self, marks: Marks) -> Marks:
-        """Return in which windows there is a pane that is marked."""
+        """Return which windows contain a marked pane."""
         before = np.concatenate([[0], np.cumsum(marks)])
         found: Marks = before[self._stops] > before[self._stops - self._panes]
         return found
 
     def read(self, reads: Reads, asked: Places) -> Iterator[Any]:
-        """Yield what some windows come to, in their order.
+        """Yield the merges of some windows, in their order.
 
         Each is the end of a run of as many panes as it has, and the beginning of the next run.
         Where many of one run are asked for, these are merged pane after pane: a window is then
@@ -460,7 +460,7 @@ class Windows:
 
 
 def _running(suite: Mergeable, panes: Iterable[Parts]) -> list[Parts]:
-    """Return what no pane, the first one, the first two and so on come to."""
+    """Return the merges of no pane, of the first one, of the first two and so on."""
     found: list[Parts] = [()]
     for parts in panes:
         before = found[-1]
@@ -468,7 +468,7 @@ def _running(suite: Mergeable, panes: Iterable[Parts]) -> list[Parts]:
     return found
 
 
-_RULES = 1024  # of which it is remembered what they found
+_RULES = 1024  # rules whose last reading is kept
 
 
 def delay_of(config: Config, after: str | None, *, waits: bool) -> int:
@@ -485,7 +485,7 @@ def delay_of(config: Config, after: str | None, *, waits: bool) -> int:
 
 
 def place_of(tiers: Sequence[Tier], length: int, back: int) -> int:
-    """Return the finest tier that has windows of a length, which ended so long ago.
+    """Return the finest tier that has windows of a length that ended so long ago.
 
     Raises:
         ValueError: There is none.
@@ -539,7 +539,7 @@ class View:
 
     @property
     def newest(self) -> int:
-        """The newest time of an event, below 0 where there was none."""
+        """The newest time of an event, negative before any."""
         return self._pipeline.panes.newest
 
     @property
@@ -548,7 +548,7 @@ class View:
         return self._pipeline.config.tiers
 
     def until(self, after: str | None) -> int:
-        """Return the time before which panes are over: nothing more is expected in them.
+        """Return the time before which panes are over: no more events are expected in them.
 
         Args:
             after: How long after its end a pane is; ``None``: as long as a label in time may still
@@ -558,14 +558,14 @@ class View:
 
     @property
     def _oldest(self) -> int:
-        """A time before which there are no rows, of which so nothing is to be said."""
+        """A time before which there are no rows."""
         return min(self._pipeline.oldest(), self.clock)
 
     def _delay(self, after: str | None) -> int:
         return delay_of(self._pipeline.config, after, waits=bool(self._pipeline.join.names))
 
     def judged(self, rule: WindowRule) -> Callable[[], list[Moment]]:
-        """Return what judges the windows that end with each pane that is over."""
+        """Return a function that judges the windows that end with each pane that is over."""
         delay = self._delay(rule.after)
         if self.newest < 0:
             return list
@@ -594,7 +594,7 @@ class View:
         return self.tiers[place].numbers(ends) - 1
 
     def _judged(self, rule: WindowRule, ends: Ints, windows: Sequence[Windows]) -> list[Moment]:
-        """Return what is found at each end; windows that are as they were are not judged again."""
+        """Return the moment of each end; windows that have not changed are not judged again."""
         kept = np.all([each.kept for each in windows], axis=0)
         before = self.seen.lines or [None] * len(windows)
         pairs = list(zip(windows, before, strict=True))
@@ -622,7 +622,7 @@ class View:
         return self.reads(rule.part(self.suite))
 
     def reads(self, part: Mergeable) -> Reads:
-        """Return how a part of the suite is read of states of the stream, whatever their keys."""
+        """Return how a part of the suite is read from states of all slices."""
         parted, whole = self.suite._plan.parting(part._plan), self._keys.whole
         return Reads(part, lambda state: parted(whole(state)), part._at)
 
@@ -635,7 +635,7 @@ class View:
         return line
 
     def busy(self) -> list[tuple[int, int]]:
-        """Return the times in which there are events, as runs of panes that begin in order."""
+        """Return the start and the end of each run of panes with events, in order."""
         return self._pipeline.busy()
 
     def panes(self, after: str | None) -> list[Span]:
@@ -660,16 +660,16 @@ class View:
         return found
 
     def lines(self, runs: Sequence[Span]) -> list[tuple[Ints, PaneRun]]:
-        """Return when the panes of some runs end, and what was seen in them."""
+        """Return the ends of the panes of some runs, and the panes."""
         return [(self._ends(run), self._line(run)) for run in runs]
 
     def _ends(self, span: Span) -> Ints:
-        """Return when some panes end."""
+        """Return the ends of some panes."""
         tier = self.tiers[span.place]
         return np.array([tier.start(n + 1) for n in range(span.first, span.last + 1)], np.int64)
 
     def _aligned(self, first: int, tier: Tier, coarse: Tier) -> int:
-        """Return the first pane, from one on, at which or after which a coarse one begins."""
+        """Return the first pane, from one on, that begins where a coarse one does, or after."""
         start = tier.start(first)
         number = coarse.number(start)
         begins = coarse.start(number)
@@ -680,11 +680,11 @@ class View:
 
 
 class Watch:
-    """What rules found when they looked last, so that only what is new is read."""
+    """Evaluates rules, and remembers what each of them read, so that only changes are read."""
 
     def __init__(self) -> None:
         self._seen: dict[Rule, LastLook] = {}
-        self._guard = Locked()  # which is taken before that of the stream
+        self._guard = Locked()  # taken before the lock of the pipeline
 
     def alerts(
         self,

@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Array
     from streammetrics.live.events import Tier
+    from streammetrics.live.panes import Node, PaneTree
     from streammetrics.live.possible.remembered import Remembered
     from streammetrics.live.spans import Span
-    from streammetrics.live.windows import Node, PaneTree
 
     NamedColumns = Mapping[str, Column]
 
 R = TypeVar("R", bound="Remembered")
 
 
-class Left:
+class UnlabelledPanes:
     """The panes of rows that left without a label: for each column what metrics ask of it.
 
     They are panes as those of labelled rows, and so are a function of the events as they are. A
@@ -81,14 +81,14 @@ class Left:
         for panes in self.columns.values():
             yield from panes.unmerged(*span)
 
-    def merge(self, others: Sequence[Left]) -> None:
+    def merge(self, others: Sequence[UnlabelledPanes]) -> None:
         """Take what others hold, which are untouched."""
         for title, panes in self.columns.items():
             panes.merge([other.columns[title] for other in others])
 
-    def copy(self) -> Left:
+    def copy(self) -> UnlabelledPanes:
         """Return independent panes at the same states."""
-        twin = object.__new__(Left)
+        twin = object.__new__(UnlabelledPanes)
         twin.columns = {title: panes.copy() for title, panes in self.columns.items()}
         twin.weight = self.weight
         return twin
@@ -102,7 +102,7 @@ class Left:
 class Unlabelled(NamedTuple):
     """The rows of a window without a label: so many that left, and those that wait."""
 
-    left: Left
+    left: UnlabelledPanes
     states: Mapping[str, State]  # of those that left
     n_left: int
     waiting: NamedColumns

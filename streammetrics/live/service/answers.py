@@ -14,9 +14,9 @@ from streammetrics.core.errors import (
     UndefinedMetricWarning,
 )
 from streammetrics.live.events import duration, shown_duration, shown_time
+from streammetrics.live.panes import same, size_of
 from streammetrics.live.pipeline import merged
 from streammetrics.live.spans import ALONE, bounds_of, metrics_of
-from streammetrics.live.windows import same, size_of
 from streammetrics.slices.bins import title_of
 from streammetrics.slices.slices import Slices
 
