@@ -663,17 +663,17 @@ class Ingest:
         """Bring the events that wait in one buffer to the pipeline; the caller holds the lock."""
         pipeline = self.shared.current
         for (*heads, seconds), columns in buffer.drain():
-            times = nanoseconds(packed(seconds, "d"))
+            times, batch = nanoseconds(packed(seconds, "d")), None
             if buffer is self.observed:
-                found = columns_of(batch_of(self.shared.suite, columns))
-                events = Events("observe", times, found)
+                batch = batch_of(self.shared.suite, columns)
+                events = Events("observe", times, columns_of(batch))
             elif buffer is self.predicted:
                 found = pipeline.prediction_columns(columns)
                 events = Events("predict", times, found, keys_of_checked(heads[0]))
             else:
                 found, keys = pipeline.columns(columns), keys_of_checked(heads[0])
                 events = Events("label", times, found, keys, packed(heads[1], "q"))
-            pipeline.take_consistent(events)
+            pipeline.take_consistent(events, batch)
             self._note(events)
 
     # --- for those who read and merge ------------------------------------------------------------

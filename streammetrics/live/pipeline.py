@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Self
 
+    from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
@@ -105,12 +106,18 @@ class Pipeline:
 
     # --- events ------------------------------------------------------------------------------
 
-    def take(self, events: Events) -> None:
-        """Take events, or raise and leave the state as it was."""
+    def take(self, events: Events, batch: Batch | None = None) -> None:
+        """Take events, or raise and leave the state as it was.
+
+        Args:
+            events: The events.
+            batch: The batch of observations, if it was made already.
+        """
         self._windows = {}
         if events.kind == "observe":
             rows = self._newest_rows(events)
-            batch = batch_of(self.suite, events.columns, checked=True)
+            if batch is None:
+                batch = batch_of(self.suite, events.columns, checked=True)
             self.panes.add(events.times, batch)
             if rows is not None:
                 self.newest.add(rows)
@@ -129,13 +136,13 @@ class Pipeline:
                 for events in group:
                     self.take_consistent(events)
 
-    def take_consistent(self, events: Events) -> None:
+    def take_consistent(self, events: Events, batch: Batch | None = None) -> None:
         """Take the events that are consistent with all earlier ones, and count the others.
 
         Each event was valid where it came in. What it contradicts came from another worker.
         """
         try:
-            self.take(events)
+            self.take(events, batch)
         except InvalidBatchError as error:
             n = len(events.times)
             if n > 1:

@@ -12,9 +12,8 @@ import streammetrics as sm
 
 
 def newest(events, n):
-    """Return a set of the newest rows; those of one time are in order of score, then label."""
-    kept = sorted(events, key=lambda event: (event[0], event[2], event[1]))[-n:]
-    return fresh(kept)
+    """Return a set of the newest rows; those of one time are in order of label, then score."""
+    return fresh(sorted(events)[-n:])
 
 
 @drawn(
