@@ -128,7 +128,7 @@ class Live(Stateful):
         declared = Declared(suite, labels, types, target_range)
         declared.check_default(default_label)
         if keep_rows and any(f.nested for s in suite._plan.schemas for f in s.fields):
-            raise ValueError("keep_rows keeps rows of single values, not of boxes, tags or pixels")
+            raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
         config = Config.of(
             tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows, declared
         )
