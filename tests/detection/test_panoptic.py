@@ -16,9 +16,7 @@ CLASSES = {"things": (1, 2), "stuffs": (5, 6)}
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("name", ["PanopticQuality", "ModifiedPanopticQuality"])
 def test_qualities_are_those_of_torchmetrics(name, seed):
-    theirs = pytest.importorskip(
-        "torchmetrics.detection", reason="pip install --group peers"
-    )
+    theirs = pytest.importorskip("torchmetrics.detection", reason="pip install --group peers")
     import torch
 
     rows = maps(np.random.default_rng(seed), 3)
