@@ -528,19 +528,19 @@ def test_resolution_near_one_is_that_near_zero():
 
 
 @pytest.mark.parametrize("max_cells", [16, 1 << 12])
-def test_rows_of_a_weight_given_twice_weigh_its_square(max_cells):
+def test_rows_of_a_column_of_weights_weigh_their_squares(max_cells):
     """Which float64 does not hold."""
     rng = np.random.default_rng(3)
     n = 5000 if tuning.BUFFERED_ROWS < 100 else 150_000
     scores, codes = rng.normal(size=n).round(5), rng.integers(0, 2, n).astype(np.uint8)
-    pair = np.repeat(rng.integers(1 << 29, 1 << 30, (n, 1)) | 1, 2, axis=1)
-    product = pair[:, 0] ** 2
+    column = rng.integers(1 << 29, 1 << 30, (n, 1)) | 1
+    product = column[:, 0] ** 2
     halves = [half.astype(float) for half in (product >> 30 << 30, product & (1 << 30) - 1)]
     both, apart = SortedHistogram(max_cells, 2), SortedHistogram(max_cells, 2)
     for part in np.split(np.arange(n), [n // 150, n // 2, n - n // 15]):
-        both.add(scores[part], codes[part], pair[part].astype(float))
-        for column in halves:
-            apart.add(scores[part], codes[part], column[part])
+        both.add(scores[part], codes[part], column[part].astype(float))
+        for half in halves:
+            apart.add(scores[part], codes[part], half[part])
     assert image(both) == image(apart)
     both.check()
 

@@ -1,10 +1,12 @@
 """Cells counted and merged by every compiled kernel, against the reference, to the byte."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.kernels import kernels, reference
 
 VARIANTS = getattr(kernels, "variants", tuple)()
@@ -46,7 +48,9 @@ def counted(module, scores, codes, most, level=0, *, index=False):
     counts = None if index else np.full((room, classes), -7, np.int32)
     places = np.full(scores.size, -7) if index else None
     weight = np.arange(scores.size) / 7 if index else None
-    at, size = module.cells_count(scores, codes, weight, places, most, level, ids, found, counts)
+    at, size, _ = module.cells_count(
+        scores, codes, weight, places, most, level, ids, found, counts, 0, 1
+    )
     if index:  # rows may change their order
         places = places[np.argsort(weight)]
     return (
@@ -57,6 +61,59 @@ def counted(module, scores, codes, most, level=0, *, index=False):
         None if counts is None else counts[:size].tolist(),
         None if places is None else places.tolist(),
     )
+
+
+WEIGHTS = {
+    "exponential": lambda rng, n: rng.exponential(size=n) + 1e-9,
+    "whole": lambda rng, n: rng.integers(1, 2**31, n).astype(float),
+    "every exponent": lambda rng, n: np.ldexp(1 + rng.random(n), rng.integers(-1070, 1000, n)),
+    "one": lambda rng, n: np.ones(n),
+    "subnormal": lambda rng, n: 5e-324 * rng.integers(1, 9, n),
+    "large": lambda rng, n: rng.uniform(0.9, 1.0, n) * 2.0**64,  # sums go beyond the highest digit
+}
+
+
+def summed(module, scores, codes, weight, power, most, level=0):
+    room, classes = min(scores.size, most), 1 if codes is None else 2
+    ids, found = np.full(room, -7), np.full(room, -7.0)
+    low, width = ExactSum.window(weight, power)
+    sums = np.full((room, classes, width), -7)
+    at, size, canonical = module.cells_count(
+        scores, codes, weight.copy(), None, most, level, ids, found, sums, low, power
+    )
+    return (
+        (at, size, canonical, ids[:size].tobytes() if at else None),
+        (found[:size].tobytes(), sums[:size].tobytes()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "n"), [*product(WEIGHTS, [1, 2, 25, 300, 3000]), ("exponential", 300_000)]
+)
+def test_weights_are_summed_as_by_the_reference(compiled, name, n):
+    """By sorting, by two threads, and in a table of neighbours."""
+    rng = np.random.default_rng(n)
+    weight, codes = WEIGHTS[name](rng, n), rng.integers(0, 2, n).astype(np.uint8)
+    powers = (1, 2) if weight.max() < 2**500 else (1,)
+    if n > 3000:
+        cases = [("signs", 1 << 17, 1, codes, 0), ("few", 61, 2, codes, 0)]
+    else:
+        cases = product(("signs", "few"), (2, 61, 1 << 17), powers, (codes, None), (0, 50))
+    for scores, most, power, mine, level in cases:
+        arguments = (SCORES[scores](rng, n), mine, weight, power, most, level)
+        assert summed(compiled, *arguments) == summed(reference, *arguments)
+
+
+@pytest.mark.parametrize("n", [8, 3000])
+def test_weights_that_do_not_fit_are_refused(compiled, n):
+    scores, codes = np.random.default_rng(1).random(n), np.zeros(n, np.uint8)
+    for most in (2, 4096):
+        out = np.empty(n, int), np.empty(n), np.empty((n, 2, 3), np.int64)
+        for wrong in (-1.0, np.nan, np.inf, 2.0**80, 2.0**-80, 1e308, 1e-308):
+            weight = np.ones(n)
+            weight[n // 2] = wrong
+            with pytest.raises(ValueError, match="fit"):
+                compiled.cells_count(scores, codes, weight, None, most, 0, *out, -64, 1)
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -116,8 +173,8 @@ def cells_of(scores, codes, most, classes, dtype):
         np.empty(room),
         np.empty((room, classes), np.int32),
     )
-    level, size = reference.cells_count(
-        scores, codes if classes == 2 else None, None, None, most, 0, ids, found, counts
+    level, size, _ = reference.cells_count(
+        scores, codes if classes == 2 else None, None, None, most, 0, ids, found, counts, 0, 1
     )
     return level, ids[:size] if level else None, found[:size], counts[:size].astype(dtype)
 
@@ -146,36 +203,35 @@ def test_cells_are_merged_as_by_the_reference(compiled, name, dtype, classes):
             level = max(a[0], b[0])
             a, b = raised(a, level), raised(b, level)
             room = min(a[1].size + b[1].size, most)
-            found = []
-            for module in (reference, compiled):
-                for exact in (False, True):
-                    places = [np.full(part[1].size, -7) if exact else None for part in (a, b)]
+            for exact in (False, True):
+                found = []
+                for module in (reference, compiled):
                     parts = [
-                        (*part[:2], None if exact else part[2], place)
-                        for part, place in zip((a, b), places, strict=True)
+                        (*part[:2], *_digits(part[2], k, exact)) for k, part in enumerate((a, b))
                     ]
-                    ids, scores = np.zeros(room, np.int64), np.zeros(room)
-                    counts = None if exact else np.zeros((room, classes), dtype)
-                    told = module.cells_merge(
-                        level, *parts[0], *parts[1], most, ids, scores, counts
-                    )
-                    size = told[1]
-                    arrays = [ids if told[0] else ids[:0], scores, *places]
-                    arrays += [] if exact else [counts]
-                    kept = [
-                        None if array is None else array[: size if k < 2 or k == 4 else None]
-                        for k, array in enumerate(arrays)
-                    ]
-                    found.append((told, [None if x is None else x.tobytes() for x in kept]))
-            assert found[:2] == found[2:]
+                    out = np.zeros(room, np.int64), np.zeros(room)
+                    shape = (room, classes, 5) if exact else (room, classes)
+                    counts = np.zeros(shape, np.int64 if exact else dtype)
+                    told = module.cells_merge(level, *parts[0], *parts[1], most, *out, counts)
+                    arrays = (out[0] if told[0] else out[0][:0], out[1], counts)
+                    found.append((told, *(array[: told[1]].tobytes() for array in arrays)))
+                assert found[0] == found[1]
+
+
+def _digits(counts, shift, exact):
+    """Return counts, or digits of sums of which some borrow from those above."""
+    if not exact:
+        return counts, 0
+    low = counts.astype(np.int64)
+    return np.stack([-low & 0xFFFFFFFF, low, low // 2 - 3, -low][: 4 - shift], axis=2), shift
 
 
 def test_cells_that_share_an_id_are_united(compiled):
     for module in (reference, compiled):
         ids, scores, counts = np.zeros(9, int), np.zeros(9), np.zeros((9, 1), np.int32)
-        a = (np.array([4, 4, 9]), np.array([np.nan, 0.5, 0.7]), np.ones((3, 1), np.int32), None)
-        b = (np.array([4, 8, 8]), np.array([0.5, 0.6, 0.6]), np.ones((3, 1), np.int32), None)
-        assert module.cells_merge(3, *a, *b, 9, ids, scores, counts) == (3, 3)
+        a = (np.array([4, 4, 9]), np.array([np.nan, 0.5, 0.7]), np.ones((3, 1), np.int32), 0)
+        b = (np.array([4, 8, 8]), np.array([0.5, 0.6, 0.6]), np.ones((3, 1), np.int32), 0)
+        assert module.cells_merge(3, *a, *b, 9, ids, scores, counts) == (3, 3, True)
         assert ids[:3].tolist() == [4, 8, 9]
         assert np.array_equal(scores[:3], [np.nan, 0.6, 0.7], equal_nan=True)
         assert counts[:3].tolist() == [[3], [2], [1]]
@@ -206,10 +262,10 @@ def test_cells_are_added_to_a_table_as_they_are_merged(compiled, name, dtype, cl
     assert found[0] == found[1]
     order = np.argsort(ids, kind="stable")
     every = [np.concatenate([part[k] for part in parts])[order] for k in (2, 3)]
-    none = (np.empty(0, int), np.empty(0), np.empty((0, classes), dtype), None)
+    none = (np.empty(0, int), np.empty(0), np.empty((0, classes), dtype), 0)
     out = np.empty(ids.size, int), np.empty(ids.size), np.empty((ids.size, classes), dtype)
-    merged = (ids[order], every[0], every[1].astype(dtype), None)
-    _, size = reference.cells_merge(level, *merged, *none, max(ids.size, 2), *out)
+    merged = (ids[order], every[0], every[1].astype(dtype), 0)
+    _, size, _ = reference.cells_merge(level, *merged, *none, max(ids.size, 2), *out)
     at = np.flatnonzero(totals.any(axis=1))
     assert (at + low).tobytes() == out[0][:size].tobytes()
     assert scores[at].tobytes() == out[1][:size].tobytes()
@@ -267,7 +323,7 @@ def test_the_area_is_that_of_all_pairs(compiled, name, dtype):
 def test_arrays_of_other_kinds_are_refused(compiled):
     scores, codes = np.linspace(0, 1, 8), np.zeros(8, np.uint8)
     ids, found, counts = np.empty(4, int), np.empty(4), np.empty((4, 2), np.int32)
-    good = (scores, codes, None, None, 4, 0, ids, found, counts)
+    good = (scores, codes, None, None, 4, 0, ids, found, counts, 0, 1)
     compiled.cells_count(*good)
     misaligned = np.frombuffer(b"\0" * 65, np.uint8)[1:].view(float)
     frozen = counts.copy()
@@ -284,22 +340,22 @@ def test_arrays_of_other_kinds_are_refused(compiled):
 def test_lengths_and_levels_that_do_not_fit_are_refused(compiled):
     scores, codes = np.linspace(0, 1, 8), np.zeros(8, np.uint8)
     ids, found, counts = np.empty(4, int), np.empty(4), np.empty((4, 2), np.int32)
-    good = (scores, codes, None, None, 4, 0, ids, found, counts)
+    good = (scores, codes, None, None, 4, 0, ids, found, counts, 0, 1)
     for place, wrong in (
         *((0, scores[:7]), (0, None), (1, codes[:7]), (1, None), (3, np.empty(8, int))),
         *((2, np.empty(8)), (4, 1), (4, 0), (4, -5), (4, 1 << 40), (4, 7), (5, -1), (5, 65)),
         *((6, ids[:3]), (6, None), (7, found[:3]), (8, counts[:3]), (8, counts[:, 0].copy())),
-        *((8, None), (8, counts.astype(np.int64))),
+        *((8, None), (8, counts.astype(np.int64)), (9, 1 << 40), (10, 0), (10, 3)),
     ):
         arguments = [wrong if k == place else each for k, each in enumerate(good)]
         with pytest.raises((TypeError, ValueError), match="length|expected|fit|counts|bytes-like"):
             compiled.cells_count(*arguments)
-    one = (ids, found, counts, None)
+    one = (ids, found, counts, 0)
     with pytest.raises(ValueError, match="fit"):
         compiled.cells_ids(ids, scores, 3)
     for part in (
-        (None, *one[1:]), (ids[:3], *one[1:]), (*one[:2], counts[:2], None), (*one[:2], None, None),
-        (*one[:3], ids[:3]), (ids, None, counts, None),
+        (None, *one[1:]), (ids[:3], *one[1:]), (*one[:2], counts[:2], 0), (*one[:2], None, 0),
+        (*one[:3], -1), (*one[:3], 1), (ids, None, counts, 0),
     ):  # fmt: skip
         for parts in ((part, one), (one, part)):
             with pytest.raises((TypeError, ValueError), match="fit|length|bytes-like"):
@@ -328,12 +384,11 @@ def test_ids_in_no_order_never_write_out_of_bounds(compiled):
         ids = rng.integers(-(2**63), 2**63 - 1, n)
         scores = np.where(rng.random(n) < 0.5, np.nan, rng.normal(size=n))
         counts = rng.integers(-5, 5, (n, 2)).astype(np.int32)
-        index = np.empty(n, np.int64)
         room = int(rng.integers(0, most + 1))
         out = np.empty(room, np.int64), np.empty(room), np.empty((room, 2), np.int32)
-        part = (ids, scores, counts, index)
+        part = (ids, scores, counts, 0)
         try:
-            at, size = compiled.cells_merge(level, *part, *part, most, *out)
+            at, size, _ = compiled.cells_merge(level, *part, *part, most, *out)
         except ValueError:
             continue
         assert 0 <= size <= room

@@ -65,7 +65,7 @@ class ScoredRows(NamedTuple):
     Attributes:
         scores: Scores (n,).
         codes: The class of each row (n,); ``None`` if there is only one.
-        weight: Weights (n,), or (n, 2) of equal ones: a row weighs their product; ``None`` for 1.
+        weight: Weights (n,), or (n, 1): a row weighs its square; ``None`` for 1.
         tails: What scores lack to be exact integers (n,), none of them 0; ``None`` for nothing.
 
     """
@@ -172,21 +172,19 @@ class Cells(NamedTuple):
         found = np.empty(room)
         ids = np.empty(room, np.int64) if level or size > max_cells else None
         scores, codes = plain(scores, np.float64), None if codes is None else plain(codes, np.uint8)
-        mass: Mass
-        if weight is None:
-            counts = np.empty((room, classes), np.int32)
-            level, size = kernels.cells_count(
-                scores, codes, None, None, max_cells, level, ids, found, counts
-            )
-            mass = _cut(counts, size)
-        else:
-            index, moved = np.empty(size, np.int64), np.atleast_2d(weight.T)[0].copy()
-            level, size = kernels.cells_count(
-                scores, codes, moved, index, max_cells, level, ids, found, None
-            )
-            square = moved if weight.ndim > 1 else None
-            sums = ExactSum.grouped(index, size * classes, moved, square)
-            mass = normal_mass(sums.reshaped((size, classes)))
+        low, power = 0, 1
+        counts: Array = np.empty((room, classes), np.int32)
+        if weight is not None:
+            weight, power = plain(weight.reshape(-1), np.float64), weight.ndim
+            low, width = ExactSum.window(weight, power)
+            counts = np.empty((room, classes, width), np.int64)
+        level, size, canonical = kernels.cells_count(
+            *(scores, codes, weight, None, max_cells, level, ids, found, counts, low, power)
+        )
+        counts = _cut(counts, size)
+        mass: Mass = counts
+        if weight is not None:
+            mass = normal_mass(ExactSum.carried(counts, low, canonical=canonical))
         ids = _cut(ids, size) if level and ids is not None else None
         return cls(level, ids, _cut(found, size), mass)
 
@@ -256,7 +254,7 @@ class Cells(NamedTuple):
     def _counts(self, rows: slice) -> Ints | Floats:
         """Return what each class weighs in some cells (classes, m)."""
         if isinstance(self.mass, ExactSum):
-            return np.asarray(self.mass[rows].to_float(-self.unit)).T.copy()
+            return self.mass.rounded(rows, -self.unit).T.copy()
         return self.mass[rows].T.astype(np.int64, order="C")
 
     def arrays(self) -> dict[str, Array]:
@@ -301,7 +299,8 @@ def _summed(index: Ints, rows: ScoredRows, size: int, classes: int) -> Mass:
     if rows.codes is not None:
         index *= classes
         index += rows.codes
-    sums = ExactSum.grouped(index, size * classes, *np.atleast_2d(weight.T))
+    column = weight.reshape(-1)
+    sums = ExactSum.grouped(index, size * classes, column, column if weight.ndim > 1 else None)
     return normal_mass(sums.reshaped((size, classes)))
 
 
@@ -350,22 +349,22 @@ def _united(a: Cells, b: Cells, max_cells: int) -> Cells:
     """Return the rows of both, of one level, where some cells may share an id."""
     level = a.level
     classes, room = a.mass.shape[1], min(a.size + b.size, max_cells)
-    dtype = _dtype_of(a.mass, b.mass)
-    parts, places = [], []
-    for cells in (a, b):
-        index = None if dtype else np.empty(cells.size, np.int64)
-        places.append(index)
-        parts += [cells.ids, cells.scores, cells.mass if dtype else None, index]
-    ids = np.empty(room, np.int64) if level or a.size + b.size > max_cells else None
-    scores, counts = np.empty(room), np.empty((room, classes), dtype) if dtype else None
-    level, size = kernels.cells_merge(level, *parts, max_cells, ids, scores, counts)
-    mass: Mass
-    if counts is not None:
-        mass = _cut(counts, size)
+    low, masses = 0, [(a.mass, 0), (b.mass, 0)]
+    if dtype := _dtype_of(a.mass, b.mass):
+        counts = np.empty((room, classes), dtype)
     else:
-        masses = [exact_mass(cells.mass) for cells in (a, b)]
-        sums = [(at, m) for at, m in zip(places, masses, strict=True) if at is not None and at.size]
-        mass = normal_mass(ExactSum.gathered(sums, size))
+        low, width, masses = ExactSum.placed([exact_mass(a.mass), exact_mass(b.mass)])
+        counts = np.empty((room, classes, width), np.int64)
+    ids = np.empty(room, np.int64) if level or a.size + b.size > max_cells else None
+    scores = np.empty(room)
+    level, size, canonical = kernels.cells_merge(
+        *(level, a.ids, a.scores, *masses[0], b.ids, b.scores, *masses[1]),
+        *(max_cells, ids, scores, counts),
+    )
+    counts = _cut(counts, size)
+    mass: Mass = counts
+    if not dtype:
+        mass = normal_mass(ExactSum.carried(counts, low, canonical=canonical))
     ids = _cut(ids, size) if level and ids is not None else None
     return Cells(level, ids, _cut(scores, size), mass)
 

@@ -360,15 +360,13 @@ class ExactSum:
         every = list(parts)
         shape = every[0][1].shape[1:]
         entries = math.prod(shape)
-        tables, low = cls.aligned([sums for _, sums in every])
-        width = tables[0].shape[-1] + 2
-        totals = np.zeros((size * entries, width), np.int64)
-        for (index, _), table in zip(every, tables, strict=True):
+        low, width, tables = cls.placed([sums for _, sums in every])
+        totals = np.zeros((size * entries, width + 2), np.int64)
+        for (index, _), (table, first) in zip(every, tables, strict=True):
             places = np.asarray(index, np.int64)
             if entries != 1:
                 places = (places[:, None] * entries + np.arange(entries)).reshape(-1)
-            if table.size:
-                _merge(totals, table.reshape(-1, width - 2), places)
+            _merge(totals, table, places, first)
         return cls((size, *shape), *canonical(totals, low))
 
     @classmethod
@@ -379,19 +377,49 @@ class ExactSum:
         table[:, :width] = digits.reshape(-1, width) if width else 0
         return cls(tuple(shape), *canonical(table, exponent))
 
+    @classmethod
+    def carried(cls, digits: Digits, exponent: int, *, canonical: bool) -> Self:
+        """Return the sums of carried digits ``(*shape, W)``, which are kept if `canonical`."""
+        *shape, width = digits.shape
+        if not canonical or not digits.size:
+            return cls.of_digits(digits, exponent)
+        return cls(tuple(shape), frozen(digits.reshape(-1, width)), exponent)
+
+    @staticmethod
+    def window(column: Floats, power: int) -> tuple[int, int]:
+        """Return the exponent and number of digits that hold a power of each number.
+
+        Sums of them may overflow the highest digit.
+        """
+        lowest, highest = _extent(column)
+        low = power * lowest // 32 * 32
+        return low, max(power * highest - power + 1 - low, 0) // 32 + 1
+
+    @staticmethod
+    def placed(every: Sequence[ExactSum]) -> tuple[int, int, list[tuple[Any, int]]]:
+        """Return the lowest exponent and the digits from it on of all; those of each, and where."""
+        ends = [(s.exponent, s.exponent + 32 * s.digits.shape[1]) for s in every if s.digits.size]
+        low = min([first for first, _ in ends], default=0)
+        width = max([(last - low) // 32 for _, last in ends], default=1)
+        tables = []
+        for sums in every:
+            digits, first = sums.digits, (sums.exponent - low) // 32
+            if not digits.size:
+                digits, first = np.zeros((math.prod(sums.shape), 1), np.int64), 0
+            tables.append((digits.reshape(*sums.shape, digits.shape[1]), first))
+        return low, width, tables
+
     @staticmethod
     def aligned(every: Sequence[ExactSum]) -> tuple[list[Digits], int]:
         """Return the digits ``(*shape, W)`` of all, of one width and one exponent; and that."""
-        ranges = [(sums.exponent, sums.digits.shape[1]) for sums in every if sums.digits.size]
-        low = min((exponent for exponent, _ in ranges), default=0)
-        width = max(((e - low) // 32 + size for e, size in ranges), default=0)
+        low, width, placed = ExactSum.placed(every)
         tables = []
-        for sums in every:
-            digits, first = sums.digits, (sums.exponent - low) // 32 if sums.digits.size else 0
-            if digits.shape[1] != width:
-                digits = np.zeros((len(digits), width), np.int64)
-                digits[:, first : first + sums.digits.shape[1]] = sums.digits
-            tables.append(digits.reshape(*sums.shape, width))
+        for digits, first in placed:
+            table = digits
+            if digits.shape[-1] != width:
+                table = np.zeros((*digits.shape[:-1], width), np.int64)
+                table[..., first : first + digits.shape[-1]] = digits
+            tables.append(table)
         return tables, low
 
     # ---- arithmetic ----
@@ -549,6 +577,13 @@ class ExactSum:
             return nearest_scaled(self._value, self._exponent + exponent)
         values = np.empty(self.shape)
         kernels.exact_round(values, self._digits, self._exponent + exponent)
+        return values
+
+    def rounded(self, rows: slice, exponent: int = 0) -> Floats:
+        """Return `to_float` of some rows of an array."""
+        values = np.empty((len(range(*rows.indices(self.shape[0]))), *self.shape[1:]))
+        digits = self.digits.reshape(*self.shape, self.digits.shape[1])[rows]
+        kernels.exact_round(values, digits, self._exponent + exponent)
         return values
 
     def fraction(self) -> Fraction:
@@ -721,9 +756,9 @@ def _extent(column: Floats) -> tuple[int, int]:
     return found  # type: ignore[no-any-return]  # a pair
 
 
-def _merge(totals: Digits, digits: Digits, places: Ints) -> None:
+def _merge(totals: Digits, digits: Digits, places: Ints, first: int) -> None:
     digits = np.ascontiguousarray(digits)
-    done = kernels.exact_merge(totals, totals.shape[1], digits, digits.shape[1], places, 0)
+    done = kernels.exact_merge(totals, totals.shape[1], digits, digits.shape[-1], places, first)
     if done < len(places):
         raise IndexError(f"groups {places.min()} to {places.max()} of {len(totals)}")
 

@@ -69,7 +69,7 @@ class SortedHistogram:
 
     Memory: 16 bytes a cell with two classes (12 with one), 8 more past level 0, 40 to 80 with
     fractional weights; 9 bytes a buffered row, 17 with weights. Counting takes about as much again
-    for a moment, and 10 bytes for each row that is sorted, 34 with weights; many rows are counted
+    for a moment, and 10 bytes for each row that is sorted, 18 with weights; many rows are counted
     in parts of 2**22, or of the budget if that is more.
 
     Cost: a radix sort of the rows if they are at most four times the budget, else one addition to
@@ -112,8 +112,8 @@ class SortedHistogram:
         Args:
             scores: Float64 scores (n,), none of them nan.
             codes: The class of each row (n,), below `classes`; needed if there are two.
-            weight: Positive finite weights (n,), or (n, 2), both the same: a row weighs its square;
-                ``None`` for 1 each.
+            weight: Positive finite weights (n,), or (n, 1): a row weighs its square; ``None`` for 1
+                each.
             tails: What the scores lack to be the exact numbers, as in `LongNumbers`, of which the
                 scores are the heads; ``None`` if they lack nothing.
 

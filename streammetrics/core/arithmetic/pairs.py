@@ -207,9 +207,9 @@ def _ranked(values: Floats) -> tuple[Places, Floats, Ints]:
     order, ranks = np.arange(values.size), np.empty(values.size, np.int64)
     distinct, most = np.empty(values.size), max(values.size, 2)
     # Rows go along as weights do.
-    _, size = kernels.cells_count(
+    _, size, _ = kernels.cells_count(
         *(plain(values, np.float64), None, order.view(np.float64), ranks, most, 0),
-        *(None, distinct, None),
+        *(None, distinct, None, 0, 1),
     )
     distinct.resize(size, refcheck=False)
     return order, distinct, ranks

@@ -336,4 +336,4 @@ def _add_squares(
     if weight is None:
         column.add(scores, codes)
         return
-    column.add(scores, codes, np.broadcast_to(weight[:, None], (weight.size, 2)))
+    column.add(scores, codes, weight[:, None])

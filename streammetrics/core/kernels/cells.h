@@ -29,17 +29,6 @@
 #define MIXED UINT64_C(0x7FF8000000000000) /* the nan of a cell of several scores */
 #define NOT_DENSE (-3)
 
-static inline int bit_length(uint64_t x) {
-#if defined(__GNUC__)
-  return x ? 64 - __builtin_clzll(x) : 0;
-#else
-  int length = 0;
-  for (int step = 32; step; step /= 2)
-    if (x >> step) length += step, x >>= step;
-  return length + (x != 0);
-#endif
-}
-
 /* The bits of a float64 as an integer in its order, 0 for both zeros; and back. */
 static inline int64_t ordinal(double x) {
   int64_t bits = (int64_t)bits_of(x + 0.0), sign = -(int64_t)((uint64_t)bits >> 63);
@@ -181,8 +170,82 @@ static inline uint64_t one_score(uint64_t known, uint64_t score, int64_t fresh) 
 /* Write the counts of a cell, 32 bits each, which may lie where they were sorted: hence memcpy. */
 static inline void write_counts(CellsOut *out, int64_t cell, uint64_t counts) {
   int32_t both[2] = {(int32_t)(counts & INT32_MAX), (int32_t)(counts >> 32)};
-  if (out->classes == 2) memcpy((char *)out->counts + sizeof both * (size_t)cell, both, sizeof both);
-  if (out->classes == 1) memcpy((int32_t *)out->counts + cell, both, sizeof both[0]);
+  if (!out->mass.counts) return;
+  if (out->mass.classes == 2) memcpy((char *)out->mass.counts + sizeof both * (size_t)cell, both, sizeof both);
+  if (out->mass.classes == 1) memcpy((int32_t *)out->mass.counts + cell, both, sizeof both[0]);
+}
+
+/* ---- sums of weights ---- */
+
+#define SPARE 4 /* digits above a sum's own that a weight may touch */
+
+/* Sums of the two classes of a cell; digits are carried when they are written. */
+typedef int64_t Window[2][TOTAL_DIGITS + SPARE];
+
+/* Add weight^power to digits; returns whether it is negative, not finite or does not fit. */
+static inline int add_weight(int64_t *digits, double weight, const CellsOut *out) {
+  uint64_t bits = bits_of(weight), number = bits & ((UINT64_C(1) << 52) - 1);
+  int64_t exponent = (int64_t)(bits >> 52), normal = exponent != 0;
+  number |= (uint64_t)normal << 52;
+  uint64_t at = (uint64_t)((exponent - normal - 1074) * out->power - out->low);
+  if (!number) return 0;
+  if (exponent >= 0x7FF || at >= 32 * (uint64_t)out->mass.width) return 1;
+  if (normal && at + 53 * (uint64_t)out->power > 32 * (uint64_t)out->mass.width + 32) return 1;
+  unsigned shift = (unsigned)at & 31;
+  digits += at >> 5;
+  if (out->power == 1) {
+    digits[0] += (int64_t)(number << shift & MASK32);
+    number = number >> 32 << shift | (number & MASK32) << shift >> 32; /* below 2^53 */
+    digits[1] += (int64_t)(number & MASK32);
+    digits[2] += (int64_t)(number >> 32);
+    return 0;
+  }
+  uint64_t low = number & MASK32, high = number >> 32, parts[3] = {low * low, 2 * low * high, high * high};
+  for (int k = 0; k < 3; k++) {
+    uint64_t below = (parts[k] & MASK32) << shift, above = (parts[k] >> 32) << shift;
+    digits[k] += (int64_t)(below & MASK32);
+    digits[k + 1] += (int64_t)((below >> 32) + (above & MASK32));
+    digits[k + 2] += (int64_t)(above >> 32);
+  }
+  return 0;
+}
+
+/* What there is among all digits that are written: whether the sums are canonical, and fit. */
+typedef struct {
+  uint64_t lowest, highest, beyond;
+} Digits;
+
+/* Carry digits to a sum of the cells, all but the highest, and clear them. */
+static inline void write_sum(int64_t *sum, int64_t *digits, int64_t width, Digits *seen) {
+  int64_t carry = 0, below = 0;
+  for (int64_t k = 0; k < width - 1; k++) {
+    carry += digits[k];
+    sum[k] = below = carry & (int64_t)MASK32;
+    carry >>= 32;
+    digits[k] = 0;
+  }
+  carry += (int64_t)((uint64_t)digits[width - 1] + ((uint64_t)digits[width] << 32));
+  sum[width - 1] = carry;
+  seen->lowest |= (uint64_t)sum[0];
+  seen->highest |= (uint64_t)(width > 1 ? carry + (below >> 31) : carry);
+  seen->beyond |= (uint64_t)(carry ^ (carry >> 63)) >> 31;
+  digits[width - 1] = digits[width] = 0;
+}
+
+/* Whether sums of so many cells have digits that are in use but too large, or not in use. */
+static int are_odd(const Digits *seen, int threads, int64_t cells) {
+  Digits all = {0, 0, 0};
+  for (int t = 0; t < threads; t++) {
+    all.lowest |= seen[t].lowest;
+    all.highest |= seen[t].highest;
+    all.beyond |= seen[t].beyond;
+  }
+  return cells && (!all.lowest || !all.highest || all.beyond);
+}
+
+static inline void write_sums(const CellsOut *out, int64_t cell, Window digits, Digits *seen) {
+  for (int64_t c = 0; c < out->mass.classes; c++)
+    write_sum(out->mass.sums + (cell * out->mass.classes + c) * out->mass.width, digits[c], out->mass.width, seen);
 }
 
 /* ---- samples ---- */
@@ -281,6 +344,7 @@ typedef struct {
   int64_t firsts[MOST_THREADS + 1];         /* buckets of each thread */
   int64_t lengths[MOST_THREADS][LEVELS + 1], distinct[MOST_THREADS], cells[MOST_THREADS];
   int failed[MOST_THREADS];
+  Digits seen[MOST_THREADS];
 } Sorting;
 
 /* Split scores into about `number` buckets of like size, by a sample of them. */
@@ -396,7 +460,10 @@ static void sorting_write(void *work, int thread) {
   int64_t ids[ORDER_BLOCK], places[ORDER_BLOCK], size = s->to[thread], classes = s->codes ? 2 : 1;
   uint64_t before = 0, known = 0, counts = 0; /* of the cell that is being filled */
   uint8_t codes[ORDER_BLOCK];
-  int64_t fresh = 1;
+  int64_t fresh = 1, summed = -1; /* the cell whose weights are being summed */
+  int wrong = 0;
+  Window sums;
+  if (out->mass.sums) memset(sums, 0, sizeof sums);
   for (int64_t start = s->from[thread], rows; start < s->from[thread + 1]; start += rows) {
     rows = sorting_read(s, start, s->from[thread + 1], scores, codes);
     cells_ids(ids, scores, rows, out->level);
@@ -413,12 +480,19 @@ static void sorting_write(void *work, int thread) {
       places[i] = size - 1;
       fresh = 0;
     }
-    for (int64_t i = 0; i < rows && s->index; i++) {
+    for (int64_t i = 0; out->mass.sums && i < rows; i++) {
+      if (places[i] != summed && summed >= 0) write_sums(out, summed, sums, &s->seen[thread]);
+      summed = places[i];
+      wrong |= add_weight(sums[codes[i]], from_bits((uint64_t)s->pairs[start + i].row), out);
+    }
+    for (int64_t i = 0; s->index && i < rows; i++) {
       s->index[start + i] = places[i] * classes + codes[i];
       s->weight[start + i] = from_bits((uint64_t)s->pairs[start + i].row);
     }
   }
+  if (summed >= 0) write_sums(out, summed, sums, &s->seen[thread]);
   s->cells[thread] = size - s->to[thread];
+  s->failed[thread] = wrong;
 }
 
 /* Whether two neighbours among the sorted rows are of one cell. */
@@ -500,9 +574,9 @@ static int64_t count_sorted(Sorting *s, int64_t most) {
   CellsOut *out = s->out;
   s->level = out->level;
   s->base = out->level ? out->level : 1;
-  s->tell = out->level || s->n > most || (s->index && s->threads > 1);
-  const int inside = !s->tell && !s->index && out->room >= s->n; /* keys are where scores will be */
-  if (s->index)
+  s->tell = out->level || s->n > most || (s->weight && s->threads > 1);
+  const int inside = !s->tell && !s->weight && out->room >= s->n; /* keys are where scores will be */
+  if (s->weight)
     s->pairs = new_array(s->n, sizeof *s->pairs);
   else
     s->keys = inside ? (uint64_t *)(void *)out->scores : new_array(s->n, sizeof *s->keys);
@@ -521,13 +595,16 @@ static int64_t count_sorted(Sorting *s, int64_t most) {
     out->size = s->to[0] + s->cells[0];
     for (int t = 1; t < s->threads; t++) {
       size_t to = (size_t)out->size, from = (size_t)s->to[t], cells = (size_t)s->cells[t];
-      size_t counts = sizeof(int32_t) * (size_t)out->classes;
+      size_t counts = sizeof(int32_t) * (size_t)out->mass.classes;
       if (to != from && !s->tell) {
         memmove(out->scores + to, out->scores + from, sizeof(double) * cells);
-        if (counts) memmove((char *)out->counts + to * counts, (char *)out->counts + from * counts, counts * cells);
+        if (counts) memmove((char *)out->mass.counts + to * counts, (char *)out->mass.counts + from * counts, counts * cells);
       }
       out->size += s->cells[t];
     }
+    for (int t = 0; t < s->threads && out->mass.sums; t++)
+      if (s->failed[t]) done = OUT_OF_RANGE;
+    if (out->mass.sums) out->odd = are_odd(s->seen, s->threads, out->size);
   }
   sorting_free(s);
   return done;
@@ -556,7 +633,7 @@ static int64_t thread_start(int64_t n, int threads, int thread) {
 }
 
 /* Find the least and the largest score of rows, by their ordinals. */
-static void dense_range(void *work, int thread) {
+static APART void dense_range(void *work, int thread) {
   Dense *d = work;
   int64_t low = INT64_MAX, high = INT64_MIN;
   for (int64_t i = thread_start(d->n, d->threads, thread); i < thread_start(d->n, d->threads, thread + 1); i++) {
@@ -721,18 +798,36 @@ static int64_t count_dense(CellsOut *out, const double *scores, const uint8_t *c
   return done;
 }
 
+/* Write the sums of weights of the cells that each row, or each with its class, is in. */
+static int64_t sum_dense(CellsOut *out, const int64_t *places, const double *weight, int64_t n) {
+  const int64_t sums = out->size * out->mass.classes, stride = out->mass.width + SPARE;
+  int64_t *digits = calloc((size_t)(sums * stride), sizeof *digits);
+  int wrong = 0;
+  Digits seen = {0, 0, 0};
+  if (!digits) return NO_MEMORY;
+  for (int64_t i = 0; i < n; i++) wrong |= add_weight(digits + places[i] * stride, weight[i], out);
+  for (int64_t k = 0; k < sums; k++) write_sum(out->mass.sums + k * out->mass.width, digits + k * stride, out->mass.width, &seen);
+  free(digits);
+  out->odd = are_odd(&seen, 1, out->size);
+  return wrong ? OUT_OF_RANGE : OK;
+}
+
 /* Write the cells of rows at the lowest level, from out->level on, at which they are at most `most`.
  *
- * `codes` (n) are the classes, below 2, NULL for one class. Instead of counts, `index` gets the cell of
- * each row, or with codes twice that and its code: rows are then in any order, and `weight` in the same. */
+ * `codes` (n) are the classes, below 2, NULL for one class. Weights are summed; or instead of counts,
+ * `index` gets the cell of each row, or with codes twice that and its code: rows are then in any order, and
+ * `weight` in the same. */
 static int64_t cells_count(CellsOut *out, const double *scores, const uint8_t *codes, double *weight,
                            int64_t n, int64_t most, int64_t *index, int threads) {
   const int few = n / 4 <= most;
   if (n && (!few || repeat_often(scores, n))) {
-    int64_t level = few ? 0 : sampled_level(scores, n, most), done;
+    int64_t level = few || out->level ? out->level : sampled_level(scores, n, most), done;
     if (level < 0) return level;
-    if (level < out->level) level = out->level;
-    done = count_dense(out, scores, codes, n, most, index, level, threads);
+    int64_t *places = out->mass.sums ? new_array(n, sizeof *places) : index;
+    if (out->mass.sums && !places) return NO_MEMORY;
+    done = count_dense(out, scores, codes, n, most, places, level, threads);
+    if (done == OK && out->mass.sums) done = sum_dense(out, places, weight, n);
+    if (out->mass.sums) free(places);
     if (done != NOT_DENSE) return done;
   }
   Sorting sorting = {.out = out, .scores = scores, .codes = codes, .weight = weight, .index = index, .n = n,
@@ -787,10 +882,13 @@ static int64_t merged_level(const CellsIn parts[2], int64_t level, int64_t most)
  *
  * Both parts are at out->level. Their ids, or scores at level 0, ascend, and may repeat. */
 static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) {
-  const int64_t n = parts[0].size + parts[1].size, classes = out->classes, before = out->level;
+  const int64_t n = parts[0].size + parts[1].size, classes = out->mass.classes, before = out->level;
   const int64_t level = merged_level(parts, before, most);
   int64_t size = 0, last = 0, counts[2] = {0, 0};
   uint64_t known = 0;
+  Window sums;
+  Digits seen = {0, 0, 0};
+  if (out->mass.sums) memset(sums, 0, sizeof sums);
   Front front = front_of(parts, before);
   for (int64_t k = 0; k < n; k++) {
     int64_t rows[2] = {front.rows[0], front.rows[1]}, keys[2] = {front.keys[0], front.keys[1]};
@@ -800,18 +898,23 @@ static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) 
     if (level > before) id = before ? shifted(id, (int)(level - before)) : cell_id(from_ordinal(id), (int)level);
     int64_t fresh = !k || id != last, old = fresh - 1;
     uint64_t score = bits_of(part->scores[row] + 0.0);
+    if (out->mass.sums && fresh && k) write_sums(out, size - 1, sums, &seen);
     size += fresh;
     if (size > out->room) break;
     known = one_score(known, score, fresh);
     out->scores[size - 1] = from_bits(known);
     if (out->ids) out->ids[size - 1] = id;
-    for (int64_t c = 0; c < classes; c++) {
-      counts[c] = (counts[c] & old) + count_at(part->counts, part->wide, row * classes + c);
-      set_count(out->counts, out->wide, (size - 1) * classes + c, counts[c]);
+    for (int64_t c = 0; c < classes && out->mass.sums; c++)
+      for (int64_t d = 0; d < part->mass.width; d++)
+        sums[c][part->shift + d] += part->mass.sums[(row * classes + c) * part->mass.width + d];
+    for (int64_t c = 0; c < classes && out->mass.counts; c++) {
+      counts[c] = (counts[c] & old) + count_at(part->mass.counts, part->mass.wide, row * classes + c);
+      set_count(out->mass.counts, out->mass.wide, (size - 1) * classes + c, counts[c]);
     }
-    if (part->index) part->index[row] = size - 1;
     last = id;
   }
+  if (out->mass.sums && n && size <= out->room) write_sums(out, size - 1, sums, &seen);
+  if (out->mass.sums) out->odd = are_odd(&seen, 1, size);
   out->level = level;
   out->size = size;
   return size > out->room ? OUT_OF_RANGE : OK;
@@ -824,9 +927,9 @@ static inline int64_t add_cells(const CellsOut *table, const int64_t *places, co
   for (int64_t i = 0; i < part->size; i++) {
     int64_t some = 0, cell = places[i];
     for (int64_t c = 0; c < classes; c++) {
-      int64_t count = count_at(part->counts, part->wide && wide, i * classes + c);
-      int64_t total = count_at(table->counts, wide, cell * classes + c);
-      set_count(table->counts, wide, cell * classes + c, total + count);
+      int64_t count = count_at(part->mass.counts, part->mass.wide && wide, i * classes + c);
+      int64_t total = count_at(table->mass.counts, wide, cell * classes + c);
+      set_count(table->mass.counts, wide, cell * classes + c, total + count);
       some |= total;
       sum += count;
     }
@@ -854,10 +957,10 @@ static int64_t cells_add(const CellsOut *table, int64_t low, const CellsIn *part
     places[i] = (int64_t)place;
   }
   const int fits = !part->size || largest < (uint64_t)table->room;
-  if (fits && table->classes == 2 && !table->wide)
+  if (fits && table->mass.classes == 2 && !table->mass.wide)
     *weight = add_cells(table, places, part, 0, 2); /* compiled for these constants */
   else if (fits)
-    *weight = add_cells(table, places, part, table->wide, table->classes);
+    *weight = add_cells(table, places, part, table->mass.wide, table->mass.classes);
   free(places);
   return fits ? OK : OUT_OF_RANGE;
 }
@@ -867,8 +970,8 @@ static int64_t cells_add(const CellsOut *table, int64_t low, const CellsIn *part
 static int64_t cells_area(const CellsIn *cells, int64_t *slack) {
   uint64_t area = 0, below = 0, unsure = 0;
   for (int64_t k = 0; k < cells->size; k++) {
-    uint64_t n = (uint64_t)count_at(cells->counts, cells->wide, 2 * k);
-    uint64_t p = (uint64_t)count_at(cells->counts, cells->wide, 2 * k + 1);
+    uint64_t n = (uint64_t)count_at(cells->mass.counts, cells->mass.wide, 2 * k);
+    uint64_t p = (uint64_t)count_at(cells->mass.counts, cells->mass.wide, 2 * k + 1);
     area += p * (2 * below + n);
     unsure += p * n & (0 - (uint64_t)(cells->scores[k] != cells->scores[k]));
     below += n;

@@ -41,6 +41,17 @@ static inline double from_bits(uint64_t bits) {
   return x;
 }
 
+static inline int bit_length(uint64_t x) {
+#if defined(__GNUC__)
+  return x ? 64 - __builtin_clzll(x) : 0;
+#else
+  int length = 0;
+  for (int step = 32; step; step /= 2)
+    if (x >> step) length += step, x >>= step;
+  return length + (x != 0);
+#endif
+}
+
 /* Add value * 2^at to digits; `at` counts bits from the lowest digit. */
 static inline void add_at(int64_t *digits, int64_t value, int64_t at) {
   int64_t *digit = digits + (at >> 5);
@@ -507,23 +518,20 @@ static void exact_carry(int64_t *digits, int64_t rows, int64_t width, int64_t *f
 
 /* The float64 nearest to digits[width] * 2^exponent, ties to even; digits are canonical. */
 static double round_row(const int64_t *digits, int64_t width, int64_t exponent) {
-  uint64_t word = 0, sticky = 0, carry = 1, size[TOTAL_DIGITS + 2];
+  uint64_t word = 0, sticky = 0, carry = 0, size[TOTAL_DIGITS];
   int negative = width && digits[width - 1] < 0;
   int64_t top = -1;
   if (width > TOTAL_DIGITS) return NAN;
+  const uint64_t sign = negative ? MASK32 : 0;
+  carry = sign & 1;
   for (int64_t k = 0; k < width; k++) {
-    uint64_t digit = (uint64_t)digits[k] & MASK32;
-    if (negative) {
-      digit = (~digit & MASK32) + carry;
-      carry = digit >> 32;
-      digit &= MASK32;
-    }
-    size[k] = digit;
-    if (digit) top = k;
+    carry += ((uint64_t)digits[k] ^ sign) & MASK32;
+    size[k] = carry & MASK32;
+    carry >>= 32;
+    if (size[k]) top = k;
   }
   if (top < 0) return 0.0;
-  int used = 0;
-  while (used < 32 && size[top] >> used) used++;
+  int used = bit_length(size[top]);
   /* The leading 64 bits, and whether any are set below them. */
   word = size[top] << (64 - used);
   if (top >= 1) word |= used <= 32 ? size[top - 1] << (32 - used) : 0;
@@ -539,8 +547,9 @@ static double round_row(const int64_t *digits, int64_t width, int64_t exponent) 
   uint64_t rest = word & (half | (half - 1)), kept = drop < 64 ? word >> drop : 0;
   kept += rest > half || (rest == half && (sticky || (kept & 1)));
   unit += drop;
-  if (unit > 1024) unit = 1024;
-  double value = ldexp((double)kept, (int)unit);
+  /* A power of two, of which the product is exact; all numbers of larger units overflow. */
+  double scale = from_bits(unit < -1022 ? UINT64_C(1) << (unit + 1074) : (uint64_t)(unit + 1023) << 52);
+  double value = unit > 971 ? HUGE_VAL : (double)kept * scale;
   return negative ? -value : value;
 }
 

@@ -15,8 +15,10 @@
 
 #if defined(__GNUC__)
 #define PREFETCH(address) __builtin_prefetch(address, 1)
+#define APART __attribute__((noinline)) /* a loop that is not vectorized where it is inlined */
 #else
 #define PREFETCH(address) ((void)(address))
+#define APART
 #endif
 
 #define MOST_THREADS 4
@@ -55,23 +57,32 @@ typedef struct {
 #define MAX_LEVEL 64 /* of cells: two of them */
 #define MOST_CELLS ((int64_t)1 << 30)
 
-/* cells.h: where cells are written; ids, counts (room, classes) and scores have `room`. */
+/* cells.h: what each class weighs in cells: counts (rows, classes) of 32 bits or, if wide, of 64, or digits of
+ * sums (rows, classes, width); neither where there are no classes. */
 typedef struct {
-  int64_t room, classes, level, size;
-  int64_t *ids; /* may be NULL where the level is 0 */
-  void *counts; /* of 32 bits or, where they are wide, of 64; not read where there are no classes */
-  double *scores;
+  int64_t rows, classes, width;
+  void *counts;
+  int64_t *sums;
   int wide;
+} Mass;
+
+/* Where cells are written; the arrays have `room`. */
+typedef struct {
+  int64_t room, level, size;
+  int64_t *ids; /* may be NULL where the level is 0 */
+  double *scores;
+  Mass mass;
+  int64_t low;    /* the weight of the lowest digit of sums is 2^low */
+  int power, odd; /* of a row's weight that is summed; whether sums are not canonical */
 } CellsOut;
 
-/* Cells to be merged, and where the place that each went to is written. */
+/* Cells to be merged. */
 typedef struct {
   int64_t size;
   const int64_t *ids; /* not read at level 0 */
-  const void *counts;
   const double *scores;
-  int64_t *index; /* may be NULL */
-  int wide;
+  Mass mass;
+  int64_t shift; /* the digit of what is merged that the lowest one of sums is added to */
 } CellsIn;
 
 typedef struct {

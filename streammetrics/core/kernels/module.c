@@ -38,10 +38,6 @@ typedef struct {
   int count;
 } Buffers;
 
-static void release(Buffers *buffers) {
-  while (buffers->count) PyBuffer_Release(&buffers->views[--buffers->count]);
-}
-
 /* Whether a buffer's format is of this kind ('f', 'i' or 'u'), in the machine's byte order. */
 static int is_kind(const char *format, char kind) {
   if (!format) return kind == 'u';
@@ -90,15 +86,20 @@ static int wrong(const char *what) {
   return 0;
 }
 
-static PyObject *fail(Buffers *buffers) {
-  release(buffers);
-  return NULL;
+static PyObject *refuse(const char *what) {
+  return wrong(what), NULL;
 }
 
-static PyObject *refuse(Buffers *buffers, const char *what) {
-  wrong(what);
-  return fail(buffers);
-}
+/* A function of the module, which reference.py documents: its buffers are released when it returns. */
+#define KERNEL(name)                                                                              \
+  static PyObject *name##_in(Buffers *buffers, PyObject *const *args, Py_ssize_t count);            \
+  static PyObject *name##_(PyObject *self, PyObject *const *args, Py_ssize_t count) {               \
+    Buffers buffers = {.count = 0};                                                                 \
+    PyObject *result = ((void)self, name##_in(&buffers, args, count));                              \
+    while (buffers.count) PyBuffer_Release(&buffers.views[--buffers.count]);                        \
+    return result;                                                                                  \
+  }                                                                                                 \
+  static PyObject *name##_in(Buffers *buffers, PyObject *const *args, Py_ssize_t count)
 
 /* Take a contiguous, aligned array of numbers of any type, if `floats` of floating point as well. */
 static int take_numbers(Buffers *buffers, PyObject *object, int floats, Column *column,
@@ -117,6 +118,9 @@ static int take_numbers(Buffers *buffers, PyObject *object, int floats, Column *
   *length = (int64_t)(view->len / view->itemsize);
   return 1;
 }
+
+#define TAKE(...) \
+  if (!take_all(buffers, args, count, __VA_ARGS__)) return NULL
 
 /* Take arguments by a letter each, with where each goes, and for arrays where its length goes:
  *
@@ -212,156 +216,89 @@ static PyObject *total_from(int64_t *digits) {
   while (first < k && !digits[first]) first++;
   if (first == k && !carry) return Py_BuildValue("(ii)", 0, 0);
   digits[k] = carry; /* of sums of any rows there are, the highest digits are the sign */
-  PyObject *integer = integer_from(digits + first, k + 1 - first);
-  return integer ? Py_BuildValue("(NL)", integer, (long long)(TOTAL_LOW + 32 * first)) : NULL;
+  return Py_BuildValue("(NL)", integer_from(digits + first, k + 1 - first), (long long)(TOTAL_LOW + 32 * first));
 }
 
-PyDoc_STRVAR(exact_sum_doc,
-             "exact_sum(x, y=None, w=None, /) -> (int, int) | int\n\n"
-             "The sum of x * y * w as (integer, unit): integer * 2**unit. The first row that is not finite\n"
-             "as a single integer.");
-
-static PyObject *exact_sum_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(exact_sum) {
   const double *columns[3] = {NULL, NULL, NULL};
   int64_t digits[TOTAL_DIGITS] = {0}, lengths[3] = {0, -1, -1}, done;
-  (void)self;
-  if (count < 1 || count > 3) return refuse(&buffers, "expected one to three columns");
-  if (!take_all(&buffers, args, count, count == 1 ? "f" : count == 2 ? "fF" : "fFF", (void *)&columns[0],
-                &lengths[0], (void *)&columns[1], &lengths[1], (void *)&columns[2], &lengths[2]))
-    return fail(&buffers);
+  if (count < 1 || count > 3) return refuse("expected one to three columns");
+  TAKE(count == 1 ? "f" : count == 2 ? "fF" : "fFF", (void *)&columns[0], &lengths[0], (void *)&columns[1],
+       &lengths[1], (void *)&columns[2], &lengths[2]);
   for (int k = 1; k < 3; k++)
-    if (lengths[k] >= 0 && lengths[k] != lengths[0])
-      return refuse(&buffers, "columns differ in length");
+    if (lengths[k] >= 0 && lengths[k] != lengths[0]) return refuse("columns differ in length");
   RUN(lengths[0], done = kernels->exact_sum(digits, columns[0], columns[1], columns[2], lengths[0]))
-  release(&buffers);
   if (done < lengths[0]) return PyLong_FromLongLong(done);
   return total_from(digits);
 }
 
-PyDoc_STRVAR(exact_powers_doc,
-             "exact_powers(x, powers, /) -> (least, most, sum, sum of squares, sum of fourth powers) | int\n\n"
-             "The extremes of |x| and the sums of its powers among 1, 2 and 4 that are in the mask, each as\n"
-             "(integer, unit). The first row that is not finite as a single integer.");
-
-static PyObject *exact_powers_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(exact_powers) {
   const double *x;
   double extremes[2];
   int64_t digits[3 * TOTAL_DIGITS] = {0}, n, done, powers;
-  PyObject *sums[3] = {NULL, NULL, NULL};
-  (void)self;
-  if (!take_all(&buffers, args, count, "fl", (void *)&x, &n, &powers))
-    return fail(&buffers);
-  if (powers < 1 || powers > 7) return refuse(&buffers, "expected powers among 1, 2 and 4");
+  PyObject *sums[3];
+  TAKE("fl", (void *)&x, &n, &powers);
+  if (powers < 1 || powers > 7) return refuse("expected powers among 1, 2 and 4");
   RUN(n, done = kernels->exact_powers(digits, extremes, x, n, powers))
-  release(&buffers);
   if (done < n) return PyLong_FromLongLong(done);
   for (int k = 0; k < 3; k++) sums[k] = total_from(digits + k * TOTAL_DIGITS);
-  if (!sums[0] || !sums[1] || !sums[2]) {
-    for (int k = 0; k < 3; k++) Py_XDECREF(sums[k]);
-    return NULL;
-  }
   return Py_BuildValue("(ddNNN)", extremes[0], extremes[1], sums[0], sums[1], sums[2]);
 }
 
-PyDoc_STRVAR(exact_extent_doc,
-             "exact_extent(x, /) -> (lowest, highest) | int\n\n"
-             "The exponents of the lowest and above the highest bit of all x, or the first row that is not "
-             "finite.");
-
-static PyObject *exact_extent_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(exact_extent) {
   const double *x;
   int64_t n, done, lowest, highest;
-  (void)self;
-  if (!take_all(&buffers, args, count, "f", (void *)&x, &n)) return fail(&buffers);
+  TAKE("f", (void *)&x, &n);
   RUN(n, done = kernels->exact_extent(x, n, &lowest, &highest))
-  release(&buffers);
   if (done < n) return PyLong_FromLongLong(done);
   return Py_BuildValue("(LL)", (long long)lowest, (long long)highest);
 }
 
-PyDoc_STRVAR(exact_add_doc,
-             "exact_add(digits, low, x, y, w, group, columns, /) -> int\n\n"
-             "Add x * y * w (n, columns) to digits (groups * columns, width), row i to group[i]. Returns n, "
-             "or the first row\nthat is not finite or does not fit: digits are then useless.");
-
-static PyObject *exact_add_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(exact_add) {
   int64_t *digits, low, size, n, other = -1, rows, weights = -1, indices = -1, columns, done, width;
   const double *x, *y, *w;
   const int64_t *group;
-  (void)self;
-  if (!take_all(&buffers, args, count, "ollfFFIl", (void *)&digits, &size, &width, &low, (void *)&x,
-                &n, (void *)&y, &other, (void *)&w, &weights, (void *)&group, &indices, &columns))
-    return fail(&buffers);
+  TAKE("ollfFFIl", (void *)&digits, &size, &width, &low, (void *)&x, &n, (void *)&y, &other, (void *)&w,
+       &weights, (void *)&group, &indices, &columns);
   if (columns < 1 || n % columns || width < 4 || size % width || (size / width) % columns)
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   rows = n / columns;
   if ((other >= 0 && other != n) || (weights >= 0 && weights != rows) || (indices >= 0 && indices != rows))
-    return refuse(&buffers, "columns differ in length");
+    return refuse("columns differ in length");
   RUN(rows, done = kernels->exact_add(digits, size / width / columns, width, low, x, y, w, group, rows, columns))
-  release(&buffers);
   return PyLong_FromLongLong(done);
 }
 
-PyDoc_STRVAR(exact_carry_doc,
-             "exact_carry(digits, width, /) -> (first, last)\n\n"
-             "Carry totals of so many digits in place; returns the columns that hold them all canonically.");
-
-static PyObject *exact_carry_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(exact_carry) {
   int64_t *digits, size, width, first = 0, last = 0;
-  (void)self;
-  if (!take_all(&buffers, args, count, "ol", (void *)&digits, &size, &width))
-    return fail(&buffers);
+  TAKE("ol", (void *)&digits, &size, &width);
   if (width < 0 || (width == 0 && size) || (width && size % width))
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   if (width) kernels->exact_carry(digits, size / width, width, &first, &last);
-  release(&buffers);
   return Py_BuildValue("(LL)", (long long)first, (long long)last);
 }
 
-PyDoc_STRVAR(exact_round_doc,
-             "exact_round(values, digits, exponent, /)\n\n"
-             "Write the float64 nearest to each row of canonical digits times 2**exponent, ties to even.");
-
-static PyObject *exact_round_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(exact_round) {
   int64_t *digits, rows, size, exponent;
   double *values;
-  (void)self;
-  if (!take_all(&buffers, args, count, "wil", (void *)&values, &rows, (void *)&digits, &size,
-                &exponent))
-    return fail(&buffers);
+  TAKE("wil", (void *)&values, &rows, (void *)&digits, &size, &exponent);
   if ((rows ? size % rows : size) || (rows && size / rows > TOTAL_DIGITS) || exponent < -100000 ||
       exponent > 100000)
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   if (rows) kernels->exact_round(values, digits, rows, size / rows, exponent);
-  release(&buffers);
   Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(exact_merge_doc,
-             "exact_merge(totals, width, digits, other_width, index, shift, /) -> int\n\n"
-             "Add row i of digits to row index[i] of totals, from column shift on. Returns the number of rows, "
-             "or the first\nthat does not fit: totals are then useless.");
-
-static PyObject *exact_merge_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(exact_merge) {
   int64_t *totals, *digits, *index, size, width, other, other_width, indices = -1, shift, rows, done;
-  (void)self;
-  if (!take_all(&buffers, args, count, "olilIl", (void *)&totals, &size, &width, (void *)&digits,
-                &other, &other_width, (void *)&index, &indices, &shift))
-    return fail(&buffers);
+  TAKE("olilIl", (void *)&totals, &size, &width, (void *)&digits, &other, &other_width, (void *)&index,
+       &indices, &shift);
   if (width < 1 || size % width || other_width < 1 || other % other_width || shift < 0 ||
       other_width > width || shift > width - other_width)
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   rows = other / other_width;
-  if (indices >= 0 && indices != rows) return refuse(&buffers, "columns differ in length");
+  if (indices >= 0 && indices != rows) return refuse("columns differ in length");
   RUN(rows, done = kernels->exact_merge(totals, size / width, width, digits, other_width, index, rows, shift))
-  release(&buffers);
   return PyLong_FromLongLong(done);
 }
 
@@ -375,83 +312,53 @@ static PyObject *counted(Buffers *buffers, PyObject *const *args, Py_ssize_t cou
   Column columns[MOST_CODES];
   int64_t cells = score ? 2 : 1, done;
   if (count < 0 || count % 2 || count > 2 * MOST_CODES || (!count && !score))
-    return refuse(buffers, "expected one to four columns, each with the number of its codes");
+    return refuse("expected one to four columns, each with the number of its codes");
   for (Py_ssize_t k = 0; k < count / 2; k++) {
     int64_t rows;
     if (!take_numbers(buffers, args[2 * k], 0, &columns[k], &rows) ||
         !take_integer(args[2 * k + 1], &columns[k].size))
-      return fail(buffers);
+      return NULL;
     if (n < 0) n = rows;
-    if (rows != n) return refuse(buffers, "columns differ in length");
+    if (rows != n) return refuse("columns differ in length");
     if (columns[k].size < 0 || columns[k].size > MOST_GROUPS || cells > MOST_GROUPS)
-      return refuse(buffers, "shapes do not fit");
+      return refuse("shapes do not fit");
     cells *= columns[k].size;
   }
-  if (cells != size || cells > MOST_GROUPS) return refuse(buffers, "shapes do not fit");
+  if (cells != size || cells > MOST_GROUPS) return refuse("shapes do not fit");
   RUN(n, done = kernels->count(counts, size, columns, count / 2, score, threshold, n))
-  release(buffers);
   return PyLong_FromLongLong(done);
 }
 
-PyDoc_STRVAR(count_doc,
-             "count(counts, codes, size, ..., /) -> int\n\n"
-             "Count rows by one to four columns of integers, each with the number of its codes, into int64 "
-             "counts of that shape.\nReturns n, or the first row with a code out of range: counts are then "
-             "useless.");
-
-static PyObject *count_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(count) {
   int64_t *counts, size;
-  (void)self;
-  if (count < 1) return refuse(&buffers, "expected counts");
-  if (!take_all(&buffers, args, 1, "o", (void *)&counts, &size)) return fail(&buffers);
-  return counted(&buffers, args + 1, count - 1, counts, size, NULL, 0.0, -1);
+  if (count < 1) return refuse("expected counts");
+  if (!take_all(buffers, args, 1, "o", (void *)&counts, &size)) return NULL;
+  return counted(buffers, args + 1, count - 1, counts, size, NULL, 0.0, -1);
 }
 
-PyDoc_STRVAR(count_above_doc,
-             "count_above(counts, score, threshold, codes, size, ..., /) -> int\n\n"
-             "As count, with a last code that is 1 where score >= threshold, else 0. A row whose score is "
-             "nan is out of range.");
-
-static PyObject *count_above_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(count_above) {
   int64_t *counts, size, n;
   const double *score;
   double threshold;
-  (void)self;
-  if (count < 3) return refuse(&buffers, "expected counts, scores and a threshold");
-  if (!take_all(&buffers, args, 2, "of", (void *)&counts, &size, (void *)&score, &n))
-    return fail(&buffers);
+  if (count < 3) return refuse("expected counts, scores and a threshold");
+  if (!take_all(buffers, args, 2, "of", (void *)&counts, &size, (void *)&score, &n))
+    return NULL;
   threshold = PyFloat_AsDouble(args[2]);
-  if (threshold == -1.0 && PyErr_Occurred()) return fail(&buffers);
-  return counted(&buffers, args + 3, count - 3, counts, size, score, threshold, n);
+  if (threshold == -1.0 && PyErr_Occurred()) return NULL;
+  return counted(buffers, args + 3, count - 3, counts, size, score, threshold, n);
 }
 
-PyDoc_STRVAR(add_rows_doc,
-             "add_rows(totals, width, rows, codes, /) -> int\n\n"
-             "Add rows of `width` int64 to the rows of totals that codes name, wrapping around. Returns n, or "
-             "the first row with\na code out of range: totals are then useless.");
-
-static PyObject *add_rows_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(add_rows) {
   Column codes;
   int64_t *totals, *rows, width, size, all, n, done;
-  (void)self;
-  if (!take_all(&buffers, args, count, "olic", (void *)&totals, &size, &width, (void *)&rows, &all,
-                (void *)&codes, &n))
-    return fail(&buffers);
+  TAKE("olic", (void *)&totals, &size, &width, (void *)&rows, &all, (void *)&codes, &n);
   if (width < 1 || size % width || all % width || all / width != n ||
       size / width > MOST_GROUPS)
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   codes.size = size / width;
   RUN(n, done = kernels->add_rows(totals, width, rows, &codes, n))
-  release(&buffers);
   return PyLong_FromLongLong(done);
 }
-
-PyDoc_STRVAR(extent_doc,
-             "extent(values, /) -> (low, high)\n\n"
-             "The least and the largest number, both nan where one is; (inf, -inf) of none.");
 
 static PyObject *number_from(const void *value, int kind) {
   union {
@@ -474,15 +381,13 @@ static PyObject *number_from(const void *value, int kind) {
   return kind % 2 ? PyLong_FromUnsignedLongLong(wide.u) : PyLong_FromLongLong(wide.i);
 }
 
-static PyObject *extent_(PyObject *self, PyObject *values) {
-  Buffers buffers = {.count = 0};
+KERNEL(extent) {
   Column column;
   int64_t n, least = 0, largest = 0;
-  (void)self;
-  if (!take_numbers(&buffers, values, 1, &column, &n)) return fail(&buffers);
-  if (!n) return release(&buffers), Py_BuildValue("(dd)", HUGE_VAL, -HUGE_VAL);
+  if (count != 1) return refuse("expected 1 argument");
+  if (!take_numbers(buffers, args[0], 1, &column, &n)) return NULL;
+  if (!n) return Py_BuildValue("(dd)", HUGE_VAL, -HUGE_VAL);
   RUN(n, kernels->extent(column.data, column.kind, n, &least, &largest))
-  release(&buffers);
   PyObject *low = number_from(&least, column.kind), *high = number_from(&largest, column.kind);
   if (low && high && column.kind >= KIND_F32) {
     double first = PyFloat_AsDouble(low), last = PyFloat_AsDouble(high);
@@ -492,77 +397,45 @@ static PyObject *extent_(PyObject *self, PyObject *values) {
       return Py_BuildValue("(dd)", Py_NAN, Py_NAN);
     }
   }
-  if (low && high) return Py_BuildValue("(NN)", low, high);
-  Py_XDECREF(low);
-  Py_XDECREF(high);
-  return NULL;
+  return Py_BuildValue("(NN)", low, high); /* of NULL it makes NULL */
 }
 
-PyDoc_STRVAR(bits_doc,
-             "bits(out, values, /) -> int\n\n"
-             "Write integers that are all 0 or 1 as bytes. Returns how many are 1; -1 where there is "
-             "another, and bytes are useless.");
-
-static PyObject *bits_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(bits) {
   Column column;
   uint8_t *out;
   int64_t size, n, ones;
-  (void)self;
-  if (!take_all(&buffers, args, count, "bc", (void *)&out, &size, (void *)&column, &n))
-    return fail(&buffers);
-  if (size != n) return refuse(&buffers, "columns differ in length");
+  TAKE("bc", (void *)&out, &size, (void *)&column, &n);
+  if (size != n) return refuse("columns differ in length");
   RUN(n, ones = kernels->bits(out, column.data, column.kind, n))
-  release(&buffers);
   return PyLong_FromLongLong(ones);
 }
 
 /* ---- orders ---- */
 
-PyDoc_STRVAR(group_order_doc,
-             "group_order(order, starts, codes, /) -> int\n\n"
-             "Write the rows in the order of their codes, equal ones as they come, and where each of "
-             "len(starts) - 1 groups\nstarts. Returns n, or the first row with a code out of range.");
-
-static PyObject *group_order_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(group_order) {
   Column codes;
   int64_t *order, *starts, size, groups, n, done;
-  (void)self;
-  if (!take_all(&buffers, args, count, "ooc", (void *)&order, &size, (void *)&starts, &groups,
-                (void *)&codes, &n))
-    return fail(&buffers);
+  TAKE("ooc", (void *)&order, &size, (void *)&starts, &groups, (void *)&codes, &n);
   if (size != n || groups < 1 || groups > MOST_GROUPS)
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   RUN(n, done = kernels->group_order(order, starts, groups - 1, &codes, n))
-  release(&buffers);
   if (done == NO_MEMORY) return PyErr_NoMemory();
   return PyLong_FromLongLong(done);
 }
 
-PyDoc_STRVAR(inversions_doc,
-             "inversions(ranks, first=None, second=None, /) -> int\n\n"
-             "The sum of first[i] * second[j] over i < j with ranks[i] > ranks[j]; ranks are int32, counts "
-             "not negative, 1 where None.");
-
-static PyObject *inversions_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(inversions) {
   const int32_t *ranks;
   const int64_t *first = NULL, *second = NULL;
   int64_t n, sizes[2] = {-1, -1}, done;
   uint64_t result[2] = {0, 0};
-  (void)self;
-  if (count != 1 && count != 3) return refuse(&buffers, "expected ranks, or ranks and two counts");
-  if (!take_all(&buffers, args, count, count == 1 ? "r" : "rII", (void *)&ranks, &n, (void *)&first, &sizes[0],
-                (void *)&second, &sizes[1]))
-    return fail(&buffers);
+  if (count != 1 && count != 3) return refuse("expected ranks, or ranks and two counts");
+  TAKE(count == 1 ? "r" : "rII", (void *)&ranks, &n, (void *)&first, &sizes[0], (void *)&second, &sizes[1]);
   if (!first != !second || (first && (sizes[0] != n || sizes[1] != n)) ||
       n > MOST_GROUPS)
-    return refuse(&buffers, "columns differ in length");
+    return refuse("columns differ in length");
   RUN(n, done = kernels->inversions(result, ranks, first, second, n, threads_for(n)))
-  release(&buffers);
   if (done == NO_MEMORY) return PyErr_NoMemory();
-  if (done == OUT_OF_RANGE) return refuse(&buffers, "counts are negative, or 2**62 together");
+  if (done == OUT_OF_RANGE) return refuse("counts are negative, or 2**62 together");
   int64_t digits[5] = {0};
   for (int k = 0; k < 4; k++) digits[k] = (int64_t)(result[k / 2] >> 32 * (k % 2) & 0xFFFFFFFF);
   return integer_from(digits, 5);
@@ -592,262 +465,207 @@ static int take_table(Buffers *buffers, PyObject *const *args, PyObject *used, i
   return 1;
 }
 
-PyDoc_STRVAR(factorize_doc,
-             "factorize(slots, stored, width, used, keys, codes, add, firsts, /) -> (done, used)\n\n"
-             "Write the number of each key, of `width` bytes, in a table of `used` stored ones; -1 where it "
-             "is not there,\nor if `add` the next number: the key is then stored, and its row written to "
-             "firsts, if not None. Stops where a new\nkey has no room in the store or in three quarters of "
-             "the slots.");
-
-static PyObject *factorize_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(factorize) {
   Table table;
   int64_t capacity, n, size, firsts_size = -1, add, done, *codes, *firsts = NULL;
   Py_buffer *view;
-  (void)self;
-  if (count != 8) return refuse(&buffers, "expected 8 arguments");
+  if (count != 8) return refuse("expected 8 arguments");
   if (!take_integer(args[6], &add) ||
-      !take_table(&buffers, args, args[3], add != 0, &table, &capacity) || !take_view(&buffers, args[4], 0) ||
-      !take_all(&buffers, args + 5, 1, "o", (void *)&codes, &size) ||
-      !take_all(&buffers, args + 7, 1, "O", (void *)&firsts, &firsts_size))
-    return fail(&buffers);
-  view = &buffers.views[2];
+      !take_table(buffers, args, args[3], add != 0, &table, &capacity) || !take_view(buffers, args[4], 0) ||
+      !take_all(buffers, args + 5, 1, "o", (void *)&codes, &size) ||
+      !take_all(buffers, args + 7, 1, "O", (void *)&firsts, &firsts_size))
+    return NULL;
+  view = &buffers->views[2];
   n = (int64_t)view->len / table.width;
   if (view->len % table.width || n != size || (firsts && firsts_size < capacity))
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   RUN(n, done = kernels->factorize(codes, view->buf, n, &table, add ? (uint8_t *)table.keys : NULL,
                                    capacity, firsts))
-  release(&buffers);
   return Py_BuildValue("(LL)", (long long)done, (long long)table.used);
 }
 
-PyDoc_STRVAR(table_put_doc,
-             "table_put(slots, stored, width, start, stop, /)\n\n"
-             "Put stored keys, none of them there, into slots of which three quarters are enough.");
-
-static PyObject *table_put_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(table_put) {
   Table table;
   int64_t capacity, start, done;
-  (void)self;
-  if (count != 5) return refuse(&buffers, "expected 5 arguments");
-  if (!take_table(&buffers, args, args[4], 0, &table, &capacity) ||
+  if (count != 5) return refuse("expected 5 arguments");
+  if (!take_table(buffers, args, args[4], 0, &table, &capacity) ||
       !take_integer(args[3], &start))
-    return fail(&buffers);
+    return NULL;
   if (start < 0 || start > table.used || table.used >= (int64_t)1 << table.bits)
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   RUN(table.used - start, done = kernels->table_put(&table, start, table.used))
-  release(&buffers);
-  if (done < table.used) return refuse(&buffers, "the slots are full");
+  if (done < table.used) return refuse("the slots are full");
   Py_RETURN_NONE;
 }
 
-PyDoc_STRVAR(table_move_doc,
-             "table_move(slots, stored, width, used, numbers, others, /)\n\n"
-             "Give keys that are there other numbers, or where others is None forget them; keys lie where "
-             "they did.");
-
-static PyObject *table_move_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(table_move) {
   Table table;
   int64_t capacity, n, size = -1, done;
   const int64_t *numbers, *others = NULL;
-  (void)self;
-  if (count != 6) return refuse(&buffers, "expected 6 arguments");
-  if (!take_table(&buffers, args, args[3], 0, &table, &capacity) ||
-      !take_all(&buffers, args + 4, 2, "iI", (void *)&numbers, &n, (void *)&others, &size))
-    return fail(&buffers);
-  if (others && size != n) return refuse(&buffers, "columns differ in length");
+  if (count != 6) return refuse("expected 6 arguments");
+  if (!take_table(buffers, args, args[3], 0, &table, &capacity) ||
+      !take_all(buffers, args + 4, 2, "iI", (void *)&numbers, &n, (void *)&others, &size))
+    return NULL;
+  if (others && size != n) return refuse("columns differ in length");
   RUN(n, done = kernels->table_move(&table, numbers, others, n))
-  release(&buffers);
-  if (done < n) return refuse(&buffers, "a key is not in the table");
+  if (done < n) return refuse("a key is not in the table");
   Py_RETURN_NONE;
 }
 
 /* ---- cells ---- */
 
-PyDoc_STRVAR(cells_ids_doc,
-             "cells_ids(ids, scores, level, /)\n\n"
-             "Write the ids of the cells of scores at a level; at level 0 their bits as integers in order.");
-
-static PyObject *cells_ids_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(cells_ids) {
   int64_t *ids, size, n, level;
   const double *scores;
-  (void)self;
-  if (!take_all(&buffers, args, count, "ofl", (void *)&ids, &size, (void *)&scores, &n, &level))
-    return fail(&buffers);
+  TAKE("ofl", (void *)&ids, &size, (void *)&scores, &n, &level);
   if (size != n || level < 0 || level > MAX_LEVEL)
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   RUN(n, kernels->cells_ids(ids, scores, n, level))
-  release(&buffers);
   Py_RETURN_NONE;
 }
 
-/* Take counts of 32 or, if wide, of 64 bits; None for none. */
-static int take_counts(Buffers *buffers, PyObject *object, int flags, void *data, int64_t *length, int *wide) {
-  *(void **)data = NULL;
-  *length = *wide = 0;
+/* Take what classes weigh: (rows, classes) counts of 32 or 64 bits, or (rows, classes, width) digits; None for
+ * nothing. */
+static int take_mass(Buffers *buffers, PyObject *object, int flags, Mass *mass) {
+  Py_buffer *view = &buffers->views[buffers->count];
+  int64_t size;
+  void *data;
+  *mass = (Mass){.rows = -1, .classes = 0};
   if (object == Py_None) return 1;
-  if (take(buffers, object, 'i', 4, flags, data, length)) return 1;
-  if (!PyErr_ExceptionMatches(PyExc_BufferError)) return 0;
-  PyErr_Clear();
-  *wide = 1;
-  return take(buffers, object, 'i', 8, flags, data, length);
+  if (!take(buffers, object, 'i', 4, flags, &data, &size)) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError)) return 0;
+    PyErr_Clear();
+    mass->wide = 1;
+    if (!take(buffers, object, 'i', 8, flags, &data, &size)) return 0;
+  }
+  if (view->ndim < 2 || view->ndim > 3 || view->shape[1] < 1 || view->shape[1] > 2) return wrong("counts do not fit");
+  mass->rows = view->shape[0];
+  mass->classes = view->shape[1];
+  if (view->ndim == 2) {
+    mass->counts = data;
+  } else {
+    mass->sums = data;
+    mass->width = view->shape[2];
+    if (!mass->wide || mass->width < 1 || mass->width > TOTAL_DIGITS) return wrong("digits do not fit");
+  }
+  return 1;
 }
 
-/* Take the arrays that cells are written to: ids, scores and counts. */
+/* Take the arrays that cells are written to: ids, scores and what they weigh. */
 static int take_cells(Buffers *buffers, PyObject *const *args, CellsOut *out) {
-  int64_t ids, counts;
+  int64_t ids;
   if (!take_all(buffers, args, 2, "Ow", (void *)&out->ids, &ids, (void *)&out->scores, &out->room) ||
-      !take_counts(buffers, args[2], PyBUF_WRITABLE, (void *)&out->counts, &counts, &out->wide))
+      !take_mass(buffers, args[2], PyBUF_WRITABLE, &out->mass))
     return 0;
-  out->classes = !out->counts ? 0 : out->room ? counts / out->room : counts == 0;
-  if (out->counts && ((out->classes != 1 && out->classes != 2) || counts != out->classes * out->room))
-    return wrong("counts do not fit");
-  return ids < 0 || ids == out->room || wrong("columns differ in length");
+  return (ids < 0 || ids == out->room) && (!out->mass.classes || out->mass.rows == out->room)
+             ? 1
+             : wrong("columns differ in length");
 }
 
-static PyObject *cells_found(Buffers *buffers, int64_t done, const CellsOut *out) {
-  release(buffers);
+static PyObject *cells_found(int64_t done, const CellsOut *out) {
   if (done == NO_MEMORY) return PyErr_NoMemory();
   if (done != OK || out->level > MAX_LEVEL) return wrong("the cells do not fit"), NULL;
-  return Py_BuildValue("(LL)", (long long)out->level, (long long)out->size);
+  return Py_BuildValue("(LLN)", (long long)out->level, (long long)out->size, PyBool_FromLong(!out->odd));
 }
 
-PyDoc_STRVAR(cells_count_doc,
-             "cells_count(scores, codes, weight, index, most, level, ids, cell_scores, counts, /)\n"
-             "    -> (level, size)\n\n"
-             "Count rows in cells at the lowest level, from this one on, at which they are at most `most`.");
-
-static PyObject *cells_count_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
-  CellsOut out;
-  int64_t n, coded, weighed = -1, placed = -1, most, done, *index = NULL;
+KERNEL(cells_count) {
+  CellsOut out = {.odd = 0};
+  int64_t n, coded, weighed = -1, placed = -1, most, power, done, *index = NULL;
   const double *scores;
   double *weight = NULL;
   const uint8_t *codes;
-  (void)self;
-  if (count != 9) return refuse(&buffers, "expected 9 arguments");
-  if (!take_all(&buffers, args, 6, "fUWOll", (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight,
+  if (count != 11) return refuse("expected 11 arguments");
+  if (!take_all(buffers, args, 6, "fUWOll", (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight,
                 &weighed, (void *)&index, &placed, &most, &out.level) ||
-      !take_cells(&buffers, args + 6, &out))
-    return fail(&buffers);
-  if (!scores || (coded >= 0 && coded != n) || placed != weighed || (placed >= 0 && placed != n))
-    return refuse(&buffers, "columns differ in length");
+      !take_cells(buffers, args + 6, &out) || !take_integer(args[9], &out.low) || !take_integer(args[10], &power))
+    return NULL;
+  out.power = (int)power;
+  if (!scores || (coded >= 0 && coded != n) || (weighed >= 0 && weighed != n) || (placed >= 0 && placed != n))
+    return refuse("columns differ in length");
   if (most < 2 || most > MOST_CELLS || out.level < 0 || out.level > MAX_LEVEL || n > INT32_MAX ||
-      (!out.ids && (out.level || n > most)) || out.wide || !out.counts == !index ||
-      (out.counts && out.room && (coded >= 0) != (out.classes == 2)))
-    return refuse(&buffers, "expected counts or an index, and codes for two classes");
+      (!out.ids && (out.level || n > most)) || power < 1 || power > 2 || out.low < TOTAL_LOW || out.low > -TOTAL_LOW)
+    return refuse("shapes do not fit");
+  if (index ? !weight || out.mass.classes : !weight != !out.mass.sums || out.mass.classes != 1 + (coded >= 0) ||
+                                                (out.mass.counts && out.mass.wide))
+    return refuse("expected counts, sums of weights or an index, and codes for two classes");
   RUN(n, done = kernels->cells_count(&out, scores, codes, weight, n, most, index, threads_for(n)))
-  return cells_found(&buffers, done, &out);
+  return cells_found(done, &out);
 }
 
-PyDoc_STRVAR(cells_merge_doc,
-             "cells_merge(level, ids, scores, counts, index, ids, scores, counts, index, most,\n"
-             "            merged_ids, merged_scores, merged_counts, /) -> (level, size)\n\n"
-             "Merge cells at the lowest level, from this one on, at which they are at most `most`; an index\n"
-             "gets where each went.");
-
-static PyObject *cells_merge_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
-  CellsOut out;
+KERNEL(cells_merge) {
+  CellsOut out = {.odd = 0};
   CellsIn parts[2] = {{.size = 0}, {.size = 0}};
   int64_t most, done;
-  (void)self;
-  if (count != 13) return refuse(&buffers, "expected 13 arguments");
+  if (count != 13) return refuse("expected 13 arguments");
   if (!take_integer(args[0], &out.level) || !take_integer(args[9], &most) ||
-      !take_cells(&buffers, args + 10, &out))
-    return fail(&buffers);
+      !take_cells(buffers, args + 10, &out))
+    return NULL;
   for (int p = 0; p < 2; p++, args += 4) {
     CellsIn *part = &parts[p];
-    int64_t ids, counts, placed;
-    if (!take_all(&buffers, args + 1, 2, "If", (void *)&part->ids, &ids, (void *)&part->scores, &part->size) ||
-        !take_counts(&buffers, args[3], 0, (void *)&part->counts, &counts, &part->wide) ||
-        !take_all(&buffers, args + 4, 1, "O", (void *)&part->index, &placed))
-      return fail(&buffers);
-    if (!part->scores || (out.level && ids != part->size) || (part->index && placed != part->size) ||
-        counts != out.classes * part->size)
-      return refuse(&buffers, "shapes do not fit");
+    int64_t ids;
+    if (!take_all(buffers, args + 1, 2, "If", (void *)&part->ids, &ids, (void *)&part->scores, &part->size) ||
+        !take_mass(buffers, args[3], 0, &part->mass) || !take_integer(args[4], &part->shift))
+      return NULL;
+    const Mass *mass = &part->mass;
+    if (!part->scores || (out.level && ids != part->size) || mass->rows != part->size ||
+        mass->classes != out.mass.classes || !mass->sums != !out.mass.sums || part->shift < 0 ||
+        part->shift > out.mass.width || mass->width > out.mass.width - part->shift)
+      return refuse("shapes do not fit");
   }
-  if (most < 2 || most > MOST_CELLS || out.level < 0 || out.level > MAX_LEVEL ||
+  if (most < 2 || most > MOST_CELLS || out.level < 0 || out.level > MAX_LEVEL || !out.mass.classes ||
       (!out.ids && (out.level || parts[0].size + parts[1].size > most)))
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   RUN(parts[0].size + parts[1].size, done = kernels->cells_merge(&out, parts, most))
-  return cells_found(&buffers, done, &out);
+  return cells_found(done, &out);
 }
 
-PyDoc_STRVAR(cells_add_doc,
-             "cells_add(totals, table_scores, low, table_level, level, ids, scores, counts, /) -> weight\n\n"
-             "Add cells of a level to a table of neighbouring cells, of ids from `low` on; returns the sum\n"
-             "of their counts.");
-
-static PyObject *cells_add_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
-  CellsOut table;
+KERNEL(cells_add) {
+  CellsOut table = {.odd = 0};
   CellsIn part = {.size = 0};
-  int64_t totals, low, level, ids, counts, weight, done;
-  (void)self;
-  if (count != 8) return refuse(&buffers, "expected 8 arguments");
-  if (!take_counts(&buffers, args[0], PyBUF_WRITABLE, (void *)&table.counts, &totals, &table.wide) ||
-      !take_all(&buffers, args + 1, 6, "wlllIf", (void *)&table.scores, &table.room, &low, &table.level, &level,
+  int64_t low, level, ids, weight, done;
+  if (count != 8) return refuse("expected 8 arguments");
+  if (!take_mass(buffers, args[0], PyBUF_WRITABLE, &table.mass) ||
+      !take_all(buffers, args + 1, 6, "wlllIf", (void *)&table.scores, &table.room, &low, &table.level, &level,
                 (void *)&part.ids, &ids, (void *)&part.scores, &part.size) ||
-      !take_counts(&buffers, args[7], 0, (void *)&part.counts, &counts, &part.wide))
-    return fail(&buffers);
-  table.classes = table.room ? totals / table.room : 1;
-  if ((table.classes != 1 && table.classes != 2) || totals != table.classes * table.room ||
-      counts != table.classes * part.size || part.wide > table.wide || (level && ids != part.size) ||
+      !take_mass(buffers, args[7], 0, &part.mass))
+    return NULL;
+  if (!table.mass.counts || !part.mass.counts || table.mass.rows != table.room || part.mass.rows != part.size ||
+      part.mass.classes != table.mass.classes || part.mass.wide > table.mass.wide || (level && ids != part.size) ||
       level < 0 || level > table.level || table.level < 1 || table.level > MAX_LEVEL)
-    return refuse(&buffers, "shapes do not fit");
+    return refuse("shapes do not fit");
   RUN(part.size, done = kernels->cells_add(&table, low, &part, level, &weight))
-  release(&buffers);
   if (done == NO_MEMORY) return PyErr_NoMemory();
   if (done != OK) return wrong("the cells do not fit"), NULL;
   return PyLong_FromLongLong(weight);
 }
 
-PyDoc_STRVAR(cells_area_doc,
-             "cells_area(scores, counts, /) -> (area, slack)\n\n"
-             "Twice the pairs of rows of the second class above and of the first below, ties once, and how many\n"
-             "of these are in cells of several scores. Both are right if they are below 2^63.");
-
-static PyObject *cells_area_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(cells_area) {
   CellsIn cells = {.size = 0};
-  int64_t counts, area, slack;
-  (void)self;
-  if (count != 2) return refuse(&buffers, "expected 2 arguments");
-  if (!take_all(&buffers, args, 1, "f", (void *)&cells.scores, &cells.size) ||
-      !take_counts(&buffers, args[1], 0, (void *)&cells.counts, &counts, &cells.wide))
-    return fail(&buffers);
-  if (counts != 2 * cells.size) return refuse(&buffers, "shapes do not fit");
+  int64_t area, slack;
+  if (count != 2) return refuse("expected 2 arguments");
+  if (!take_all(buffers, args, 1, "f", (void *)&cells.scores, &cells.size) ||
+      !take_mass(buffers, args[1], 0, &cells.mass))
+    return NULL;
+  if (!cells.mass.counts || cells.mass.classes != 2 || cells.mass.rows != cells.size)
+    return refuse("shapes do not fit");
   RUN(cells.size, area = kernels->cells_area(&cells, &slack))
-  release(&buffers);
   return Py_BuildValue("(LL)", (long long)area, (long long)slack);
 }
 
 /* ---- elementary functions ---- */
 
-PyDoc_STRVAR(elementary_doc,
-             "elementary(out, x, function, exponent, /)\n\n"
-             "Write log x (function 0), log(1 + x) (1), exp x (2), exp(x) - 1 (3) or x**exponent (4); out may "
-             "be x.");
-
-static PyObject *elementary_(PyObject *self, PyObject *const *args, Py_ssize_t count) {
-  Buffers buffers = {.count = 0};
+KERNEL(elementary) {
   const double *x;
   double *out, exponent;
   int64_t size, n, function, done;
-  (void)self;
-  if (count != 4) return refuse(&buffers, "expected 4 arguments");
-  if (!take_all(&buffers, args, 3, "wfl", (void *)&out, &size, (void *)&x, &n, &function))
-    return fail(&buffers);
+  if (count != 4) return refuse("expected 4 arguments");
+  if (!take_all(buffers, args, 3, "wfl", (void *)&out, &size, (void *)&x, &n, &function))
+    return NULL;
   exponent = PyFloat_AsDouble(args[3]);
-  if (exponent == -1.0 && PyErr_Occurred()) return fail(&buffers);
-  if (size != n) return refuse(&buffers, "columns differ in length");
+  if (exponent == -1.0 && PyErr_Occurred()) return NULL;
+  if (size != n) return refuse("columns differ in length");
   RUN(n, done = kernels->elementary(out, x, n, function, exponent))
-  if (done != OK) return refuse(&buffers, "expected a function from 0 to 4");
-  release(&buffers);
+  if (done != OK) return refuse("expected a function from 0 to 4");
   Py_RETURN_NONE;
 }
 
@@ -882,7 +700,7 @@ static PyObject *use_(PyObject *self, PyObject *name) {
   Py_RETURN_NONE;
 }
 
-#define FAST(name) {#name, (PyCFunction)(void (*)(void))name##_, METH_FASTCALL, name##_doc}
+#define FAST(name) {#name, (PyCFunction)(void (*)(void))name##_, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
     FAST(exact_sum),   FAST(exact_powers), FAST(exact_extent), FAST(exact_add),
@@ -890,7 +708,7 @@ static PyMethodDef methods[] = {
     FAST(count),       FAST(count_above),  FAST(bits),
     FAST(add_rows),
     FAST(group_order), FAST(inversions),   FAST(factorize),
-    FAST(table_put),   FAST(table_move),   {"extent", extent_, METH_O, extent_doc},
+    FAST(table_put),   FAST(table_move),   FAST(extent),
     FAST(cells_ids),   FAST(cells_count),  FAST(cells_merge),
     FAST(cells_add),   FAST(cells_area),   FAST(elementary),
     {"variants", variants_, METH_NOARGS, variants_doc},

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats, Ints, Numeric
 
 _MASK = 0xFFFFFFFF
-_LOW, _DIGITS = (
-    -3328,
-    208,
-)  # the lowest bit of a product of three float64, and digits up to the highest
+_LOW, _DIGITS = -3328, 208  # the lowest bit of a product of three float64; digits to the highest
 _ROWS = 1 << 14  # whose folds of 48 bits add up in int64
 _SAFE = 2.0**300  # products of three numbers from its inverse to this neither over- nor underflow
 
@@ -354,20 +352,9 @@ def inversions(
         left = np.where(right, 0, before[order])
         waiting = np.cumsum(left[::-1])[::-1]  # of this pair of runs and those behind it
         last = np.append(waiting, 0)[np.minimum((run + 1) * 2 * width, n)]
-        some = np.flatnonzero(right)
-        factors = (waiting - last)[some], behind[order[some]]
-        for shift, part in ((0, factors[0] & 0x7FFFFFFF), (31, factors[0] >> 31)):
-            low, high = factors[1] & 0x7FFFFFFF, factors[1] >> 31
-            total += _dot(part, low) << shift
-            total += _dot(part, high) << shift + 31
+        total += sum(map(mul, (waiting - last)[right].tolist(), behind[order[right]].tolist()))
         width *= 2
     return total
-
-
-def _dot(one: Ints, other: Ints) -> int:
-    """Return the sum of products, all below 2**62."""
-    products = one * other
-    return int((products & _MASK).sum()) + (int((products >> 32).sum()) << 32)
 
 
 # ---- tables of keys ----
@@ -421,14 +408,7 @@ def table_put(
     slots: NDArray[np.uint32], stored: Array, width: int, start: int, stop: int, /
 ) -> None:
     """Put stored keys, none of them there, into slots of which three quarters are enough."""
-    table = _bytes(stored, width)
-    numbers, last = np.arange(start, stop), slots.size - 1
-    places = _hashes(table[start:stop]) & last
-    while numbers.size:
-        free = slots[places] == 0
-        slots[places[free]] = numbers[free] + 1  # of those that meet, one stays
-        lost = slots[places] != numbers + 1
-        numbers, places = numbers[lost], (places[lost] + 1) & last
+    _put(slots, _bytes(stored, width), np.arange(start, stop))
 
 
 def table_move(
@@ -453,13 +433,16 @@ def table_move(
         return
     kept = np.setdiff1d(number, numbers)
     slots[:] = 0
-    table, last = _bytes(stored, width), slots.size - 1
-    places = _hashes(table[kept]) & last
-    while kept.size:
+    _put(slots, _bytes(stored, width), kept)
+
+
+def _put(slots: NDArray[np.uint32], table: Array, numbers: Ints) -> None:
+    places, last = _hashes(table[numbers]) & slots.size - 1, slots.size - 1
+    while numbers.size:
         free = slots[places] == 0
-        slots[places[free]] = kept[free] + 1
-        lost = slots[places] != kept + 1
-        kept, places = kept[lost], (places[lost] + 1) & last
+        slots[places[free]] = numbers[free] + 1  # of those that meet, one stays
+        lost = slots[places] != numbers + 1
+        numbers, places = numbers[lost], (places[lost] + 1) & last
 
 
 def _found(slots: NDArray[np.uint32], table: Array, keys: Array) -> Ints:
@@ -510,65 +493,82 @@ def cells_ids(ids: Ints, scores: Floats, level: int, /) -> None:
 def cells_count(
     scores: Floats,
     codes: Array | None,
-    weight: Floats | None,  # noqa: ARG001 - rows stay in their order
+    weight: Floats | None,
     index: Ints | None,
     most: int,
     level: int,
     ids: Ints | None,
     cell_scores: Floats,
     counts: Array | None,
+    low: int,
+    power: int,
     /,
-) -> tuple[int, int]:
+) -> tuple[int, int, bool]:
     """Count rows in cells at the lowest level, from this one on, at which they are at most `most`.
 
     Writes the ids of the cells (which are not needed at level 0), ascending, their scores, nan for
-    several, and ``counts`` (room, classes). With a `weight` a row, ``index`` gets the place of each
-    row in such a table instead. Rows may then change their order, in both alike. Returns the level
-    and the number of cells.
+    several, and ``counts`` (room, classes). Of a `weight` a row these are the sums of its first or
+    second `power`, (room, classes, width) digits, carried except the highest, from ``2**low`` on;
+    or ``index`` gets the place of each row in such a table instead: rows may then change their
+    order, in both alike. Returns the level, the number of cells, and whether sums are canonical.
     """
-    weights = None
-    if counts is not None:
-        weights = np.ones((scores.size, counts.shape[1]), np.int64)
-        if codes is not None:
-            weights[:] = codes[:, None] == [0, 1]
-    level, size, places = _cells(level, None, scores, weights, most, (ids, cell_scores, counts))
+    level, size, places = _cells(level, None, scores, most, ids, cell_scores)
+    group = places if codes is None else 2 * places + codes
     if index is not None:
-        index[:] = places if codes is None else 2 * places + codes
-    return level, size
+        index[:] = group
+    if counts is not None and weight is None:
+        row = np.bincount(group, minlength=size * counts.shape[1])
+        counts[:size] = row.reshape(size, counts.shape[1])
+    if counts is None or weight is None:
+        return level, size, True
+    _, classes, width = counts.shape
+    sums = np.zeros((size * classes, width + 6), np.int64)
+    square = weight if power == 2 else None
+    if exact_add(sums, width + 6, low - 64, weight, square, None, group, 1) < scores.size:
+        raise ValueError("the cells do not fit")
+    exact_carry(sums, width + 6)
+    return level, size, _write_sums(counts[:size], sums.reshape(size, classes, width + 6)[..., 2:])
 
 
 def cells_merge(
     level: int,
     ids: Ints | None,
     scores: Floats,
-    counts: Array | None,
-    index: Ints | None,
+    counts: Array,
+    shift: int,
     other_ids: Ints | None,
     other_scores: Floats,
-    other_counts: Array | None,
-    other_index: Ints | None,
+    other_counts: Array,
+    other_shift: int,
     most: int,
     merged_ids: Ints | None,
     merged_scores: Floats,
-    merged_counts: Array | None,
+    merged_counts: Array,
     /,
-) -> tuple[int, int]:
+) -> tuple[int, int, bool]:
     """Merge cells at the lowest level, from this one on, at which they are at most `most`.
 
-    Ids, or scores at level 0, ascend and may repeat. An index gets where each of the cells went.
+    Ids, or scores at level 0, ascend and may repeat. Digits of sums are added from the digit
+    `shift` on. Returns as `cells_count`.
     """
     both = np.concatenate([scores, other_scores])
-    every = weights = None
+    every = None
     if level and ids is not None and other_ids is not None:
         every = np.concatenate([ids, other_ids])
-    if counts is not None and other_counts is not None:
-        weights = np.concatenate([counts, other_counts], dtype=np.int64)
-    out = (merged_ids, merged_scores, merged_counts)
-    found, size, places = _cells(level, every, both, weights, most, out)
-    for one, mine in ((index, places[: scores.size]), (other_index, places[scores.size :])):
-        if one is not None:
-            one[:] = mine
-    return found, size
+    level, size, places = _cells(level, every, both, most, merged_ids, merged_scores)
+    if merged_counts.ndim == 2:
+        merged_counts[:size] = 0
+        both = np.concatenate([counts, other_counts]).astype(merged_counts.dtype)
+        np.add.at(merged_counts, places, both)
+        return level, size, True
+    sums = np.zeros((size, *(merged_counts.shape[1:] + np.array([0, 2]))), np.int64)
+    for at, one, first in (
+        (places[: scores.size], counts, shift),
+        (places[scores.size :], other_counts, other_shift),
+    ):
+        np.add.at(sums[..., first : first + one.shape[2]], at, one)
+    exact_carry(sums, sums.shape[2])
+    return level, size, _write_sums(merged_counts[:size], sums)
 
 
 def cells_add(
@@ -616,9 +616,9 @@ def _cells(
     level: int,
     ids: Ints | None,
     scores: Floats,
-    weights: Ints | None,
     most: int,
-    out: tuple[Ints | None, Floats, Array | None],
+    out_ids: Ints | None,
+    cell_scores: Floats,
 ) -> tuple[int, int, Ints]:
     """Write cells at the lowest level that fits; return it, their number, and that of each row.
 
@@ -637,17 +637,23 @@ def _cells(
         range(_MOST_LEVEL), 1, level, key=lambda level: np.unique(ids_at(level)).size <= most
     )
     distinct, places = np.unique(ids_at(fits), return_inverse=True)
-    size, (out_ids, cell_scores, counts) = distinct.size, out
+    size = distinct.size
     if size > cell_scores.size:
         raise ValueError("the cells do not fit")
     if out_ids is not None:
         out_ids[:size] = distinct
     cell_scores[places] = scores + 0.0  # that of any row
     cell_scores[places[cell_scores[places] != scores]] = np.nan
-    if counts is not None and weights is not None:
-        counts[:size] = 0
-        np.add.at(counts, places, weights.astype(counts.dtype))
     return fits, size, places
+
+
+def _write_sums(out: Ints, digits: Ints) -> bool:
+    """Write carried digits, in which the highest takes those above; return if all are canonical."""
+    width = out.shape[2]
+    out[:] = digits[..., :width]
+    out[..., -1] += digits[..., width] << 32
+    narrow = (out[..., -1] >> 31 == out[..., -1] >> 63).all()
+    return bool(narrow) and (not out.size or exact_carry(out, width) == (0, width))
 
 
 def elementary(out: Floats, x: Floats, function: int, exponent: float, /) -> None:
