@@ -183,30 +183,29 @@ static inline void write_counts(CellsOut *out, int64_t cell, uint64_t counts) {
 typedef int64_t Window[2][TOTAL_DIGITS + SPARE];
 
 /* Add weight^power to digits; returns whether it is negative, not finite or does not fit. */
-static inline int add_weight(int64_t *digits, double weight, const CellsOut *out) {
+static inline int add_weight(int64_t *digits, double weight, int64_t low_bit, int64_t width, int power) {
   uint64_t bits = bits_of(weight), number = bits & ((UINT64_C(1) << 52) - 1);
   int64_t exponent = (int64_t)(bits >> 52), normal = exponent != 0;
   number |= (uint64_t)normal << 52;
-  uint64_t at = (uint64_t)((exponent - normal - 1074) * out->power - out->low);
+  uint64_t at = (uint64_t)((exponent - normal - 1074) * power - low_bit);
   if (!number) return 0;
-  if (exponent >= 0x7FF || at >= 32 * (uint64_t)out->mass.width) return 1;
-  if (normal && at + 53 * (uint64_t)out->power > 32 * (uint64_t)out->mass.width + 32) return 1;
+  if (exponent >= 0x7FF || at >= 32 * (uint64_t)width) return 1;
+  if (normal && at + 53 * (uint64_t)power > 32 * (uint64_t)width + 32) return 1;
+  uint64_t low = number & MASK32, middle = number >> 32, high = 0;
   unsigned shift = (unsigned)at & 31;
   digits += at >> 5;
-  if (out->power == 1) {
-    digits[0] += (int64_t)(number << shift & MASK32);
-    number = number >> 32 << shift | (number & MASK32) << shift >> 32; /* below 2^53 */
-    digits[1] += (int64_t)(number & MASK32);
-    digits[2] += (int64_t)(number >> 32);
-    return 0;
+  if (power == 2) {
+    high = middle * middle;
+    middle = 2 * low * middle + (low * low >> 32); /* below 2^55 */
+    low = low * low & MASK32;
+    high += middle >> 32;
+    middle &= MASK32;
+    digits[3] += (int64_t)(((high & MASK32) << shift >> 32) + ((high >> 32 << shift) & MASK32));
+    digits[4] += (int64_t)(high >> 32 << shift >> 32);
   }
-  uint64_t low = number & MASK32, high = number >> 32, parts[3] = {low * low, 2 * low * high, high * high};
-  for (int k = 0; k < 3; k++) {
-    uint64_t below = (parts[k] & MASK32) << shift, above = (parts[k] >> 32) << shift;
-    digits[k] += (int64_t)(below & MASK32);
-    digits[k + 1] += (int64_t)((below >> 32) + (above & MASK32));
-    digits[k + 2] += (int64_t)(above >> 32);
-  }
+  digits[0] += (int64_t)(low << shift & MASK32);
+  digits[1] += (int64_t)((low << shift >> 32) + (middle << shift & MASK32));
+  digits[2] += (int64_t)((middle << shift >> 32) + ((high & MASK32) << shift & MASK32));
   return 0;
 }
 
@@ -462,6 +461,8 @@ static void sorting_write(void *work, int thread) {
   uint8_t codes[ORDER_BLOCK];
   int64_t fresh = 1, summed = -1; /* the cell whose weights are being summed */
   int wrong = 0;
+  const int64_t low = out->low, width = out->mass.width;
+  const int power = out->power;
   Window sums;
   if (out->mass.sums) memset(sums, 0, sizeof sums);
   for (int64_t start = s->from[thread], rows; start < s->from[thread + 1]; start += rows) {
@@ -483,7 +484,7 @@ static void sorting_write(void *work, int thread) {
     for (int64_t i = 0; out->mass.sums && i < rows; i++) {
       if (places[i] != summed && summed >= 0) write_sums(out, summed, sums, &s->seen[thread]);
       summed = places[i];
-      wrong |= add_weight(sums[codes[i]], from_bits((uint64_t)s->pairs[start + i].row), out);
+      wrong |= add_weight(sums[codes[i]], from_bits((uint64_t)s->pairs[start + i].row), low, width, power);
     }
     for (int64_t i = 0; s->index && i < rows; i++) {
       s->index[start + i] = places[i] * classes + codes[i];
@@ -596,9 +597,10 @@ static int64_t count_sorted(Sorting *s, int64_t most) {
     for (int t = 1; t < s->threads; t++) {
       size_t to = (size_t)out->size, from = (size_t)s->to[t], cells = (size_t)s->cells[t];
       size_t counts = sizeof(int32_t) * (size_t)out->mass.classes;
+      char *all = out->mass.counts;
       if (to != from && !s->tell) {
         memmove(out->scores + to, out->scores + from, sizeof(double) * cells);
-        if (counts) memmove((char *)out->mass.counts + to * counts, (char *)out->mass.counts + from * counts, counts * cells);
+        if (counts) memmove(all + to * counts, all + from * counts, counts * cells);
       }
       out->size += s->cells[t];
     }
@@ -800,13 +802,14 @@ static int64_t count_dense(CellsOut *out, const double *scores, const uint8_t *c
 
 /* Write the sums of weights of the cells that each row, or each with its class, is in. */
 static int64_t sum_dense(CellsOut *out, const int64_t *places, const double *weight, int64_t n) {
-  const int64_t sums = out->size * out->mass.classes, stride = out->mass.width + SPARE;
+  const int64_t sums = out->size * out->mass.classes, low = out->low, width = out->mass.width, stride = width + SPARE;
+  const int power = out->power;
   int64_t *digits = calloc((size_t)(sums * stride), sizeof *digits);
   int wrong = 0;
   Digits seen = {0, 0, 0};
   if (!digits) return NO_MEMORY;
-  for (int64_t i = 0; i < n; i++) wrong |= add_weight(digits + places[i] * stride, weight[i], out);
-  for (int64_t k = 0; k < sums; k++) write_sum(out->mass.sums + k * out->mass.width, digits + k * stride, out->mass.width, &seen);
+  for (int64_t i = 0; i < n; i++) wrong |= add_weight(digits + places[i] * stride, weight[i], low, width, power);
+  for (int64_t k = 0; k < sums; k++) write_sum(out->mass.sums + k * width, digits + k * stride, width, &seen);
   free(digits);
   out->odd = are_odd(&seen, 1, out->size);
   return wrong ? OUT_OF_RANGE : OK;
