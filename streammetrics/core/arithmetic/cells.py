@@ -2,8 +2,8 @@
 
 Every distinct score has a cell of its own, at level 0, while there are few enough. Past that the
 cell of a score is its key shifted by ``level`` (`streammetrics.core.arithmetic.keys`), the lowest
-level at which the occupied cells fit the budget. The kernels find it; this file allocates and
-passes the arrays. Rows with weights are placed in cells first, then summed exactly by cell.
+level at which the occupied cells fit the budget. The kernels find it, count rows or sum their
+weights exactly in each cell, and merge cells; this file allocates and passes the arrays.
 """
 
 from __future__ import annotations
