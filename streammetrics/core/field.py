@@ -162,6 +162,10 @@ class StateField(ABC, Generic[V]):
             return value
         return [self.at(value, group) for group in range(size)]
 
+    def together(self, value: Any) -> Any:
+        """Return a grouped value as a readout of all groups takes it; ``None``: it does not."""
+        return None if type(value) is tuple else value
+
     def put(self, value: Any, other: Any, places: Places, size: int, of: Configured) -> Any:
         """Return `size` groups: group ``i`` of `other` replaces an empty one at ``places[i]``.
 

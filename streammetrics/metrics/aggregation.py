@@ -102,6 +102,7 @@ class Sum(Aggregate[float]):
 
     family = Refusal(GROWS.format("Mean"))
     _incomparable = NO_MEAN
+    _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum."""
@@ -109,7 +110,7 @@ class Sum(Aggregate[float]):
 
     def readout(self, moments: Moments) -> float:
         """Return the sum."""
-        return nearest(moments.exact("x")[0]) if moments.width else math.nan
+        return moments.sums["x"].to_float() if moments.one_output else math.nan  # type: ignore[return-value]  # of groups
 
 
 class Mean(Aggregate[float]):
@@ -137,6 +138,7 @@ class Mean(Aggregate[float]):
     """
 
     family = Family.MEAN
+    _reads_groups = True
 
     spread: bool = True
 
@@ -147,7 +149,7 @@ class Mean(Aggregate[float]):
 
     def readout(self, moments: Moments) -> float:
         """Return the mean."""
-        return nearest(moments.means("x")[0]) if moments.width else math.nan
+        return moments.rounded_mean("x") if moments.one_output else math.nan
 
 
 class Variance(Aggregate[float]):

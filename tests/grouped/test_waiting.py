@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import streammetrics as sm
+from streammetrics.core import tuning
 from streammetrics.core.counting import GroupCodes
 from streammetrics.statistics.grouped import buffered, waiting
 from streammetrics.statistics.grouped.buffered import BufferedStates
@@ -34,24 +35,25 @@ def told(chunks):
 @pytest.mark.parametrize("piece", [1, 20, 1 << 20])
 @pytest.mark.parametrize("sizes", [(50,), (3, 40, 0, 17), (1,) * 30])
 @pytest.mark.parametrize("mixed", [False, True])
-def test_chunks_come_by_ascending_group_and_none_is_cut(sizes, piece, mixed, monkeypatch):
+def test_rows_come_by_ascending_group_and_none_is_cut(sizes, piece, mixed, monkeypatch):
     monkeypatch.setattr(waiting, "_PIECE", piece)
     rng = np.random.default_rng(len(sizes))
     given = [rows(rng, n, weighted=mixed and k % 2 == 1) for k, n in enumerate(sizes)]
-    chunks = [GroupedRows.of(*one, GROUPS) for one in given]
-    pieces = list(in_order(chunks, GROUPS))
-    assert told(pieces) == told(given)
-    codes = np.concatenate([piece.codes for piece in pieces])
+    pieces = list(in_order([GroupedRows.of(*one, GROUPS) for one in given], GROUPS))
+    assert told([rows for rows, _ in pieces]) == told(given)
+    codes = np.concatenate([rows.codes for rows, _ in pieces])
     assert (codes[1:] >= codes[:-1]).all()
-    groups = [set(piece.codes.tolist()) for piece in pieces]
+    for rows_of_some, starts in pieces:
+        ends = np.searchsorted(rows_of_some.codes, np.arange(GROUPS + 1))
+        assert starts.tolist() == ends.tolist()
+    groups = [set(rows.codes.tolist()) for rows, _ in pieces]
     assert sum(map(len, groups)) == len(set(codes.tolist()))
     if piece == 1 and len(sizes) > 1:
         assert len(pieces) > 1
 
 
-@pytest.mark.parametrize("piece", [20, 1 << 20])
-def test_small_chunks_are_joined(piece, monkeypatch):
-    monkeypatch.setattr(waiting, "_PIECE", piece)
+def test_small_chunks_are_joined(monkeypatch):
+    monkeypatch.setattr(tuning, "JOINED_ROWS", 448)
     rng = np.random.default_rng(0)
     chunks: tuple[GroupedRows, ...] = ()
     given = [rows(rng, 5) for _ in range(64)]
@@ -83,7 +85,6 @@ def test_rows_move_to_other_groups():
     kept = places[codes] >= 0
     expected = (places[codes][kept], tuple(column[kept] for column in columns), None)
     assert told([moved]) == told([expected])
-    assert (moved.codes[1:] >= moved.codes[:-1]).all()
 
 
 @pytest.mark.parametrize("max_bins", [16, 1 << 20])
