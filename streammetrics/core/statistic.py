@@ -157,9 +157,10 @@ class Statistic(Configured, ABC):
 
     def by_sorted_group(
         self,
-        pieces: Iterable[tuple[Places, Any, Array | None]],  # noqa: ARG002 - for those that can
+        n: int,  # noqa: ARG002 - for those that can
+        pieces: Iterable[tuple[Places, Any, Array | None]],  # noqa: ARG002
     ) -> dict[str, object] | None:
-        """Return the grouped value of each field, of rows in the order of their groups.
+        """Return the grouped value of each field, of `n` rows in the order of their groups.
 
         They come some groups at a time: where the rows of each of all groups begin and the last
         ones end, the columns, and the weight. ``None`` where `update` is to be called for the rows

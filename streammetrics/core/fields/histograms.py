@@ -17,7 +17,7 @@ from streammetrics.core.state.arrays import nested, take_array, take_sizes
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -178,29 +178,33 @@ class GroupedHistograms(NamedTuple):
         return cls(max_cells, np.zeros(size + 1, np.intp), np.empty(0), counts)
 
     @classmethod
-    def of_rows(cls, max_cells: int, starts: Places, scores: Floats, codes: Array) -> Self | None:
-        """Return those of rows in the order of their groups, which `starts` cuts.
+    def of_rows(
+        cls, max_cells: int, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
+    ) -> Self | None:
+        """Return those of `n` rows, of which classes and scores come as `by_sorted_group` has them.
 
-        ``None`` where one group may have more than `max_cells` scores.
+        ``None`` where they have weights, several scores or tails, or one group may have more than
+        `max_cells` scores.
         """
-        n = len(scores)
-        if n >= 1 << 31 or np.diff(starts).max(initial=0) > max_cells:
-            return None
-        cells, counts, count = np.empty(n), np.empty((n, 2), np.int32), kernels.cells_count
-        sizes, ends = np.diff(starts), starts.tolist()
-        for group in np.flatnonzero(sizes).tolist():
-            part = slice(ends[group], ends[group + 1])
-            given = (scores[part], codes[part], None, None, max_cells, 0, None)
-            _, sizes[group] = count(*given, cells[part], counts[part])
-        return cls(max_cells, starts, cells, counts)._packed(sizes)
-
-    @classmethod
-    def chained(cls, parts: Sequence[Self]) -> Self:
-        """Return those of all groups, of parts that hold consecutive ones each."""
-        starts = np.sum([part.starts for part in parts], axis=0)
-        scores = np.concatenate([part.scores for part in parts])
-        counts = np.concatenate([part.counts for part in parts])
-        return cls(parts[0].max_cells, starts, scores, counts)
+        cells, counts, start = np.empty(n), np.empty((n, 2), np.int32), 0
+        starts: list[Places] = []
+        sizes: list[Places] = []
+        for ends, (codes, scores), weight in pieces:
+            size = np.diff(ends)
+            plain = weight is None and isinstance(scores, np.ndarray) and scores.ndim == 1
+            if not plain or n >= 1 << 31 or size.max(initial=0) > max_cells:
+                return None
+            labels, every = codes.view(np.uint8), ends.tolist()
+            to_cells, to_counts = (out[start : start + len(scores)] for out in (cells, counts))
+            for group in np.flatnonzero(size).tolist():
+                part = slice(every[group], every[group + 1])
+                given = (scores[part], labels[part], None, None, max_cells, 0, None)
+                _, size[group] = kernels.cells_count(*given, to_cells[part], to_counts[part])
+            starts.append(ends)
+            sizes.append(size)
+            start += len(scores)
+        found = cls(max_cells, np.sum(starts, axis=0), cells, counts)
+        return found._packed(np.sum(sizes, axis=0))
 
     def _packed(self, sizes: Places) -> Self:
         """Return the first cells of each group, so many."""
@@ -274,8 +278,9 @@ class GroupedHistograms(NamedTuple):
         for group in seen.tolist():
             part = slice(ends[group], ends[group + 1])
             sums[0, group], _ = kernels.cells_area(self.scores[part], self.counts[part])
-        if seen.size:
-            sums[1:, seen] = np.add.reduceat(self.counts, self.starts[seen], dtype=np.int64).T
+        if seen.size:  # both classes at once, as each is below 2**31
+            both = np.add.reduceat(self.counts.view(np.int64).reshape(-1), self.starts[seen])
+            sums[1:, seen] = both.view(np.int32).reshape(-1, 2).T
         return sums[0], sums[1], sums[2]
 
     @property

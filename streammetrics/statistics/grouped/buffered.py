@@ -125,15 +125,12 @@ class BufferedStates:
 def _fed(held: _Held) -> _Held:
     """Return the states after the rows that were kept."""
     states = held.states
-    found = states.of.by_sorted_group(
-        (starts, columns, weight)
-        for (_, columns, weight), starts in in_order(held.pending, states.size)
-    )
+    found = states.of.by_sorted_group(rows_of(held.pending), in_order(held.pending, states.size))
     if found is not None and found.keys() == states.of.fields.keys():
         return _Held(states.plus(GroupedStates(states.of, states.size, found)))
     groups: list[int] = []
     after: list[Statistic] = []
-    for (_, columns, weight), starts in in_order(held.pending, states.size):
+    for starts, columns, weight in in_order(held.pending, states.size):
         groups += (seen := np.flatnonzero(np.diff(starts)).tolist())
         for group in seen:
             part = slice(starts[group], starts[group + 1])

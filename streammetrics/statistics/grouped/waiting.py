@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Columns, Floats, Places, ReadColumn
 
-_PIECE = 1 << 20  # rows that are brought together at a time
+_PIECE = 1 << 18  # rows that are brought together at a time
 
 
 class GroupedRows(NamedTuple):
@@ -34,12 +34,11 @@ class GroupedRows(NamedTuple):
     ) -> GroupedRows:
         """Return rows of `size` groups in the order of these."""
         narrow = codes.astype(np.uint16 if size <= 1 << 16 else np.int64)
-        return cls(narrow, tuple(columns), weight).ordered(size)[0]
+        return cls(narrow, tuple(columns), weight).ordered(size)
 
-    def ordered(self, size: int) -> tuple[GroupedRows, Places]:
-        """Return the rows by ascending group, and where those of each begin and the last end."""
-        order, starts = group_order(self.codes, size)
-        return self.at(order), starts
+    def ordered(self, size: int) -> GroupedRows:
+        """Return the rows by ascending group."""
+        return self.at(group_order(self.codes, size)[0])
 
     def at(self, rows: Places | slice) -> GroupedRows:
         """Return some of the rows, or all in another order."""
@@ -54,7 +53,7 @@ class GroupedRows(NamedTuple):
         if codes.min(initial=0) < 0:
             kept = np.flatnonzero(codes >= 0)
             codes, rows = codes[kept], rows.at(kept)
-        return rows._replace(codes=codes).ordered(size)[0]
+        return rows._replace(codes=codes).ordered(size)
 
     @property
     def nbytes(self) -> int:
@@ -83,16 +82,18 @@ def appended(
     """Return the chunks and one more, joined with small ones before it."""
 
     def join(some: Sequence[GroupedRows]) -> GroupedRows:
-        return _joined(some).ordered(size)[0]
+        return _joined(some).ordered(size)
 
     rows = tuning.JOINED_ROWS
     return piled(chunks, last, size=lambda rows: rows.codes.size, join=join, small=rows)
 
 
-def in_order(chunks: Sequence[GroupedRows], size: int) -> Iterator[tuple[GroupedRows, Places]]:
-    """Yield all rows by ascending group, those of some groups at a time, and where each begins.
+def in_order(
+    chunks: Sequence[GroupedRows], size: int
+) -> Iterator[tuple[Places, Columns, Floats | None]]:
+    """Yield where the rows of each group begin, columns and weight of some groups at a time.
 
-    Chunks are in the order of groups themselves, so that runs of rows are moved.
+    All rows come by ascending group. Chunks are in this order, so that runs of rows are moved.
     """
     before = np.zeros(size + 1, np.intp)  # rows of the groups before each
     np.cumsum(sum(counts_of((size,), rows.codes) for rows in chunks), out=before[1:])
@@ -103,7 +104,10 @@ def in_order(chunks: Sequence[GroupedRows], size: int) -> Iterator[tuple[Grouped
         ends = [np.searchsorted(rows.codes, [low, high]).tolist() for rows in chunks]
         parts = [rows.at(slice(*end)) for rows, end in zip(chunks, ends, strict=True)]
         if before[high] > before[low]:
-            yield _joined(parts).ordered(size)
+            codes, columns, weight = _joined(parts)
+            order, starts = group_order(codes, size)
+            own = None if weight is None else weight[order]
+            yield starts, tuple([column[order] for column in columns]), own
         low = high
 
 

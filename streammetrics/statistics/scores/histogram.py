@@ -261,18 +261,11 @@ class ScoreHistogram(ScoredStatistic):
         self.add(rows, weight)
 
     def by_sorted_group(
-        self, pieces: Iterable[tuple[Places, Any, Array | None]]
+        self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
     ) -> dict[str, object] | None:
         """Return the histograms of rows of weight one that have one score each."""
-        parts = []
-        for starts, (codes, scores), weight in pieces:
-            if weight is not None or scores.ndim > 1 or isinstance(scores, LongNumbers):
-                return None
-            part = GroupedHistograms.of_rows(self.max_bins, starts, scores, codes.view(np.uint8))
-            if part is None:
-                return None
-            parts.append(part)
-        return {"counted": GroupedHistograms.chained(parts)}
+        found = GroupedHistograms.of_rows(self.max_bins, n, pieces)
+        return None if found is None else {"counted": found}
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
         """Return the histogram with all rows of plain columns of 0 and 1 and of scores."""
