@@ -15,7 +15,7 @@ from streammetrics.metrics.families import EXTREME, GROWS, NO_MEAN, Family
 from streammetrics.statistics.joint import MomentSample
 from streammetrics.statistics.sums.losses import Moments
 from streammetrics.statistics.sums.spreads import MomentSpread
-from streammetrics.statistics.sums.values import Extremes
+from streammetrics.statistics.sums.values import Extremes, only
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -222,6 +222,7 @@ class Minimum(Aggregate[float]):
 
     family = Refusal(EXTREME.format("smallest", "Quantile(q=0.01)"))
     _incomparable = NO_MEAN
+    _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return both extremes."""
@@ -229,7 +230,7 @@ class Minimum(Aggregate[float]):
 
     def readout(self, extremes: Extremes) -> float:
         """Return the smallest value."""
-        return float(extremes.low[0]) if extremes.low.size else math.nan
+        return only(extremes.low)
 
 
 class Maximum(Aggregate[float]):
@@ -251,6 +252,7 @@ class Maximum(Aggregate[float]):
 
     family = Refusal(EXTREME.format("largest", "Quantile(q=0.99)"))
     _incomparable = NO_MEAN
+    _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return both extremes."""
@@ -258,4 +260,4 @@ class Maximum(Aggregate[float]):
 
     def readout(self, extremes: Extremes) -> float:
         """Return the largest value."""
-        return float(extremes.high[0]) if extremes.high.size else math.nan
+        return only(extremes.high)
