@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,16 +34,19 @@ def counts_of(shape: tuple[int, ...], *codes: Array) -> Ints:
            [2, 0, 0]])
     """
     counts = np.zeros(shape, np.int64)
-    arguments = [part for pair in zip(codes, shape, strict=True) for part in pair]
-    _check(kernels.count(counts, *arguments), len(codes[0]))
+    done = kernels.count(counts, *chain.from_iterable(zip(codes, shape, strict=True)))
+    if done < len(codes[0]):
+        raise _beyond(done)
     return counts
 
 
 def counts_above(shape: tuple[int, ...], score: Array, threshold: float, *codes: Array) -> Ints:
     """Return the same, with a last axis of two: scores below the threshold, and the others."""
     counts = np.zeros((*shape, 2), np.int64)
-    arguments = [part for pair in zip(codes, shape, strict=True) for part in pair]
-    _check(kernels.count_above(counts, score, threshold, *arguments), len(score))
+    arguments = chain.from_iterable(zip(codes, shape, strict=True))
+    done = kernels.count_above(counts, score, threshold, *arguments)
+    if done < len(score):
+        raise _beyond(done)
     return counts
 
 
@@ -56,7 +60,9 @@ def added_at(codes: Array, rows: Ints, size: int) -> Ints:
     if not totals.size:
         return totals
     rows = np.require(rows, np.int64, ["C", "A"])
-    _check(kernels.add_rows(totals, totals.size // size, rows, codes), len(codes))
+    done = kernels.add_rows(totals, totals.size // size, rows, codes)
+    if done < len(codes):
+        raise _beyond(done)
     return totals
 
 
@@ -70,7 +76,9 @@ def group_order(codes: Array, size: int) -> tuple[Places, Places]:
     ([1, 0, 2], [0, 1, 3])
     """
     order, starts = np.empty(len(codes), np.int64), np.empty(size + 1, np.int64)
-    _check(kernels.group_order(order, starts, codes), len(codes))
+    done = kernels.group_order(order, starts, codes)
+    if done < len(codes):
+        raise _beyond(done)
     return order, starts
 
 
@@ -88,9 +96,8 @@ def packed(shape: tuple[int, ...], *codes: Array) -> Ints:
     return places
 
 
-def _check(done: int, rows: int) -> None:
-    if done < rows:
-        raise IndexError(f"the code of row {done} is out of range")
+def _beyond(row: int) -> IndexError:
+    return IndexError(f"the code of row {row} is out of range")
 
 
 class GroupCodes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, overload
 
+import numpy as np
+
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -130,6 +132,9 @@ class StateField(ABC, Generic[V]):
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
+        kept = places[places >= 0]
+        if not kept.size or np.bincount(kept).max() < 2:  # no two at one place
+            return _placed([self.empty(of)] * size, value, places)
         gathered: list[list[V]] = [[] for _ in range(size)]
         for each, place in zip(value, places.tolist(), strict=True):
             if place >= 0:
@@ -162,6 +167,10 @@ class StateField(ABC, Generic[V]):
             return value
         return [self.at(value, group) for group in range(size)]
 
+    def together(self, value: Any) -> Any:
+        """Return a grouped value as a readout of all groups takes it; ``None``: it does not."""
+        return None if type(value) is tuple else value
+
     def put(self, value: Any, other: Any, places: Places, size: int, of: Configured) -> Any:
         """Return `size` groups: group ``i`` of `other` replaces an empty one at ``places[i]``.
 
@@ -169,11 +178,7 @@ class StateField(ABC, Generic[V]):
         """
         if type(value) is not tuple or type(other) is not tuple:
             return self.groups_plus(value, self.regrouped(other, places, size, of), size)
-        every = list(value)
-        for place, each in zip(places.tolist(), other, strict=True):
-            if place >= 0:
-                every[place] = each
-        return tuple(every)
+        return _placed(list(value), other, places)
 
     # ---- other values ----
 
@@ -192,6 +197,14 @@ class StateField(ABC, Generic[V]):
         raise IncompatibleMetricsError(
             f"{self.name} cannot be told without some of its rows: merge those that are to stay"
         )
+
+
+def _placed(every: list[V], values: Sequence[V], places: Places) -> tuple[V, ...]:
+    """Return values with others at their places; -1 is none."""
+    for place, value in zip(places.tolist(), values, strict=True):
+        if place >= 0:
+            every[place] = value
+    return tuple(every)
 
 
 def not_among(what: str) -> IncompatibleMetricsError:

@@ -92,6 +92,18 @@ class GroupedStates:
             return iter(self.values[""])
         return self.of.each_at(self.values, self.size)
 
+    def together(self) -> Statistic | None:
+        """Return the statistic with grouped values as its fields, to be read as a state is.
+
+        ``None`` where groups differ too much.
+        """
+        twin = self.of.fork()
+        for name, field in self._fields.items():
+            twin.__dict__[name] = found = field.together(self.values[name])
+            if found is None:
+                return None
+        return twin
+
     def value(self, name: str) -> Any:
         """Return the grouped value of a field."""
         return self.values[name]

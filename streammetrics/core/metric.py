@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo, State
+    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Bools, Floats, Options
 
@@ -75,6 +76,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     family: ClassVar[str | None] = None
     # Why the value is ``nan`` of rows that do not define it, where there is one reason only.
     _nan_reason: ClassVar[str] = ""
+    # Whether `readout` also takes statistics whose fields are arrays over groups, and returns one.
+    _reads_groups: ClassVar[bool] = False
     # Why a `Comparison` cannot take the metric; empty where it can.
     _incomparable: ClassVar[str] = ""
 
@@ -89,6 +92,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         "_nan_reason",
         "_lacking",
         "_of_groups",
+        "_reads_groups",
         "interval",
     )
 
@@ -168,12 +172,20 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         value = self.readout(*statistics)
         return value, self._why_nan(value, *statistics)
 
-    def _of_groups(self, *forms: object) -> GroupValues | None:  # noqa: ARG002 - for those that can
+    def _of_groups(self, *forms: GroupedStates) -> GroupValues | None:
         """Return what `_judged` says of many states at once; ``None``: they are read in turn.
 
-        Of each statistic the states are given as a form of all groups holds them.
+        Of each statistic the states of all groups are given.
         """
-        return None
+        if not self._reads_groups:
+            return None
+        statistics = [form.together() for form in forms]
+        if None in statistics:
+            return None
+        values = self.readout(*statistics)
+        if not isinstance(values, np.ndarray):
+            return None
+        return GroupValues(values, np.isnan(values))
 
     def _no_rows(self) -> str:
         """Return why there is no value before any row counts."""

@@ -18,12 +18,12 @@ from streammetrics.core.field import StateField, declared, named, not_among, par
 from streammetrics.core.state.arrays import same
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Arrays, ReadColumn
+    from streammetrics.core.types import Array, Arrays, Places, ReadColumn
 
 
 class Statistic(Configured, ABC):
@@ -60,8 +60,9 @@ class Statistic(Configured, ABC):
         cls.spelled = cls.merge is not Statistic.merge
         if "update" in vars(cls) and "in_kernels" not in vars(cls):
             cls.in_kernels = False
-        if {"update", "update_among"} & vars(cls).keys() and "by_group" not in vars(cls):
-            cls.by_group = Statistic.by_group  # type: ignore[method-assign]  # not a base's
+        if {"update", "update_among"} & vars(cls).keys():
+            for name in {"by_group", "by_sorted_group"} - vars(cls).keys():
+                setattr(cls, name, getattr(Statistic, name))  # not a base's
         if "update" in vars(cls) and "update_among" not in vars(cls):
             cls.update_among = Statistic.update_among  # type: ignore[method-assign]  # not a base's
 
@@ -151,6 +152,19 @@ class Statistic(Configured, ABC):
 
         The field makes a grouped value of it, see `StateField.of_batch`. ``None`` where `update` is
         to be called for the rows of each group.
+        """
+        return None
+
+    def by_sorted_group(
+        self,
+        n: int,  # noqa: ARG002 - for those that can
+        pieces: Iterable[tuple[Places, Any, Array | None]],  # noqa: ARG002
+    ) -> dict[str, object] | None:
+        """Return the grouped value of each field, of `n` rows in the order of their groups.
+
+        They come some groups at a time: where the rows of each of all groups begin and the last
+        ones end, the columns, and the weight. ``None`` where `update` is to be called for the rows
+        of each group.
         """
         return None
 

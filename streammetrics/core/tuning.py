@@ -7,7 +7,8 @@ checked.
 
 # Batches: what comes in.
 BATCH_ROWS = 1 << 20  # of a large batch taken at a time
-KEYED_ROWS = 1 << 17  # the same of rows by key, as there is something to do for each of many keys
+KEYED_ROWS = 1 << 17  # the same of rows by key, which are ordered in a cache
+KEYED_EACH = 4  # ... for each key, where that is more: something is done for each of them
 STAGED_ROWS = 1 << 14  # kept until they are worth a call of every statistic
 PANE_ROWS = 1 << 10  # the same of a pane of `Live`, where no call should take long
 PANE_BYTES = 1 << 16  # of a statistic of it that still takes rows: half a millisecond to make small

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from streammetrics.core.errors import NoConfidenceError
+    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints, Numeric, Places
     from streammetrics.metrics.classification.averaged import AveragedMetric, Parts
@@ -440,7 +441,9 @@ class Readings(NamedTuple):
     high: Floats
 
 
-def readings_of(metric: Metric[Any], level: float, n_rows: Ints, *forms: object) -> Readings | None:
+def readings_of(
+    metric: Metric[Any], level: float, n_rows: Ints, *forms: GroupedStates
+) -> Readings | None:
     """Return what a metric is in every group of so many rows, which all weigh one.
 
     Of its statistics the states are given as a form of all groups holds them. ``None`` where they
@@ -454,7 +457,7 @@ def readings_of(metric: Metric[Any], level: float, n_rows: Ints, *forms: object)
 
 
 def limits_of_groups(
-    metric: Any, level: float, n_rows: Ints, *forms: object
+    metric: Any, level: float, n_rows: Ints, *forms: GroupedStates
 ) -> tuple[Floats, Floats] | None:
     """Return the confidence limits alone, ``None`` where they are to be found in turn."""
     form, *more = forms

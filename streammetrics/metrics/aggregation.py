@@ -15,7 +15,7 @@ from streammetrics.metrics.families import EXTREME, GROWS, NO_MEAN, Family
 from streammetrics.statistics.joint import MomentSample
 from streammetrics.statistics.sums.losses import Moments
 from streammetrics.statistics.sums.spreads import MomentSpread
-from streammetrics.statistics.sums.values import Extremes
+from streammetrics.statistics.sums.values import Extremes, only
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -102,6 +102,7 @@ class Sum(Aggregate[float]):
 
     family = Refusal(GROWS.format("Mean"))
     _incomparable = NO_MEAN
+    _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum."""
@@ -109,7 +110,7 @@ class Sum(Aggregate[float]):
 
     def readout(self, moments: Moments) -> float:
         """Return the sum."""
-        return nearest(moments.exact("x")[0]) if moments.width else math.nan
+        return moments.sums["x"].to_float() if moments.one_output else math.nan  # type: ignore[return-value]  # of groups
 
 
 class Mean(Aggregate[float]):
@@ -137,6 +138,7 @@ class Mean(Aggregate[float]):
     """
 
     family = Family.MEAN
+    _reads_groups = True
 
     spread: bool = True
 
@@ -147,7 +149,7 @@ class Mean(Aggregate[float]):
 
     def readout(self, moments: Moments) -> float:
         """Return the mean."""
-        return nearest(moments.means("x")[0]) if moments.width else math.nan
+        return moments.rounded_mean("x") if moments.one_output else math.nan
 
 
 class Variance(Aggregate[float]):
@@ -220,6 +222,7 @@ class Minimum(Aggregate[float]):
 
     family = Refusal(EXTREME.format("smallest", "Quantile(q=0.01)"))
     _incomparable = NO_MEAN
+    _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return both extremes."""
@@ -227,7 +230,7 @@ class Minimum(Aggregate[float]):
 
     def readout(self, extremes: Extremes) -> float:
         """Return the smallest value."""
-        return float(extremes.low[0]) if extremes.low.size else math.nan
+        return only(extremes.low)
 
 
 class Maximum(Aggregate[float]):
@@ -249,6 +252,7 @@ class Maximum(Aggregate[float]):
 
     family = Refusal(EXTREME.format("largest", "Quantile(q=0.99)"))
     _incomparable = NO_MEAN
+    _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return both extremes."""
@@ -256,4 +260,4 @@ class Maximum(Aggregate[float]):
 
     def readout(self, extremes: Extremes) -> float:
         """Return the largest value."""
-        return float(extremes.high[0]) if extremes.high.size else math.nan
+        return only(extremes.high)

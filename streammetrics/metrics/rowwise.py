@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
-from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.families import Family
+from streammetrics.statistics.sums.means import mean_of
 
 if TYPE_CHECKING:
     from streammetrics.statistics.sums.spreads import RowSum
@@ -30,9 +30,10 @@ class RowMean(Metric[float]):
     higher_is_better: ClassVar[bool | None] = False
     value_range = (0.0, math.inf)
     family = Family.ROW_MEAN
+    _reads_groups = True
 
     nan_policy: NanPolicy = "raise"
 
     def readout(self, held: RowSum) -> float:
         """Return the mean."""
-        return nearest(held.exact_mean())
+        return mean_of(held.total, held.rows)

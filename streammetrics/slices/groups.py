@@ -97,7 +97,9 @@ class Grouping:
 
     def groups(self, state: State) -> tuple[list[Parts | None], Groups]:
         """Return the parts of the key of every slice, and the slices."""
-        groups = self.cut.groups(state)
+        return self._coarsened(self.cut.groups(state))
+
+    def _coarsened(self, groups: Groups) -> tuple[list[Parts | None], Groups]:
         keys = parts_of_each(groups.keys.tolist())
         if self.columns == self.cut.titles:
             return keys, groups
@@ -113,16 +115,16 @@ class Grouping:
 
     def kept(self, state: State) -> GroupView:
         """Return all slices of this kind."""
-        keys, (known, turns, ordered) = self.cut.groups(state).keys, self.cut.ordered
-        if known is keys and self.columns == self.cut.titles:
-            return GroupView(self.columns, self.cut.groups(state), turns, ordered)
-        parts, groups = self.groups(state)
+        finest, (known, turns, ordered) = self.cut.groups(state), self.cut.ordered
+        if known is finest.keys and self.columns == self.cut.titles:
+            return GroupView(self.columns, finest, turns, ordered)
+        parts, groups = self._coarsened(finest)
         if not parts and not self.columns:
             return GroupView((), groups, np.empty(0, np.intp), [()])  # all rows, of which none is
         turns = places_in_order(parts)
         ordered = [parts[place] for place in turns.tolist()]
         if self.columns == self.cut.titles:
-            self.cut.ordered = keys, turns, ordered
+            self.cut.ordered = finest.keys, turns, ordered
         return GroupView(self.columns, groups, turns, ordered)
 
 

@@ -8,8 +8,11 @@ import numpy as np
 
 from streammetrics.core.accumulator import Accumulator
 from streammetrics.core.columns.batch import Batch
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.feeding.described import described
 from streammetrics.core.feeding.many import StateTable
+from streammetrics.core.floating import own_arithmetic
+from streammetrics.core.metric import Metric
 from streammetrics.core.state.arrays import same
 from streammetrics.statistics.grouped.grouped import Grouped
 from streammetrics.statistics.grouped.groups import Groups
@@ -17,9 +20,8 @@ from streammetrics.statistics.grouped.plans import grouped_plan
 from streammetrics.statistics.grouped.schema import KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
 
@@ -54,13 +56,14 @@ def broken_groups(
     if not same(back.take(order).arrays(), some.arrays()):
         yield "groups that are taken are those of their states"
     if not any(isinstance(statistic, Grouped) for statistic in plan.start.statistics):
-        yield from _broken_keys(plan, {**columns, KEY: codes}, renamed, states)
+        yield from _broken_keys(empty, {**columns, KEY: codes}, renamed, states)
 
 
 def _broken_keys(
-    plan: Plan, rows: Mapping[str, Any], renamed: Any, states: list[State]
+    empty: Mergeable, rows: Mapping[str, Any], renamed: Any, states: list[State]
 ) -> Iterator[str]:
     """Yield the same of rows that come with the code of their group."""
+    plan = empty._plan
     keyed = Accumulator(grouped_plan(plan))
     half = len(rows[KEY]) // 2
     for part in (slice(None, half), slice(half, None)):
@@ -72,12 +75,29 @@ def _broken_keys(
         _is_same(groups.state(np.array([place])), states[key]) for place, key in enumerate(keys)
     ):
         yield "rows with the codes of their groups make what the rows of each group make"
+    if isinstance(empty, Metric) and not _are_read_alike(empty, groups, [states[k] for k in keys]):
+        yield "groups that are read at once have the values of each alone"
     places = np.arange(len(keys)) % 2
     for coarse in range(min(2, len(keys))):
         mine = [states[key] for key, place in zip(keys, places, strict=True) if place == coarse]
         found = groups.regrouped(places, np.arange(min(2, len(keys)))).state(np.array([coarse]))
         if not _is_same(found, plan.merged(plan.start, mine)):
             yield "a coarser group is the states of its groups merged"
+
+
+def _are_read_alike(metric: Metric, groups: Groups, states: Sequence[State]) -> bool:
+    forms = groups.forms(metric)
+    try:
+        judged = [metric._judged(*state.statistics) for state in states]
+    except StreamMetricsError:  # of a group that does not define the value
+        return True
+    with own_arithmetic():
+        found = None if forms is None or not states else metric._of_groups(*forms)
+    if found is None or not isinstance(found.values, np.ndarray):
+        return True
+    values = np.array([value for value, _ in judged], np.float64)
+    doubts = [bool(doubt) for _, doubt in judged]
+    return found.values.tobytes() == values.tobytes() and found.doubtful.tolist() == doubts
 
 
 def _is_same(one: State, other: State) -> bool:

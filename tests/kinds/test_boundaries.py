@@ -16,7 +16,8 @@ from kinds.rows import FIRST, plain_rows, repeated, with_parameters
 from streammetrics.core import tuning
 
 LITTLE = {
-    "BATCH_ROWS": 7, "STAGED_ROWS": 16, "STAGED_LEAST": 1, "KEYED_ROWS": 9, "KNOWN_LAYOUTS": 2,
+    "BATCH_ROWS": 7, "STAGED_ROWS": 16, "STAGED_LEAST": 1, "KEYED_ROWS": 9, "KEYED_EACH": 2,
+    "KNOWN_LAYOUTS": 2,
     "KNOWN_OPENINGS": 2, "OPENING_CHARACTERS": 64, "FEW_ROWS": 2, "CELLS_READ": 4,
     "BUFFERED_ROWS": 8, "BUFFERS": 3,
     "PASS_ROWS": 4, "JOINED_ROWS": 4, "RANKED_ROWS": 8, "PENDING_RANKINGS": 8,

@@ -112,6 +112,40 @@ def test_another_two_classes_in_each_slice():
     agree(slices)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_and_roots(weighted):
+    rng = np.random.default_rng(5)
+    table = {"y_true": rng.normal(size=400), "y_pred": rng.normal(size=400)}
+    table |= {"k": rng.integers(0, 60, 400)}
+    weight = {"sample_weight": rng.random(400)} if weighted else {}
+    metrics = (sm.MAE(), sm.MSE(spread=False), sm.RMSE(), sm.MeanError(), sm.PinballLoss())
+    suite = sm.MetricSet({type(metric).__name__: metric for metric in metrics})
+    agree(sm.Slices(suite, by="k").update(**table, **weight))
+    values = {"values": table["y_true"], "k": table["k"]}
+    each = (sm.Mean(), sm.Sum(), sm.Minimum(), sm.Maximum())
+    suite = sm.MetricSet({type(metric).__name__: metric for metric in each})
+    agree(sm.Slices(suite, by="k").update(**values, **weight))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("zero_division", [None, 0.5])
+@pytest.mark.parametrize("max_bins", [4, 1 << 20])
+def test_losses_and_areas_of_scores(weighted, zero_division, max_bins):
+    table = rows(6)  # some slices lack a class
+    table["y_score"] = np.round(np.random.default_rng(6).random(400), 1)
+    del table["y_pred"]
+    weight = {"sample_weight": np.random.default_rng(7).random(400)} if weighted else {}
+    area = {"zero_division": zero_division, "max_bins": max_bins}
+    metrics = {"area": sm.ROCAUC(**area), "part": sm.ROCAUC(max_fpr=0.5, **area)}
+    metrics |= {"brier": sm.BrierScore(), "whole": sm.BrierScore(scale_by_half=False)}
+    slices = sm.Slices(sm.MetricSet({**metrics, "log": sm.LogLoss()}), by="k")
+    half = {name: column[:200] for name, column in (table | weight).items()}
+    rest = {name: column[200:] for name, column in (table | weight).items()}
+    agree(slices.update(**half))
+    agree(slices.update(**rest))
+    agree(sm.from_bytes(slices.to_bytes()).update(**half).merge(slices))
+
+
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
 @pytest.mark.parametrize("average", ["binary", "micro", "macro"])
 def test_slices_of_no_rows_are_read_as_a_table_without_lines(average):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streammetrics.core.arithmetic.cells import CellBlock, Codes, Mass
-    from streammetrics.core.types import Array, Arrays, Floats, Places
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
 _TOO_MANY_CELLS = 1 << 29
 _CALL_ROWS = 1 << 22  # of a call of a kernel, or as many as there may be cells
@@ -204,6 +204,11 @@ class SortedHistogram:
         twin = object.__new__(type(self))
         twin.max_cells, twin.classes, twin._state = self.max_cells, self.classes, self._state
         return twin
+
+    @classmethod
+    def of_level_0(cls, max_cells: int, scores: Floats, counts: Ints) -> Self:
+        """Return the histogram of scores, ascending, each in a cell of its own."""
+        return cls(max_cells, counts.shape[1])._of(Cells(0, None, scores, counts))
 
     # ---- what there is ----
 

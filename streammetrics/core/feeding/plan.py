@@ -99,9 +99,8 @@ class Plan:
         schemas = [self.schemas[source] for source in self.sources]
         return type(self), (self.start.statistics, schemas)
 
-    @property
-    def _slice_rows(self) -> int:
-        """How many rows of a long batch are taken at a time."""
+    def _slice_rows(self, statistics: Sequence[Statistic]) -> int:  # noqa: ARG002 - for those with keys
+        """Return how many rows of a long batch are taken at a time."""
         return tuning.BATCH_ROWS
 
     def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
@@ -173,8 +172,10 @@ class Plan:
             statistic, facts = found
             return State(self._grown(infos, [Rows((), None, batch.n_rows, 0, facts)]), (statistic,))
         try:
-            for start in range(0, batch.n_rows, self._slice_rows):
-                rows = self.read(batch.slice(start, start + self._slice_rows))
+            start, n = 0, batch.n_rows
+            while start < n:
+                first, start = start, start + self._slice_rows(statistics)
+                rows = self.read(batch.slice(first, start))
                 infos, statistics = self._grown(infos, rows), self._updated(statistics, rows)
         except InvalidBatchError:
             self.read(batch)  # counts over the whole batch, and names its first bad row

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from streammetrics.core.arithmetic.histogram import SortedHistogram
+from streammetrics.core.columns.nested import within
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.weights import split_squares
+from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import nested, take_array, take_sizes
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from streammetrics.core.configured import Configured
-    from streammetrics.core.types import Array, Arrays, Floats, Ints
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
     Added = tuple[Floats, NDArray[np.uint8] | None, Floats | None, Floats | None]
 
@@ -150,6 +152,141 @@ class Histograms(StateField[ColumnHistograms]):
         self._check_width(value, len(other))
         left = [mine.minus(theirs) for mine, theirs in zip(value, other, strict=True)]
         return tuple(left) if any(any(histogram.totals()) for histogram in left) else ()
+
+
+class GroupedHistograms(NamedTuple):
+    """A histogram of each group that has rows, in which every score has a cell of its own.
+
+    The rows weigh one each, and are fewer than 2**31.
+
+    Attributes:
+        max_cells: The budget of each.
+        starts: Where the cells of each group begin, and where the last ones end.
+        scores: Ascending in each group (cells,).
+        counts: How many rows of each class a cell holds (cells, classes).
+    """
+
+    max_cells: int
+    starts: Places
+    scores: Floats
+    counts: Array
+
+    @classmethod
+    def none(cls, max_cells: int, classes: int, size: int) -> Self:
+        """Return those of groups without rows."""
+        counts = np.empty((0, classes), np.int32)
+        return cls(max_cells, np.zeros(size + 1, np.intp), np.empty(0), counts)
+
+    @classmethod
+    def of_rows(
+        cls, max_cells: int, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
+    ) -> Self | None:
+        """Return those of `n` rows, of which classes and scores come as `by_sorted_group` has them.
+
+        ``None`` where they have weights, several scores or tails, or one group may have more than
+        `max_cells` scores.
+        """
+        cells, counts, start = np.empty(n), np.empty((n, 2), np.int32), 0
+        starts: list[Places] = []
+        sizes: list[Places] = []
+        for ends, (codes, scores), weight in pieces:
+            size = np.diff(ends)
+            plain = weight is None and isinstance(scores, np.ndarray) and scores.ndim == 1
+            if not plain or n >= 1 << 31 or size.max(initial=0) > max_cells:
+                return None
+            labels, every = codes.view(np.uint8), ends.tolist()
+            to_cells, to_counts = (out[start : start + len(scores)] for out in (cells, counts))
+            for group in np.flatnonzero(size).tolist():
+                part = slice(every[group], every[group + 1])
+                given = (scores[part], labels[part], None, None, max_cells, 0, None)
+                _, size[group] = kernels.cells_count(*given, to_cells[part], to_counts[part])
+            starts.append(ends)
+            sizes.append(size)
+            start += len(scores)
+        found = cls(max_cells, np.sum(starts, axis=0), cells, counts)
+        return found._packed(np.sum(sizes, axis=0))
+
+    def _packed(self, sizes: Places) -> Self:
+        """Return the first cells of each group, so many."""
+        if int(sizes.sum()) == len(self.scores):
+            return self
+        kept = within(self.starts[:-1], sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        return type(self)(self.max_cells, starts, self.scores[kept], self.counts[kept])
+
+    def at(self, group: int) -> ColumnHistograms:
+        """Return the histogram of a group, none where it has no rows."""
+        part = slice(self.starts[group], self.starts[group + 1])
+        if part.start == part.stop:
+            return ()
+        scores, counts = self.scores[part], self.counts[part]
+        return (SortedHistogram.of_level_0(self.max_cells, scores, counts),)
+
+    def moved(self, places: Places, size: int) -> Self | None:
+        """Return `size` groups, of which ``places[i]`` is group ``i``, and -1 none.
+
+        ``None`` where two with rows go to one place.
+        """
+        sizes = np.diff(self.starts)
+        kept = np.flatnonzero((places >= 0) & (sizes > 0))
+        to = np.zeros(size, np.intp)
+        to[places[kept]] = kept
+        moved = np.zeros(size, np.intp)
+        moved[places[kept]] = sizes[kept]
+        if np.count_nonzero(moved) < kept.size:
+            return None
+        rows = within(self.starts[to], moved)
+        starts = np.concatenate([[0], np.cumsum(moved)])
+        return type(self)(self.max_cells, starts, self.scores[rows], self.counts[rows])
+
+    def plus(self, other: Self) -> Self | None:
+        """Return the rows of both; ``None`` where a group may need more than `max_cells` cells."""
+        if not len(self.scores) or not len(other.scores):
+            return self if len(self.scores) else other
+        if int(self.counts.sum()) + int(other.counts.sum()) >= 1 << 31:
+            return None
+        mine, theirs = np.diff(self.starts), np.diff(other.starts)
+        sizes = mine + theirs
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        n, classes = int(starts[-1]), self.counts.shape[1]
+        counts = np.empty((n, classes), np.int32)
+        both = type(self)(self.max_cells, starts, np.empty(n), counts)
+        for part, has, others in ((self, mine, theirs), (other, theirs, mine)):
+            alone = np.flatnonzero((has > 0) & (others == 0))
+            to, rows = (within(at[alone], has[alone]) for at in (starts, part.starts))
+            both.scores[to], both.counts[to] = part.scores[rows], part.counts[rows]
+        for group in np.flatnonzero((mine > 0) & (theirs > 0)).tolist():
+            places = (self.starts, other.starts, starts)
+            one, two, at = (slice(each[group], each[group + 1]) for each in places)
+            if at.stop - at.start > self.max_cells:
+                return None
+            _, sizes[group] = kernels.cells_merge(
+                0,
+                *(None, self.scores[one], self.counts[one], None),
+                *(None, other.scores[two], other.counts[two], None),
+                *(self.max_cells, None, both.scores[at], both.counts[at]),
+            )
+        return both._packed(sizes)
+
+    def areas(self) -> tuple[Ints, Ints, Ints]:
+        """Return twice the pairs of a negative and a higher positive row in each group.
+
+        Beside are the negatives and the positives, whose product is to be below 2**62.
+        """
+        sums, ends = np.zeros((3, len(self.starts) - 1), np.int64), self.starts.tolist()
+        seen = np.flatnonzero(np.diff(self.starts))
+        for group in seen.tolist():
+            part = slice(ends[group], ends[group + 1])
+            sums[0, group], _ = kernels.cells_area(self.scores[part], self.counts[part])
+        if seen.size:  # both classes at once, as each is below 2**31
+            both = np.add.reduceat(self.counts.view(np.int64).reshape(-1), self.starts[seen])
+            sums[1:, seen] = both.view(np.int32).reshape(-1, 2).T
+        return sums[0], sums[1], sums[2]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held."""
+        return self.starts.nbytes + self.scores.nbytes + self.counts.nbytes
 
 
 CELLS = 1 << 12  # of squares: what rows of neighbouring cells add differs by little

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -120,12 +120,14 @@ class Width(StateField[int]):
 class Extreme(StateField["Floats"]):
     """The smallest number of each column, or with `largest` the largest; ``(0,)`` without rows.
 
-    They may be infinite; -0.0 is to be taken as 0.0.
+    They may be infinite; -0.0 is to be taken as 0.0. Grouped values are an array (groups, columns),
+    nan in those without rows, or a tuple where groups have different numbers of columns.
     """
 
     def __init__(self, *, largest: bool = False) -> None:
         super().__init__()
         self._better = np.maximum if largest else np.minimum
+        self._of_any = np.fmax if largest else np.fmin
 
     def empty(self, of: Configured) -> Floats:  # noqa: ARG002 - nothing depends on it
         """Return no number."""
@@ -155,3 +157,45 @@ class Extreme(StateField["Floats"]):
     def scaled(self, value: Floats, weight: float) -> Floats:  # noqa: ARG002 - weights do not matter
         """Return the same numbers: rows are there or not, whatever they weigh."""
         return value
+
+    def no_groups(self, of: Configured, size: int) -> Floats:  # noqa: ARG002 - as of no rows
+        """Return no columns."""
+        return np.empty((size, 0))
+
+    def of_batch(self, found: Floats, group: GroupCodes) -> Floats:
+        """Return the extremes of the numbers of rows (n, columns)."""
+        value = np.full((group.size, found.shape[1]), np.nan)
+        for column, numbers in zip(value.T, found.T, strict=True):
+            self._of_any.at(column, group.index, numbers)
+        return value
+
+    def at(self, value: Any, group: int) -> Floats:
+        """Return the extremes of one group."""
+        found = super().at(value, group)
+        return np.empty(0) if np.isnan(found).any() else found
+
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
+        """Return the extremes of both."""
+        if type(mine) is not tuple and type(other) is not tuple:
+            if not mine.shape[1] or not other.shape[1]:
+                return mine if mine.shape[1] else other
+            if mine.shape == other.shape:
+                return self._of_any(mine, other)
+        return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
+
+    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return the extremes of the groups that go to each place."""
+        if type(value) is tuple:
+            return super().regrouped(value, places, size, of)
+        kept = places >= 0
+        found = np.full((size, value.shape[1]), np.nan)
+        self._of_any.at(found, places[kept], value[kept])
+        return found
+
+    def groups_nbytes(self, value: Any) -> int:
+        """Bytes held now."""
+        return super().groups_nbytes(value) if type(value) is tuple else value.nbytes
+
+    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
+        """Return the numbers of each group, end to end."""
+        return super().groups_arrays(self.each_at(value, size), size)

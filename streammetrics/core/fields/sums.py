@@ -231,6 +231,12 @@ class NamedSums(StateField[dict[str, ExactSum]]):
         pairs = zip(rows, value.seen.tolist(), strict=True)
         return [dict(zip(value.sums, row, strict=True)) if seen else {} for row, seen in pairs]
 
+    def together(self, value: Any) -> dict[str, ExactSum] | None:
+        """Return the sums of all groups, where each has rows, of one output."""
+        if not isinstance(value, GroupedSums) or not value.sums or not value.seen.all():
+            return None
+        return value.sums if all(len(total.shape) == 1 for total in value.sums.values()) else None
+
     def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
         """Return the sums of both."""
         if isinstance(mine, GroupedSums) and isinstance(other, GroupedSums):

@@ -269,7 +269,7 @@ class ContingencyMetric(Metric[V_co]):
         """Return the value of each group."""
         return values.tolist() if getattr(values, "ndim", 0) == 1 else list(values)
 
-    def _of_groups(self, *forms: object) -> GroupValues | None:
+    def _of_groups(self, *forms: GroupedStates) -> GroupValues | None:
         form, *more = forms
         if more or not is_table(form):
             return None

@@ -22,6 +22,7 @@ from streammetrics.metrics.rowwise import RowMean
 from streammetrics.statistics.sums.forecasts import CosineSum
 from streammetrics.statistics.sums.formulas import DIGITS
 from streammetrics.statistics.sums.losses import LossSum, Moments
+from streammetrics.statistics.sums.means import mean_of, root_mean_of
 from streammetrics.statistics.sums.spreads import MomentSpread
 from streammetrics.statistics.sums.values import Extremes
 
@@ -58,10 +59,11 @@ class MeanLoss(RegressionMetric):
     higher_is_better = False
     value_range = (0.0, math.inf)
     family = Family.MEAN_LOSS
+    _reads_groups = True
 
     def readout(self, losses: LossSum) -> Value:
         """Return the mean loss."""
-        if losses.width == 1 and self.multioutput == "uniform_average":
+        if losses.one_output and self.multioutput == "uniform_average":
             return losses.rounded_mean("loss")
         return averaged(losses.means("loss"), self.multioutput)
 
@@ -123,9 +125,12 @@ class RootMeanLoss(RegressionMetric):
     higher_is_better = False
     value_range = (0.0, math.inf)
     family = Family.ROOT_MEAN_LOSS
+    _reads_groups = True
 
     def readout(self, losses: LossSum) -> Value:
         """Return the root."""
+        if losses.one_output and self.multioutput == "uniform_average":
+            return root_mean_of(losses.sums["loss"], losses.weight)
         return averaged([root(mean) for mean in losses.means("loss")], self.multioutput)
 
 
@@ -178,6 +183,7 @@ class MeanError(RegressionMetric):
     """
 
     family = Family.MEAN_ERROR
+    _reads_groups = True
 
     spread: bool = True
 
@@ -191,6 +197,8 @@ class MeanError(RegressionMetric):
 
     def readout(self, moments: Moments) -> Value:
         """Return the difference of the means."""
+        if moments.one_output and self.multioutput == "uniform_average":
+            return mean_of(moments.sums["p"] - moments.sums["y"], moments.weight)
         means = zip(moments.means("y"), moments.means("p"), strict=True)
         return averaged([p - y for y, p in means], self.multioutput)
 

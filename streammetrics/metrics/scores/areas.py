@@ -13,10 +13,13 @@ from streammetrics.core.arithmetic.exact import ExactSum, nearest
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
+from streammetrics.core.fields.histograms import GroupedHistograms
+from streammetrics.core.metric import GroupValues
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
+    COUNTABLE,
     ClassScoreMetric,
     ScoreMetric,
     certain_points,
@@ -37,6 +40,7 @@ from streammetrics.statistics.scores.histogram import VersusHistogram
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.base import Corners, CumulativeCounts, Steps
@@ -184,6 +188,21 @@ class ROCAUC(ClassScoreMetric):
         return low, value, high
 
     read = middle_of(certain)
+
+    def _of_groups(self, *forms: GroupedStates) -> GroupValues | None:
+        found = forms[0].value("counted")
+        if not isinstance(found, GroupedHistograms) or (self.max_fpr, self.min_tpr) != (None, None):
+            return None
+        twice, negatives, positives = found.areas()
+        if (negatives * positives.astype(np.float64)).max(initial=0.0) > COUNTABLE:
+            return None
+        whole = 2 * negatives * positives
+        values = np.divide(twice, whole, out=np.full(whole.size, np.nan), where=whole > 0)
+        for group in np.flatnonzero(whole >= 1 << 53).tolist():  # no float64
+            values[group] = int(twice[group]) / int(whole[group])
+        if self.zero_division is not None:
+            values[(whole == 0) & (negatives + positives > 0)] = self.zero_division
+        return GroupValues(values, np.isnan(values))
 
     def _limited(self, stairs: CumulativeCounts) -> tuple[CumulativeCounts, Fraction | int]:
         """Return the steps that the area is read from, and the largest false positive rate.

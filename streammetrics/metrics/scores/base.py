@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, ArrayLike, Bools, Numeric, Options, Places
 
 
-_COUNTABLE = 1 << 61  # twice a product of two sums of counts up to this fits int64
+COUNTABLE = 1 << 61  # twice a product of two sums of counts up to this fits int64
 _ROUNDED = 2.0**-48  # more than a difference of two rounded shares is off
 
 
@@ -126,7 +126,7 @@ class CumulativeCounts:
         blocks = histogram.cells()
         first = next(blocks, None)
         integers = first is None or first.counts.dtype == np.int64
-        if not integers or positives * negatives > _COUNTABLE:
+        if not integers or positives * negatives > COUNTABLE:
             self._weighed, self._unit = _weighed(histogram, negatives > 0, positives > 0)
             total, positives = positives, float(self._weighed.tp[0])
             negatives = float(self._weighed.fp[0])

@@ -24,6 +24,7 @@ from streammetrics.statistics.scores.losses import (
     ProbabilityLossSpread,
     ProbabilityLossSum,
 )
+from streammetrics.statistics.sums.means import mean_of
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -84,6 +85,7 @@ class LogLoss(ScoredMetric[float]):
     higher_is_better = False
     value_range = (0.0, math.inf)
     family = Family.LOG_LOSS
+    _reads_groups = True
 
     from_logits: bool = False
     spread: bool = True
@@ -126,6 +128,7 @@ class BrierScore(ScoredMetric[float]):
     higher_is_better = False
     value_range = (0.0, 2.0)
     family = Family.BRIER
+    _reads_groups = True
 
     scale_by_half: Literal["auto"] | bool = "auto"
     spread: bool = True
@@ -137,7 +140,7 @@ class BrierScore(ScoredMetric[float]):
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""
         halved = losses.columns < 3 if self.scale_by_half == "auto" else self.scale_by_half
-        return losses.mean() / 2 if halved else losses.mean()
+        return losses.mean() / (1 + halved)
 
 
 class ProbabilityLoss(ScoredMetric[float]):
@@ -145,6 +148,7 @@ class ProbabilityLoss(ScoredMetric[float]):
 
     higher_is_better: ClassVar[bool | None] = False
     family = Family.SCORE_LOSS
+    _reads_groups = True
 
     spread: bool = True
 
@@ -591,6 +595,7 @@ class HingeLoss(Metric[float]):
 
     higher_is_better = False
     family = Family.SCORE_LOSS
+    _reads_groups = True
 
     squared: bool = False
     spread: bool = True
@@ -631,6 +636,7 @@ class LabelRankingMetric(Metric[float]):
 
     higher_is_better: ClassVar[bool | None] = False
     family = Family.SCORE_LOSS
+    _reads_groups = True
     labels: Any = None
     nan_policy: NanPolicy = "raise"
     spread: bool = True
@@ -657,8 +663,7 @@ class LabelRankingMetric(Metric[float]):
 
     def readout(self, sums: LabelRankingSum) -> float:
         """Return the mean."""
-        rows = sums.rows.fraction()
-        return nearest(sums.total.fraction() / rows if rows else None)
+        return mean_of(sums.total, sums.rows)
 
 
 class CoverageError(LabelRankingMetric):

@@ -23,7 +23,7 @@ _EACH = 1024  # rows of a group that are
 _MOST = 1 << 20  # rows that wait, at most
 _BIN = 64  # bytes for each bin of a histogram, a few times what bins take, that rows may wait in
 _KEPT = 48  # of them that a histogram keeps: less than rows take that have waited for their groups
-_BYTES = 1 << 26  # of rows that wait for histograms, at most
+_BYTES = 1 << 27  # of rows that wait for histograms, at most
 
 
 class _Held(NamedTuple):
@@ -125,17 +125,17 @@ class BufferedStates:
 def _fed(held: _Held) -> _Held:
     """Return the states after the rows that were kept."""
     states = held.states
+    found = states.of.by_sorted_group(rows_of(held.pending), in_order(held.pending, states.size))
+    if found is not None and found.keys() == states.of.fields.keys():
+        return _Held(states.plus(GroupedStates(states.of, states.size, found)))
     groups: list[int] = []
     after: list[Statistic] = []
-    for codes, columns, weight in in_order(held.pending, states.size):
-        ends = [*(np.flatnonzero(codes[1:] != codes[:-1]) + 1).tolist(), codes.size]
-        for start, end in zip([0, *ends], ends, strict=False):
-            group = int(codes[start])
-            if not groups or groups[-1] != group:
-                groups.append(group)
-                after.append(states.at(group).fork())
-            part = slice(start, end)
+    for starts, columns, weight in in_order(held.pending, states.size):
+        groups += (seen := np.flatnonzero(np.diff(starts)).tolist())
+        for group in seen:
+            part = slice(starts[group], starts[group + 1])
             own = None if weight is None else weight[part]
+            after.append(states.at(group).fork())
             after[-1].update(*[column[part] for column in columns], weight=own)
             _settle(after[-1])
     return _Held(states.put(np.array(groups, np.intp), after))

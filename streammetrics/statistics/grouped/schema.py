@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Finished, Taken
+    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Places
 
 KEY = "by"  # the canonical name of the column of keys
@@ -136,9 +137,10 @@ class GroupedPlan(Plan):
 
     __slots__ = ()
 
-    @property
-    def _slice_rows(self) -> int:
-        return tuning.KEYED_ROWS
+    def _slice_rows(self, statistics: Sequence[Statistic]) -> int:
+        """Return more rows where there are more keys, each of which costs something each time."""
+        keys = max([getattr(statistic, "size", 0) for statistic in statistics], default=0)
+        return max(tuning.KEYED_ROWS, tuning.KEYED_EACH * keys)
 
     def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
         left_out = isinstance(schemas[0], LeftOutSchema)

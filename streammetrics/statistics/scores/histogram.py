@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from itertools import permutations
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.counting import extent, group_order
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
-from streammetrics.core.fields.histograms import Weighed, WeighedHistograms
+from streammetrics.core.fields.histograms import GroupedHistograms, Weighed, WeighedHistograms
 from streammetrics.core.fields.weights import split_squares
 from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import take_array
@@ -27,7 +27,7 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Self
 
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.histograms import Added
-    from streammetrics.core.types import Array, Arrays, Floats, ReadColumn
+    from streammetrics.core.types import Array, Arrays, Floats, Places, ReadColumn
 
 
 _FIRST = 1 << 12  # rows among which there mostly are both classes
@@ -139,10 +139,44 @@ class CountedScores(StateField[Counted]):
         form, columns = self.weighed.columns.taken_headed("form", 2, own, of)
         return _counted(form, self.weighed.with_squares(columns, squares, of))
 
-    def groups_arrays(self, value: Sequence[Counted], size: int) -> dict[str, Array]:
+    def no_groups(self, of: Any, size: int) -> GroupedHistograms:
+        """Return no histograms."""
+        return GroupedHistograms.none(of.max_bins, 2, size)
+
+    def at(self, value: Any, group: int) -> Counted:
+        """Return the histogram of one group."""
+        if isinstance(value, GroupedHistograms):
+            return Counted(Weighed(value.at(group)))
+        return super().at(value, group)
+
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
+        """Return the rows of both."""
+        if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
+            both = mine.plus(other)
+            if both is not None:
+                return both
+        return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
+
+    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return the histograms of groups that go to one place."""
+        moved = value.moved(places, size) if isinstance(value, GroupedHistograms) else None
+        return (
+            super().regrouped(self.each_at(value, len(places)), places, size, of)
+            if moved is None
+            else moved
+        )
+
+    def groups_nbytes(self, value: Any) -> int:
+        """Bytes held now."""
+        return (
+            value.nbytes if isinstance(value, GroupedHistograms) else super().groups_nbytes(value)
+        )
+
+    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return whether weights are whole, and the arrays of all histograms."""
-        whole = np.array([each.whole for each in value], np.bool_)
-        return {"whole": whole, **self.weighed.groups_arrays([v.weighed for v in value], size)}
+        every = self.each_at(value, size)
+        whole = np.array([each.whole for each in every], np.bool_)
+        return {"whole": whole, **self.weighed.groups_arrays([v.weighed for v in every], size)}
 
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> tuple[Counted, ...]:
         """Return the histograms of every group."""
@@ -225,6 +259,13 @@ class ScoreHistogram(ScoredStatistic):
                 for k in range(scores.shape[1])
             ]
         self.add(rows, weight)
+
+    def by_sorted_group(
+        self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
+    ) -> dict[str, object] | None:
+        """Return the histograms of rows of weight one that have one score each."""
+        found = GroupedHistograms.of_rows(self.max_bins, n, pieces)
+        return None if found is None else {"counted": found}
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
         """Return the histogram with all rows of plain columns of 0 and 1 and of scores."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from streammetrics.core import elementary
-from streammetrics.core.arithmetic.exact import ExactSum, nearest
+from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import Indicators
 from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.columns.scores import (
@@ -29,6 +29,7 @@ from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
 from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
+from streammetrics.statistics.sums.means import mean_of
 from streammetrics.statistics.sums.spreads import RowSum, Spreading, spread_by_group, sums_of
 
 if TYPE_CHECKING:
@@ -136,8 +137,7 @@ class ProbabilityLossSum(ScoredStatistic):
 
     def mean(self) -> float:
         """Return the mean loss, correctly rounded; ``nan`` of no rows."""
-        rows = self.rows.fraction()
-        return nearest(self.total.fraction() / rows if rows else None)
+        return mean_of(self.total, self.rows)
 
     def check_fields(self) -> None:
         """Check that there are losses, columns and rows, or none of them."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum, are_finite, quotient
+from streammetrics.core.arithmetic.exact import ExactSum, are_finite
 from streammetrics.core.columns.long import LongNumbers, nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject
@@ -22,6 +22,7 @@ from streammetrics.core.fields.sums import NamedSums, each_plus
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import LOSSES, LossName, parts_of
+from streammetrics.statistics.sums.means import mean_of
 
 if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
@@ -214,13 +215,14 @@ class ExactSums(Statistic):
         above, below = parts << max(exponent, 0), weight << max(-exponent, 0)
         return [Fraction(integer * above, below) for integer in integers]
 
+    @property
+    def one_output(self) -> bool:
+        """Whether there are rows, of one output; of many groups at once there are no others."""
+        return not isinstance(self.width, int) or self.width == 1
+
     def rounded_mean(self, name: str) -> float:
         """Return the weighted mean of one output as the nearest float."""
-        integer, exponent = self.sums[name].integers()
-        weight, parts = self.weight.ratio()
-        if exponent < 0:
-            return quotient(integer * parts, weight << -exponent)
-        return quotient(integer * parts << exponent, weight)
+        return mean_of(self.sums[name], self.weight)
 
 
 def has_long(columns: tuple[object, ...]) -> bool:

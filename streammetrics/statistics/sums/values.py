@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, bisect_right
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from streammetrics.core.arithmetic.cells import Mass
     from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.columns.schema import Schema
-    from streammetrics.core.types import Floats, Ints
+    from streammetrics.core.counting import GroupCodes
+    from streammetrics.core.types import Array, Floats, Ints
 
 
 class Extremes(Statistic):
@@ -48,7 +49,7 @@ class Extremes(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - see above
         """Take the extremes of the rows."""
-        values = columns[0] - columns[1] if self.of == "errors" else nearest(columns[0])
+        values = self._values(*columns)
         if values.ndim == 1 or values.shape[1] == 1:  # a reduction of one column is vectorised
             flat = values.reshape(-1)
             low, high = np.array([flat.min()]), np.array([flat.max()])
@@ -58,10 +59,30 @@ class Extremes(Statistic):
         self.low = cls.low.plus(self.low, low + 0.0)
         self.high = cls.high.plus(self.high, high + 0.0)
 
+    def by_group(
+        self,
+        group: GroupCodes,
+        columns: tuple[Any, ...],
+        weight: Array | None,  # noqa: ARG002 - as above
+    ) -> dict[str, object]:
+        """Return the numbers of each row, whose extremes the fields take."""
+        values = self._values(*columns).reshape(group.codes.size, -1) + 0.0
+        return {"low": values, "high": values}
+
+    def _values(self, *columns: Floats) -> Floats:
+        return columns[0] - columns[1] if self.of == "errors" else nearest(columns[0])
+
     def check_fields(self) -> None:
         """Check that nothing is smaller than the smallest."""
         if self.low.shape != self.high.shape or not (self.low <= self.high).all():
             raise StateFormatError("the extremes are not those of any rows")
+
+
+def only(extremes: Floats) -> float:
+    """Return the extreme of one column, ``nan`` without rows; of all groups an array of them."""
+    if extremes.ndim > 1:
+        return extremes[:, 0]  # type: ignore[return-value]  # of groups
+    return float(extremes[0]) if extremes.size else math.nan
 
 
 QuantileMethod: TypeAlias = Literal["linear", "averaged_inverted_cdf"]
