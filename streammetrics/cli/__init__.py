@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 file=sys.stderr,
             )
             return 2
-        from streammetrics.cli.ending import run_command  # noqa: PLC0415 - needs the extra
+        from streammetrics.cli.exit import run_command  # noqa: PLC0415 - needs the extra
 
         code = run_command(arguments)
         if IS_COMMAND:  # what was printed is out: nothing is lost any more

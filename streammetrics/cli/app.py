@@ -1,23 +1,42 @@
-"""The commands by name; `commands` says what each takes and does."""
+"""The commands by name, each with examples, and the list of metrics."""
 
 from __future__ import annotations
 
+import inspect
+import textwrap
 from importlib.metadata import PackageNotFoundError, version
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streammetrics.cli.commands.evaluate import evaluate
-from streammetrics.cli.commands.live import live
-from streammetrics.cli.commands.states import compare_states, merge, show_state, write_report
-from streammetrics.cli.listing import listing
-from streammetrics.cli.outputs import Outcome
-from streammetrics.cli.parsing import Once, complete_metrics, complete_task
+from streammetrics.cli import options as typed
+from streammetrics.cli.evaluate import evaluate
+from streammetrics.cli.live import live
+from streammetrics.cli.result import CommandError, CommandResult
+from streammetrics.cli.states import compare_states, merge, show_state, write_report
 from streammetrics.cli.tasks import TASKS
+from streammetrics.core.columns.batch import near
 from streammetrics.core.kernels.active import kernels
+from streammetrics.core.registry import catalogue
+from streammetrics.metrics.specs import known_as
 from streammetrics.show.formats import console
 
-app = typer.Typer(help="Exact metrics of prediction files of any size.", rich_markup_mode=None)
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streammetrics.core.metric import Metric
+
+app = typer.Typer(
+    cls=typed.CommandGroup,
+    help="Exact metrics of prediction files of any size.",
+    rich_markup_mode=None,
+    context_settings=typed.WIDTH,
+    epilog="""
+    streammetrics evaluate data.csv --task binary --y-true label --y-score score
+    streammetrics metrics --task ranking
+    streammetrics evaluate --help
+    """,
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -45,28 +64,132 @@ def list_metrics(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[METRIC]...",
-            help="Show all about these: parameters, formula, an example.",
-            autocompletion=complete_metrics,
+            metavar="METRIC",
+            help="Metrics to document: parameters, formula, example.",
+            autocompletion=typed.complete_metrics,
         ),
     ] = None,
     task: Annotated[
         str | None,
         typer.Option(
-            help="Only those of one task.",
-            metavar="|".join(TASKS),
-            autocompletion=complete_task,
+            help=f"Only the metrics of one task: {', '.join(TASKS)}.",
+            metavar="TASK",
+            autocompletion=typed.complete_task,
         ),
     ] = None,
-) -> Outcome:
-    """List the metrics there are, a line each, by task."""
-    return Outcome(listing(names or (), task, console().width))
+) -> CommandResult:
+    """List metrics and inputs by task. With names: document these metrics."""
+    if task is not None and task not in TASKS:
+        raise CommandError(f"no task {task!r}{near(task, TASKS)}")
+    if names:
+        return CommandResult("".join(_documented(known_as(name, catalogue())) for name in names))
+    width, parts = console().width, []
+    for heading, rooms in _headings(task).items():
+        found = {name: cls for name, cls in catalogue().items() if _room(cls) in rooms}
+        wide = max(map(len, found))
+        lines = [f"  {name:<{wide}}  {typed.summary(cls)}" for name, cls in sorted(found.items())]
+        shown = [line if len(line) <= width else f"{line[: width - 1].rstrip()}…" for line in lines]
+        parts.append("\n".join([textwrap.fill(heading, width), *shown, ""]))
+    return CommandResult("\n".join(parts))
 
 
-app.command(name="evaluate", cls=Once)(evaluate)
-app.command(name="metrics", cls=Once)(list_metrics)
-app.command(name="merge", cls=Once)(merge)
-app.command(name="show", cls=Once)(show_state)
-app.command(name="report", cls=Once)(write_report)
-app.command(name="compare", cls=Once)(compare_states)
+# Rooms of the metrics of a task, if not the room of its name.
+_ROOMS = {
+    **dict.fromkeys(("binary", "multiclass", "multilabel"), ("classification", "scores")),
+    **dict.fromkeys(("boxes", "masks"), ("detection",)),
+    "spans": ("text",),
+}
+
+
+def _headings(task: str | None) -> dict[str, tuple[str, ...]]:
+    """Return the rooms under each heading; tasks with the same metrics share one."""
+    tasks: dict[tuple[str, ...], list[str]] = {}
+    for name in TASKS:
+        tasks.setdefault(_ROOMS.get(name, (name,)), []).append(name)
+    found = {}
+    for rooms, names in tasks.items():
+        if task is None or task in names:
+            inputs = dict.fromkeys(each for name in names for each in TASKS[name].inputs)
+            found[f"--task {'|'.join(names)}, inputs {', '.join(inputs)}:"] = rooms
+    if task is None:
+        read = {room for rooms in tasks for room in rooms}
+        found["from Python:"] = tuple({*map(_room, catalogue().values())} - read)
+    return found
+
+
+def _room(cls: type[Metric]) -> str:
+    return cls.__module__.split(".")[2]
+
+
+def _documented(name: str) -> str:
+    """Return the signature and the docstring of a metric."""
+    cls = catalogue()[name]
+    parameters = ", ".join(
+        p.name if p.default is p.empty else f"{p.name}={p.default!r}"
+        for p in inspect.signature(cls).parameters.values()
+    )
+    return f"{name}({parameters})\n\n{inspect.getdoc(cls)}\n\n"
+
+
+def _add(name: str, command: Callable[..., Any], examples: str) -> None:
+    app.command(name=name, cls=typed.Command, epilog=examples)(command)
+
+
+_add(
+    "evaluate",
+    evaluate,
+    r"""
+    streammetrics evaluate predictions/ --task binary \
+        --y-true label --y-score logistic --y-score boosted
+    streammetrics evaluate users.csv --task regression --y-true y --y-pred p \
+        --metrics 'MAE,PinballLoss(alpha=0.9)' --by country --confidence 0.95
+    streammetrics evaluate --task ranking --qrels judgments.qrels --run bm25.run \
+        --param k=5,10 --json result.json --force
+    """,
+)
+_add(
+    "metrics",
+    list_metrics,
+    """
+    streammetrics metrics
+    streammetrics metrics --task forecasting
+    streammetrics metrics FBeta ROCAUC
+    """,
+)
+_add(
+    "merge",
+    merge,
+    """
+    streammetrics merge monday.state tuesday.state -o week.state
+    streammetrics merge 'shards/*.state' -o all.state --force
+    streammetrics merge --ledger part-1.state part-2@2.state -o run.ledger
+    """,
+)
+_add(
+    "show",
+    show_state,
+    """
+    streammetrics show week.state
+    streammetrics show week.state --confidence 0.95 --json week.json
+    streammetrics show week.state --worst Recall --min-rows 500
+    """,
+)
+_add(
+    "report",
+    write_report,
+    """
+    streammetrics report week.state -o report.html
+    streammetrics report old.state new.state -o report.html --title "Old and new"
+    streammetrics report 'shards/*.state' -o report.html --json report.json
+    """,
+)
+_add(
+    "compare",
+    compare_states,
+    """
+    streammetrics compare old.state new.state
+    streammetrics compare old.state new.state --confidence 0.99 --unit user
+    streammetrics compare old.state new.state --json - --markdown difference.md
+    """,
+)
 app.add_typer(live, name="live")

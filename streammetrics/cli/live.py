@@ -1,30 +1,31 @@
-"""Live states: replayed and shown."""
+"""`streammetrics live`: the service, its configuration, and its history from files."""
 
 from __future__ import annotations
 
+import errno
 import io
-import json
 import os
-import time
-import urllib.error
-import urllib.parse
-import urllib.request
-from contextlib import contextmanager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, Any
+import socket
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import typer
 
-from streammetrics.cli.errors import CommandError
-from streammetrics.cli.evaluating import NO_ROWS, progress_of
-from streammetrics.cli.outputs import Outcome, Output, check_outputs, say, write
+from streammetrics.cli import live_status
+from streammetrics.cli import options as typed
+from streammetrics.cli.evaluate import progress_of
+from streammetrics.cli.live_status import open_store
+from streammetrics.cli.outputs import Output, check_outputs, write
+from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResult, say
 from streammetrics.core.results.table import csv_text
-from streammetrics.live.panes import TOLD
-from streammetrics.live.service import answers
-from streammetrics.live.service.config import settings
+from streammetrics.live.exporting import files
+from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.history import history, series_rows
+from streammetrics.live.service.judging import judging
 from streammetrics.show.formats import Grid, drawn
 from streammetrics.show.report import number
 
@@ -36,17 +37,237 @@ if TYPE_CHECKING:
     from streammetrics.live.service.config import Settings
 
     Series = dict[str, Array]
-    from collections.abc import Callable, Iterator, Mapping
-
-    from streammetrics.core.types import Json
 
 
-OUT = "--series-out"
-_HEAD = b"time,n_rows,coverage"
+_OUT = "--series-out"
 _SHOWN = 48  # lines of a series that are printed
 
+live = typer.Typer(
+    cls=typed.CommandGroup,
+    help="Monitor a service: metrics over time. Labels may come late, rules raise alerts.",
+    rich_markup_mode=None,
+    context_settings=typed.WIDTH,
+    epilog="""
+    streammetrics live init
+    streammetrics live serve live.toml
+    streammetrics live replay live.toml predictions.csv --labels labels.csv
+    """,
+)
 
-def replayed(
+Config = Annotated[
+    str, typer.Argument(metavar="CONFIG.toml", help="A configuration; see `live init`.")
+]
+
+Target = Annotated[
+    str,
+    typer.Argument(metavar="TARGET", help="The URL of a service, or a configuration with a store."),
+]
+Token = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Environment variable with the token of the service."),
+]
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live init
+    streammetrics live init staging.toml
+    streammetrics live init live.toml --force
+    """,
+)
+def init(
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="File to write (live.toml).")
+    ] = "live.toml",
+    force: typed.Force = False,
+) -> CommandResult:
+    """Write a configuration in which every key is explained."""
+    check_outputs([Output("PATH", path)], [], force=force)
+    write(path, TEMPLATE.encode())
+    return CommandResult(f"wrote {path}: streammetrics live serve {path} runs it\n")
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live check live.toml
+    streammetrics live check staging.toml
+    streammetrics live check live.toml && streammetrics live serve live.toml
+    """,
+)
+def check(config: Config) -> CommandResult:
+    """Check a configuration without starting anything."""
+    found = settings(config)
+    text = f"{config} is good: {repr(found.suite).rpartition(' <')[0]}\n"
+    return CommandResult(text + "".join(f"{line}\n" for line in judging(found)))
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live serve live.toml
+    streammetrics live serve live.toml --port 8080
+    streammetrics live serve live.toml --port 0
+    """,
+)
+def serve(
+    config: Config,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=65535,
+            help="Port, instead of the one in the file; 0 for any free one.",
+        ),
+    ] = None,
+) -> CommandResult:
+    """Run the service: events by HTTP, metrics on a page. Ctrl-C or SIGTERM ends it."""
+    from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
+
+    found = settings(config)
+    server = found.server
+    free = _free_port(server.host, server.port if port is None else port)
+    run(replace(found, server=replace(server, port=free)))
+    return CommandResult()
+
+
+def _free_port(host: str, port: int) -> int:
+    """Return the port, or any free one for 0, after a trial of listening on it."""
+    try:
+        with socket.create_server((host, port), family=_family(host)) as listening:
+            found: int = listening.getsockname()[1]
+            return found
+    except OSError as error:
+        why = str(error.strerror).partition(" (while")[0]
+        taken = error.errno in {errno.EADDRINUSE, errno.EACCES}
+        advice = "--port names another" if taken else "[server] host is an address of this machine"
+        raise CommandError(f"cannot listen on {host}, port {port}: {why}; {advice}") from error
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live replay live.toml events.parquet
+    streammetrics live replay live.toml 'predictions/*.csv' --labels labels.csv
+    streammetrics live replay live.toml events.parquet --series-out series.csv
+    """,
+)
+def replay(
+    config: Config,
+    predictions: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE", help="Files or globs of predictions, or of rows with their labels."
+        ),
+    ],
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="FILE", help="File or glob of labels; repeatable."),
+    ] = None,
+    series_out: Annotated[
+        str | None,
+        typer.Option(_OUT, help="Write the series as CSV or Parquet.", metavar="FILE|-"),
+    ] = None,
+    input_format: typed.InputFormat = None,
+    force: typed.Force = False,
+) -> CommandResult:
+    """Feed files of events to the metrics, as if they arrived now."""
+    found = settings(config)
+    return _replayed(found, predictions, labels or (), input_format, series_out, force=force)
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live status http://127.0.0.1:8080
+    streammetrics live status https://metrics.example.org --token-env LIVE_TOKEN
+    streammetrics live status live.toml
+    """,
+)
+def status(target: Target, token_env: Token = None) -> CommandResult:
+    """Print the current metrics, the counts of labels, and the alerts."""
+    return live_status.status(target, token_env)
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live alerts http://127.0.0.1:8080
+    streammetrics live alerts live.toml --json -
+    streammetrics live alerts live.toml || mail -s alert team@example.org
+    """,
+)
+def alerts(
+    target: Target, token_env: Token = None, json: typed.Json = None, force: typed.Force = False
+) -> CommandResult:
+    """Print the state of every alert rule. The exit code is 1 if one fires."""
+    return live_status.alerts(target, token_env, json, force=force)
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live rules live.toml > rules.yml
+    streammetrics live rules live.toml --job fraud > rules.yml
+    streammetrics live rules live.toml | promtool check rules
+    """,
+)
+def rules(
+    config: Config,
+    job: Annotated[
+        str, typer.Option(metavar="NAME", help="The service's job_name in prometheus.yml (live).")
+    ] = files.JOB,
+) -> CommandResult:
+    """Print the alert rules for Prometheus."""
+    found = settings(config)
+    return CommandResult(files.rules(found.view.title, found.notices, job))
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live grafana live.toml > dashboard.json
+    streammetrics live grafana staging.toml > staging.json
+    streammetrics live grafana live.toml | ssh host 'cat > dashboards/live.json'
+    """,
+)
+def grafana(config: Config) -> CommandResult:
+    """Print a dashboard for Grafana."""
+    found = settings(config)
+    names = [*found.suite]
+    return CommandResult(files.dashboard(found.view.title, names, found.view.window) + "\n")
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live backfill live.toml > history.om
+    streammetrics live backfill live.toml | head
+    streammetrics live backfill live.toml > history.om && \\
+        promtool tsdb create-blocks-from openmetrics history.om data/
+    """,
+)
+def backfill(config: Config) -> CommandResult:
+    """Print the history in the store as OpenMetrics, for Prometheus."""
+    found = settings(config)
+    advice = "there is no history; `live serve` and `live replay` write the store that [live] names"
+    with open_store(found, advice) as live:
+        live.now(None)  # the last window ends with the newest event
+        lines = [*files.openmetrics(live, found.view.window, found.view.every)]
+    if all(line.startswith("#") for line in lines):
+        return CommandResult(
+            "".join(lines), NO_ROWS, f"no rows: {found.options['store']} has no event"
+        )
+    return CommandResult("".join(lines))
+
+
+def _replayed(
     found: Settings,
     predictions: Sequence[str],
     labels: Sequence[str],
@@ -54,11 +275,11 @@ def replayed(
     out: str | None,
     *,
     force: bool,
-) -> Outcome:
+) -> CommandResult:
     """Feed files to the live state of a configuration, and return its series as text."""
-    outputs = [] if out is None else [Output(OUT, out, is_series)]
+    outputs = [] if out is None else [Output(_OUT, out)]
     if out is not None and not outputs[0].is_stdout and _form(out) not in {".csv", ".parquet"}:
-        raise CommandError(f"{OUT} {out}: expected a file that ends in .csv or .parquet, or -")
+        raise CommandError(f"{_OUT} {out}: expected a file that ends in .csv or .parquet, or -")
     events = history(found, predictions, labels, fmt)
     store = found.options["store"]
     check_outputs(outputs, [*events.sources, *([store] if store else [])], force=force)
@@ -73,32 +294,21 @@ def replayed(
         events.feed(live, progress)
     with live:
         series = live.series(found.view.window, every=found.view.every)
-        told = [_counted(live, found), *_replayed_alerts(live, found)]
+        grids = [_counted(live, found), *_replayed_alerts(live, found)]
     if out is None:
-        text = drawn([_grid(series, found), *told])
+        text = drawn([_grid(series, found), *grids])
     elif outputs[0].is_stdout:
         text = _csv(series)
     else:
         write(out, _csv(series) if _form(out) == ".csv" else _parquet(series))
-        text = drawn(told)
+        text = drawn(grids)
     if not events.n_events:
-        return Outcome(text, NO_ROWS, "no rows: nothing was measured")
-    return Outcome(text)
+        return CommandResult(text, NO_ROWS, NOTHING)
+    return CommandResult(text)
 
 
 def _form(path: str) -> str:
     return os.path.splitext(path)[1].lower()
-
-
-def is_series(path: str) -> bool:
-    """Whether a file is a series that was written before."""
-    with open(path, "rb") as file:
-        if file.read(len(_HEAD)) == _HEAD:
-            return True
-    try:
-        return pq.read_schema(path).names[:3] == ["time", "n_rows", "coverage"]
-    except (OSError, pa.ArrowException):
-        return False
 
 
 def _csv(series: Series) -> str:
@@ -120,7 +330,7 @@ def _grid(series: Series, found: Settings) -> Grid:
     some = np.flatnonzero(series["n_rows"] > 0)[-_SHOWN:]
     title = f"Windows of {found.view.window} (UTC), longer where only coarser panes are kept"
     if len(some) < total:
-        title += f": the last {len(some)} of {total:,} that have rows; {OUT} has all"
+        title += f": the last {len(some)} of {total:,} that have rows; {_OUT} has all"
     names = [name for name in found.suite if name in series]
     starts, times = (series[name].astype("datetime64[m]") for name in ("start", "time"))
     lines = [
@@ -137,7 +347,7 @@ def _grid(series: Series, found: Settings) -> Grid:
 
 
 def _replayed_alerts(live: Live, found: Settings) -> list[Grid]:
-    """Return what the alerts would have done."""
+    """Return the changes that the alerts would have made."""
     alerts = live.alerts(found.rules)
     lines: list[tuple[str, ...]] = [
         (alert.name, state, f"{time:%Y-%m-%d %H:%M}", alert.why if last else "")
@@ -149,7 +359,7 @@ def _replayed_alerts(live: Live, found: Settings) -> list[Grid]:
 
 
 def _counted(live: Live, found: Settings) -> Grid:
-    """Return what became of all events, as far back as the coarsest panes reach."""
+    """Return the counts of events, as far back as the coarsest panes reach."""
     tier = found.options["tiers"][-1]
     counts = live.coverage(tier[1])
     wanted = (
@@ -165,160 +375,3 @@ def _counted(live: Live, found: Settings) -> Grid:
     if live.dropped:
         lines.append(("older than any pane", f"{live.dropped:,}"))
     return Grid(f"In {tier[1]}", ("Events", "Count"), lines)
-
-
-FIRING = 1  # the exit code where an alert fires
-_PATIENCE = 60.0  # seconds; a long history takes some at first
-
-
-def standing(target: str, token_env: str | None) -> Outcome:
-    """Return the newest window of a service or a store: its metrics, coverage and alerts."""
-    now, alerts = _answers(target, token_env, "now", "alerts")
-    with _expecting(target):
-        grids = [_metrics(now), *_coverage(now["coverage"]), *_alerts(alerts["alerts"])]
-    return Outcome(drawn(grids))
-
-
-def firing(target: str, token_env: str | None, out: str | None, *, force: bool) -> Outcome:
-    """Return how the rules of a service or a store stand; the exit code is 1 where one fires."""
-    outputs = [] if out is None else [Output("--json", out, _is_alerts)]
-    check_outputs(outputs, [target], force=force)
-    (told,) = _answers(target, token_env, "alerts")
-    with _expecting(target):
-        grids = _alerts(told["alerts"])
-        code = FIRING if any(each["state"] == "firing" for each in told["alerts"]) else 0
-    text = drawn(grids) if grids else f"{target} has no rules: [alerts] holds them\n"
-    if out is not None:
-        whole = json.dumps(told, indent=2, ensure_ascii=False) + "\n"
-        if outputs[0].is_stdout:
-            return Outcome(whole, code)
-        write(out, whole)
-    return Outcome(text, code)
-
-
-def _is_alerts(path: str) -> bool:
-    with open(path, "rb") as file:
-        try:
-            found = json.load(file)
-        except (ValueError, RecursionError):
-            return False
-    return isinstance(found, dict) and {*found} == {"alerts"}
-
-
-@contextmanager
-def _expecting(target: str) -> Iterator[None]:
-    """Raise about the address where an answer is of another form."""
-    try:
-        yield
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise CommandError(f"{target} answers, but not as a live service does") from error
-
-
-def _answers(target: str, token_env: str | None, *names: str) -> list[Json]:
-    """Return what a service, or the store of a configuration, answers to some questions."""
-    if not target.startswith(("http://", "https://")):
-        return _read(target, names)
-    token = os.environ.get(token_env, "") if token_env else ""
-    if token_env and not token:
-        raise CommandError(f"the environment has no {token_env}, or an empty one: export it")
-    _check_address(target)
-    base = target.rstrip("/")
-    return [_asked(f"{base}/api/{name}", token) for name in names]
-
-
-def _check_address(target: str) -> None:
-    """Raise unless an address names a host, and a port or none."""
-    try:
-        parts = urllib.parse.urlsplit(target)
-        host, _ = parts.hostname or "", parts.port
-        host.encode("idna")
-    except ValueError:
-        host = ""
-    if not host or any(c.isspace() for c in target):
-        raise CommandError(f"{target} is no address of a service, as http://127.0.0.1:8080 is one")
-
-
-@contextmanager
-def of_store(
-    found: Settings, advice: str = "give the address of the service, http://..."
-) -> Iterator[Live]:
-    """Open the live state that settings have a store for.
-
-    Raises:
-        CommandError: There is no store; the message ends with the advice.
-    """
-    store = found.options["store"]
-    if store is None or not os.path.exists(store):
-        lack = "has no store" if store is None else f"has a store, {store}, which is not there yet"
-        raise CommandError(f"{found.path} {lack}: {advice}")
-    with found.live() as live:
-        if found.server.clock == "wall":
-            live.now(time.time())
-        yield live
-
-
-def _read(config: str, names: Sequence[str]) -> list[Json]:
-    found = settings(config)
-    with of_store(found) as live:
-        every: dict[str, Callable[[], Json]] = {
-            "now": partial(answers.now, live._queries, found.view),
-            "alerts": lambda: answers.alerts(live.alerts(found.rules)),
-        }
-        return [every[name]() for name in names]
-
-
-def _asked(url: str, token: str) -> Json:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    try:
-        request = urllib.request.Request(url, headers=headers)
-        with urllib.request.urlopen(request, timeout=_PATIENCE) as answer:
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        with error:
-            hint = "; --token-env names the variable with its token" if error.code == 401 else ""
-        raise CommandError(f"{url} answers {error.code} {error.reason}{hint}") from error
-    except OSError as error:
-        raise CommandError(f"{url} does not answer: {getattr(error, 'reason', error)}") from error
-    except ValueError as error:
-        raise CommandError(f"{url} answers with no JSON: is it a live service?") from error
-
-
-def _metrics(now: Mapping[str, Json]) -> Grid:
-    title = f"{now['title']}: last {now['window']}, until {_moment(now['end'])} (UTC)"
-    lines: list[tuple[str, ...]] = [
-        (
-            name,
-            _shown(found["value"]),
-            _between(found["sure_low"], found["sure_high"]),
-            _between(*(found["possible"] or (None, None))),
-        )
-        for name, found in now["metrics"].items()
-    ]
-    header = ("Metric", "Value", "95 % confidence", "With all labels")
-    return Grid(f"{title}, {now['n_rows']:,} rows", header, lines)
-
-
-def _coverage(found: Mapping[str, object]) -> list[Grid]:
-    if not found["predicted"]:
-        return []
-    lines: list[tuple[str, ...]] = [(name, f"{found[name]:,}") for name in TOLD if found[name]]
-    return [Grid(f"{found['coverage']:.1%} have their label", ("Predictions", "Count"), lines)]
-
-
-def _alerts(found: Sequence[Mapping[str, Json]]) -> list[Grid]:
-    lines: list[tuple[str, ...]] = [
-        (each["name"], each["state"], _moment(each["since"]), each["why"] or "") for each in found
-    ]
-    return [Grid("Alerts", ("Alert", "State", "Since", "Why"), lines)] if lines else []
-
-
-def _shown(value: float | None) -> str:
-    return "undefined" if value is None else number(value)
-
-
-def _between(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"{number(low)} to {number(high)}"
-
-
-def _moment(text: str | None) -> str:
-    return "" if text is None else text[:16].replace("T", " ")

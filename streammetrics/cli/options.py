@@ -1,283 +1,309 @@
-"""Options and arguments of commands."""
+"""Options and arguments of the commands: their help, parsing and completion."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from streammetrics.cli.parsing import (
-    complete_format,
-    complete_metrics,
-    complete_task,
-    option,
-    refuse_format,
-    share,
-)
+from streammetrics.cli.result import CommandError
 from streammetrics.cli.tasks import TASKS
+from streammetrics.core.registry import catalogue
 from streammetrics.readers.paths import FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from typer import Context
+
+_NAMES = 22  # characters of the left column of a help page
+_FEW = 8  # options that need no sections
+_BREAKDOWN = "Confidence intervals and slices"
+_SECTIONS = ("Arguments", "Options", "Columns", "Files", _BREAKDOWN, "Output")
+WIDTH = {"max_content_width": 100}  # characters of a help page
+
+
+class Command(TyperCommand):
+    """A command with a help page in sections, whose options are given once unless they are lists.
+
+    Without the check, the last of two values would win silently.
+    """
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]  # the context is a subclass
+        """Refuse an option that is given twice, then parse as usual."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        seen: set[Any] = set()
+        for param in order:
+            single = not getattr(param, "multiple", True) and not getattr(param, "is_flag", False)
+            if param in seen and single:
+                ctx.fail(f"Option {param.opts[-1]} is given twice")
+            seen.add(param)
+        return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, then the options, in sections if they are many."""
+        sections: dict[str, list[tuple[str, str]]] = {section: [] for section in _SECTIONS}
+        params: list[Any] = self.get_params(ctx)
+        for param in params:
+            section = "Options" if len(params) <= _FEW else getattr(param, "rich_help_panel", None)
+            if param.param_type_name == "argument":
+                section = "Arguments"
+            name = param.get_help_record(ctx)[0].partition(" <")[0]  # without the Python type
+            text = f"{param.help} (required)" if param.required else param.help
+            sections[section or "Options"].append((f"{name:<{_NAMES}}", text))
+        for section, records in sections.items():
+            if not records:
+                continue
+            with formatter.section(section):
+                formatter.write_dl(records, col_max=_NAMES)
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the base's parameters
+        """Write the examples as they are."""
+        _write_examples(self.epilog, formatter)
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands with a help page that ends with examples."""
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the base's parameters
+        """Write the examples as they are."""
+        _write_examples(self.epilog, formatter)
+
+
+def _write_examples(text: str | None, formatter: Any) -> None:
+    with formatter.section("Examples"):
+        for line in inspect.cleandoc(text or "").splitlines():
+            formatter.write(f"  {line}\n")
+
+
+def _option(help: str, *names: str, section: str = "Options", **more: Any) -> Any:  # noqa: A002 - as typer calls it
+    return typer.Option(*names, help=help, rich_help_panel=section, **more)
+
+
+def _column(text: str, *names: str) -> Any:
+    return _option(text, *names, section="Columns", metavar="COLUMN")
+
+
+def _completed(incomplete: str, words: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    # What was typed stays as it is, or the shell discards every proposal.
+    last = incomplete.rpartition(",")[2]
+    return [
+        (f"{incomplete}{word[len(last) :]}", text)
+        for word, text in words
+        if word.lower().startswith(last.lower())
+    ]
+
+
+def complete_metrics(incomplete: str) -> list[tuple[str, str]]:
+    """Return the metrics that complete the last word of a list, each with its summary."""
+    return _completed(incomplete, [(name, summary(cls)) for name, cls in catalogue().items()])
+
+
+def complete_task(incomplete: str) -> list[str]:
+    """Return the tasks that complete a word."""
+    return [name for name in TASKS if name.startswith(incomplete)]
+
+
+def complete_format(incomplete: str) -> list[str]:
+    """Return the formats that complete a word."""
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def summary(cls: type) -> str:
+    """Return the first line of a class's docstring."""
+    return (cls.__doc__ or "").strip().partition("\n")[0]
+
+
+def _level(value: float | None) -> float | None:
+    if value is not None and not 0 < value < 1:
+        raise CommandError(f"--confidence {value:g}: expected a level between 0 and 1, e.g. 0.95")
+    return value
+
 
 Paths = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="PATH...",
-        help="Parquet, Arrow, CSV, JSON lines or tagged text: files, folders, globs; - is standard "
-        "input.",
+        metavar="PATH",
+        help="Files, folders or globs of Parquet, Arrow, CSV, JSON lines or tagged text; - is "
+        "standard input.",
     ),
 ]
-YTrue = Annotated[str | None, option("The column of true labels or values.")]
-YScore = Annotated[
-    list[str] | None,
-    option(
-        "The column of scores; for several classes a list p0,p1,p2 or a glob 'p*'. Given again: "
-        "another model, shown beside the first."
-    ),
-]
-YPred = Annotated[
-    list[str] | None,
-    option("The column of predicted labels or values. Given again: another model."),
-]
-Scale = Annotated[
-    str | None, option("forecasting: the column of what errors of the series are relative to.")
-]
-YLow = Annotated[str | None, option("forecasting: the column of the intervals' lower ends.")]
-YHigh = Annotated[str | None, option("forecasting: the column of their upper ends.")]
-YMean = Annotated[str | None, option("forecasting: the column of means of normal forecasts.")]
-YStd = Annotated[str | None, option("forecasting: the column of their standard deviations.")]
-YEnsemble = Annotated[
-    str | None, option("forecasting: the columns of an ensemble's members, a list or a glob.")
-]
-YQuantiles = Annotated[
-    str | None, option("forecasting: the columns of quantiles, in the order of --levels.")
-]
-Pit = Annotated[str | None, option("forecasting: the column of probability integral transforms.")]
-Levels = Annotated[str | None, option("forecasting: the levels of --y-quantiles, as 0.1,0.5,0.9.")]
-Ratings = Annotated[
-    str | None,
-    option("agreement: how many raters chose each category, a column each: a list or a glob."),
-]
-Item = Annotated[str | None, option("recommendation: the column of items, one a recommendation.")]
-Category = Annotated[str | None, option("recommendation: the column of the items' categories.")]
-Popularity = Annotated[
-    str | None, option("recommendation: the column of the share of users who know the item.")
-]
-Time = Annotated[str | None, option("survival: the column of times.")]
-Event = Annotated[str | None, option("survival: whether the time is of an event, or censored.")]
-Reference = Annotated[str | None, option("text: the column of texts as they should be.")]
-Prediction = Annotated[
-    list[str] | None,
-    option("text: the column of texts as they are said. Given again: another model."),
-]
-TrueBoxes = Annotated[str | None, option("boxes: the column of true boxes, a list for each image.")]
-TrueLabels = Annotated[str | None, option("boxes: the column of their classes.")]
-TrueCrowd = Annotated[
-    str | None, option("boxes: the column of whether they stand for crowds, 1 or 0.")
-]
-TrueAreas = Annotated[
-    str | None, option("boxes: the column of the areas by which they are small or large.")
-]
-PredBoxes = Annotated[
-    list[str] | None,
-    option("boxes: the column of predicted boxes. Given again: another model."),
-]
-PredLabels = Annotated[list[str] | None, option("boxes: the column of their classes.")]
-PredScores = Annotated[list[str] | None, option("boxes: the column of their scores.")]
-Annotations = Annotated[
-    str | None, option("boxes: a COCO file of annotations, instead of PATH.", metavar="FILE")
-]
-ResultsFiles = Annotated[
-    list[str] | None,
-    option(
-        "boxes: a COCO file of results, with --annotations. Given again: another model.",
-        "--results",
-        metavar="FILE",
-    ),
-]
-BoxFormat = Annotated[
-    str | None,
-    option(
-        "boxes: what the numbers of a box are; xyxy by default, xywh in COCO's files.",
-        metavar="xyxy|xywh|cxcywh",
-    ),
-]
-Values = Annotated[str | None, option("aggregation: the column of values.")]
-Weight = Annotated[str | None, option("The column of row weights.")]
-Query = Annotated[str | None, option("ranking: the column of query ids; recommendation: of lists.")]
-Relevance = Annotated[
-    str | None, option("ranking: the column of relevances; null where not judged.")
-]
-Score = Annotated[
-    list[str] | None,
-    option(
-        "ranking: the column of scores, null where not retrieved; survival: that of risks. Given "
-        "again: another model."
-    ),
-]
-Doc = Annotated[str | None, option("ranking: the column of document ids.")]
-QueryWeight = Annotated[str | None, option("ranking: the column of the queries' weights.")]
-Qrels = Annotated[
-    str | None, option("ranking: a TREC file of judgments, instead of PATH.", metavar="FILE")
-]
-Run = Annotated[
-    list[str] | None,
-    option(
-        "ranking: a TREC file of results, with --qrels. Given again: another model.",
-        metavar="FILE",
-    ),
-]
-LabelsTrue = Annotated[
-    str | None, option("clustering: the column of true labels; agreement: of one labeling.")
-]
-LabelsPred = Annotated[
-    list[str] | None,
-    option(
-        "clustering: the column of predicted clusters; agreement: of the other labeling. Given "
-        "again: another model."
-    ),
-]
-Features = Annotated[
-    str | None, option("clustering: the columns of coordinates, a list or a glob 'x*'.")
-]
-Labels = Annotated[
-    str | None,
-    option(
-        "The classes, as 0,1,2 or cat,dog, for averages over classes also some; clustering: the "
-        "column of the clusters of --features."
-    ),
-]
-
-
 Task = Annotated[
     str,
-    option(
-        "What is predicted.",
-        metavar="|".join(TASKS),
+    _option(
+        f"What is predicted: {', '.join(TASKS)}.",
+        metavar="TASK",
         show_default=False,
         autocompletion=complete_task,
     ),
 ]
 Metrics = Annotated[
     list[str] | None,
-    option(
-        "What to compute, such as 'F1,FBeta(beta=2),ROCAUC', instead of the default; "
-        "streammetrics metrics lists what there is.",
+    _option(
+        "Metrics to compute instead of the task's default, e.g. 'F1,FBeta(beta=2),ROCAUC'.",
+        metavar="LIST",
         autocompletion=complete_metrics,
     ),
 ]
-Threshold = Annotated[
-    float | None, option("Scores from here on are positive; 0.5 if there is no --y-pred.")
-]
-MaxBins = Annotated[
-    int | None, option("Distinct scores kept apart; past them values are certified intervals.")
-]
-NanPolicy = Annotated[
-    str | None,
-    option("What to do with rows that lack a value; raise by default.", metavar="raise|omit"),
-]
-FromLogits = Annotated[
-    bool,
-    option("Scores are logits: probabilities are made of them, row by row.", "--from-logits"),
-]
-IgnoreIndex = Annotated[int | None, option("Leave out rows with this true label.")]
-PosLabel = Annotated[str | None, option("The positive class; 1 by default.")]
-Average = Annotated[
-    str | None,
-    option(
-        "How classes are averaged; metrics that lack an average (ROCAUC has no micro) keep "
-        "their own default, which --json shows.",
-        metavar="binary|micro|macro|weighted|none",
+Parameters = Annotated[
+    list[str] | None,
+    _option(
+        "A parameter of every metric that has it, e.g. threshold=0.3, average=macro, labels=a,b,c, "
+        "pos_label=yes, nan_policy=omit, from_logits=true, max_bins=65536, k=5,10.",
+        "-p",
+        "--param",
+        metavar="NAME=VALUE",
     ),
 ]
-K = Annotated[
+YTrue = Annotated[str | None, _column("True labels or values.")]
+YScore = Annotated[
     list[str] | None,
-    option(
-        "ranking: how many results count, such as 5,10,100, in every metric that takes k and "
-        "does not say its own; 10 by default in the default metrics."
+    _column("Scores; of several classes a list p0,p1,p2 or a glob 'p*'."),
+]
+YPred = Annotated[list[str] | None, _column("Predicted labels or values.")]
+Weight = Annotated[str | None, _column("Row weights (sample_weight).")]
+Query = Annotated[str | None, _column("Rankings: query ids.")]
+Doc = Annotated[str | None, _column("Rankings: document ids.")]
+Relevance = Annotated[str | None, _column("Rankings: relevances; null where not judged.")]
+Score = Annotated[
+    list[str] | None, _column("Rankings: scores; null where not retrieved. Survival: risks.")
+]
+Columns = Annotated[
+    list[str] | None,
+    _option(
+        "Any other input, e.g. y_low=lower or X='x*'; `streammetrics metrics` lists the inputs of "
+        "each task.",
+        "-c",
+        "--column",
+        section="Columns",
+        metavar="INPUT=COLUMN",
+    ),
+]
+Qrels = Annotated[
+    str | None,
+    _option("TREC judgments, with --run, instead of PATH.", section="Files", metavar="FILE"),
+]
+Run = Annotated[list[str] | None, _option("TREC results.", section="Files", metavar="FILE")]
+Annotations = Annotated[
+    str | None,
+    _option("COCO annotations, with --results, instead of PATH.", section="Files", metavar="FILE"),
+]
+ResultsFiles = Annotated[
+    list[str] | None, _option("COCO results.", "--results", section="Files", metavar="FILE")
+]
+InputFormat = Annotated[
+    str | None,
+    _option(
+        f"Format of files whose names do not end with it: {', '.join(FORMATS)}.",
+        section="Files",
+        metavar="FORMAT",
+        autocompletion=complete_format,
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    _option(
+        "Delimiter of CSV, e.g. ';' or tab, if it is not detected.", section="Files", metavar="TEXT"
+    ),
+]
+BatchRows = Annotated[
+    int,
+    _option("Rows per batch (1,048,576).", section="Files", metavar="N", min=1, show_default=False),
+]
+Workers = Annotated[
+    int,
+    _option(
+        "Threads or processes that read (1). The result does not depend on N.",
+        section="Files",
+        metavar="N",
+        min=1,
+        show_default=False,
     ),
 ]
 Preset = Annotated[
     str | None,
-    option(
-        "ranking: another tool's conventions; trec_eval by default with --qrels.",
-        metavar="trec_eval|sklearn",
+    _option(
+        "Conventions for rankings: trec_eval (default with --qrels) or sklearn.", metavar="NAME"
     ),
 ]
-Ties = Annotated[
-    str | None,
-    option(
-        "ranking: equal scores in expectation, or by descending document.", metavar="average|doc"
-    ),
-]
-RelevantAt = Annotated[float | None, option("ranking: the least relevance that is one.")]
-NoRelevant = Annotated[
-    str | None, option("ranking: queries without a relevant document.", metavar="zero|skip")
-]
-Unretrieved = Annotated[
-    str | None,
-    option("ranking: judged queries without results; zero is trec_eval's -c.", metavar="zero|skip"),
-]
+PerQuery = Annotated[bool, _option("Rankings: also show the value of each query.", "--per-query")]
+
 Confidence = Annotated[
     float | None,
-    option(
-        "Also print limits that hold the value of the population in this share of all samples.",
-        metavar="SHARE",
-        callback=share,
+    _option(
+        "Confidence intervals at this level, e.g. 0.95.",
+        section=_BREAKDOWN,
+        metavar="LEVEL",
+        callback=_level,
     ),
+]
+Level = Annotated[
+    float, _option("Level of the confidence intervals (0.95).", metavar="LEVEL", callback=_level)
 ]
 Unit = Annotated[
     str | None,
-    option(
-        "Limits of --confidence are those of a sample of units, not of rows: the column that says "
-        "which rows belong together, such as user. none: of rows, even if a state keeps units.",
+    _option(
+        "Sampling unit of the intervals: a column such as user (clustered rows), or none for rows.",
+        section=_BREAKDOWN,
         metavar="COLUMN",
     ),
 ]
-PerQuery = Annotated[bool, option("Show the value of each query too.", "--per-query")]
 By = Annotated[
     list[str] | None,
-    option(
-        "Slices too: a column, several as country,device, numbers in bins as age:18:30:50, times "
-        "as when:day (hour, week, month). "
-        "Given again: another kind of slice.",
-        metavar="COLUMN[,COLUMN]...",
+    _option(
+        "Metrics by slice: a column, several as country,device, bins of numbers as age:18:30:50, "
+        "periods as when:day (hour, week, month). Repeat for other slices.",
+        section=_BREAKDOWN,
+        metavar="COLUMNS",
     ),
 ]
-MinRows = Annotated[int, option("Show no slices of fewer rows.", min=0)]
+MinRows = Annotated[
+    int,
+    _option(
+        "Hide slices of fewer rows.", section=_BREAKDOWN, metavar="N", min=0, show_default=False
+    ),
+]
 Worst = Annotated[
     str | None,
-    option(
-        "Show the slices where this metric is worst, the surest first, with confidence limits.",
+    _option(
+        "Rank the slices that are worst by this metric, by confidence limit.",
+        section=_BREAKDOWN,
         metavar="METRIC",
     ),
 ]
-MaxSlices = Annotated[int, option("How many slices there may be; more are a mistake.", min=1)]
-InputFormat = Annotated[
-    str | None,
-    option(
-        "The files' format, where their endings do not say it.",
-        metavar="|".join(FORMATS),
-        autocompletion=complete_format,
+MaxSlices = Annotated[
+    int,
+    _option(
+        "Maximal number of slices (10,000); more are an error.",
+        section=_BREAKDOWN,
+        metavar="N",
+        min=1,
+        show_default=False,
     ),
-]
-OldFormat = Annotated[str | None, option("", "--format", hidden=True, callback=refuse_format)]
-Delimiter = Annotated[
-    str | None,
-    option(
-        "What is between the fields of CSV, such as ';' or tab; by default what the first rows of "
-        "each file say."
-    ),
-]
-BatchRows = Annotated[int, option("Rows read at a time, at most.", min=1)]
-Workers = Annotated[
-    int, option("Threads or processes that read; the result is the same to the last bit.", min=1)
 ]
 
-Json = Annotated[str | None, option("Write the results as JSON.", "--json", metavar="FILE|-")]
-Csv = Annotated[str | None, option("Write the results as CSV.", "--csv", metavar="FILE|-")]
-Markdown = Annotated[
-    str | None, option("Write the tables as Markdown.", "--markdown", metavar="FILE|-")
+Json = Annotated[
+    str | None,
+    _option("Write JSON in full precision.", "--json", section="Output", metavar="FILE|-"),
 ]
-Save = Annotated[str | None, option("Save the state, for show, merge or Python.", metavar="STATE")]
+Csv = Annotated[
+    str | None,
+    _option("Write CSV, one line per number.", "--csv", section="Output", metavar="FILE|-"),
+]
+Markdown = Annotated[
+    str | None, _option("Write Markdown tables.", "--markdown", section="Output", metavar="FILE|-")
+]
+Save = Annotated[
+    str | None,
+    _option(
+        "Save the state, for `show`, `merge`, `compare`, `report` or Python.",
+        section="Output",
+        metavar="STATE",
+    ),
+]
 Force = Annotated[
-    bool, option("Replace files that were not written by the same option before.", "--force")
+    bool,
+    _option("Overwrite existing files, but never inputs.", "--force", section="Output"),
 ]

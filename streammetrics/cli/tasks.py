@@ -1,24 +1,34 @@
-"""Tasks: the columns they read, their metrics, and how metrics are written."""
+"""Tasks: their inputs and default metrics, and metrics and parameters written as text."""
 
 from __future__ import annotations
 
-import ast
 import contextlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from streammetrics.cli.errors import CommandError
-from streammetrics.metrics import specs as words
-from streammetrics.metrics.specs import Spec, SpecError, parameters_of
+from streammetrics.cli.result import CommandError
+from streammetrics.core.columns.batch import near
+from streammetrics.metrics import specs
+from streammetrics.metrics.specs import Spec, SpecError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Options
 
+_LISTS = ("k", "labels", "levels")  # parameters that are lists, also of one value
 
 WEIGHT = "sample_weight"
-FLAGS = {WEIGHT: "--weight", "X": "--features"}  # where a flag is not the input's name
+# Inputs with an option of their own; --column names the columns of all others.
+SHORTHANDS = {
+    **{name: f"--{name.replace('_', '-')}" for name in ("y_true", "y_score", "y_pred")},
+    WEIGHT: "--weight",
+    **{name: f"--{name}" for name in ("query", "doc", "relevance", "score")},
+}
+# Inputs that a model gives: several columns for one of them, or several runs, are several models.
+OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "prediction", "pred_boxes")
+REPEATABLE = {*OF_MODELS, "pred_labels", "pred_scores"}
 
 
 @dataclass(frozen=True)
@@ -27,18 +37,16 @@ class Task:
 
     Attributes:
         either: Groups of inputs of which it needs at least one whole.
-        required: Inputs it cannot do without besides.
-        extra: Inputs it can do without.
-        defaults: The metrics by default for every input they read, besides the required ones.
-        options: The parameters of metrics that can be set for all of them at once.
-        parameters: Those that are set where the user says nothing.
-        argmax: An input that scores in several columns stand in for, if there is none.
-        instead: What else there is to name its inputs with, as the end of a message.
+        required: Inputs it needs besides.
+        extra: Optional inputs.
+        defaults: The default metrics for every input they read, besides the required ones.
+        parameters: Parameters of metrics that differ from the metrics' own defaults.
+        argmax: The input that scores in several columns replace, if it is not given.
+        instead: What can be given instead of its inputs, as the end of a message.
     """
 
     either: tuple[tuple[str, ...], ...]
     defaults: Mapping[str, tuple[str, ...]]
-    options: frozenset[str]
     required: tuple[str, ...] = ()
     extra: tuple[str, ...] = (WEIGHT,)
     parameters: Mapping[str, object] = field(default_factory=dict)
@@ -62,12 +70,7 @@ TASKS = {
             ),
             "y_pred": ("Accuracy", "Precision", "Recall", "F1", "MatthewsCorrcoef"),
         },
-        options=frozenset(
-            {
-                "threshold", "max_bins", "nan_policy", "labels", "pos_label", "average",
-                "from_logits", "ignore_index",
-            }
-        ),
+        parameters={"threshold": 0.5},
     ),
     "multiclass": Task(
         required=("y_true",),
@@ -76,9 +79,6 @@ TASKS = {
             "y_pred": ("Accuracy", "BalancedAccuracy", "F1", "MatthewsCorrcoef", "CohenKappa"),
             "y_score": ("ROCAUC", "LogLoss"),
         },
-        options=frozenset(
-            {"max_bins", "nan_policy", "labels", "average", "from_logits", "ignore_index"}
-        ),
         parameters={"average": "macro"},
         argmax="y_pred",
     ),
@@ -92,10 +92,7 @@ TASKS = {
                 "LabelRankingLoss",
             ),
         },
-        options=frozenset(
-            {"threshold", "max_bins", "nan_policy", "labels", "average", "from_logits"}
-        ),
-        parameters={"average": "macro", "multilabel": True},
+        parameters={"threshold": 0.5, "average": "macro", "multilabel": True},
     ),
     "regression": Task(
         either=(("y_true", "y_pred"),),
@@ -105,7 +102,6 @@ TASKS = {
                 "MedianAbsoluteError", "MaxError", "MeanError",
             )
         },
-        options=frozenset({"max_bins", "nan_policy"}),
     ),
     "ranking": Task(
         either=(("query", "relevance", "score"),),
@@ -113,9 +109,6 @@ TASKS = {
         defaults={
             "query": ("NDCG", "MAP", "MRR", "PrecisionAtK", "RecallAtK", "HitRateAtK")
         },
-        options=frozenset(
-            {"k", "preset", "ties", "relevant_at", "no_relevant", "unretrieved", "nan_policy"}
-        ),
         parameters={"k": (10,)},
         instead=", or --qrels and --run",
     ),
@@ -123,12 +116,10 @@ TASKS = {
         either=(("y_true", "y_pred"),),
         extra=(),
         defaults={"y_true": ("KendallTau", "SpearmanRho", "PearsonCorrelation")},
-        options=frozenset({"nan_policy"}),
     ),
     "aggregation": Task(
         either=(("values",),),
         defaults={"values": ("Count", "Sum", "Mean", "Variance", "Minimum", "Maximum")},
-        options=frozenset({"max_bins", "nan_policy"}),
     ),
     "clustering": Task(
         either=(("labels_true", "labels_pred"), ("X", "labels")),
@@ -140,7 +131,6 @@ TASKS = {
             ),
             "X": ("Silhouette", "DaviesBouldin", "CalinskiHarabasz", "DunnIndex"),
         },
-        options=frozenset({"nan_policy"}),
     ),
     "agreement": Task(
         either=(("ratings",), ("labels_true", "labels_pred")),
@@ -151,7 +141,6 @@ TASKS = {
                 "CramersV", "TschuprowsT", "PearsonsContingencyCoefficient", "TheilsU"
             ),
         },
-        options=frozenset({"nan_policy"}),
     ),
     "forecasting": Task(
         either=(
@@ -167,7 +156,6 @@ TASKS = {
             "y_quantiles": ("CRPSQuantiles",),
             "pit": ("PITHistogram",),
         },
-        options=frozenset({"nan_policy", "levels"}),
     ),
     "recommendation": Task(
         either=(("item",), ("category",), ("popularity",)),
@@ -177,24 +165,20 @@ TASKS = {
             "category": ("IntraListDiversity",),
             "popularity": ("Novelty", "PopularityBias"),
         },
-        options=frozenset({"nan_policy"}),
     ),
     "survival": Task(
         either=(("time", "event", "score"),),
         extra=(),
         defaults={"time": ("ConcordanceIndex",)},
-        options=frozenset({"nan_policy"}),
     ),
     "text": Task(
         either=(("reference", "prediction"),),
         defaults={"reference": ("ExactMatch", "TokenF1", "RougeL", "BLEU", "ChrF")},
-        options=frozenset({"nan_policy"}),
     ),
     "spans": Task(
         either=(("y_true", "y_pred"),),
         extra=(),
         defaults={"y_true": ("SpanPrecision", "SpanRecall", "SpanF1")},
-        options=frozenset({"nan_policy", "average"}),
     ),
     "boxes": Task(
         either=(("true_boxes", "true_labels", "pred_boxes", "pred_labels", "pred_scores"),),
@@ -209,18 +193,13 @@ TASKS = {
                 "BoxAverageRecall(area=medium)", "BoxAverageRecall(area=large)",
             )
         },
-        options=frozenset({"nan_policy", "average", "box_format", "max_bins"}),
         instead=", or --annotations and --results",
     ),
     "masks": Task(
         either=(("y_true", "y_pred"),),
         defaults={"y_true": ("MeanIoU", "Dice")},
-        options=frozenset({"nan_policy", "average", "labels", "ignore_index"}),
     ),
 }  # fmt: skip
-
-# Inputs that a model gives: several columns for one of them, or several runs, are several models.
-OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "prediction", "pred_boxes")
 
 # Metrics of whole rankings, which a TREC file, small enough to be text, has by default besides.
 OF_TREC_FILES = ("MAP", "MRR", "NDCG", "RPrecision", "BPref")
@@ -235,125 +214,142 @@ PROBABILITIES = frozenset(
 )  # fmt: skip
 
 
-def flag(name: str) -> str:
-    """Return the flag of an input or an option."""
-    return FLAGS.get(name, f"--{name.replace('_', '-')}")
+def flag(name: str, value: str = "") -> str:
+    """Return how an input, and its column, are given on the command line."""
+    if name in SHORTHANDS:
+        return f"{SHORTHANDS[name]} {value}".rstrip()
+    return f"--column {name}={value or '...'}"
+
+
+def pairs(option: str, texts: Sequence[str], expected: str) -> list[tuple[str, str]]:
+    """Return the names and values of an option that takes NAME=VALUE.
+
+    Raises:
+        CommandError: A text is something else.
+    """
+    found = [(name.strip(), value) for name, _, value in (text.partition("=") for text in texts)]
+    for (name, value), text in zip(found, texts, strict=True):
+        if not name or not value:
+            raise CommandError(f"{option} {text}: expected {expected}")
+    return found
+
+
+def columns_of(
+    shorthands: Mapping[str, str | list[str] | None], texts: Sequence[str]
+) -> dict[str, list[str]]:
+    """Return the columns of each input, several of several models.
+
+    Raises:
+        CommandError: ``--column`` is something else, or an input is given twice.
+    """
+    found = {
+        name: [given] if isinstance(given, str) else list(given)
+        for name, given in shorthands.items()
+        if given
+    }
+    for name, column in pairs("--column", texts, "INPUT=COLUMN, e.g. y_low=lower"):
+        found.setdefault(name, []).append(column)
+    for name, columns in found.items():
+        if len(columns) > 1 and name not in REPEATABLE:
+            raise CommandError(f"{flag(name, columns[1])}: {name} is given twice")
+    return found
 
 
 def parse(texts: Sequence[str]) -> list[Spec]:
-    """Read what was typed behind ``--metrics``, once or several times.
+    """Parse what was given as ``--metrics``, once or several times.
 
     Raises:
         CommandError: A text is something else, or there is no such metric.
     """
     try:
-        return [spec for text in texts for spec in words.parse(text)]
+        return [spec for text in texts for spec in specs.parse(text)]
     except SpecError as error:
         raise CommandError(f"--metrics: {error}") from error
 
 
-def literal(text: str) -> Any:
-    """Read a label: an integer, a boolean, or text, which quotes make of anything."""
-    try:
-        value = ast.literal_eval(text.strip())
-    except (ValueError, SyntaxError):
-        return text.strip()
-    return value if isinstance(value, bool | int | str) else text.strip()
-
-
-def character(text: str) -> str:
-    """Read a character, of which the tab has a name."""
-    return {"tab": "\t", "\\t": "\t"}.get(text, text)
-
-
-def depths(texts: Sequence[str]) -> tuple[int, ...]:
-    """Read numbers of results, 5,10,100."""
-    text = ",".join(texts)
-    values = tuple(map(literal, text.split(",")))
-    if not all(type(value) is int and value > 0 for value in values):
-        raise CommandError(f"--k {text}: expected whole numbers from 1 up, such as 5,10,100")
-    return values
-
-
-def literals(text: str) -> tuple[Any, ...]:
-    """Read labels with commas between them; one that is text makes all of them text."""
-    parts = [part for part in text.split(",") if part.strip()]
-    values = tuple(map(literal, parts))
-    if any(isinstance(value, str) for value in values):
-        return tuple(
-            v if isinstance(v, str) else p.strip() for v, p in zip(values, parts, strict=True)
-        )
-    return values
-
-
-def shares(text: str) -> tuple[float, ...]:
-    """Read numbers with commas between them, 0.1,0.5,0.9."""
-    try:
-        return tuple(map(float, text.split(",")))
-    except ValueError:
-        raise CommandError(f"--levels {text}: expected numbers, such as 0.1,0.5,0.9") from None
-
-
-def at_each(specs: Sequence[Spec], depths: Sequence[object], *, strict: bool) -> list[Spec]:
-    """Return the metrics with one for each of `depths` where it takes `k` and does not say it.
+def parameters_of(texts: Sequence[str]) -> Options:
+    """Parse what was given as ``--param``: values as in ``--metrics``, or lists with commas.
 
     Raises:
-        CommandError: `depths` are for none, with `strict`.
+        CommandError: A text is something else, or a name is given twice.
+    """
+    found: Options = {}
+    for name, text in pairs("--param", texts, "NAME=VALUE, e.g. threshold=0.5"):
+        if name in found:
+            raise CommandError(f"--param {name} is given twice")
+        value = specs.value(text)
+        found[name] = (value,) if name in _LISTS and not isinstance(value, tuple) else value
+    for k in found.get("k", ()):
+        if type(k) is not int or k < 1:
+            raise CommandError(f"--param k={k}: expected integers from 1 up, e.g. k=5,10,100")
+    return found
+
+
+def delimiter_of(text: str | None) -> str | None:
+    """Return a delimiter; the tab may be given by name."""
+    return "\t" if text in {"tab", "\\t"} else text
+
+
+def at_each(chosen: Sequence[Spec], depths: Sequence[object], *, strict: bool) -> list[Spec]:
+    """Return one metric for each of `depths` in the place of a metric whose `k` is not set.
+
+    Raises:
+        CommandError: With `strict`, no metric has an unset `k`.
         SpecError: A metric lacks a parameter.
     """
     found: list[Spec] = []
-    for spec in specs:
-        open_k = "k" in parameters_of(spec) and "k" not in spec.parameters
+    for spec in chosen:
+        open_k = "k" in specs.parameters_of(spec) and "k" not in spec.parameters
         each = [Spec(spec.name, {**spec.parameters, "k": k}) for k in depths]
         found += each if open_k else [spec]
-    if strict and found == list(specs):
-        shown = ", ".join(map(str, specs))
-        raise CommandError(f"--k: none of the metrics takes it and leaves it open ({shown})")
+    if strict and found == list(chosen):
+        shown = ", ".join(map(str, chosen))
+        raise CommandError(f"--param k: no metric has k without setting it ({shown})")
     return found
 
 
 def construct(
-    specs: Sequence[Spec], shared: Mapping[str, object], strict: Collection[str]
+    chosen: Sequence[Spec], shared: Mapping[str, object], strict: Collection[str]
 ) -> dict[str, Metric]:
     """Build the metrics.
 
     Args:
-        specs: What to build.
-        shared: Parameters for all that take them and do not say otherwise.
-        strict: Those of them that at least one metric has to take.
+        chosen: The metrics, with their own parameters.
+        shared: Parameters for all metrics that have them and do not set them.
+        strict: Those of them that at least one metric must use.
 
     Raises:
-        CommandError: A metric is asked for twice, or none takes a parameter.
+        CommandError: A metric is given twice, or no metric has a parameter.
         SpecError: There is no such parameter, or a value is not allowed.
     """
     built: dict[str, Metric] = {}
     unused = set(strict)
-    for spec in specs:
+    for spec in chosen:
         if str(spec) in built:
-            raise CommandError(f"the metric {spec} is asked for twice")
-        metric, taken = _built(spec, shared)
+            raise CommandError(f"the metric {spec} is given twice")
+        metric, used = _built(spec, shared)
         built[str(spec)] = metric
-        unused -= taken
+        unused -= used
     for name in sorted(unused):
+        known = dict.fromkeys(name for spec in chosen for name in specs.parameters_of(spec))
         raise CommandError(
-            f"--{name.replace('_', '-')} {shared[name]}: none of the metrics takes it "
-            f"({', '.join(built)})"
+            f"--param {name}: none of the metrics has it ({', '.join(built)}){near(name, known)}"
         )
     return built
 
 
 def _built(spec: Spec, shared: Mapping[str, object]) -> tuple[Metric, set[str]]:
-    known = parameters_of(spec)
+    known = specs.parameters_of(spec)
     common = {n: v for n, v in shared.items() if n in known and n not in spec.parameters}
     try:
-        return words.construct(Spec(spec.name, {**common, **spec.parameters})), set(common)
+        return specs.construct(Spec(spec.name, {**common, **spec.parameters})), set(common)
     except SpecError as error:
-        # One average of all metrics need not be known to each: ROCAUC has no "micro".
+        # A metric need not have the average that is set for all: ROCAUC has no "micro".
         rest = {n: v for n, v in common.items() if n != "average"}
         if rest != common:
             with contextlib.suppress(SpecError):
-                metric = words.construct(Spec(spec.name, {**rest, **spec.parameters}))
+                metric = specs.construct(Spec(spec.name, {**rest, **spec.parameters}))
                 return metric, set(rest)
         if "k" in known and "k" not in {*common, *spec.parameters}:
-            raise CommandError(f"{error} or --k 10") from None
+            raise CommandError(f"{error} or --param k=10") from None
         raise

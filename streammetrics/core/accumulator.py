@@ -112,7 +112,7 @@ class Accumulator(Locked):
         try:
             self._change_long(lambda mine: self.plan.merged(mine, [state]))
         except IncompatibleMetricsError as error:
-            raise InvalidBatchError(str(error)) from None
+            raise InvalidBatchError(error.problem, hint=error.hint) from None
 
     def clear(self) -> None:
         """Forget all rows."""

@@ -7,10 +7,69 @@ import re
 import sys
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+_PYTHON = {"bins": "sm.Bins({!r}, edges)", "periods": "sm.Periods({!r}, 'day')"}
+
+
+class Hint:
+    """What to do about an error, with parameters as data: the command line spells them its own way.
+
+    Args:
+        text: The hint, with ``{name}`` in the place of every parameter.
+        **parameters: Their values; ``...`` for any value. `bins` and `periods` are columns to cut.
+
+    >>> str(Hint("{nan_policy} leaves such rows out", nan_policy="omit"))
+    "nan_policy='omit' leaves such rows out"
+
+    """
+
+    def __init__(self, text: str, **parameters: object) -> None:
+        self.text, self.parameters = text, parameters
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hint) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def spelled(self, parameter: Callable[[str, object], str]) -> str:
+        """Return the hint with every parameter as the function spells it."""
+        spelled = {name: parameter(name, value) for name, value in self.parameters.items()}
+        return self.text.format_map(spelled)
+
+    def __str__(self) -> str:
+        return self.spelled(_in_python)
+
+
+def _in_python(name: str, value: object) -> str:
+    if name in _PYTHON:
+        return _PYTHON[name].format(value)
+    return f"{name}={value!r}".replace("Ellipsis", "...")
 
 
 class StreamMetricsError(Exception):
-    """Base of every error raised on purpose by streammetrics."""
+    """Base of every error raised on purpose by streammetrics.
+
+    `problem` is the message without the hint, and `hint` says what to do, where it names
+    parameters.
+    """
+
+    def __init__(self, message: str = "", hint: Hint | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    @property
+    def problem(self) -> str:
+        """The message without the hint."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return self.problem if self.hint is None else f"{self.problem}; {self.hint}"
 
 
 class InvalidBatchError(StreamMetricsError, ValueError):
@@ -20,8 +79,14 @@ class InvalidBatchError(StreamMetricsError, ValueError):
     rows to blame, counted from 0 in the batch, where it is not the whole column; else ``None``.
     """
 
-    def __init__(self, message: str, column: str | None = None, row: int | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self,
+        message: str,
+        column: str | None = None,
+        row: int | None = None,
+        hint: Hint | None = None,
+    ) -> None:
+        super().__init__(message, hint)
         self.column, self.row = column, row
 
     def after(self, rows: int, unit: str) -> InvalidBatchError:
@@ -29,8 +94,12 @@ class InvalidBatchError(StreamMetricsError, ValueError):
         if self.row is None:
             return self
         at = self.row + rows
-        text = str(self).replace(f"in row {self.row}", f"in row {at} of the {unit}", 1)
-        return InvalidBatchError(text, self.column, at)
+        text = self.problem.replace(f"in row {self.row}", f"in row {at} of the {unit}", 1)
+        return InvalidBatchError(text, self.column, at, self.hint)
+
+    def within(self, where: str) -> InvalidBatchError:
+        """Return it with the place of the batch in front."""
+        return InvalidBatchError(f"{where}: {self.problem}", self.column, self.row, self.hint)
 
 
 class IncompatibleMetricsError(StreamMetricsError, ValueError):

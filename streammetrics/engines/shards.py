@@ -62,7 +62,7 @@ def located(where: str, row: int | Callable[[], int], unit: str) -> Iterator[Non
     except InvalidBatchError as error:
         if error.row is not None:
             error = error.after(row if isinstance(row, int) else row(), unit)
-        raise InvalidBatchError(f"{where}: {error}", error.column, error.row) from None
+        raise error.within(where) from None
 
 
 def read(piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress) -> None:

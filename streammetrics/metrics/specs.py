@@ -101,6 +101,22 @@ def called(item: ast.expr) -> tuple[str, Options]:
     raise ValueError("neither a name nor a call with keywords")
 
 
+def value(text: str) -> object:
+    """Read a value as `parse` does, or a list with commas; any other text stays text.
+
+    >>> value("0.5"), value("macro"), value("none"), value("0,1,2"), value("cat, dog"), value("a-1")
+    (0.5, 'macro', None, (0, 1, 2), ('cat', 'dog'), 'a-1')
+
+    """
+    parts = tuple(part.strip() for part in text.split(",") if part.strip())
+    try:
+        found = _value(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parts if "," in text else text.strip()
+    texts = [isinstance(item, str) for item in found] if isinstance(found, tuple) else []
+    return parts if any(texts) and not all(texts) else found
+
+
 def _value(node: ast.expr) -> object:
     match node:
         case ast.Name(id=word):

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
+from streammetrics.readers.numbers import alike, exact, is_number, long_places, trimmed
 from streammetrics.readers.selection import needed, of_kind, spelled
-from streammetrics.readers.whole import alike, exact, is_number, long_places, trimmed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

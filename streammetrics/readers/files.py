@@ -1,4 +1,4 @@
-"""What every format's reader promises: columns known first, then tables in batches."""
+"""The base of every format's reader: first the columns, then tables in batches."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers import selection as wanted
-from streammetrics.readers.errors import ReadError
 from streammetrics.readers.pieces import SourcePiece
+from streammetrics.readers.sources import ReadError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
-PIECE_ROWS = 1 << 20  # what a worker takes at a time: long enough that opening a file is nothing
+PIECE_ROWS = 1 << 20  # of a worker at a time, so that opening a file costs little beside
 
 _KINDS = {
     "csv": "CSV",
@@ -39,10 +39,10 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class FilePiece(SourcePiece, ABC):
-    """A file of columns, or a part of one. It can be sent to a process."""
+    """A file of columns, or a part of one, which can be sent to another process."""
 
     columns: tuple[WantedColumn, ...]
-    rows: int | None  # how many, where it is known
+    rows: int | None  # ``None`` if unknown
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the number of rows and the columns of each batch, of at most `batch_rows`."""
@@ -59,18 +59,18 @@ class FilePiece(SourcePiece, ABC):
 
 @dataclass(frozen=True)
 class KeyedPiece(SourcePiece):
-    """A piece, with columns that every row of its file has from the file's path."""
+    """A piece with further columns whose values are in the path of its file."""
 
     piece: FilePiece
     values: Mapping[str, object]  # by the column's title
 
     @property
     def rows(self) -> int | None:
-        """How many rows it has, where that is known."""
+        """The number of rows, ``None`` if unknown."""
         return self.piece.rows
 
     def first_row(self) -> int:
-        """Return where in the file the piece begins."""
+        """Return the first row of the piece in the file."""
         return self.piece.first_row()
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
@@ -82,11 +82,11 @@ class KeyedPiece(SourcePiece):
 
 
 class File(ABC):
-    """A file whose columns are known, before any is read."""
+    """A file whose column names are known before any column is read."""
 
     names: tuple[str, ...]
-    lacking: tuple[str, ...] = ()  # columns that it lacks, and that would be read if it had them
-    keys: dict[str, str | None]  # columns of which the path says the value, if the file has none
+    lacking: tuple[str, ...] = ()  # missing columns that would be read
+    keys: dict[str, str | None]  # columns whose value is in the path, unless the file has them
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -96,15 +96,15 @@ class File(ABC):
 
     @abstractmethod
     def read_names(self) -> Sequence[str]:
-        """Return the columns' names from what stands at the file's beginning or end."""
+        """Return the names of the columns from the beginning or the end of the file."""
 
     @property
     def advice(self) -> str:
-        """What to say beside the names where one that is wanted is not among them."""
+        """A hint for the error that a column is missing."""
         return ""
 
     def pieces(self, columns: Sequence[WantedColumn], keys: Mapping[str, object]) -> list[Any]:
-        """Return the parts that can be read on their own; `keys` are values by title."""
+        """Return the parts that can be read independently; `keys` are values by title."""
         stored = tuple(column for column in columns if column.title not in keys)
         wanted.check(stored, self.names, self.source)
         with reading(self.source):
@@ -113,14 +113,14 @@ class File(ABC):
 
     @abstractmethod
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
-        """Return the parts, of `PIECE_ROWS` rows or so where the format allows."""
+        """Return parts of about `PIECE_ROWS` rows, if the format allows."""
 
 
 @contextlib.contextmanager
 def reading(source: Source) -> Iterator[None]:
-    """Name the file in whatever goes wrong in reading it, and see that it stays what it was.
+    """Name the file in every error of reading it, and check that it does not change meanwhile.
 
-    A file that was cut or replaced explains every other error, so that one comes first.
+    A file that was cut or replaced explains every other error, so that check comes first.
     """
     source.check()
     try:

@@ -1,4 +1,4 @@
-"""Which reader reads which format, and files opened as pieces that can be read side by side."""
+"""The reader of every format, and files opened as pieces."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from streammetrics.readers.columnar import Arrow, Parquet
 from streammetrics.readers.conll import Conll
 from streammetrics.readers.delimited import Csv
 from streammetrics.readers.jsonlines import JsonLines
+from streammetrics.readers.numbers import exact
 from streammetrics.readers.selection import resolve, spelled
-from streammetrics.readers.whole import exact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ FILES: dict[str, type[File]] = {
 
 
 class Opened(NamedTuple):
-    """The columns that each input is read from, what to read, and what there is to say of it."""
+    """The columns of each input, the pieces to read, and notes about them."""
 
     columns: dict[str, WantedColumn]
     pieces: list[Piece]
@@ -47,16 +47,16 @@ def pieces_of(
     asked: Callable[[Iterable[str]], Mapping[str, str]],
     kinds: Mapping[str, Kind],
 ) -> Opened:
-    """Open every file, so that a mistake in the last one is told before the first is read.
+    """Open every file, so that a mistake in the last one is reported before the first is read.
 
-    All of them have to have the same columns for each input, whatever their order is, else it
-    would hang on the first file which columns of the others count.
+    All files must have the same columns for each input, in any order. Otherwise the first file
+    would decide which columns of the others count.
 
     Args:
         sources: The files.
-        asked: Returns, for the names of the columns of a file, the text that each input of the
-            metrics is asked for with.
-        kinds: What each input holds.
+        asked: Returns the columns of each input, as the user wrote them, for the names of the
+            columns of a file.
+        kinds: The kind of each input.
 
     Raises:
         InvalidBatchError: A column is missing, or files differ in those that are read.
@@ -90,14 +90,14 @@ def _columns(
 def _difference(
     one: File, columns: Mapping[str, WantedColumn], other: File, here: Mapping[str, WantedColumn]
 ) -> str:
-    """Say of which input two files have other columns."""
+    """Return the error of two files with different columns for an input."""
     for key in dict.fromkeys([*columns, *here]):
         if key not in columns or key not in here:
             has, lacks = (one, other) if key in columns else (other, one)
             title = (columns.get(key) or here[key]).title
             return (
-                f"{has.source}: has a column {title!r}, and {lacks.source} has none: which rows "
-                "it counts for is not said; have it in every file or in none, or read them apart"
+                f"{has.source}: has a column {title!r}, and {lacks.source} has none: it "
+                "must be in every file or in none; read the files apart"
             )
         if columns[key] != here[key]:
             break
@@ -109,7 +109,7 @@ def _difference(
 
 
 def _keys(files: Sequence[File], columns: Mapping[str, WantedColumn]) -> list[dict[str, object]]:
-    """Return for each file the values that its path gives to columns, typed by those of all."""
+    """Return for each file the values in its path by column, of one type in all files."""
     found: list[dict[str, object]] = [{} for _ in files]
     for title, column in columns.items():
         name = column.names[0]

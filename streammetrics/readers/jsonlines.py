@@ -17,8 +17,8 @@ import pyarrow as pa
 from streammetrics.core.columns.batch import asks_for, is_glob
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import File, FilePiece
+from streammetrics.readers.numbers import BEYOND, alike, exact, long_places
 from streammetrics.readers.selection import needed, of_kind
-from streammetrics.readers.whole import BEYOND, alike, exact, long_places
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

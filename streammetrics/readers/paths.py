@@ -9,11 +9,11 @@ import stat
 from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.columns.batch import natural, near
-from streammetrics.readers.errors import ReadError
 from streammetrics.readers.sources import (
     DELIMITED,
     STDIN,
     TEXT,
+    ReadError,
     Source,
     identity,
     seeing,

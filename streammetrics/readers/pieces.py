@@ -1,4 +1,4 @@
-"""What one worker reads at a time: rows that stand on their own."""
+"""Pieces of data that workers read independently."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Foreign
     from streammetrics.readers.sources import Source
 
-BATCH_ROWS = 1 << 20  # what a call of every statistic costs is nothing beside as many rows
+BATCH_ROWS = 1 << 20  # so many rows hide the cost of a call of every statistic
 
 
 @runtime_checkable
 class Piece(Protocol):
-    """A part of the data; its text is what messages call it."""
+    """A part of the data; its text names it in messages."""
 
-    unit: ClassVar[str]  # of what rows are counted from the beginning: "file" or "table"
+    unit: ClassVar[str]  # rows are counted from its beginning: "file" or "table"
 
     @property
     def once(self) -> bool:
@@ -29,7 +29,7 @@ class Piece(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """How many rows it has, where that is known."""
+        """The number of rows, ``None`` if unknown."""
 
     def first_row(self) -> int:
         """Return the number of rows before it in its file."""
@@ -40,7 +40,7 @@ class Piece(Protocol):
 
 @dataclass(frozen=True)
 class SourcePiece:
-    """A file, or a part of one, which messages call by its name."""
+    """A file or a part of one, named by the file in messages."""
 
     source: Source
 
@@ -55,13 +55,13 @@ class SourcePiece:
         return str(self.source)
 
     def first_row(self) -> int:
-        """Return where in the file the piece begins."""
+        """Return the first row of the piece in the file."""
         return 0
 
 
 @dataclass(frozen=True)
 class StreamPiece:
-    """A table that comes batch by batch, here only."""
+    """A table that arrives batch by batch, only in this process."""
 
     stream: BatchStream
     index: int
@@ -75,7 +75,7 @@ class StreamPiece:
         return f"table {self.index}"
 
     def first_row(self) -> int:
-        """Return 0: it is whole."""
+        """Return 0."""
         return 0
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - as they come
@@ -103,7 +103,7 @@ class TablePiece:
         return n_rows(self.table)
 
     def first_row(self) -> int:
-        """Return 0: it is whole."""
+        """Return 0."""
         return 0
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - it is in memory already

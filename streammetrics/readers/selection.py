@@ -1,4 +1,4 @@
-"""What columns options name: one, a list, or a glob over the columns of the first file."""
+"""Columns as the user names them: one, a list, or a glob over the columns of a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from streammetrics.core.columns.batch import check_single, near, parted
 from streammetrics.core.columns.schema import KINDS
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.readers.whole import lost_integers, overflows
+from streammetrics.readers.numbers import lost_integers, overflows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WantedColumn:
-    """What one input of the metrics is read from: a column, or several as a matrix."""
+    """The source of one input of the metrics: a column, or several as a matrix."""
 
-    title: str  # what the user wrote, and messages say
+    title: str  # as the user wrote it
     names: tuple[str, ...]
     kind: Kind
 
@@ -38,15 +38,15 @@ def resolve(
     *,
     keys: Iterable[str] = (),
 ) -> dict[str, WantedColumn]:
-    """Return for each input the columns that the text asked for it names.
+    """Return the columns of each input.
 
     Args:
-        asked: For each input, a column's name, a list ``"a,b,c"`` or a glob ``"p*"``. A glob takes
-            no column that another input names, and the natural order: p2 before p10.
-        kinds: What the inputs hold.
-        names: The columns there are.
-        where: The file they are in, for messages.
-        keys: Columns that the path of the file holds, which only their own name asks for.
+        asked: For each input, a column's name, a list ``"a,b,c"`` or a glob ``"p*"``. A glob
+            matches no column that another input names, in natural order: p2 before p10.
+        kinds: The kinds of the inputs.
+        names: The columns of the file.
+        where: The file, for messages.
+        keys: Columns in the path of the file, which no glob matches.
     """
     single = {*names, *keys}
     taken = {text for text in asked.values() if text in single}
@@ -62,7 +62,7 @@ def resolve(
 
 
 def check(columns: Sequence[WantedColumn], names: Sequence[str], where: object) -> tuple[str, ...]:
-    """Return the distinct names that `columns` need, all of them in `names` and there once."""
+    """Return the distinct names that `columns` need; raise unless each is in `names` once."""
     present = set(names)
     wanted = needed(columns)
     for name in wanted:
@@ -78,12 +78,12 @@ def needed(columns: Sequence[WantedColumn]) -> list[str]:
 
 
 def of_kind(columns: Sequence[WantedColumn], kind: Kind) -> set[str]:
-    """Return the names of those of a kind."""
+    """Return the names of the columns of a kind."""
     return {name for column in columns if column.kind == kind for name in column.names}
 
 
 def table(batch: pa.RecordBatch, columns: Sequence[WantedColumn]) -> dict[str, Foreign]:
-    """Return the batch by the titles of `columns`, several columns as one matrix."""
+    """Return the batch by the titles of `columns`, a list of columns as a matrix."""
     return {
         column.title: _matrix(batch, column.names)
         if len(column.names) > 1
@@ -100,9 +100,9 @@ def _matrix(batch: pa.RecordBatch, names: Sequence[str]) -> Foreign:
 
 
 def _array(column: Foreign) -> Foreign:
-    """Return a column of numbers as it lies in memory; anything else as it is.
+    """Return a column of numbers without a copy, anything else as it is.
 
-    Arrow's own conversion imports pandas where that is installed, which takes longer than to read
+    Arrow's own conversion imports pandas where it is installed, which takes longer than reading
     ten million rows.
     """
     kind = column.type
@@ -119,9 +119,9 @@ def repeated(value: object, rows: int) -> object:
 
 
 def spelled(texts: Foreign) -> Foreign:
-    """Return texts as the integers, numbers or booleans that all of them spell, if they do.
+    """Return texts as integers, numbers or booleans if all of them are spelled so.
 
-    What is like 0x1f stays text: Arrow reads it as 31, and it is somebody's name for a class.
+    Text like 0x1f stays text: Arrow would read 31, and it may be the name of a class.
     """
     if _is_hexadecimal(texts):
         return texts

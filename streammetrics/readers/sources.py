@@ -1,8 +1,9 @@
-"""One file to read: its bytes from the start, and whether it still is the one that was found."""
+"""One file to read: its bytes, decompressed and in UTF-8, and whether it has changed meanwhile."""
 
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import shutil
 import stat
@@ -10,18 +11,18 @@ import sys
 import tempfile
 import weakref
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import unquote
 
-from streammetrics.readers.errors import ReadError
-from streammetrics.readers.streams import Pipe, buffered, decompressed, in_utf8
+import pyarrow as pa
+
+from streammetrics.core.errors import StreamMetricsError
 
 if TYPE_CHECKING:
-    import io
     from collections.abc import Iterator
 
 STDIN = "-"
-DELIMITED = ("csv", "tsv")  # formats with something between the fields
+DELIMITED = ("csv", "tsv")  # formats with a delimiter
 TEXT = (
     *DELIMITED,
     "jsonl",
@@ -31,10 +32,94 @@ TEXT = (
 )  # formats that may be compressed, and in UTF-16
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 _OURS = ("/dev/", "/proc/")  # names there mean another file in another process
+_BUFFER = 1 << 16
+_CODECS: dict[bytes, Literal["gzip", "zstd"]] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
+_UTF8 = b"\xef\xbb\xbf"
+_ENCODINGS = {  # by the marks that files begin with; the first two begin as the others do
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\x00\x00\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
+
+
+class ReadError(StreamMetricsError):
+    """A file is missing, or is not what its name says; the message is one line that names it."""
+
+
+class Pipe:
+    """Bytes that can be read once. `take` begins with the bytes that `peek` has read."""
+
+    def __init__(self, file: IO[bytes], *, ours: bool) -> None:
+        self.file = file
+        self.kept = bytearray()
+        self.taken = False
+        if ours:
+            weakref.finalize(self, file.close)
+
+    def peek(self) -> io.RawIOBase:
+        """Return the bytes, to look at their beginning."""
+        return _Flow(self, keep=True)
+
+    def take(self) -> io.RawIOBase:
+        """Return all the bytes; only once."""
+        if self.taken:
+            raise OSError("it can be read only once, and has been")
+        self.taken = True
+        return _Flow(self, keep=False)
+
+
+class _Flow(io.RawIOBase):
+    """A pipe from its start."""
+
+    def __init__(self, pipe: Pipe, *, keep: bool) -> None:
+        self._pipe, self._keep, self._at = pipe, keep, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer from the kept bytes, then from the pipe."""
+        room, kept = memoryview(buffer), self._pipe.kept
+        if self._at < len(kept):
+            part = kept[self._at : self._at + len(room)]
+        else:
+            part = bytearray(self._pipe.file.read(len(room)))
+            if self._keep:
+                kept += part
+        room[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
+def buffered(raw: Any) -> io.BufferedReader:
+    """Return a stream that peeks and reads lines."""
+    return io.BufferedReader(raw, _BUFFER)
+
+
+def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
+    """Decompress gzip or Zstandard, return anything else as it is."""
+    head = stream.peek(4)
+    for magic, codec in _CODECS.items():
+        if head.startswith(magic):
+            return buffered(pa.CompressedInputStream(stream, codec))
+    return stream
+
+
+def in_utf8(stream: io.BufferedReader) -> io.BufferedReader:
+    """Return text in UTF-8, without its byte order mark."""
+    head = stream.peek(4)
+    for mark, encoding in _ENCODINGS.items():
+        if head.startswith(mark):
+            file = pa.PythonFile(stream, mode="r")
+            return buffered(pa.transcoding_input_stream(file, encoding, "utf-8"))
+    if head.startswith(_UTF8):
+        stream.read(len(_UTF8))
+    return stream
 
 
 class Stamp(NamedTuple):
-    """What a file is known by. Where one of these differs, so may the rows."""
+    """The identity of a file. If one of these changes, the rows may have changed."""
 
     device: int
     inode: int
@@ -43,7 +128,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: str) -> Stamp:
-        """Return that of the file, or the one that a link leads to."""
+        """Return the stamp of a file, or of the target of a link."""
         found = os.stat(path)
         return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
 
@@ -53,12 +138,12 @@ class Source:
     """One file and its format.
 
     Attributes:
-        path: Where it is.
-        format: What its bytes mean.
-        title: What messages call it.
-        stamp: The file that was found; ``None`` of a pipe.
-        pipe: Where it can be read only once, and only here.
-        delimiter: What is between the fields of CSV; empty: what the file says.
+        path: Its path.
+        format: Its format.
+        title: Its name in messages.
+        stamp: The stamp of the file that was found; ``None`` of a pipe.
+        pipe: The pipe, if it can be read only once and in this process.
+        delimiter: The delimiter of CSV; empty to detect it.
     """
 
     path: str
@@ -70,7 +155,7 @@ class Source:
 
     @property
     def keys(self) -> list[tuple[str, str | None]]:
-        """What its folders say as ``country=DE``, in the way of Hive: columns of one value."""
+        """Columns of one value from its folders, as ``country=DE`` in a Hive layout."""
         parts = self.title.split(os.sep)[:-1]
         pairs = [part.split("=", 1) for part in parts if "=" in part]
         return [
@@ -82,15 +167,15 @@ class Source:
 
     @property
     def once(self) -> bool:
-        """Whether this can only be read here, and once."""
+        """Whether this can be read only once, and in this process."""
         return self.pipe is not None
 
     def open(self) -> io.BufferedReader:
-        """Return all the bytes, decompressed; of a pipe this works once."""
+        """Return all the bytes, decompressed; once for a pipe."""
         return self._plain(self.pipe.take() if self.pipe else None)
 
     def peek(self) -> io.BufferedReader:
-        """Return the bytes, decompressed, to look at the beginning of them."""
+        """Return the bytes, decompressed, to look at their beginning."""
         return self._plain(self.pipe.peek() if self.pipe else None)
 
     def _plain(self, raw: io.RawIOBase | None) -> io.BufferedReader:
@@ -98,7 +183,7 @@ class Source:
         return in_utf8(stream) if self.format in TEXT else stream
 
     def check(self) -> None:
-        """Raise `ReadError` where the file is no longer the one that was found."""
+        """Raise `ReadError` if the file is no longer the one that was found."""
         if self.stamp is None:
             return
         try:
@@ -121,10 +206,10 @@ class Source:
 
 @contextlib.contextmanager
 def seeing(path: str) -> Iterator[None]:
-    """Name the path in what the system says of it."""
+    """Name the path in an error of the system."""
     try:
         yield
-    except (OSError, ValueError) as error:  # a name may hold what no file's name can
+    except (OSError, ValueError) as error:  # a name that no file can have
         why = getattr(error, "strerror", None) or str(error)
         at = getattr(error, "filename", None) or path
         raise ReadError(f"{at}: cannot be read: {why}") from error
@@ -136,7 +221,7 @@ def identity(path: str) -> tuple[int, int]:
     if path == STDIN:
         try:
             where = sys.stdin.fileno()
-        except (AttributeError, OSError):  # something else stands for it
+        except (AttributeError, OSError):  # something else replaces it
             return 0, id(sys.stdin)
     found = os.stat(where)
     return found.st_dev, found.st_ino
@@ -146,7 +231,7 @@ def source_of(path: str, form: str, delimiter: str = "") -> Source:
     """Return the file, opened if it is a pipe.
 
     Raises:
-        ReadError: It cannot be opened, or not be kept while it is read.
+        ReadError: It cannot be opened, or not be copied to a temporary file.
     """
     with seeing(path):
         if path == STDIN:
@@ -163,7 +248,7 @@ def source_of(path: str, form: str, delimiter: str = "") -> Source:
 
 
 def _same(path: str, other: str) -> bool:
-    """Whether both are one file; one that was deleted since it was opened has no other name."""
+    """Whether both are one file; a file deleted since it was opened has no other name."""
     return path == other or (os.path.exists(other) and os.path.samefile(path, other))
 
 
@@ -174,12 +259,12 @@ def _flowing(pipe: Pipe, title: str, form: str, delimiter: str) -> Source:
 
 
 def _has_directory(pipe: Pipe) -> bool:
-    """Whether an Arrow file, rather than a stream, comes."""
+    """Whether this is an Arrow file rather than a stream."""
     return decompressed(buffered(pipe.peek())).read(6) == b"ARROW1"
 
 
 def _kept(pipe: Pipe, title: str, form: str) -> Source:
-    """Write what has its directory at the end to a temporary file, which lives with the source."""
+    """Copy a format with its directory at its end to a temporary file of the source."""
     try:
         spool = tempfile.NamedTemporaryFile(prefix="streammetrics-")  # noqa: SIM115 - it outlives this
         shutil.copyfileobj(decompressed(buffered(pipe.take())), spool, 1 << 20)

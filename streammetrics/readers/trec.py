@@ -17,10 +17,10 @@ import numpy as np
 
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.files import reading
+from streammetrics.readers.numbers import is_infinity
 from streammetrics.readers.paths import matching
 from streammetrics.readers.pieces import SourcePiece
 from streammetrics.readers.sources import source_of
-from streammetrics.readers.whole import is_infinity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence

@@ -208,7 +208,7 @@ def report(
             try:
                 rows.append(_row(name, metric, limits, per_query=per_query))
             except StreamMetricsError as error:
-                raise StreamMetricsError(f"{name}: {error}") from error
+                raise StreamMetricsError(f"{name}: {error.problem}", error.hint) from error
         said += [_note(name, type(metric).__name__, str(warning.message)) for warning in caught]
     said += _queries(members)
     return ModelReport(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import Hint, InvalidBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,10 +20,6 @@ if TYPE_CHECKING:
 
 _UTC = {"UTC", "Etc/UTC", "UTC+00:00", "+00:00", "Z"}  # whose midnight begins the date it names
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*")
-ADVICE = (
-    "slices are by date: cut them with --by {0}:day (or week, month, hour), in Python with "
-    "sm.Periods({0!r}, 'day')"
-)
 
 
 def day_of(day: int) -> datetime.date:
@@ -74,10 +70,10 @@ def as_days(times: Array, title: str) -> Array:
     if odd.any():
         row = int(np.argmax(odd))
         raise InvalidBatchError(
-            f"{title} holds times of day, first in row {row} ({times[row]}); "
-            + ADVICE.format(title),
+            f"{title} holds times of day, first in row {row} ({times[row]})",
             title,
             row,
+            Hint("slices are by date: cut them with {periods}", periods=title),
         )
     return days
 

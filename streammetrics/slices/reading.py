@@ -15,7 +15,7 @@ from streammetrics.core.columns.column import numbered, unique
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.counting import extent
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.slices.bins import Bins, KeySpec, Periods, title_of
 from streammetrics.slices.dates import as_days, day_of, days_of, is_time, times_in, times_of
 from streammetrics.statistics.grouped.keys import encoded, parts_of, text_of
@@ -223,10 +223,8 @@ def _part(value: object, title: str) -> _CodedColumn:
         return _CodedColumn.of(values.view(np.uint8), [False, True], nulls, "true or false")
     _check_truths(value, title)
     if values.dtype.kind == "f":
-        advice = (
-            f"keys are text, integers, booleans or dates; sm.Bins({title!r}, edges) cuts numbers"
-        )
-        values, nulls = as_integers(values, nulls, title, "is no key to slice by", advice)
+        hint = Hint("keys are text, integers, booleans or dates; {bins} cuts numbers", bins=title)
+        values, nulls = as_integers(values, nulls, title, "is no key to slice by", hint)
     places, found = _places(values)
     return _CodedColumn.of(places, found, nulls, "integers")
 
@@ -285,7 +283,7 @@ def _places(values: Array) -> tuple[Codes, Sequence[int]]:
 
 
 def as_integers(
-    values: Array, nulls: Bools | None, title: str, what: str, advice: str = ""
+    values: Array, nulls: Bools | None, title: str, what: str, advice: str | Hint = ""
 ) -> tuple[Ints, Foreign]:
     """Return floats as integers, as frames that have missing values hold them, or refuse them."""
     missing = np.isnan(values)

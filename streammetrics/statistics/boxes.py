@@ -18,7 +18,7 @@ from streammetrics.core.columns.schema import Field, Schema, reject_present
 from streammetrics.core.columns.scores import reject_values
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.counting import packed
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.errors import Hint, InvalidBatchError, StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
 from streammetrics.core.fields.tables import Pairs, PairTable
@@ -240,7 +240,7 @@ TRUE, PRED = (
     ),
 )
 _EACH = {"true_boxes": "the boxes of an image", "pred_boxes": "the boxes of an image"}
-_ADVICE = 'say box_format="xywh" or "cxcywh" if they are not corners'
+_CORNERS = Hint("say {box_format} or cxcywh if they are not corners", box_format="xywh")
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,7 @@ class Boxes(Field):
         reject_values(title, "has an infinite number", ~np.isfinite(values), boxes, missing)
         sides = values[:, 2:] - (values[:, :2] if self.box_format == "xyxy" else 0)
         what = "has a box of negative width or height"
-        advice = _ADVICE if self.box_format == "xyxy" else ""
+        advice = _CORNERS if self.box_format == "xyxy" else ""
         reject_values(title, what, sides < 0, boxes, missing, values, advice=advice)
 
     def _check_numbers(self, title: str, name: str, column: Nested, missing: Bools | None) -> None:

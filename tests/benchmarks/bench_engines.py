@@ -22,7 +22,7 @@ SUITE = """
 import json, logging, sys, time, warnings
 warnings.simplefilter("ignore")
 import streammetrics as sm
-from streammetrics.cli.evaluating import plan
+from streammetrics.cli.inputs import plan
 
 folder = sys.argv[1]
 columns = {"y_true": "label", "y_score": "score"}

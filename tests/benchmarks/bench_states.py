@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from oracles.table import ORACLES
 
 import streammetrics as sm
-from streammetrics.cli.evaluating import plan
+from streammetrics.cli.inputs import plan
 from streammetrics.core.registry import catalogue
 
 

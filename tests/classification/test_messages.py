@@ -15,10 +15,10 @@ MISTAKES = [
     (sm.F1(), (Y, S), r"y_pred is not a label .*threshold=0\.5"),
     (sm.Accuracy(), (S, Y), "y_true is not a label"),
     (sm.ROCAUC(), (S, Y), "y_true is not a label .*labels come first, scores second"),
-    (sm.F1(threshold=0.5), (WORDS, S), "holds strings: say which .*pos_label='yes'"),
+    (sm.F1(threshold=0.5), (WORDS, S), "holds strings; say which .*pos_label='yes'"),
     (sm.ROCAUC(), (WORDS, S), "pos_label='yes'"),
-    (sm.LogLoss(pos_label="yes"), (Y, S), "holds integers, but pos_label is 'yes': .*pos_label=1"),
-    (sm.Accuracy(), (WORDS, Y), r"y_true holds strings, y_pred holds integers: .*names\[codes\]"),
+    (sm.LogLoss(pos_label="yes"), (Y, S), "holds integers, but pos_label is 'yes'; .*pos_label=1"),
+    (sm.Accuracy(), (WORDS, Y), r"y_true holds strings, y_pred holds integers: convert one"),
     (sm.Accuracy(), (np.eye(4), Y), r"y_pred has shape .*one-hot .*y_true\.argmax"),
     (sm.Accuracy(), (Y, WORDS), "y_true holds integers, y_pred holds strings"),
     (sm.Accuracy(), (WORDS, MATRIX), r"holds strings; .* column of y_pred .*labels=\[\.\.\.\] in"),
@@ -28,7 +28,7 @@ MISTAKES = [
         ([0, 1, 2, 0], S),
         r"neither 0, .*\(2\); one score .*pass \(n, K\) scores",
     ),
-    (sm.ROCAUC(), ([2, 3, 3, 2], S), "neither 0, 1 nor -1 in 4 rows.*pos_label=3 or another says"),
+    (sm.ROCAUC(), ([2, 3, 3, 2], S), "neither 0, 1 nor -1 in 4 rows.*pos_label=3 or another"),
     (sm.ROCAUC(), ([0, 1, 5, 0], MATRIX), r"3 columns of scores .*labels=\[\.\.\.\]"),
     (sm.ROCAUC(), (WORDS, MATRIX), r"holds strings; .*labels=\[\.\.\.\] in their order"),
     (sm.ROCAUC(), (Y, WORDS), "y_score holds text; numbers are needed"),
@@ -53,7 +53,7 @@ def test_a_mistake_in_the_first_batch_says_what_to_type(metric, columns, message
     ("metric", "first", "second", "message"),
     [
         (sm.Accuracy(), (Y, Y), (WORDS, WORDS), "convert them to one kind"),
-        (sm.ROCAUC(), (Y, S), ([1, -1, -1, 1], S), "pos_label= says which is positive"),
+        (sm.ROCAUC(), (Y, S), ([1, -1, -1, 1], S), r"pos_label=\.\.\. says which is positive"),
         (sm.ROCAUC(), (Y, S), (Y, MATRIX), r"pass \(n,\) or \(n, K\) in every batch"),
     ],
 )
@@ -66,7 +66,7 @@ def test_a_batch_unlike_those_before_says_so(metric, first, second, message):
 def test_a_binary_average_names_what_there_is():
     with pytest.raises(sm.InvalidBatchError, match="pos_label='yes' or another says which"):
         sm.F1().update(WORDS, WORDS).compute()
-    with pytest.raises(sm.InvalidBatchError, match="average='macro', 'micro'"):
+    with pytest.raises(sm.InvalidBatchError, match="average='macro', micro"):
         sm.F1().update([0, 1, 2], [0, 1, 2]).compute()
 
 

@@ -43,7 +43,7 @@ def test_the_twelve_numbers_are_those_of_coco(command, coco):
     known = [-1 if value is None else value for value in values]  # where no box is so large
     assert known == pytest.approx(evaluated(rows).stats.tolist(), rel=1e-12)
     assert (told["n_rows"], told["annotations"]) == (25, str(true))
-    each = command(*run, "--average", "none", "--metrics", "BoxAverageRecall", "--json", "-")
+    each = command(*run, "--param", "average=none", "--metrics", "BoxAverageRecall", "--json", "-")
     assert list(json.loads(each.out)["metrics"]["BoxAverageRecall"]["labels"]) == sorted(NAMES)
 
 
@@ -69,10 +69,10 @@ def test_boxes_in_a_table_are_those_of_python(command, coco, tmp_path):
     rows, _ = coco
     columns = {name: [np.asarray(each).tolist() for each in rows[name]] for name in rows}
     pq.write_table(pa.table(columns), tmp_path / "boxes.parquet")
-    flags = [text for name in columns for text in (f"--{name.replace('_', '-')}", name)]
+    flags = [text for name in columns for text in ("--column", f"{name}={name}")]
     found = command(
         "evaluate", tmp_path / "boxes.parquet", "--task", "boxes", *flags,
-        "--box-format", "xywh", "--json", "-",
+        "--param", "box_format=xywh", "--json", "-",
     )  # fmt: skip
     assert found.code == 0, found.err
     value = json.loads(found.out)["metrics"]["BoxAveragePrecision"]["value"]
@@ -131,8 +131,11 @@ def test_what_is_no_file_of_annotations_is_told(mistake, small, value, message):
     [
         (["--annotations", "a.json"], "--annotations and --results need each other"),
         (["--annotations", "a", "--results", "b", "--by", "x"], "--by is not for COCO files"),
-        (["--annotations", "a", "--results", "b", "--pred-boxes", "x"], "leave out --pred-boxes"),
-        ([], "needs --true-boxes and .* or --annotations and --results"),
+        (
+            ["--annotations", "a", "--results", "b", "--column", "pred_boxes=x"],
+            "leave out --column pred_boxes",
+        ),
+        ([], "needs --column true_boxes=... and .* or --annotations and --results"),
     ],
 )
 def test_mistakes_of_options_say_what_to_type(mistake, arguments, message):

@@ -141,7 +141,7 @@ def test_what_saved_states_cannot_be_compared(mistake, states, tmp_path):
     assert "only in" in mistake("compare", states[0], tmp_path / "mean.state")
     assert mistake("compare", states[0], states[0]).endswith("another model or time")
     told = mistake("compare", *states, "--confidence", "95")
-    assert "--confidence 95: expected a share such as 0.95" in told
+    assert "--confidence 95: expected a level between 0 and 1, e.g. 0.95" in told
     assert "No such file" in mistake("compare", states[0], tmp_path / "none.state")
 
 
@@ -158,7 +158,7 @@ def test_rows_missing_for_one_model_are_counted(command, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("y,a,b\n" + "0,0.1,0.2\n1,0.7,\n1,0.8,0.6\n0,0.4,0.5\n" * 5)
     args = ("evaluate", path, "--task", "binary", "--y-true", "y", "--y-score", "a")
-    more = ("--y-score", "b", "--nan-policy", "omit", "--metrics", "LogLoss")
+    more = ("--y-score", "b", "--param", "nan_policy=omit", "--metrics", "LogLoss")
     out = command(*args, *more).out
     lines = [line.split() for line in out.splitlines()]
     assert ["Rows", "20", "15"] in lines

@@ -20,8 +20,8 @@ def path(tmp_path, binary):
 
 
 def test_limits_stand_beside_values_apart_from_what_is_certain(command, path):
-    plain = command("evaluate", path, *BINARY, "--max-bins", "16")
-    sure = command("evaluate", path, *BINARY, "--max-bins", "16", "--confidence", "0.9")
+    plain = command("evaluate", path, *BINARY, "--param", "max_bins=16")
+    sure = command("evaluate", path, *BINARY, "--param", "max_bins=16", "--confidence", "0.9")
     assert "confidence" not in plain.out
     header = next(line for line in sure.out.splitlines() if line.startswith("Metric"))
     assert "Certainly within" in header
@@ -62,7 +62,7 @@ def test_a_state_without_squares_says_what_keeps_them(command, path, tmp_path):
 
 @pytest.mark.parametrize("level", ["95", "0", "1", "-0.5"])
 def test_a_level_is_a_share(mistake, path, level):
-    assert "expected a share such as 0.95" in mistake(
+    assert "expected a level between 0 and 1, e.g. 0.95" in mistake(
         "evaluate", path, *BINARY, f"--confidence={level}"
     )
 

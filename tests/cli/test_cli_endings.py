@@ -15,8 +15,7 @@ import pytest
 from prediction_files import store
 from scripts import started
 
-from streammetrics.cli import main
-from streammetrics.cli.commands import evaluate, states
+from streammetrics.cli import evaluate, main, states
 
 BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score")
 COMMAND = (sys.executable, "-m", "streammetrics")
@@ -89,7 +88,7 @@ def test_files_of_no_rows_still_leave_what_was_asked_for(command, tmp_path, bina
 def test_rows_that_are_all_omitted_are_no_rows(command, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("label,score\n1,\n0,NA\n")
-    code, out, err = command("evaluate", path, *BINARY, "--nan-policy", "omit")
+    code, out, err = command("evaluate", path, *BINARY, "--param", "nan_policy=omit")
     assert (code, out) == (1, "")
     assert err == "error: no rows: all 2 lack a value and were omitted\n"
 
@@ -199,8 +198,8 @@ def test_a_signal_leaves_no_file_half_written(path, tmp_path, number):
     ("error", "code", "line"),
     [
         (OSError(errno.ENOSPC, "No space left on device", "/tmp/x"), 2, "/tmp/x: No space left"),
-        (MemoryError(), 2, "not enough memory: try fewer --workers or --max-bins"),
-        (KeyError("x"), 70, "a defect of streammetrics: KeyError: 'x' (test_cli_endings.py, line"),
+        (MemoryError(), 2, "not enough memory: try fewer --workers or a smaller --param max_bins"),
+        (KeyError("x"), 70, "a bug in streammetrics: KeyError: 'x' (test_cli_endings.py, line"),
     ],
 )
 def test_no_failure_is_a_traceback(monkeypatch, mistake_of, error, code, line):
@@ -247,8 +246,7 @@ def test_help_is_that_of_the_command(mistake):
 
 def test_format_says_which_it_could_be(mistake):
     line = mistake("evaluate", "x", *BINARY, "--format", "json")
-    assert "--input-format csv names that of files" in line
-    assert "--json -" in line
+    assert line.startswith("No such option: --format; did you mean --input-format or")
 
 
 def test_an_unreadable_file_is_one_line(mistake, path, monkeypatch):
@@ -266,7 +264,7 @@ def test_a_file_that_looks_like_an_option(mistake, command, tmp_path, binary, mo
         store(binary, tmp_path / name)
         line = mistake("evaluate", name, *options)
         assert line.endswith(
-            f"; the file {name} is written ./{name}; see streammetrics evaluate --help"
+            f"; for the file {name} write ./{name}; see streammetrics evaluate --help"
         )
         assert command("evaluate", f"./{name}", *options).code == 0
 

@@ -175,10 +175,10 @@ def test_the_series_is_written(command, mistake, served, config, tmp_path):
         np.testing.assert_array_equal(written[name].to_numpy(), series[name])
     text = pc.read_csv(io.BytesIO((tmp_path / "s.csv").read_bytes()))
     np.testing.assert_array_equal(text["auc"].to_numpy(), series["auc"])
-    assert command(*base, tmp_path / "s.csv").code == 0  # as it is an earlier one
+    assert command(*base, tmp_path / "s.csv", "--force").code == 0
     assert "would overwrite" in mistake(*base, files[0])
     (tmp_path / "other.csv").write_text("a,b\n")
-    assert "--force replaces it" in mistake(*base, tmp_path / "other.csv")
+    assert "add --force to overwrite it" in mistake(*base, tmp_path / "other.csv")
     assert "ends in .csv or .parquet" in mistake(*base, tmp_path / "s.txt")
 
 

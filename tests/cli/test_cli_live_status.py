@@ -54,7 +54,7 @@ def test_a_store_is_told_on_one_screen(config, capsys):
 
 def test_what_cannot_be_asked_is_said(config, capsys):
     assert main(["live", "status", str(config)]) == 2
-    assert "which is not there yet: give the address of the service" in capsys.readouterr().err
+    assert "that does not exist yet: give the address of the service" in capsys.readouterr().err
     assert not config.with_name("live.db").exists()
     config.write_text(CONFIG.replace('store = "live.db"', ""))
     assert main(["live", "status", str(config)]) == 2
@@ -62,7 +62,7 @@ def test_what_cannot_be_asked_is_said(config, capsys):
     assert main(["live", "status", "http://127.0.0.1:9"]) == 2
     assert "http://127.0.0.1:9/api/now does not answer" in capsys.readouterr().err
     assert main(["live", "status", "http://127.0.0.1:9", "--token-env", "NO_SUCH_TOKEN"]) == 2
-    assert "the environment has no NO_SUCH_TOKEN" in capsys.readouterr().err
+    assert "the environment variable NO_SUCH_TOKEN is not set" in capsys.readouterr().err
 
 
 def test_alerts_are_told_and_one_that_fires_is_the_exit_code(config, capsys, tmp_path):

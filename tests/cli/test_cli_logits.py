@@ -33,7 +33,7 @@ def values(result):
 
 
 def test_logits_are_said_by_an_option(command, path):
-    asked = ("--from-logits", "--json", "-", "--metrics")
+    asked = ("--param", "from_logits=true", "--json", "-", "--metrics")
     found = values(
         command("evaluate", path, *BINARY, *asked, "ROCAUC,LogLoss,BrierScore,D2LogLoss")
     )
@@ -48,7 +48,16 @@ def test_logits_are_said_by_an_option(command, path):
 
 def test_a_label_is_ignored_by_an_option(command, path):
     classes = ("--task", "multiclass", "--y-true", "padded", "--y-score", "z*")
-    ignoring = ("--ignore-index", "-100", "--from-logits", "--metrics", "LogLoss", "--json", "-")
+    ignoring = (
+        "--param",
+        "ignore_index=-100",
+        "--param",
+        "from_logits=true",
+        "--metrics",
+        "LogLoss",
+        "--json",
+        "-",
+    )
     found = values(command("evaluate", path, *classes, *ignoring))
     kept = np.arange(400) % 5 != 0
     expected = sm.LogLoss(from_logits=True).update(LABEL[kept], LOGITS[kept])
@@ -59,16 +68,16 @@ def test_the_metric_that_is_fine_is_not_blamed(mistake, path):
     error = mistake(
         "evaluate", path, *BINARY, "--metrics", "LogLoss(from_logits=True),BrierScore,ROCAUC"
     )
-    assert "--from-logits" in error
+    assert "--param from_logits=true" in error
     assert "BrierScore needs probabilities: leave out with --metrics" in error
     assert "LogLoss" not in error.partition("leave out")[0]
     error = mistake("evaluate", path, *CLASSES, "--metrics", "ROCAUC")
     assert "z* is outside [0, 1]" in error
-    assert "or say --from-logits if these are logits" in error
+    assert "or say --param from_logits=true if these are logits" in error
 
 
 def test_string_labels_name_the_option_of_the_positive_one(mistake, tmp_path):
     table = pa.table({"label": ["no", "yes", "no"], "score": [0.1, 0.7, 0.2]})
     pq.write_table(table, tmp_path / "s.parquet")
     asked = ("--task", "binary", "--y-true", "label", "--y-score", "score")
-    assert "--pos-label 'yes'" in mistake("evaluate", tmp_path / "s.parquet", *asked)
+    assert "--param pos_label=yes" in mistake("evaluate", tmp_path / "s.parquet", *asked)

@@ -57,12 +57,12 @@ def changed(binary, name, row, value):
             "--y-score is not for --task regression",
         ),
         (
-            ("evaluate", "{path}", *BINARY, "--threshold", "nan"),
+            ("evaluate", "{path}", *BINARY, "--param", "threshold=nan"),
             "threshold=nan): expected a number",
         ),
         (
-            ("evaluate", "{path}", *BINARY, "--y-pred", "label", "--threshold", "0.5"),
-            "--threshold makes labels of scores, but --y-pred has the labels",
+            ("evaluate", "{path}", *BINARY, "--y-pred", "label", "--param", "threshold=0.5"),
+            "--param threshold makes labels of scores, but --y-pred has labels",
         ),
         (("evaluate", "{path}", *BINARY, "--metrics", "ROCAUK"), "did you mean 'ROCAUC'"),
         (
@@ -75,19 +75,22 @@ def changed(binary, name, row, value):
         (("evaluate", "{path}", *BINARY, "--metrics", "F1(x=open('a'))"), "expected names and"),
         (("evaluate", "{path}", *BINARY, "--metrics", "F1(bata=2)"), "F1 has no parameter 'bata'"),
         (("evaluate", "{path}", *BINARY, "--metrics", "FBeta(beta='x')"), "FBeta(beta='x'): "),
-        (("evaluate", "{path}", *BINARY, "--metrics", "F1,F1"), "F1 is asked for twice"),
+        (("evaluate", "{path}", *BINARY, "--metrics", "F1,F1"), "F1 is given twice"),
         (("evaluate", "{path}", *BINARY, "--metrics", "MAE"), "MAE needs --y-pred"),
         (
             ("evaluate", "{path}", *BINARY, "--y-pred", "label", "--metrics", "F1"),
             "--y-score is read by none of the metrics (F1)",
         ),
         (
-            ("evaluate", "{path}", *BINARY, "--metrics", "F1", "--max-bins", "9"),
-            "--max-bins 9: none of the metrics takes it (F1)",
+            ("evaluate", "{path}", *BINARY, "--metrics", "F1", "--param", "max_bins=9"),
+            "--param max_bins: none of the metrics has it (F1)",
         ),
-        (("evaluate", "{path}", *BINARY, "--nan-policy", "skip"), "expected 'raise' or 'omit'"),
         (
-            ("evaluate", "{path}", *BINARY, "--max-bins", "-1"),
+            ("evaluate", "{path}", *BINARY, "--param", "nan_policy=skip"),
+            "expected 'raise' or 'omit'",
+        ),
+        (
+            ("evaluate", "{path}", *BINARY, "--param", "max_bins=-1"),
             "ROCAUC(max_bins=-1): expected an",
         ),
         (("evaluate", "{path}", *BINARY, "--input-format", "excel"), "no format 'excel'"),
@@ -139,7 +142,7 @@ def test_a_null_is_told_with_file_and_row(mistake, tmp_path, binary, name, batch
     line = mistake("evaluate", path, *BINARY, "--batch-rows", batch)
     told = "score is missing (NaN or null) in 1 row, first in row 2345 of the file; "
     assert line.startswith(f"{path}: {told}")
-    assert "--nan-policy omit" in line
+    assert "--param nan_policy=omit" in line
 
 
 def test_text_among_numbers_is_told_with_its_row(mistake, tmp_path, binary):
@@ -224,7 +227,7 @@ def test_more_classes_than_the_task_has(mistake, tmp_path):
     path = store(table, tmp_path / "t.parquet")
     assert mistake("evaluate", path, *BINARY).startswith(f"{path}: label")
     line = mistake("evaluate", path, "--task", "binary", "--y-true", "label", "--y-pred", "label")
-    assert "--average macro, micro, weighted or none" in line
+    assert "--param average=macro, micro, weighted or none" in line
     line = mistake(
         "evaluate", path, "--task", "multiclass", "--y-true", "label", "--y-score", "label"
     )
@@ -237,19 +240,19 @@ def test_advice_is_what_to_type_next(mistake, command, tmp_path):
     )
     path = store(table, tmp_path / "t.csv")
     binary = ("evaluate", path, "--task", "binary", "--y-true", "label")
-    assert "--pos-label 'yes' or another" in mistake(*binary, "--y-score", "p")
-    assert "--pos-label 'yes' or another" in mistake(*binary, "--y-pred", "pred")
-    yes = (*binary, "--pos-label", "yes")
-    assert "--y-score takes scores" in mistake(*yes, "--y-pred", "score")
-    assert "say --from-logits if these are logits" in mistake(*yes, "--y-score", "score")
-    assert command(*yes, "--y-score", "score", "--from-logits").code == 0
+    assert "--param pos_label=yes or another" in mistake(*binary, "--y-score", "p")
+    assert "--param pos_label=yes or another" in mistake(*binary, "--y-pred", "pred")
+    yes = (*binary, "--param", "pos_label=yes")
+    assert "to cut scores, pass --y-score" in mistake(*yes, "--y-pred", "score")
+    assert "say --param from_logits=true if these are logits" in mistake(*yes, "--y-score", "score")
+    assert command(*yes, "--y-score", "score", "--param", "from_logits=true").code == 0
     several = ("evaluate", path, "--task", "multiclass", "--y-true", "label")
     line = mistake(*several, "--y-score", "score")
     assert line.endswith("--y-score needs a column for each class")
     three = store(pa.table({"label": ["a", "b", "c"]}), tmp_path / "three.csv")
-    both = ("--y-true", "label", "--y-pred", "label", "--pos-label", "a")
+    both = ("--y-true", "label", "--y-pred", "label", "--param", "pos_label=a")
     line = mistake("evaluate", three, "--task", "binary", *both)
-    assert "--average macro, micro, weighted or none takes any number of classes" in line
+    assert "--param average=macro, micro, weighted or none takes any number of classes" in line
 
 
 def test_standard_input_that_is_no_table(mistake, monkeypatch):
@@ -283,14 +286,14 @@ def test_text_labels_beside_scores_are_told_of_the_option(mistake, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("y,p0,p1\ncat,0.7,0.3\ndog,0.4,0.6\n")
     run = ("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-score", "p*")
-    assert "with --labels cat,dog,eel in their order" in mistake(*run, "--metrics", "LogLoss")
+    assert "with --param labels=cat,dog,eel in their order" in mistake(*run, "--metrics", "LogLoss")
 
 
 def test_two_kinds_of_labels_are_told_without_a_line_of_python(mistake, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("y,p\n0,cat\n1,dog\n")
     line = mistake("evaluate", path, "--task", "multiclass", "--y-true", "y", "--y-pred", "p")
-    assert "y holds integers, p holds strings: write both columns with one kind of lab" in line
+    assert "y holds integers, p holds strings: convert one of them, so that both hold" in line
 
 
 def test_a_missing_task_is_told_with_the_tasks(mistake, path):

@@ -57,7 +57,7 @@ def test_scores_and_labels_of_models_go_together(command, mistake, path):
     line = next(line for line in result.out.splitlines() if "Accuracy" in line)
     assert line.split()[1:] == ["1.000000", "1.000000"]
     line = mistake("evaluate", path, *BINARY, *pairs, "--y-pred", "label")
-    assert line.startswith("--y-score 2 times and --y-pred 3 times: give each option of a model")
+    assert line.startswith("y_score 2 times and y_pred 3 times: give every input of a model")
     line = mistake("evaluate", path, *BINARY, *pairs[:2], *pairs[:2])
     assert line == "--y-score score is given twice"
 
@@ -66,7 +66,7 @@ def test_what_is_of_one_model_only(mistake, path, tmp_path, monkeypatch):
     both = (*BINARY, "--y-score", "score", "--y-score", "other")
     by = ("--by", "weight:0.5", "--save", tmp_path / "s")
     line = mistake("evaluate", path, *both, *by)
-    assert line.startswith("--save holds one state, and the 2 models are not compared")
+    assert line.startswith("--save writes one state, and the 2 models are not compared")
     line = mistake("evaluate", path, *both, "--weight", "weight", "--weight", "score")
     assert line.startswith("Option --weight is given twice; see streammetrics evaluate --help")
 
@@ -80,9 +80,9 @@ def test_what_is_saved_of_several_models_is_their_comparison(command, path, tmp_
     assert list(state) == ["score", "other"]
     duel = told[told.index("Which is better") :]
     assert duel in command("show", saved).out
-    command("evaluate", path, *both, "--save", saved)  # an earlier one of the same is replaced
+    command("evaluate", path, *both, "--save", saved, "--force")
     apart = command("evaluate", path, *both, "--by", "weight:0.5")
-    assert "with --by models stand side by side and are not compared" in apart.err
+    assert "with --by several models are shown but not compared" in apart.err
 
 
 def test_several_runs_are_several_models(command, tmp_path):
@@ -180,7 +180,17 @@ def test_a_terminal_of_any_width_breaks_no_line(command, classes, path, monkeypa
     monkeypatch.setenv("COLUMNS", str(columns))
     runs = [
         ("evaluate", classes, *MULTICLASS, "--metrics", METRICS),
-        ("evaluate", path, *BINARY, "--y-score", "score", "--y-score", "other", "--max-bins", 64),
+        (
+            "evaluate",
+            path,
+            *BINARY,
+            "--y-score",
+            "score",
+            "--y-score",
+            "other",
+            "--param",
+            "max_bins=64",
+        ),
     ]
     for arguments in runs:
         plain = re.sub(r"\x1b\[[0-9;]*m", "", command(*arguments).out)
@@ -189,7 +199,7 @@ def test_a_terminal_of_any_width_breaks_no_line(command, classes, path, monkeypa
 
 
 def test_values_are_aggregated(command, path):
-    args = ("evaluate", path, "--task", "aggregation", "--values", "score")
+    args = ("evaluate", path, "--task", "aggregation", "--column", "values=score")
     metrics = json.loads(command(*args, "--json", "-").out)["metrics"]
     assert list(metrics) == ["Count", "Sum", "Mean", "Variance", "Minimum", "Maximum"]
     assert metrics["Count"]["value"] == 3000

@@ -38,7 +38,7 @@ def test_scores_are_cut_and_ranked(command, rows):
 def test_averages_and_columns_are_chosen(command, rows):
     path, truth, score = rows
     run = ("evaluate", path, "--task", "multilabel", "--y-true", "is_0,is_1,is_2")
-    found = command(*run, "--y-score", "s0,s1,s2", "--metrics", "F1", "--average", "samples")
+    found = command(*run, "--y-score", "s0,s1,s2", "--metrics", "F1", "--param", "average=samples")
     value = sk.f1_score(truth, score >= 0.5, average="samples", zero_division=0.0)
     assert f"{value:.6f}" in found.out
 
@@ -49,11 +49,11 @@ def test_one_column_is_no_row_of_labels(command, rows):
     )
     assert found.code == 2
     assert "one number a row, not (n, L)" in found.err
-    assert "say --task multiclass" in found.err
+    assert "drop --task multilabel" in found.err
 
 
 def test_scores_in_the_place_of_labels_are_told_their_option(command, rows):
     run = ("evaluate", rows[0], "--task", "multilabel", "--y-true", "is_*", "--y-pred", "s*")
     found = command(*run)
     assert found.code == 2
-    assert "an indicator is 0 or 1: scores come as --y-score\n" in found.err
+    assert "an indicator is 0 or 1: scores take a threshold, as --y-score" in found.err

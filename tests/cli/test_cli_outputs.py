@@ -145,33 +145,26 @@ def test_an_output_without_a_name_is_not_forgotten(mistake, path, option):
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_only_earlier_outputs_are_replaced_without_force(mistake, command, tmp_path, path, option):
+def test_an_existing_file_is_overwritten_with_force_only(mistake, command, tmp_path, path, option):
     out = tmp_path / "out"
     args = ("evaluate", path, *BINARY, option, out)
     out.touch()  # as mktemp leaves it
     assert command(*args).code == 0
     first = out.read_bytes()
-    out.write_bytes(first)
-    path.write_text("label,score\n1,0.9\n0,0.2\n")
-    assert command(*args).code == 0
-    assert out.read_bytes() != first
-    first = out.read_bytes()
-    for content in (b"a letter", b"{}", b"[1]", b"\x02\0\0\0\0\0\0\0{}", path.read_bytes()):
+    for content in (first, b"a letter", b"{}", path.read_bytes()):
         out.write_bytes(content)
         line = mistake(*args)
-        assert line.startswith(
-            f"{out} is there and holds something else than {option} writes here: "
-        )
+        assert line == f"{out} exists: add --force to overwrite it, or name another file"
         assert out.read_bytes() == content
     assert command(*args, "--force").code == 0
     assert out.read_bytes() == first
 
 
-def test_a_state_is_replaced_by_one_of_the_same_metrics_only(command, mistake, tmp_path, path):
+def test_states_and_ledgers_are_overwritten_with_force_only(command, mistake, tmp_path, path):
     state, ledger = tmp_path / "a.state", tmp_path / "w.ledger"
     assert command("evaluate", path, *BINARY, "--save", state).code == 0
     assert command("merge", "--ledger", state, "-o", ledger).code == 0
-    other = ("evaluate", path, *BINARY, "--threshold", "0.2", "--save")
+    other = ("evaluate", path, *BINARY, "--param", "threshold=0.2", "--save")
     for args in (
         (*other, state),
         (*other, ledger),
@@ -179,10 +172,10 @@ def test_a_state_is_replaced_by_one_of_the_same_metrics_only(command, mistake, t
         ("merge", state, "-o", ledger),
     ):
         before = state.read_bytes(), ledger.read_bytes()
-        assert "is there and holds something else" in mistake(*args)
+        assert "exists: add --force to overwrite it" in mistake(*args)
         assert (state.read_bytes(), ledger.read_bytes()) == before
     assert command("merge", state, "-o", tmp_path / "b.state").code == 0
-    assert command("merge", state, "-o", tmp_path / "b.state").code == 0
+    assert command("merge", state, "-o", tmp_path / "b.state", "--force").code == 0
 
 
 @pytest.mark.parametrize("out", ["-", "/dev/stdout"])
@@ -194,28 +187,6 @@ def test_a_state_is_not_printed(mistake, tmp_path, path, out, monkeypatch):
     line = mistake("merge", "a", "-o", out)
     assert line == f"-o {out}: a state is written to a file: name one"
     assert not (tmp_path / "-").exists()
-
-
-@pytest.mark.parametrize(
-    ("option", "content"),
-    [
-        ("--csv", "metric,part,value,comment\nF1,,0.5,mine\n"),
-        ("--csv", "{own}F1,my remark,good,,,true,1,0\n"),
-        ("--csv", "{own}\n# my remark\n"),
-        ("--markdown", "| Metric | Value | Note |\n| :-- | --: | :-- |\n| F1 | 0.5 | mine |\n"),
-        ("--markdown", "{own}\nWhat I make of it.\n"),
-        ("--json", '{{"metrics": {{}}, "notes": ["mine"]}}'),
-        ("--json", "{own}\n"),
-    ],
-)
-def test_what_somebody_wrote_is_kept(command, mistake, tmp_path, path, option, content):
-    out = tmp_path / "out"
-    args = ("evaluate", path, *BINARY, option, out)
-    assert command(*args).code == 0
-    out.write_text(content.format(own=out.read_text()))
-    before = out.read_bytes()
-    assert "is there and holds something else" in mistake(*args)
-    assert out.read_bytes() == before
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names there are any bytes")

@@ -31,11 +31,11 @@ def title(measure):
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "extra"),
-    [("rag24.expected", ()), ("rag24.expected_complete", ("--unretrieved", "zero"))],
+    [("rag24.expected", ()), ("rag24.expected_complete", ("--param", "unretrieved=zero"))],
 )
 @pytest.mark.parametrize("reading", [(), ("--batch-rows", 997, "--workers", 2)])
 def test_figures_are_trec_evals(command, name, extra, reading):
-    arguments = (*TREC, "--k", "1,5,10,100", "--per-query", *extra, *reading)
+    arguments = (*TREC, "--param", "k=1,5,10,100", "--per-query", *extra, *reading)
     result = command("evaluate", *arguments, "--json", "-")
     assert (result.code, result.err) == (0, "")
     metrics = json.loads(result.out)["metrics"]
@@ -50,7 +50,7 @@ def test_figures_are_trec_evals(command, name, extra, reading):
 
 
 def test_values_of_queries_in_the_table(command, tmp_path):
-    result = command("evaluate", *TREC, "--metrics", "MAP,NDCG", "--k", 10, "--per-query")
+    result = command("evaluate", *TREC, "--metrics", "MAP,NDCG", "--param", "k=10", "--per-query")
     lines = result.out.splitlines()
     assert "preset=trec_eval" in lines[0]
     assert "note: means over 29 queries; 19 without any judgment left out" in lines
@@ -95,14 +95,15 @@ def test_tables_of_rankings(command, tmp_path, rankings, name, preset):
     arguments = (path, *RANKING, "--doc", "d", "--preset", preset, "--metrics", "NDCG,MRR")
     whole = expected(rankings, **sm.ranking_preset(preset))
     for more in ((), ("--workers", 2, "--batch-rows", 64)):
-        result = command("evaluate", *arguments, "--k", 5, *more, "--save", tmp_path / "s")
+        save = ("--save", tmp_path / "s", "--force")
+        result = command("evaluate", *arguments, "--param", "k=5", *more, *save)
         assert result.code == 0, result.err
         assert (tmp_path / "s").read_bytes() == whole.to_bytes()
 
 
 def test_ids_in_csv_are_text(command, tmp_path, rankings):
     path = store(rankings, tmp_path / "t.csv.gz")
-    arguments = (path, *RANKING, "--doc", "d", "--metrics", "NDCG,MRR", "--k", 5)
+    arguments = (path, *RANKING, "--doc", "d", "--metrics", "NDCG,MRR", "--param", "k=5")
     result = command("evaluate", *arguments, "--per-query", "--json", "-")
     found = json.loads(result.out)["metrics"]["NDCG(k=5)"]
     whole = expected(rankings)["NDCG(k=5)"]
@@ -146,13 +147,13 @@ def test_clustering(command, tmp_path, name):
     columns = {f"x{i}": points[:, i] for i in range(11)}
     path = store(pa.table({"truth": words, "found": labels, **columns}), tmp_path / name)
     base = ("evaluate", path, "--task", "clustering", "--json", "-")
-    result = command(*base, "--labels-true", "truth", "--labels-pred", "found")
+    result = command(*base, "--column", "labels_true=truth", "--column", "labels_pred=found")
     found = json.loads(result.out)["metrics"]
     assert list(found)[:2] == ["AdjustedRandIndex", "NormalizedMutualInfo"]
     assert {each["value"] for each in found.values()} == {1.0}
     for workers in (1, 2):
         extra = ("--workers", workers, "--batch-rows", 70)
-        result = command(*base, "--features", "x*", "--labels", "found", *extra)
+        result = command(*base, "--column", "X=x*", "--column", "labels=found", *extra)
         found = json.loads(result.out)
         assert found["columns"]["X"] == [f"x{i}" for i in range(11)]
         values = {metric: each["value"] for metric, each in found["metrics"].items()}
@@ -160,10 +161,16 @@ def test_clustering(command, tmp_path, name):
             kind: getattr(sm, kind)().update(points, labels).compute()
             for kind in ("Silhouette", "DaviesBouldin", "CalinskiHarabasz", "DunnIndex")
         }
-    one = command(*base[:2], *base[2:4], "--features", "x1", "--labels", "found")
+    one = command(*base[:2], *base[2:4], "--column", "X=x1", "--column", "labels=found")
     assert one.code == 0, one.err
     estimate = command(
-        *base[:4], "--features", "x*", "--labels", "found", "--metrics", "Silhouette(max_points=50)"
+        *base[:4],
+        "--column",
+        "X=x*",
+        "--column",
+        "labels=found",
+        "--metrics",
+        "Silhouette(max_points=50)",
     )
     assert "note: Silhouette(max_points=50) is an estimate: " in estimate.out
 
@@ -173,17 +180,20 @@ def test_clustering(command, tmp_path, name):
     [
         (("--task", "ranking"), "needs --query and --relevance and --score, or --qrels and --run"),
         (("--task", "ranking", "--query", "q"), "--query needs --relevance and --score beside it"),
-        ((*RANKING, "--ties", "doc"), "ties are broken by document, which needs --doc"),
-        ((*RANKING, "--preset", "trec_eval"), "ties are broken by document, which needs --doc"),
+        ((*RANKING, "--param", "ties=doc"), "ties=doc needs --doc"),
+        ((*RANKING, "--preset", "trec_eval"), "ties=doc needs --doc"),
         ((*RANKING, "--preset", "trec"), "expected 'trec_eval' or 'sklearn'"),
-        ((*RANKING, "--ties", "first"), "expected 'average' or 'doc'"),
-        ((*RANKING, "--k", "5,x"), "--k 5,x: expected whole numbers from 1 up"),
-        ((*RANKING, "--k", "0"), "--k 0: expected whole numbers from 1 up"),
-        ((*RANKING, "--k", "5,5"), "NDCG(k=5) is asked for twice"),
-        ((*RANKING, "--k", "5", "--metrics", "BPref"), "--k: none of the metrics takes it"),
+        ((*RANKING, "--param", "ties=first"), "expected 'average' or 'doc'"),
+        ((*RANKING, "--param", "k=5,x"), "--param k=5: expected integers from 1 up"),
+        ((*RANKING, "--param", "k=0"), "--param k=0: expected integers from 1 up"),
+        ((*RANKING, "--param", "k=5,5"), "NDCG(k=5) is given twice"),
+        (
+            (*RANKING, "--param", "k=5", "--metrics", "BPref"),
+            "--param k: no metric has k without setting it",
+        ),
         (
             (*RANKING, "--metrics", "RecallAtK"),
-            "RecallAtK needs k, an integer, 1 or above: RecallAtK(k=...) or --k 10",
+            "RecallAtK needs k, an integer, 1 or above: RecallAtK(k=...) or --param k=10",
         ),
         (
             (*RANKING, "--metrics", "NDCG(k=-2)"),
@@ -197,9 +207,12 @@ def test_clustering(command, tmp_path, name):
         (("--task", "binary", *TREC[2:]), "--qrels and --run are not for --task binary"),
         (
             ("--task", "clustering"),
-            "needs --labels-true and --labels-pred or --features and --labels",
+            "needs --column labels_true=... and --column labels_pred=... or --column X=... and",
         ),
-        (("--task", "clustering", "--features", "s"), "--features needs --labels beside it"),
+        (
+            ("--task", "clustering", "--column", "X=s"),
+            "--column X=... needs --column labels=... beside it",
+        ),
         (("--task", "correlation", "--y-true", "s"), "--y-true needs --y-pred beside it"),
         (
             ("--task", "correlation", "--y-true", "s", "--y-pred", "s", "--per-query"),

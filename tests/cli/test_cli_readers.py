@@ -148,8 +148,8 @@ def test_weights_and_nulls_left_out(command, tmp_path, binary):
             *BINARY,
             "--weight",
             "weight",
-            "--nan-policy",
-            "omit",
+            "--param",
+            "nan_policy=omit",
         )
         assert state(command, tmp_path, *args) == suite.to_bytes(), name
 

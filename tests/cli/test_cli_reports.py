@@ -15,7 +15,7 @@ import pytest
 from prediction_files import store
 
 import streammetrics as sm
-from streammetrics.cli import main, merging
+from streammetrics.cli import main, states
 from streammetrics.cli.outputs import write
 from streammetrics.core.state.files import locked
 from streammetrics.show.formats import as_json, cells, plain
@@ -86,7 +86,7 @@ def test_undefined_is_a_note_and_null(command, tmp_path):
 
 
 def test_an_interval_is_shown_so_that_it_still_holds(command, path):
-    result = command("evaluate", path, *BINARY, "--metrics", "ROCAUC,F1", "--max-bins", 16)
+    result = command("evaluate", path, *BINARY, "--metrics", "ROCAUC,F1", "--param", "max_bins=16")
     assert "Certainly within" in result.out
     assert "exact" in result.out
     rng = np.random.default_rng(3)
@@ -142,7 +142,7 @@ def test_a_ledger_counts_a_retried_shard_once(command, mistake, tmp_path):
     assert ledger.read_bytes() == sealed
     other = saved(tmp_path / "other", {"a": [1, 5]})
     line = mistake("merge", "--ledger", other / "a.state", "-o", ledger)
-    assert "a.state does not go with the others: shard 'a' " in line
+    assert "a.state does not fit the others: shard 'a' " in line
     assert ledger.read_bytes() == sealed
 
 
@@ -153,10 +153,10 @@ def test_a_ledger_that_is_there_keeps_its_shards(command, mistake, tmp_path):
         assert command("merge", "--ledger", days / f"{day}.state", "-o", week).code == 0
     assert sm.load(week).ids == ["mon", "tue"]
     again = command("merge", "--ledger", days / "mon.state", "-o", week)
-    assert again.err == f"note: {week} is there and keeps what it has: 2 shards\n"
+    assert again.err == f"note: {week} exists and keeps its 2 shards\n"
     before = week.read_bytes()
     line = mistake("merge", "--ledger", days / "mon.state", "-o", days / "tue.state")
-    assert "is there and holds something else" in line
+    assert "add --force to overwrite it" in line
     assert command("merge", "--ledger", days / "mon.state", "-o", week, "--force").code == 0
     assert sm.load(week).ids == ["mon"]
     assert week.read_bytes() != before
@@ -167,7 +167,7 @@ def test_the_first_update_of_a_ledger_makes_it(command, tmp_path):
     days = saved(tmp_path / "days", {"mon": [1], "tue": [1, 2]})
     week = tmp_path / "week.ledger"
     result = command("merge", "--ledger", week, f"{days}/*.state", "-o", week)
-    assert (result.code, result.err) == (0, f"note: {week} is not there yet: it is made\n")
+    assert (result.code, result.err) == (0, f"note: {week} does not exist yet and is created\n")
     assert sm.load(week).ids == ["mon", "tue"]
 
 
@@ -176,7 +176,7 @@ def test_a_state_named_twice_would_count_twice(command, mistake, tmp_path):
     (tmp_path / "link").symlink_to(days / "mon.state")
     for more in (days / "mon.state", tmp_path / "link", f"{days}/m*"):
         line = mistake("merge", days / "mon.state", more, "-o", tmp_path / "c")
-        assert "is named twice, and its rows would count twice: name it once, or make a" in line
+        assert "is named twice, and its rows would count twice: name it once, or write a" in line
     assert mistake("merge", f"{days}/x*", "-o", tmp_path / "c") == f"{days}/x*: no file matches"
     result = command("merge", f"{days}/*.state", "-o", tmp_path / "c")
     assert result.out == f"merged 2 states of 3 rows into {tmp_path / 'c'}\n"
@@ -189,14 +189,14 @@ def test_mistakes_with_ledgers(mistake, tmp_path):
     assert "shard 'a' has two different states at attempt 1: a retry needs a higher" in line
     assert not (tmp_path / "l").exists()
     line = mistake("merge", folder / "a.state", "-o", tmp_path / "l", "--seal")
-    assert line == "--seal is for ledgers: add --ledger"
+    assert line == "--seal requires --ledger"
     (tmp_path / "l").write_bytes(sm.Ledger(sm.Mean()).to_bytes())
     line = mistake("merge", folder / "a.state", tmp_path / "l", "-o", tmp_path / "m")
     assert line.endswith("is a ledger: add --ledger")
     line = mistake("merge", "--ledger", folder / "a.state", tmp_path / "l", "-o", tmp_path / "m")
     assert "configurations differ" in line
     (tmp_path / "n").write_bytes(sm.Ledger().to_bytes())
-    assert "a ledger without any shard" in mistake("show", tmp_path / "n")
+    assert "the ledger has no shard" in mistake("show", tmp_path / "n")
 
 
 def test_states_are_shown_and_merged(command, mistake, tmp_path, path, binary):
@@ -214,8 +214,8 @@ def test_states_are_shown_and_merged(command, mistake, tmp_path, path, binary):
 
     other = command("evaluate", path, *BINARY, "--metrics", "F1", "--save", tmp_path / "other")
     assert other.code == 0
-    line = mistake("merge", tmp_path / "whole", tmp_path / "other", "-o", tmp_path / "merged")
-    assert line.startswith(f"{tmp_path / 'other'} does not go with {tmp_path / 'whole'}: ")
+    line = mistake("merge", tmp_path / "whole", tmp_path / "other", "-o", tmp_path / "new")
+    assert line.startswith(f"{tmp_path / 'other'} does not fit {tmp_path / 'whole'}: ")
     cut = tmp_path / "cut"
     cut.write_bytes((tmp_path / "whole").read_bytes()[:-7])
     assert mistake("show", cut).startswith(f"{cut}: ")
@@ -255,7 +255,7 @@ def test_ledgers_updated_at_once_keep_every_shard(tmp_path):
 
 def test_a_ledger_that_somebody_holds_is_told(mistake, tmp_path, monkeypatch):
     folder = saved(tmp_path / "states", {"a": [1]})
-    monkeypatch.setattr(merging, "locked", lambda path: locked(path, timeout=0.05))
+    monkeypatch.setattr(states, "locked", lambda path: locked(path, timeout=0.05))
     with locked(tmp_path / "l"):
         line = mistake("merge", "--ledger", folder / "a.state", "-o", tmp_path / "l")
     assert line == f"{tmp_path / 'l'}: locked by another process for 0.05 s: try again"
@@ -282,15 +282,15 @@ def test_labels_averages_and_thresholds(command, path, tmp_path, binary):
     words = pa.array(np.where(binary["label"].to_numpy() == 1, "yes", "no"))
     table = binary.set_column(0, "label", words).append_column("pred", words)
     named = store(table, tmp_path / "n.parquet")
-    args = ("--task", "binary", "--y-true", "label", "--y-pred", "pred", "--pos-label", "yes")
-    assert "1.000000" in command("evaluate", named, *args, "--labels", "no,yes").out
+    args = ("--task", "binary", "--y-true", "label", "--y-pred", "pred", "--param", "pos_label=yes")
+    assert "1.000000" in command("evaluate", named, *args, "--param", "labels=no,yes").out
     args = (named, "--task", "multiclass", "--y-true", "label", "--y-pred", "pred")
-    result = command("evaluate", *args, "--average", "none", "--metrics", "F1")
+    result = command("evaluate", *args, "--param", "average=none", "--metrics", "F1")
     assert result.out.splitlines()[-3:] == [
         "Class        F1", "no     1.000000", "yes    1.000000"
     ]  # fmt: skip
     result = command(
-        "evaluate", path, *BINARY, "--threshold", 0.8, "--metrics", "Recall", "--json", "-"
+        "evaluate", path, *BINARY, "--param", "threshold=0.8", "--metrics", "Recall", "--json", "-"
     )
     found = json.loads(result.out)["metrics"]["Recall"]["value"]
     recall = sm.Recall(threshold=0.8)
@@ -319,7 +319,7 @@ def test_a_copy_of_a_state_is_told_where_it_counts_twice(command, tmp_path):
     merged = command(
         "merge", tmp_path / "a", tmp_path / "b", tmp_path / "copy", "-o", tmp_path / "m"
     )
-    told = f"note: {tmp_path / 'copy'} is {tmp_path / 'a'} to the byte; if it is a copy, its rows"
+    told = f"note: {tmp_path / 'copy'} is identical to {tmp_path / 'a'}; if it is a copy, its rows"
     assert merged.code == 0
     assert merged.err.startswith(told)
     assert command("merge", tmp_path / "empty", tmp_path / "none", "-o", tmp_path / "e").err == ""

@@ -57,7 +57,7 @@ def test_slices_are_shown_and_written(command, predictions, tmp_path):
         lines = list(csv.DictReader(file))
     assert {"country=DE", "country=FR, age=[30, 60)"} <= {line["part"] for line in lines}
     assert sm.load(state)[{"country": "FR"}].n_rows == (frame.country == "FR").sum()
-    again = command(*arguments, *outputs, "--worst", "ROCAUC", path)
+    again = command(*arguments, *outputs, "--worst", "ROCAUC", path, "--force")
     assert (again.code, again.err) == (0, "")
     shown = command("show", state, "--min-rows", "30", "--worst", "F1")
     assert "Worst by F1" in shown.out
@@ -108,12 +108,12 @@ def test_the_worst_are_ranked_at_the_level_that_is_asked(command, predictions):
     [
         (["--by", "contry"], "no column 'contry'; did you mean 'country'"),
         (["--by", "score"], "--by score:18:30:50 cuts numbers"),
-        (["--by", "age", "--max-slices", "9"], "beyond --max-slices 9: 'age' alone has"),
+        (["--by", "age", "--max-slices", "9"], "beyond the limit of 9: 'age' alone has"),
         (["--by", "age:60:30"], "ascending edges of bins"),
         (["--by", ",age"], "names no column"),
         (["--by", "age,age:3"], "names a column twice"),
-        (["--worst", "F1"], "--worst is of slices"),
-        (["--min-rows", "3"], "--min-rows is of slices: say by which columns"),
+        (["--worst", "F1"], "--worst requires --by"),
+        (["--min-rows", "3"], "--min-rows requires --by, e.g. --by country"),
         (["--by", "country", "--worst", "AUC"], "--worst AUC: no such metric"),
     ],
 )
@@ -167,8 +167,8 @@ def test_limits_of_the_worst_are_by_unit_where_the_others_are(command, predictio
 def test_a_state_without_slices_has_no_rows_of_them(command, mistake, predictions, tmp_path):
     state = tmp_path / "a.state"
     assert command(*BASE, "--metrics", "F1", "--save", state, predictions[0]).code == 0
-    assert "--min-rows is of slices" in mistake("show", state, "--min-rows", "3")
-    assert "--worst is of slices" in mistake("show", state, "--worst", "F1")
+    assert "--min-rows requires slices, and" in mistake("show", state, "--min-rows", "3")
+    assert "--worst requires slices, and" in mistake("show", state, "--worst", "F1")
 
 
 def test_tables_of_slices_leave_matrices_and_reports_out_and_say_so(command, tmp_path):

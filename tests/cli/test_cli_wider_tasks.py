@@ -38,37 +38,43 @@ def path(tmp_path):
 
 
 TASKS = {
-    "forecasting --y-true y --y-pred p --scale scale": {
+    "forecasting --y-true y --y-pred p --column scale=scale": {
         "MASE": (sm.MASE(), "y p scale"), "RMSSE": (sm.RMSSE(), "y p scale")
     },
-    "forecasting --y-true y --y-low low --y-high high": {
+    "forecasting --y-true y --column y_low=low --column y_high=high": {
         "IntervalCoverage": (sm.IntervalCoverage(), "y low high"),
         "WinklerScore": (sm.WinklerScore(), "y low high"),
     },
-    "forecasting --y-true y --y-mean mean --y-std sd": {
+    "forecasting --y-true y --column y_mean=mean --column y_std=sd": {
         "CRPSGaussian": (sm.CRPSGaussian(), "y mean sd")
     },
-    "forecasting --y-true y --y-ensemble e*": {"CRPSEnsemble": (sm.CRPSEnsemble(), "y e0,e1,e2")},
-    "forecasting --y-true y --y-quantiles q0,q1 --levels 0.1,0.9": {
+    "forecasting --y-true y --column y_ensemble=e*": {
+        "CRPSEnsemble": (sm.CRPSEnsemble(), "y e0,e1,e2")
+    },
+    "forecasting --y-true y --column y_quantiles=q0,q1 --param levels=0.1,0.9": {
         "CRPSQuantiles": (sm.CRPSQuantiles(levels=(0.1, 0.9)), "y q0,q1")
     },
-    "agreement --ratings votes*": {
+    "agreement --column ratings=votes*": {
         "FleissKappa": (sm.FleissKappa(), "votes0,votes1,votes2"),
         "KrippendorffAlpha": (sm.KrippendorffAlpha(), "votes0,votes1,votes2"),
     },
-    "agreement --labels-true r0 --labels-pred r1": {"TheilsU": (sm.TheilsU(), "r0 r1")},
-    "recommendation --query user --item item": {"ExposureGini": (sm.ExposureGini(), "user item")},
-    "recommendation --query user --item item --metrics CatalogueCoverage(n_items=20)": {
+    "agreement --column labels_true=r0 --column labels_pred=r1": {
+        "TheilsU": (sm.TheilsU(), "r0 r1")
+    },
+    "recommendation --query user --column item=item": {
+        "ExposureGini": (sm.ExposureGini(), "user item")
+    },
+    "recommendation --query user --column item=item --metrics CatalogueCoverage(n_items=20)": {
         "CatalogueCoverage(n_items=20)": (sm.CatalogueCoverage(n_items=20), "user item")
     },
-    "recommendation --query user --category genre": {
+    "recommendation --query user --column category=genre": {
         "IntraListDiversity": (sm.IntraListDiversity(), "user genre")
     },
-    "recommendation --popularity known": {"Novelty": (sm.Novelty(), "known")},
-    "survival --time days --event died --score hazard": {
+    "recommendation --column popularity=known": {"Novelty": (sm.Novelty(), "known")},
+    "survival --column time=days --column event=died --score hazard": {
         "ConcordanceIndex": (sm.ConcordanceIndex(), "days died hazard")
     },
-    "text --reference text --prediction said": {
+    "text --column reference=text --column prediction=said": {
         "ExactMatch": (sm.ExactMatch(), "text said"), "BLEU": (sm.BLEU(), "text said")
     },
 }  # fmt: skip
@@ -86,7 +92,7 @@ def test_figures_are_those_of_python(command, path, task):
 
 
 def test_pit_is_read_without_a_truth(command, path):
-    found = command("evaluate", path, "--task", "forecasting", "--pit", "pit")
+    found = command("evaluate", path, "--task", "forecasting", "--column", "pit=pit")
     assert found.code == 0, found.err
     assert "PITHistogram" in found.out
 
@@ -94,23 +100,32 @@ def test_pit_is_read_without_a_truth(command, path):
 @pytest.mark.parametrize(
     ("task", "message"),
     [
-        ("forecasting --y-true y", "needs --y-pred and --scale or --y-low and --y-high or"),
-        ("forecasting --y-low low --y-high high", "needs --y-true"),
-        ("forecasting --y-true y --y-low low", "--y-low needs --y-high beside it"),
-        ("forecasting --y-true y --y-quantiles q*", "CRPSQuantiles.* levels"),
         (
-            "forecasting --y-true y --y-quantiles q* --levels a",
-            "--levels a: expected numbers, such",
+            "forecasting --y-true y",
+            "needs --y-pred and --column scale=... or --column y_low=... and",
         ),
-        ("agreement --ratings r* --y-true y", "--y-true is not for --task agreement"),
-        ("recommendation --item item", "ExposureGini needs --query"),
-        ("survival --time days --event died", "needs? .*--score"),
+        ("forecasting --column y_low=low --column y_high=high", "needs --y-true"),
         (
-            "survival --time days --event item --score hazard",
+            "forecasting --y-true y --column y_low=low",
+            "y_low=... needs --column y_high=... beside it",
+        ),
+        ("forecasting --y-true y --column y_quantiles=q*", "CRPSQuantiles.* levels"),
+        (
+            "forecasting --y-true y --column y_quantiles=q* --param levels=a",
+            "expected ascending numbers between 0 and 1",
+        ),
+        ("agreement --column ratings=r* --y-true y", "--y-true is not for --task agreement"),
+        ("recommendation --column item=item", "ExposureGini needs --query"),
+        ("survival --column time=days --column event=died", "needs? .*--score"),
+        (
+            "survival --column time=days --column event=item --score hazard",
             "item is neither 0 nor 1 in .* rows, first in row 0",
         ),
-        ("text --reference text", "--reference needs --prediction beside it"),
-        ("text --reference text --prediction sadi", "no column 'sadi'.*'?said'?"),
+        (
+            "text --column reference=text",
+            "reference=... needs --column prediction=... beside",
+        ),
+        ("text --column reference=text --column prediction=sadi", "no column 'sadi'.*'?said'?"),
     ],
 )
 def test_mistakes_are_one_line(command, path, task, message):
@@ -121,17 +136,17 @@ def test_mistakes_are_one_line(command, path, task, message):
 
 
 def test_several_models_of_texts_and_risks(command, path):
-    run = ("evaluate", path, "--task", "text", "--reference", "text")
-    found = command(*run, "--prediction", "said", "--prediction", "text")
+    run = ("evaluate", path, "--task", "text", "--column", "reference=text")
+    found = command(*run, "--column", "prediction=said", "--column", "prediction=text")
     assert found.code == 0, found.err
     assert "said" in found.out.splitlines()[1]
     risks = command(
-        "evaluate", path, "--task", "survival", "--time", "days", "--event", "died",
+        "evaluate", path, "--task", "survival", "--column", "time=days", "--column", "event=died",
         "--score", "hazard", "--score", "known",
     )  # fmt: skip
     assert risks.code == 0, risks.err
     assert risks.out.splitlines()[1].split() == ["Metric", "hazard", "known"]
-    run = ("evaluate", path, "--task", "forecasting", "--y-true", "y", "--scale", "scale")
+    run = ("evaluate", path, "--task", "forecasting", "--y-true", "y", "--column", "scale=scale")
     forecasts = command(*run, "--y-pred", "p", "--y-pred", "mean")
     assert forecasts.code == 0, forecasts.err
     assert forecasts.out.splitlines()[1].split() == ["Metric", "p", "mean"]

@@ -7,8 +7,8 @@ import re
 import pytest
 
 import streammetrics as sm
-from streammetrics.cli.parsing import complete_metrics, complete_task
-from streammetrics.cli.tasks import depths, parse
+from streammetrics.cli.options import complete_metrics, complete_task
+from streammetrics.cli.tasks import parameters_of, parse
 from streammetrics.core.registry import catalogue
 from streammetrics.metrics.specs import Spec
 
@@ -35,7 +35,7 @@ def test_metrics_are_spelt_as_people_spell(text, expected):
 
 def test_lists_may_come_in_parts():
     assert parse(["F1,MAE", "mse"]) == [Spec("F1"), Spec("MAE"), Spec("MSE")]
-    assert depths(["5,10", "100"]) == (5, 10, 100)
+    assert parameters_of(["k=5,10,100"]) == {"k": (5, 10, 100)}
 
 
 def test_the_average_is_spelt_so_too(command, tmp_path):
@@ -43,7 +43,7 @@ def test_the_average_is_spelt_so_too(command, tmp_path):
     path.write_text("a,b\n0,0\n1,0\n2,2\n")
     args = ("evaluate", path, "--task", "multiclass", "--y-true", "a", "--y-pred", "b")
     shown = {
-        command(*args, "--metrics", "F1", "--average", word).out
+        command(*args, "--metrics", "F1", "--param", f"average={word}").out
         for word in ("none", "None", "null", "NONE")
     }
     assert len(shown) == 1

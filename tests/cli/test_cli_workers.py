@@ -33,7 +33,7 @@ def folder(tmp_path, binary, monkeypatch):
 @pytest.mark.long
 def test_the_result_is_the_same_to_the_last_bit(command, tmp_path, folder):
     sliced = ("--by", "text", "--metrics", "F1,ROCAUC,LogLoss,BrierScore")
-    for extra in ((), ("--max-bins", 64, "--weight", "weight"), sliced):
+    for extra in ((), ("--param", "max_bins=64", "--weight", "weight"), sliced):
         states, outputs = set(), set()
         for workers in (1, 2, 3):
             args = (folder, *BINARY, *extra, "--workers", workers, "--save", tmp_path / "s")

@@ -47,7 +47,7 @@ CASES = [
         r"y_true is neither 0, 1 nor -1 in 1 row, first in row 2 \(2\)",
     ),
     (CUT, ([-1, 1], [0.1, 0.2]), "negative label: -1 here, 0 in rows seen before"),
-    (CUT, (["no", "yes"], [0.1, 0.2]), "y_true holds strings: .*pos_label='yes' or another"),
+    (CUT, (["no", "yes"], [0.1, 0.2]), "y_true holds strings; .*pos_label='yes' or another"),
     (YES, (["maybe", "yes"], [0.1, 0.2]), "negative label: 'maybe' here, 'no' in rows"),
     (YES, ([0, 1], [0.1, 0.2]), "pos_label is 'yes'"),
 ]

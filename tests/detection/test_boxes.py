@@ -210,7 +210,7 @@ def with_row(**wrong):
     ("wrong", "told"),
     [
         ({"pred_boxes": [[5, 0, 1, 1]]}, r"pred_boxes has a box of negative width or height in 1 "
-         r"row, first in row 1 \(\[5.0, 0.0, 1.0, 1.0\]\); say box_format=\"xywh\""),
+         r"row, first in row 1 \(\[5.0, 0.0, 1.0, 1.0\]\); say box_format=.xywh."),
         ({"true_boxes": [[0, 0, math.inf, 1]]}, "true_boxes has an infinite number in 1 row, "
          "first in row 1"),
         ({"true_boxes": [[0, 0, math.nan, 1]]}, r"true_boxes is missing \(NaN or null\) in 1 row, "

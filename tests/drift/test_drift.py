@@ -90,7 +90,7 @@ def test_a_bin_of_one_sample_is_infinitely_unstable_without_a_pseudo_count():
 def test_a_third_sample_and_a_table_of_values_are_refused():
     with pytest.raises(sm.InvalidBatchError, match="neither 0, 1 nor -1.*two samples are compared"):
         sm.KSDistance().update([0, 1, 2], [0.1, 0.2, 0.3])
-    with pytest.raises(sm.InvalidBatchError, match="sample holds strings: say which .*current='b'"):
+    with pytest.raises(sm.InvalidBatchError, match="sample holds strings; say which .*current='b'"):
         sm.KSDistance().update(["a", "b"], [0.1, 0.2])
     with pytest.raises(sm.InvalidBatchError, match="one number a row"):
         sm.KSDistance().update([0, 1], [[0.1, 0.2], [0.3, 0.4]])

@@ -19,7 +19,7 @@ from scripts import started
 import streammetrics as sm
 from streammetrics.engines import processes
 from streammetrics.readers import columnar
-from streammetrics.readers.errors import ReadError
+from streammetrics.readers.sources import ReadError
 
 rng = np.random.default_rng(7)
 N = 3000

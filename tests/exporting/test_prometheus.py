@@ -324,7 +324,7 @@ def test_where_nothing_is_kept_there_is_no_history(tmp_path, capsys):
     assert main(["live", "backfill", str(config)]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1)
-    assert "live.db, which is not there yet: there is no history" in err
+    assert "live.db, that does not exist yet: there is no history" in err
     assert not store.exists()
     suite = sm.MetricSet({"loss": sm.LogLoss()})
     sm.Live(suite, store=store).close()

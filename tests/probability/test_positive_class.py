@@ -142,7 +142,7 @@ def test_labels_that_are_given_do_not_say_which_is_positive(labels):
 
 @pytest.mark.parametrize("distance", [sm.PopulationStability(edges=[0.0]), sm.KSDistance()])
 def test_samples_say_which_is_the_current_one(distance):
-    with pytest.raises(sm.InvalidBatchError, match="current=2 or another says which is current"):
+    with pytest.raises(sm.InvalidBatchError, match="is the current one, current=2 or another"):
         distance.update([1, 2], [0.5, 1.0])
 
 
@@ -159,6 +159,6 @@ def test_labels_of_classes_may_come_before_the_scores_they_are_judged_with():
 
 
 def test_two_labels_of_which_none_is_positive_are_no_third_one():
-    said = r"neither 1, the positive label, nor -1 in 1 row.*\(0\); no label is 1: pos_label=0"
+    said = r"neither 1, the positive label, nor -1 in 1 row.*\(0\); no label is 1: .*pos_label=0"
     with pytest.raises(sm.InvalidBatchError, match=said):
         sm.ROCAUC().update([-1, 0, -1], [0.1, 0.2, 0.3])

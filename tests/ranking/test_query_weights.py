@@ -168,9 +168,10 @@ def test_the_command_line_reads_weights(tables, tmp_path, capsys):
     path = tmp_path / "rows.csv"
     lines = [",".join(rows), *(",".join(map(str, row)) for row in zip(*rows.values(), strict=True))]
     path.write_text("\n".join(lines))
-    flags = [text for name in rows for text in (f"--{name.replace('_', '-')}", name)]
+    flags = [text for name in rows for text in ("--column", f"{name}={name}")]
     assert (
-        main(["evaluate", str(path), "--task", "ranking", *flags, "--k", "3", "--json", "-"]) == 0
+        main(["evaluate", str(path), "--task", "ranking", *flags, "--param", "k=3", "--json", "-"])
+        == 0
     )
     told = json.loads(capsys.readouterr().out)["metrics"]["NDCG(k=3)"]["value"]
     assert told == sm.NDCG(k=3).update(**rows).compute()

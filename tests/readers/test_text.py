@@ -13,9 +13,9 @@ from reading import fed, rows, suite
 
 import streammetrics as sm
 from streammetrics.readers import delimited, jsonlines
-from streammetrics.readers.errors import ReadError
 from streammetrics.readers.formats import pieces_of
 from streammetrics.readers.paths import find
+from streammetrics.readers.sources import ReadError
 
 TABLE = rows(500)
 PLAIN = text(TABLE).decode()

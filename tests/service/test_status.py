@@ -37,4 +37,4 @@ def test_a_service_and_its_store_tell_the_same(config, capsys, monkeypatch):
 )
 def test_what_is_no_address_is_said_to_be_none(target, capsys):
     assert main(["live", "status", target]) == 2
-    assert f"{target} is no address of a service" in capsys.readouterr().err
+    assert f"{target} is not an address of a service" in capsys.readouterr().err

@@ -130,7 +130,7 @@ def test_times_alone_are_alike_in_csv_and_parquet(tmp_path):
     }
     assert len(states) == 1
     for path in written(tmp_path, pa.array(MOMENTS, pa.timestamp("us"))):
-        with pytest.raises(sm.InvalidBatchError, match="times of day, first in row 0 .*when:day"):
+        with pytest.raises(sm.InvalidBatchError, match="times of day, first in row 0 .*Periods"):
             sm.evaluate(plain(), path)
     mixed = {"v": np.ones(2), "when": ["2026-01-01 00:00:00", "never"]}
     with pytest.raises(sm.InvalidBatchError, match="holds the time .* and other text"):

@@ -12,7 +12,7 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import Facts, Field, reject, shown
 from streammetrics.core.constraints import Satisfies
 from streammetrics.core.counting import extent
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.types import ClassLabel
 
 if TYPE_CHECKING:
@@ -25,18 +25,19 @@ if TYPE_CHECKING:
     Marks = NDArray[np.uint8]
 
 
-_CUT = "to cut scores, give the metric a threshold, as threshold=0.5; numbers are for regression"
+LOGITS = Hint("pass probabilities, or say {from_logits} if these are logits", from_logits=True)
+_CUT = Hint("to cut scores, pass {threshold}; numbers are for regression", threshold=0.5)
 A_LABEL = "an integer, a boolean or a string"
 _BEYOND = 1 << 63  # labels are in int64
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
 
 def label_column(
-    batch: Batch, name: str, *, matrix: bool = False, advice: str = ""
+    batch: Batch, name: str, *, matrix: bool = False, advice: str | Hint = ""
 ) -> tuple[Column, Bools | None]:
     """Return a column of labels, whole floats as integers, and the mask of missing ones.
 
-    The advice is for those who pass numbers that are no labels.
+    The advice is for numbers that are no labels.
     """
     column = batch.column(name)
     values = column.values
@@ -65,7 +66,7 @@ def label_column(
 
 
 def _whole(
-    values: Array, title: str, nulls: Bools | None, advice: str
+    values: Array, title: str, nulls: Bools | None, advice: str | Hint
 ) -> tuple[Column, Bools | None]:
     # Frameworks hand targets over as floats; 1.0 is the label 1, 0.5 is no label.
     values = values.astype(np.float64, copy=False)  # 2**63 is beyond a half
@@ -187,14 +188,14 @@ def check_numbering(
     title = batch.title(name)
     if column.vocabulary is not None:
         raise InvalidBatchError(
-            f"{title} holds strings; say which label each column of {batch.title(scores)} is for, "
-            "with labels=[...] in their order"
+            f"{title} holds strings; say which label each column of {batch.title(scores)} is for",
+            hint=Hint("with {labels} in their order", labels=[...]),
         )
     values = column.values
     if not within(values, width):
         wrong = (values < 0) | (values >= width)
         what = f"is not the number of one of the {width} columns of scores"
-        advice = "labels=[...] says which class each column is for"
+        advice = Hint("{labels} says which class each column is for", labels=[...])
         reject(title, what, wrong, values, rows=rows, advice=advice)
 
 
@@ -261,7 +262,7 @@ def one_kind(labels: object, ignore_index: int | None = None) -> tuple[ClassLabe
     return values
 
 
-_ONE_EACH = "for one label a row leave multilabel=True away"
+_INDICATORS = "for one label a row drop {multilabel}"
 
 
 @dataclass(frozen=True)
@@ -305,7 +306,8 @@ class Indicators(Field):
             title, other = map(batch.title, self.names)
             raise InvalidBatchError(
                 f"{other} has shape {taken[1].shape}, and {title} has {taken[0].shape}: both have "
-                f"a column for each label; {_ONE_EACH}"
+                "a column for each label",
+                hint=Hint(_INDICATORS, multilabel=True),
             )
         return tuple(taken), missing
 
@@ -313,9 +315,14 @@ class Indicators(Field):
         title = batch.title(name)
         if column.vocabulary is not None:
             raise InvalidBatchError(
-                f"{title} holds text; pass indicators (n, L), or sets of labels and labels=[...] "
-                f"that says which there are; {_ONE_EACH}",
+                f"{title} holds text",
                 title,
+                hint=Hint(
+                    "pass indicators (n, L), or sets of labels and {labels} that says which there "
+                    f"are; {_INDICATORS}",
+                    labels=[...],
+                    multilabel=True,
+                ),
             )
         if self.scores and name == self.second:
             values = batch.numbers(name)
@@ -331,7 +338,8 @@ class Indicators(Field):
         if values.ndim != 2 or (self.width and values.shape[1] != self.width):
             found = "one number a row" if values.ndim == 1 else f"shape {values.shape}"
             wanted = f"(n, {self.width or 'L'}), a column for each label"
-            raise InvalidBatchError(f"{title} has {found}, not {wanted}; {_ONE_EACH}", title)
+            hint = Hint(_INDICATORS, multilabel=True)
+            raise InvalidBatchError(f"{title} has {found}, not {wanted}", title, hint=hint)
         if missing is None:
             return values, None
         return values, missing.reshape(len(values), -1).any(axis=1)
@@ -347,8 +355,7 @@ class Indicators(Field):
             low, high = batch.extent(self.second)
             if not (low >= 0 and high <= 1):
                 wrong = ~((taken[1] >= 0) & (taken[1] <= 1))
-                advice = "pass probabilities, or say from_logits=True if these are logits"
-                _refuse(batch, self.second, "is outside [0, 1]", wrong, taken[1], missing, advice)
+                _refuse(batch, self.second, "is outside [0, 1]", wrong, taken[1], missing, LOGITS)
 
     def _check_marks(self, batch: Batch, name: str, values: Array, missing: Bools | None) -> None:
         if values.dtype.kind == "b" or not values.size:
@@ -358,8 +365,12 @@ class Indicators(Field):
             if low >= 0 and high <= 1:
                 return
         wrong = (values != 0) & (values != 1)
-        advice = "an indicator is 0 or 1: scores take a threshold, classes a column of one label"
-        _refuse(batch, name, "is no indicator", wrong, values, missing, advice)
+        hint = Hint(
+            "an indicator is 0 or 1: scores take a threshold, as {threshold}, and classes a column "
+            "of one label",
+            threshold=0.5,
+        )
+        _refuse(batch, name, "is no indicator", wrong, values, missing, hint)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return indicators as uint8, and scores as float64, of the kept rows."""
@@ -383,7 +394,7 @@ def _refuse(
     wrong: Bools,
     values: Array,
     missing: Bools | None,
-    advice: str,
+    advice: Hint,
 ) -> None:
     if missing is not None:
         wrong = wrong & ~missing[:, None]

@@ -12,7 +12,7 @@ import numpy as np
 
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.column import either
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.types import Columns
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def reject(
     values: Array | None = None,
     *,
     rows: Places | None = None,
-    advice: str = "",
+    advice: str | Hint = "",
 ) -> NoReturn:
     """Raise `InvalidBatchError` naming the column, the count and the first offending row."""
     marked = wrong if wrong.ndim == 1 else wrong.reshape(len(wrong), -1).any(axis=1)
@@ -177,6 +177,8 @@ def reject(
     row = first if rows is None else int(rows[first])
     count = int(np.count_nonzero(marked))
     message = f"{title} {what} in {count} row{'s' * (count != 1)}, first in row {row}{value}"
+    if isinstance(advice, Hint):
+        raise InvalidBatchError(message, title, row, advice)
     raise InvalidBatchError(f"{message}; {advice}" if advice else message, title, row)
 
 
@@ -187,7 +189,7 @@ def reject_present(
     missing: Bools | None,
     values: Array | None = None,
     *,
-    advice: str = "",
+    advice: str | Hint = "",
 ) -> None:
     """Raise as `reject` where a row (n,) is wrong that is not missing."""
     if missing is not None:
@@ -218,26 +220,28 @@ def joined_facts(facts: Facts, more: Facts) -> Facts:
                 result[name] = "integers"
             else:
                 known_as = "keys" if name.startswith("by ") else name
-                advice = ADVICE.get(known_as, "all batches must agree")
+                advice = ADVICE.get(known_as, Hint("all batches must agree"))
                 raise InvalidBatchError(
-                    f"{name}: {value!r} here, {known!r} in rows seen before; {advice}"
+                    f"{name}: {value!r} here, {known!r} in rows seen before", hint=advice
                 )
     return result
 
 
 ADVICE = {
-    "keys": (
+    "keys": Hint(
         "write keys as one kind everywhere; a CSV column of integers alone holds integers, as "
-        'JSON does without quotes, {"u": 1}, and any other holds text, as {"u": "1"}'
+        'JSON does without quotes, {{"u": 1}}, and any other holds text, as {{"u": "1"}}'
     ),
-    "labels": "convert them to one kind",
-    "negative label": "pos_label= says which is positive, and all others have one label",
-    "columns of labels": "pass a column for each label in every batch",
-    "ratings of an item": (
+    "labels": Hint("convert them to one kind"),
+    "negative label": Hint(
+        "{pos_label} says which is positive, and all others have one label", pos_label=...
+    ),
+    "columns of labels": Hint("pass a column for each label in every batch"),
+    "ratings of an item": Hint(
         "codes (items x raters) take from_raters=True; counts (items x categories) of different "
         "sums take from_raters=False, except FleissKappa"
     ),
-    "columns of scores": "pass (n,) or (n, K) in every batch (0 stands for (n,))",
+    "columns of scores": Hint("pass (n,) or (n, K) in every batch (0 stands for (n,))"),
 }
 
 
@@ -344,8 +348,8 @@ class SharedReading:
         before = self._fields[self._fields.index(field) - 1]
         first, second = (batch.title(each.names[0]) for each in (before, field))
         raise InvalidBatchError(
-            f"{first} holds {one}, {second} holds {other}: pass both as one kind of labels, such "
-            "as names[codes], where names is the array of the classes' names"
+            f"{first} holds {one}, {second} holds {other}: convert one of them, so that both hold "
+            "the names of the classes"
         )
 
 
@@ -353,8 +357,8 @@ def _refuse_missing(batch: Batch, names: tuple[str, ...], before: Mask | None) -
     """Raise where a value is missing in rows that are not left out already."""
     for name in names:
         if batch.has(name) and (mask := _absent(batch.column(name), before)) is not None:
-            advice = 'nan_policy="omit" leaves such rows out'
-            reject(batch.title(name), "is missing (NaN or null)", mask, advice=advice)
+            hint = Hint("{nan_policy} leaves such rows out", nan_policy="omit")
+            reject(batch.title(name), "is missing (NaN or null)", mask, advice=hint)
 
 
 def _absent(column: Column, before: Mask | None) -> Mask | None:

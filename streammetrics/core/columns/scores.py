@@ -13,6 +13,7 @@ from streammetrics.core import elementary
 from streammetrics.core.columns.column import either
 from streammetrics.core.columns.labels import (
     KINDS,
+    LOGITS,
     check_allowed,
     check_numbering,
     ignored_rows,
@@ -24,7 +25,7 @@ from streammetrics.core.columns.nested import Nested
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Facts, Field, reject, reject_present, shown
 from streammetrics.core.counting import extent
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
@@ -101,7 +102,6 @@ _ROUNDING = (
     "probabilities that were rounded: pass them in full, or divided by their sum, "
     "p / p.sum(axis=1, keepdims=True)"
 )
-_ADVICE = "pass probabilities, or say from_logits=True if these are logits"
 
 
 @dataclass(frozen=True)
@@ -181,18 +181,18 @@ class Scores(Numbers):
         values = batch.numbers(self.name)
         if not (low >= 0 and high <= 1):
             wrong = ~((values >= 0) & (values <= 1))
-            self._reject(batch, "is outside [0, 1]", wrong, missing, _ADVICE)
+            self._reject(batch, "is outside [0, 1]", wrong, missing, LOGITS)
         if wide and values.shape[1] > 1:
             off = np.abs(np.einsum("ij->i", values) - 1)  # the fastest sum of rows
             if not (off <= _CLOSE).all():
                 wrong = ~_sums_to_one(values)
                 sums = np.abs(values[wrong].sum(axis=1) - 1)
                 rounded = bool((sums <= _ROUNDED * values.shape[1]).all())
-                advice = _ROUNDING if rounded else _ADVICE
+                advice = _ROUNDING if rounded else LOGITS
                 self._reject(batch, "does not sum to 1", wrong, missing, advice)
 
     def _reject(
-        self, batch: Batch, what: str, wrong: Bools, missing: Bools | None, advice: str
+        self, batch: Batch, what: str, wrong: Bools, missing: Bools | None, advice: str | Hint
     ) -> None:
         if missing is not None:
             wrong = wrong & ~missing.reshape(-1, *[1] * (wrong.ndim - 1))
@@ -283,7 +283,7 @@ def reject_values(
     missing: Bools | None,
     values: Array | None = None,
     *,
-    advice: str = "",
+    advice: str | Hint = "",
 ) -> None:
     """Raise where a value (m,) or (m, d) of a row is wrong that is not missing.
 
@@ -310,13 +310,18 @@ class Pair(NamedTuple):
 
     parameter: str  # that says which label is the one kind's
     called: str
-    third: str  # what to do where there are rows of a third kind
+    third: Hint  # what to do where there are rows of a third kind
+
+    def which(self, label: object) -> Hint:
+        """Return the hint to say which label is the one kind's, such as this one."""
+        text = f"say which label is the {self.called} one, {{{self.parameter}}} or another"
+        return Hint(text, **{self.parameter: label})
 
 
 CLASSES = Pair(
     "pos_label",
     "positive",
-    "one score a row judges two classes: pass (n, K) scores, a column for each class",
+    Hint("one score a row judges two classes: pass (n, K) scores, a column for each class"),
 )
 
 
@@ -501,25 +506,18 @@ def _check_positive(
     words = column.vocabulary
     if allowed is not None and not clear_pair(allowed):
         raise InvalidBatchError(
-            f"{title} has labels={shown(allowed)}: say which is the {pair.called} one, "
-            f"{pair.parameter}={allowed[-1]!r} or another",
-            title,
+            f"{title} has labels={shown(allowed)}", title, hint=pair.which(allowed[-1])
         )
     values = column.values
     if not values.size:
         return
     if words is not None:
-        raise InvalidBatchError(
-            f"{title} holds strings: say which label is the {pair.called} one, "
-            f"{pair.parameter}={_example(column)!r} or another",
-            title,
-        )
+        raise InvalidBatchError(f"{title} holds strings", title, hint=pair.which(_example(column)))
     low, high = extent(values)
     if low < -1 or high > 1:
         wrong = (values < -1) | (values > 1)
-        advice = f"{pair.parameter}={values.max().item()!r} or another says which is {pair.called}"
-        if len(np.unique(values)) > 2:
-            advice = pair.third
+        two = len(np.unique(values)) <= 2
+        advice = pair.which(values.max().item()) if two else pair.third
         reject(title, "is neither 0, 1 nor -1", wrong, values, rows=rows, advice=advice)
 
 
@@ -543,9 +541,9 @@ def _binary_by_search(
     text = column.vocabulary is not None
     if text != isinstance(pos_label, str):
         raise InvalidBatchError(
-            f"{title} holds {facts['labels']}, but {pair.parameter} is {pos_label!r}: say which "
-            f"label is the {pair.called} one, {pair.parameter}={_example(column)!r} or another",
+            f"{title} holds {facts['labels']}, but {pair.parameter} is {pos_label!r}",
             title,
+            hint=pair.which(_example(column)),
         )
     if column.vocabulary is not None:
         found = np.flatnonzero(column.vocabulary == pos_label)
@@ -562,12 +560,10 @@ def _binary_by_search(
             advice = pair.third
             if not positive.any():
                 what = f"is neither {pos_label!r}, the {pair.called} label, nor {shown(negative)}"
-                advice = (
-                    f"no label is {pos_label!r}: {pair.parameter}={_example(column)!r} or another "
-                    f"says which is {pair.called}"
-                )
-                if len(np.unique(others)) > 2:
-                    advice = pair.third
+                if len(np.unique(others)) <= 2:
+                    hint = pair.which(_example(column))
+                    absent = repr(pos_label).replace("{", "{{").replace("}", "}}")
+                    advice = Hint(f"no label is {absent}: {hint.text}", **hint.parameters)
             reject(title, what, wrong, texts, rows=rows, advice=advice)
         facts["negative label"] = negative.item()
         if allowed is not None and facts["negative label"] not in allowed:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.column import Column
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import Hint, InvalidBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -45,7 +45,8 @@ def marked(rows: list[Any], labels: tuple[ClassLabel, ...] | None, title: str) -
     """Return the indicators of sets of labels."""
     if labels is None:
         raise InvalidBatchError(
-            f"{title} holds sets of labels: say which there are, in their order, labels=[...]"
+            f"{title} holds sets of labels",
+            hint=Hint("say which there are, in their order, {labels}", labels=[...]),
         )
     places = {label: place for place, label in enumerate(labels)}
     held: list[Collection[ClassLabel]] = [() if row is None else row for row in rows]

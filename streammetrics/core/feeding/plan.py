@@ -264,7 +264,7 @@ class Plan:
                 infos = tuple(map(RowInfo.with_all, infos, columns))
         except InvalidBatchError as error:
             raise IncompatibleMetricsError(
-                f"the states saw different kinds of rows: {error}"
+                f"the states saw different kinds of rows: {error.problem}", error.hint
             ) from None
         forks = tuple(statistic.fork() for statistic in statistics)
         with own_arithmetic():

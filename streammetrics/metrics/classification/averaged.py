@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 import numpy as np
 
 from streammetrics.core.configured import require
-from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.metrics.averages import class_means, lone_doubt
@@ -167,12 +167,15 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         missing = place < 0 if isinstance(place, int) else bool((place < 0).any())
         if table.kept > 2 or missing:
             labels = table.labels_of(0 if table.kept > 2 else int(np.argmin(place)))
-            advice = "average='macro', 'micro', 'weighted' or None takes any number of classes"
+            hint = Hint(
+                "{average}, micro, weighted or none takes any number of classes", average="macro"
+            )
             if len(labels) <= 2:
-                advice = f"pos_label={labels[-1]!r} or another says which is positive"
+                hint = Hint("{pos_label} or another says which is positive", pos_label=labels[-1])
             raise InvalidBatchError(
                 f"average='binary' needs two classes of which one is {positive!r} "
-                f"(pos_label); the labels seen are {_listed(labels)}: {advice}"
+                f"(pos_label); the labels seen are {_listed(labels)}",
+                hint=hint,
             )
         return place
 

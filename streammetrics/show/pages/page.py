@@ -60,7 +60,7 @@ _ROWS = 24  # of the table beside a curve
 _LARGE = 60_000  # characters of a picture
 _MOST = 16  # pictures
 _ALL = 330_000  # characters of all of them and their tables, so that a page has half a megabyte
-SLICED = 4  # metrics whose slices, or whose course over time, are drawn
+SLICED = 4  # metrics whose slices, or whose values over time, are drawn
 _KINDS: dict[type, tuple[str | None, ...]] = {ROCPoints: ("roc",), PRPoints: ("pr", "thresholds")}
 _STYLE = {
     "svg.hashsalt": "streammetrics", "text.color": _INK, "axes.labelcolor": _INK,
@@ -105,20 +105,22 @@ def _drawings(found: Findings) -> Iterator[Callable[[int], Figure | None]]:
         yield lambda at: _figure("Differences of models", differences, differences._table(), at)
     for subject in found.subjects:
         of = f", {subject.name}" if several else ""
-        yield from _course(subject, found, of)
+        yield from _timeline(subject, found, of)
         yield from _slices(subject, found, of)
         yield from _metrics(subject, found.confidence, of)
 
 
-def _course(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[int], Figure | None]]:
-    course = found.courses.get(subject.name)
-    if course is None:
+def _timeline(
+    subject: Subject, found: Findings, of: str
+) -> Iterator[Callable[[int], Figure | None]]:
+    timeline = found.timelines.get(subject.name)
+    if timeline is None:
         return
-    for metric in metrics_of_series(course.series)[:SLICED]:
-        title = f"{metric} over time, {course.every} each{of}"
-        table = _only(course.series._table(), metric, "time", "coverage")
+    for metric in metrics_of_series(timeline.series)[:SLICED]:
+        title = f"{metric} over time, {timeline.every} each{of}"
+        table = _only(timeline.series._table(), metric, "time", "coverage")
         yield lambda at, t=title, told=table, m=metric: _figure(  # type: ignore[misc]  # they are bound at once
-            t, course.series, told, at, metric=m
+            t, timeline.series, told, at, metric=m
         )
 
 
@@ -279,7 +281,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Course:
+class Timeline:
     """What a live state went through.
 
     Attributes:
@@ -351,13 +353,13 @@ class Course:
         return {"windows": windows, "every": self.every, "series": self.series, "alerts": alerts}
 
 
-def course_of(live: Live, rules: Sequence[Rule]) -> Course:
+def timeline_of(live: Live, rules: Sequence[Rule]) -> Timeline:
     """Read the windows of a live state, and how its rules stand."""
     begin, end = live._queries.extent()
     place, panes = _step(live._config.tiers, begin, end)
     every = shown_duration(panes * live._config.tiers[place].length)
     series = live._queries.series(live._queries.runs(place, panes, begin))
-    return Course(every, series, dict(_windows(live, end - begin)), live.alerts(rules))
+    return Timeline(every, series, dict(_windows(live, end - begin)), live.alerts(rules))
 
 
 def _windows(live: Live, lasted: int) -> Iterator[tuple[str, Window]]:
@@ -423,7 +425,7 @@ class Findings:
     results: ModelReports
     confidence: float
     notes: Sequence[str]
-    courses: Mapping[str, Course] = field(default_factory=dict)  # of live states
+    timelines: Mapping[str, Timeline] = field(default_factory=dict)  # of live states
 
     @property
     def differences(self) -> Differences | None:
@@ -475,12 +477,12 @@ def findings(
     notes: list[str] = []
     reports = {each.name: _report(each, confidence, min_rows) for each in subjects}
     differences = _differences(states, subjects, confidence, notes)
-    courses = {
-        name: course_of(state, (rules or {}).get(name, ()))
+    timelines = {
+        name: timeline_of(state, (rules or {}).get(name, ()))
         for name, state in states.items()
         if isinstance(state, Live)
     }
-    return Findings(subjects, ModelReports(reports, differences), confidence, notes, courses)
+    return Findings(subjects, ModelReports(reports, differences), confidence, notes, timelines)
 
 
 def _report(subject: Subject, confidence: float, min_rows: int) -> ModelReport:
@@ -542,7 +544,7 @@ def _plain(subject: Subject) -> Any:
 _ENDS = re.compile("_(low|high|rest|adjusted)$")  # of columns, which a page breaks in two lines
 _POINTS = 500  # of a curve in JSON
 _SIDES = ("value", "low", "high", "confidence")
-MADE = "streammetrics report"  # by which a report is known again
+MADE = "streammetrics report"
 _SLICES = ("Slices", "Worst by")  # as it calls tables of slices
 _ORDER = ("How good, and how sure", "Over time", DUEL, "For whom", "In detail")
 
@@ -588,7 +590,7 @@ def as_document(found: Findings, title: str = "") -> str:
     results = json.loads(as_json(found.results))
     models = results.get("models", {"": results})
     remarks = [remark for name, model in models.items() for remark in _told_in_points(name, model)]
-    over_time = {name: plain(course.document()) for name, course in found.courses.items()}
+    over_time = {name: plain(timeline.document()) for name, timeline in found.timelines.items()}
     document = {
         "made_by": MADE,
         "version": _version(),
@@ -672,9 +674,9 @@ def _sections(found: Findings) -> dict[str, list[Grid]]:
     names = {name for subject in found.subjects for name in subject.metrics}
     first, *rest = (_narrow(grid, names) for grid in grids(found.results))
     sections: dict[str, list[Grid]] = {"How good, and how sure": [first]}
-    for name, course in found.courses.items():
+    for name, timeline in found.timelines.items():
         of = f" of {name}" if len(found.subjects) > 1 else ""
-        sections.setdefault("Over time", []).extend(course.grids(of))
+        sections.setdefault("Over time", []).extend(timeline.grids(of))
     for grid in rest:
         of_slices = grid.title.startswith(_SLICES)
         question = "For whom" if of_slices else "In detail"

@@ -197,7 +197,7 @@ class Grouped(Statistic):
         if not others or (keys.dtype.kind == "U" and others == 1 and keys[0] == OTHER):
             return keys, np.arange(len(keys))
         if self.overflow == "raise":
-            raise InvalidBatchError(too_many(keys.tolist(), self.titles, self.most))
+            raise too_many(keys.tolist(), self.titles, self.most)
         # The text of `OTHER` is before every key.
         return np.concatenate([[OTHER], keys[keep]]), np.where(keep, np.cumsum(keep), 0)
 

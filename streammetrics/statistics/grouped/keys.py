@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.errors import StateFormatError
+from streammetrics.core.errors import Hint, InvalidBatchError, StateFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -150,13 +150,17 @@ def _hash(text: object) -> int:
     return int.from_bytes(hashlib.blake2b(str(text).encode(), digest_size=8).digest(), "little")
 
 
-def too_many(texts: Sequence[str], titles: Sequence[str], most: int) -> str:
-    """Return what to say of too many groups, and which column they come from."""
+def too_many(texts: Sequence[str], titles: Sequence[str], most: int) -> InvalidBatchError:
+    """Return the error of too many groups, which names the column they come from."""
     columns = list(zip(*(parts for text in texts if (parts := parts_of(text))), strict=True))
     counts = {title: len(set(values)) for title, values in zip(titles, columns, strict=True)}
     worst = max(counts, key=lambda title: counts[title])
-    return (
-        f"by {', '.join(map(repr, titles))} there are {len(texts):,} slices and more, beyond "
-        f"max_slices={most:,}: {worst!r} alone has {counts[worst]:,} values; leave it out, bin it "
-        f'(sm.Bins({worst!r}, edges)), raise max_slices, or pass overflow="other"'
+    return InvalidBatchError(
+        f"by {', '.join(map(repr, titles))} there are {len(texts):,} slices and more, beyond the "
+        f"limit of {most:,}: {worst!r} alone has {counts[worst]:,} values",
+        hint=Hint(
+            "leave it out, bin it with {bins}, or raise the limit, as {max_slices}",
+            bins=worst,
+            max_slices=10 * most,
+        ),
     )

@@ -21,7 +21,7 @@ from streammetrics.core.columns.scores import (
 )
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.errors import Hint, InvalidBatchError, StateFormatError
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
 from streammetrics.core.fields.weights import Weight, WeightedCount
@@ -413,7 +413,7 @@ class ClassWeights(ScoredStatistic):
             raise StateFormatError("the weights of classes are not those of any rows")
 
 
-SAMPLES = Pair("current", "current", "two samples are compared: leave out the rows of others")
+SAMPLES = Pair("current", "current", Hint("two samples are compared: leave out the rows of others"))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Numbers that text spells and float64 cannot hold: exact integers, or refused."""
+"""Numbers in text that float64 cannot hold: read as exact integers, or refused."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ BEYOND = (
 
 
 def long_places(column: Foreign) -> Places:
-    """Return where a column of float64 may be a rounded integer, or a number beyond float64."""
+    """Return the places of float64 that may be rounded integers or numbers beyond float64."""
     values = np.frombuffer(column.buffers()[1], np.float64)[column.offset :][: len(column)]
     if not len(values) or (values.max() < EXACT and values.min() > -EXACT):
         return np.empty(0, np.intp)
-    sizes = np.abs(values)  # a nan hides its neighbours from max, and is itself none
+    sizes = np.abs(values)  # max() would return nan
     return np.flatnonzero(sizes >= EXACT)
 
 
 def exact(floats: Foreign, texts: Foreign, name: str, row: int) -> Foreign:
-    """Return numbers as float64 where that holds every integer among them, else as integers.
+    """Return numbers as float64 if it holds every integer among them, otherwise as integers.
 
     Args:
-        floats: What the texts spell, each as the nearest float64.
+        floats: The numbers of the texts, each as the nearest float64.
         texts: The texts.
-        name: What messages call the column.
+        name: The name of the column in messages.
         row: The number of the first row, for messages.
 
     Raises:
@@ -77,14 +77,14 @@ def exact(floats: Foreign, texts: Foreign, name: str, row: int) -> Foreign:
 
 
 def trimmed(texts: Foreign) -> Foreign:
-    """Return texts without the blanks around them, which numbers may have."""
+    """Return texts without surrounding blanks."""
     import pyarrow.compute as pc  # noqa: PLC0415 - it is slow to import, and seldom needed
 
     return pc.utf8_trim(texts, " \t")
 
 
 def is_number(text: Any) -> bool:
-    """Whether a text spells a number, or is missing."""
+    """Whether a text is a number or missing."""
     with contextlib.suppress(pa.ArrowInvalid):
         text.cast(pa.float64())
         return True
@@ -92,7 +92,7 @@ def is_number(text: Any) -> bool:
 
 
 def alike(columns: Sequence[Foreign]) -> list[Foreign]:
-    """Return columns all as integers, where one is and each can be: they may make a matrix."""
+    """Return columns as integers, if one is and all can be, as they may form a matrix."""
     if any(pa.types.is_integer(column.type) for column in columns):
         return [_as_integers(column) for column in columns]
     return list(columns)
@@ -105,19 +105,19 @@ def _as_integers(column: Foreign) -> object:
 
 
 def overflows(floats: Foreign, texts: Foreign) -> list[int]:
-    """Return the places where texts spell a finite number and their floats are infinite."""
+    """Return the places of finite numbers in text whose floats are infinite."""
     places = [place for place in long_places(floats).tolist() if texts[place].is_valid]
     infinite = [place for place in places if np.isinf(floats[place].as_py())]
     return [place for place in infinite if not is_infinity(texts[place].as_py())]
 
 
 def is_infinity(text: str) -> bool:
-    """Whether a text that is read as an infinite number says so."""
+    """Whether a text spells infinity."""
     return _INFINITE.fullmatch(text.strip()) is not None
 
 
 def lost_integers(floats: Foreign, texts: Foreign) -> dict[int, int]:
-    """Return the integers that texts spell and that their floats round, by their places."""
+    """Return the integers in text that their floats round, by place."""
     spelled = {place: texts[place].as_py() for place in long_places(floats).tolist()}
     wholes = {place: int(text) for place, text in spelled.items() if _INTEGER.fullmatch(text or "")}
     return {place: whole for place, whole in wholes.items() if whole != int(float(whole))}

@@ -1,4 +1,4 @@
-"""How a command ends: all that it prints, one line for every mistake, and an exit code."""
+"""How a command ends: its output, one line for every mistake, and an exit code."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from typer.main import get_command
 
 from streammetrics._command import INTERRUPTED
 from streammetrics.cli.app import app
-from streammetrics.cli.errors import CommandError
-from streammetrics.cli.outputs import Outcome, say
+from streammetrics.cli.result import CommandError, CommandResult, say
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.errors import StreamMetricsError
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Foreign
 
 MISTAKE = 2  # in what was typed or in the data, or a file that cannot be read or written
-DEFECT = 70  # of this program, as sysexits.h has it
+DEFECT = 70  # EX_SOFTWARE of sysexits.h
 BROKEN_PIPE = 141  # 128 and the number of SIGPIPE
 
 _TRACEBACK = "STREAMMETRICS_TRACEBACK"
@@ -37,12 +36,12 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     if sys.stdout is None:
         sys.stdout = _Closed()
     try:
-        outcome = _run(words or ["--help"])
-        _print(outcome.text)
-        if outcome.error:
-            say(f"error: {outcome.error}")
+        result = _run(words or ["--help"])
+        _print(result.text)
+        if result.error:
+            say(f"error: {result.error}")
     except SystemExit as leaving:
-        # So the parser leaves after a completion, and a pipe that nobody reads.
+        # The parser exits so after a completion, and when nobody reads the pipe.
         codes = {0: 0, 1: BROKEN_PIPE}
         if leaving.code not in codes:
             raise
@@ -51,11 +50,11 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except Exception as error:
         return _failed(error, words)
-    return outcome.code
+    return result.code
 
 
 class _Closed(io.TextIOBase):
-    """Standard output that nobody has opened: the parser would drop what it prints there."""
+    """Standard output that is not open: the parser would drop what it prints there."""
 
     def write(self, text: str) -> int:
         if text:
@@ -65,25 +64,25 @@ class _Closed(io.TextIOBase):
 
 @cache
 def _parser() -> Foreign:
-    return get_command(app)  # of some forty milliseconds, so once a process
+    return get_command(app)  # takes some forty milliseconds
 
 
-def _run(words: list[str]) -> Outcome:
+def _run(words: list[str]) -> CommandResult:
     ended = _parser().main(args=words, prog_name="streammetrics", standalone_mode=False)
-    if ended == INTERRUPTED:  # the parser makes this of a KeyboardInterrupt
+    if ended == INTERRUPTED:  # the parser returns this for a KeyboardInterrupt
         raise KeyboardInterrupt
-    return ended if isinstance(ended, Outcome) else Outcome()
+    return ended if isinstance(ended, CommandResult) else CommandResult()
 
 
 def _failed(error: Exception, words: Sequence[str]) -> int:
-    told = getattr(error, "format_message", None)  # how the parser's errors are known
-    if told is not None:
-        return _mistake(_of_parser(error, told(), words))
+    message = getattr(error, "format_message", None)  # the parser's errors have it
+    if message is not None:
+        return _mistake(_of_parser(error, message(), words))
     match error:
         case StreamMetricsError() | ImportError():
             return _mistake(str(error))
         case MemoryError():
-            return _mistake("not enough memory: try fewer --workers or --max-bins")
+            return _mistake("not enough memory: try fewer --workers or a smaller --param max_bins")
         case OSError():
             where = f"{error.filename}: " if error.filename else ""
             return _mistake(f"{where}{error.strerror or error}")
@@ -91,8 +90,8 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
         raise error
     frame = traceback.extract_tb(error.__traceback__)[-1]
     say(
-        f"error: a defect of streammetrics: {type(error).__name__}: {error} "
-        f"({os.path.basename(frame.filename)}, line {frame.lineno}); {_TRACEBACK}=1 shows all of it"
+        f"error: a bug in streammetrics: {type(error).__name__}: {error} "
+        f"({os.path.basename(frame.filename)}, line {frame.lineno}); {_TRACEBACK}=1 shows more"
     )
     return DEFECT
 
@@ -105,14 +104,14 @@ def _of_parser(error: Foreign, message: str, words: Sequence[str]) -> str:
         message = f"{message.rstrip('.')}: one of {', '.join(TASKS)}"
     for word in words:
         if word.startswith("-") and os.path.exists(word):  # a file that looks like an option
-            message = f"{message.rstrip('.')}; the file {word} is written ./{word}"
+            message = f"{message.rstrip('.')}; for the file {word} write ./{word}"
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else _command(words)
     return f"{message.rstrip('.')}; see {path} --help"
 
 
 def _command(words: Sequence[str]) -> str:
-    """Return the command that was typed, of which the parser's error does not tell."""
+    """Return the command, which the parser's error does not name."""
     path, command = "streammetrics", _parser()
     for word in words:
         command = getattr(command, "commands", {}).get(word)
@@ -128,11 +127,11 @@ def _mistake(message: str) -> int:
 
 
 def _print(text: str) -> None:
-    """Write to standard output, all the way to whom it is for."""
+    """Write to standard output, and flush it."""
     try:
         try:
             sys.stdout.write(text)
-        except UnicodeEncodeError as error:  # of a terminal that has no such letters
+        except UnicodeEncodeError as error:  # the terminal lacks a character
             sys.stdout.write(text.encode(error.encoding, "backslashreplace").decode(error.encoding))
         sys.stdout.flush()
     except OSError as error:
@@ -143,7 +142,7 @@ def _print(text: str) -> None:
 
 
 def _forget_output() -> None:
-    """Let what is left in the buffer go nowhere, or the interpreter fails on it when it ends."""
+    """Discard the buffer, or the interpreter fails on it at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

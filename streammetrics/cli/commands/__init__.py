@@ -1,1 +1,0 @@
-"""The commands: their arguments, and what is done with them."""

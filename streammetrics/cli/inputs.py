@@ -1,0 +1,579 @@
+"""What `evaluate` reads: the metrics of a task, the columns of every model, the opened files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from streammetrics.cli.result import CommandError
+from streammetrics.cli.tasks import (
+    OF_MODELS,
+    OF_TREC_FILES,
+    SHORTHANDS,
+    TASKS,
+    WEIGHT,
+    Task,
+    at_each,
+    construct,
+    flag,
+    parse,
+)
+from streammetrics.core.columns.batch import near
+from streammetrics.core.elsewhere import ELSEWHERE
+from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.registry import catalogue
+from streammetrics.core.stateful import load
+from streammetrics.inference.comparing.comparison import Comparison
+from streammetrics.inference.comparing.tests import refused
+from streammetrics.metrics.ranking.base import ranking_preset
+from streammetrics.metrics.specs import Spec
+from streammetrics.readers import coco, formats, trec
+from streammetrics.readers.paths import find
+from streammetrics.show.report import Sliced
+from streammetrics.slices.bins import KeySpec, column_of, title_of
+from streammetrics.slices.keyed import KeyedSet
+from streammetrics.slices.slices import Slices
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from streammetrics.core.confidence import Unit
+    from streammetrics.core.metric import Metric
+    from streammetrics.core.types import Options
+    from streammetrics.ledger.ledger import Ledger
+    from streammetrics.readers.coco import CocoPiece
+    from streammetrics.readers.paths import Found
+    from streammetrics.readers.pieces import Piece
+    from streammetrics.readers.sources import Source
+    from streammetrics.readers.trec import TrecPiece
+
+
+_NOT_SHARED = ("k", "preset")  # not passed to metrics as they are: k makes a metric for each value
+
+
+@dataclass(frozen=True)
+class TaskPlan:
+    """A task with its columns and metrics chosen."""
+
+    task: str
+    columns: Mapping[str, str]  # for each input, what the user wrote
+    options: Options  # parameters set for all metrics
+    suite: MetricSet
+
+
+def plan(
+    name: str,
+    columns: Mapping[str, str],
+    options: Options,
+    metrics: Sequence[Spec] | None,
+    first: Sequence[Spec] = (),
+) -> TaskPlan:
+    """Choose what to compute.
+
+    Args:
+        name: The task.
+        columns: For each input that was given, the columns.
+        options: Parameters for all metrics that have them, and the preset.
+        metrics: The metrics; ``None`` for the task's default with these inputs.
+        first: Metrics that precede the default.
+
+    Raises:
+        CommandError: The arguments contradict each other or do not suffice.
+    """
+    task = _task(name)
+    _check_given(name, task, columns, options)
+    # In the order of the task, so that a state does not depend on the order of the options.
+    given = {key: columns[key] for key in task.inputs if key in columns}
+    chosen = {**task.parameters, **options}
+    if task.argmax and "y_score" in given:
+        given.setdefault(task.argmax, given["y_score"])
+    if "y_pred" in columns:
+        chosen.pop("threshold", None)
+    parameters = {**_preset(chosen), **chosen}
+    if parameters.get("ties") == "doc" and "doc" not in given:
+        raise CommandError("ties=doc needs --doc; or choose --param ties=average")
+    if metrics:
+        specs = at_each(metrics, options["k"], strict=True) if "k" in options else metrics
+    else:
+        defaults = _defaults(task, given, chosen)
+        specs = [*first, *at_each(defaults, chosen.get("k", ()), strict="k" in options)]
+    shared = {key: value for key, value in parameters.items() if key not in _NOT_SHARED}
+    built = construct(specs, shared, strict=options.keys() & shared.keys())
+    read = _read(built, given)
+    for key in columns:
+        is_argmax = key == "y_score" and task.argmax in read - columns.keys()
+        if key not in read and not is_argmax:
+            raise CommandError(
+                f"{flag(key)} is read by none of the metrics ({', '.join(built)}): leave it "
+                "out, or add a metric that reads it to --metrics"
+            )
+    if metrics and "k" not in options:
+        chosen.pop("k", None)
+    given = {key: text for key, text in given.items() if key in read}
+    # A set uses a table's weights only if a column is named for them, even under the same name.
+    renamed = {key: text for key, text in given.items() if key != text or key == WEIGHT}
+    return TaskPlan(name, given, chosen, MetricSet(built, columns=renamed))
+
+
+def _task(name: str) -> Task:
+    if name not in TASKS:
+        raise CommandError(f"no task {name!r}{near(name, TASKS)}")
+    return TASKS[name]
+
+
+def _check_given(name: str, task: Task, columns: Mapping[str, str], options: Options) -> None:
+    for key in columns:
+        if key not in task.inputs:
+            text = flag(key) if key in SHORTHANDS else f"--column {key}"
+            raise CommandError(f"{text} is not for --task {name}{near(key, task.inputs)}")
+    if "preset" in options and name != "ranking":
+        raise CommandError(f"--preset is not for --task {name}")
+    missing = [flag(key) for key in task.required if key not in columns]
+    if missing:
+        raise CommandError(f"--task {name} needs {' and '.join(missing)}")
+    for group in task.either:
+        given = [key for key in group if key in columns]
+        rest = [flag(key) for key in group if key not in columns]
+        if given and rest:
+            raise CommandError(f"{flag(given[0])} needs {' and '.join(rest)} beside it")
+    if not any(set(group) <= columns.keys() for group in task.either):
+        groups = " or ".join(" and ".join(map(flag, group)) for group in task.either)
+        raise CommandError(f"--task {name} needs {groups}{task.instead}")
+    if "threshold" in options and "y_pred" in columns:
+        raise CommandError(
+            "--param threshold makes labels of scores, but --y-pred has labels: give one of them"
+        )
+
+
+def _preset(options: Options) -> dict[str, object]:
+    if "preset" not in options:
+        return {}
+    try:
+        return ranking_preset(options["preset"])
+    except ValueError as error:
+        raise CommandError(f"--preset {options['preset']}: {error}") from None
+
+
+def _defaults(task: Task, given: Mapping[str, str], options: Options) -> list[Spec]:
+    cut = "threshold" in options  # makes labels of scores
+    return [
+        spec
+        for key, names in task.defaults.items()
+        if key in given or (key == "y_pred" and cut)
+        for spec in parse(names)
+    ]
+
+
+def _read(built: Mapping[str, Metric], given: Mapping[str, str]) -> set[str]:
+    """Return the inputs that the metrics read; raise where a required one is not given."""
+    read = {WEIGHT}
+    for title, metric in built.items():
+        schemas = [statistic.schema for statistic in metric.statistics()]
+        optional = frozenset().union(*(schema.optional for schema in schemas))
+        missing = [flag(i) for i in metric.inputs if i not in given and i not in optional]
+        if missing:
+            other = _of_the_same_name(metric, given)
+            raise CommandError(f"{title} needs {' and '.join(missing)}{other}")
+        read.update(metric.inputs)
+    return read
+
+
+def _of_the_same_name(metric: Metric, given: Mapping[str, str]) -> str:
+    """Return which metric of the given columns other libraries call the same, as with AP."""
+    shared = [names.split(", ") for names in ELSEWHERE.values()]
+    names = {name for each in shared if type(metric).__name__ in each for name in each}
+    known = catalogue()
+    made = [
+        known[name]()
+        for name in sorted(names & known.keys())
+        if not any(parameter.required for parameter in known[name]._parameters.values())
+    ]
+    fits = [repr(type(other).__name__) for other in made if {*other.inputs} <= {*given}]
+    return f"; did you mean {' or '.join(fits)}?" if fits else ""
+
+
+BY = "by "  # prefix of the columns to slice by, among the names of inputs
+MAX_SLICES = 10_000
+
+
+def sliced(
+    what: TaskPlan,
+    by: Sequence[str],
+    max_slices: int,
+    worst: str | None,
+    min_rows: int,
+    unit: str | None = None,
+) -> TaskPlan:
+    """Return the plan with its metrics also by slice, and in groups of units.
+
+    Raises:
+        CommandError: The options contradict each other, or one needs --by.
+    """
+    if not by:
+        for option, given in (("--worst", worst is not None), ("--min-rows", min_rows)):
+            if given:
+                raise CommandError(f"{option} requires --by, e.g. --by country")
+        if unit is None:
+            return what
+        suite = MetricSet(dict(what.suite.items()), columns=what.suite.columns, unit=unit)
+        return replace(what, columns={**what.columns, f"{BY}{unit}": unit}, suite=suite)
+    if worst is not None:
+        named(worst, what.suite)
+    specs = [[column(part) for part in text.split(",")] for text in by]
+    try:
+        slices = Slices(what.suite, by=[[], *specs], max_slices=max_slices, unit=unit)
+    except ValueError as error:
+        raise CommandError(f"--by {' --by '.join(by)}: {error}") from error
+    columns = {f"{BY}{title_of(part)}": title_of(part) for spec in specs for part in spec}
+    if unit is not None:
+        columns[f"{BY}{unit}"] = unit
+    return replace(what, columns={**what.columns, **columns}, suite=slices)
+
+
+def unit_of(text: str | None) -> Unit:
+    """Return the unit: a column, ``None`` for rows, or without ``--unit`` the default."""
+    if text is None:
+        return ...
+    return None if text == "none" else text
+
+
+def grouped_by(what: TaskPlan) -> Options:
+    """Return the columns of slices and units, for the reports."""
+    found: Options = {}
+    if isinstance(what.suite, Slices):
+        found["by"] = [",".join(map(title_of, spec)) for spec in what.suite.by if spec]
+    if isinstance(what.suite, KeyedSet) and what.suite.unit is not None:
+        found["unit"] = what.suite.unit
+    return found
+
+
+def named(worst: str, suite: MetricSet) -> str:
+    """Return the metric that ``--worst`` names, in any case.
+
+    Raises:
+        CommandError: There is no such metric.
+    """
+    found = [name for name in suite if name.lower() == worst.lower()]
+    if worst not in suite and len(found) != 1:
+        raise CommandError(f"--worst {worst}: no such metric{near(worst, suite)}")
+    return worst if worst in suite else found[0]
+
+
+def column(text: str) -> KeySpec:
+    """Return a column, with the edges of its bins if it is written as ``age:18:30``."""
+    try:
+        return column_of(text)
+    except ValueError as error:
+        raise CommandError(f"--by {error}") from error
+
+
+def state_of(path: str) -> Metric | MetricSet | Ledger:
+    """Read a saved state."""
+    try:
+        state: Metric | MetricSet | Ledger = load(path)
+    except OSError as error:
+        raise CommandError(f"{path}: {error.strerror}") from error
+    return state
+
+
+def slices_of(
+    state: MetricSet,
+    min_rows: int,
+    worst: str | None,
+    confidence: float | None = None,
+    unit: Unit = ...,
+) -> Sliced | None:
+    """Return the slices of a state as they are shown, ``None`` for a set without slices."""
+    if not isinstance(state, Slices):
+        return None
+    ranked = None
+    try:
+        if worst is not None:
+            worst = named(worst, state)
+            level = 0.95 if confidence is None else confidence
+            try:
+                ranked = state.worst(worst, min_rows=min_rows, confidence=level, unit=unit)
+            except NoConfidenceError:  # a note says so if --confidence is given
+                ranked = state.worst(worst, min_rows=min_rows, confidence=None)
+    except (StreamMetricsError, ValueError) as error:
+        raise CommandError(f"--worst {worst}: {error}") from error
+    return Sliced.of(state, min_rows, worst, ranked, confidence, unit)
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """The arguments of `evaluate`."""
+
+    task: str
+    columns: Mapping[str, Sequence[str]]  # for each input one column, or one for each model
+    options: Options
+    specs: Sequence[Spec] | None
+    paths: Sequence[str] = ()
+    qrels: str | None = None
+    runs: Sequence[str] = ()
+    annotations: str | None = None
+    results: Sequence[str] = ()
+    format: str | None = None
+    delimiter: str | None = None
+    by: Sequence[str] = ()
+    max_slices: int = MAX_SLICES
+    min_rows: int = 0
+    worst: str | None = None
+    confidence: float | None = None
+    unit: str | None = None
+
+    @property
+    def patterns(self) -> list[str]:
+        """The arguments that lead to the files that are read."""
+        single = [path for path in (self.qrels, self.annotations) if path is not None]
+        return [*self.paths, *self.runs, *self.results, *single]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model: its metrics, and the pieces with its rows."""
+
+    plan: TaskPlan
+    pieces: Sequence[Piece]
+    about: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Work:
+    """All models by name, and the files that are read for them."""
+
+    models: Mapping[str, Model]
+    files: Sequence[str]
+    notes: Sequence[str] = ()  # about files that are not read
+    comparison: ModelComparison | None = None  # of several models
+
+    def check_one_state(self) -> None:
+        """Raise where several models have no comparison, as `--save` writes one state."""
+        if len(self.models) > 1 and self.comparison is None:
+            raise CommandError(
+                f"--save writes one state, and the {len(self.models)} models are not compared: "
+                "no metric can be, or --by or --unit is given; evaluate them one by one"
+            )
+
+
+def opened(asked: EvaluateOptions) -> Work:
+    """Plan every model and open every file, so that mistakes are reported before any is read."""
+    if unit_of(asked.unit) is None:
+        asked = replace(asked, unit=None)
+    if asked.qrels is not None or asked.runs:
+        return _of_trec_files(asked)
+    if asked.annotations is not None or asked.results:
+        return _of_coco_files(asked)
+    named = _by_model(asked.columns)
+    plans = {
+        name: sliced(
+            plan(asked.task, columns, asked.options, asked.specs),
+            asked.by,
+            asked.max_slices,
+            asked.worst,
+            asked.min_rows,
+            asked.unit,
+        )
+        for name, columns in named.items()
+    }
+    if not asked.paths:
+        raise CommandError("PATH is missing: name the files to read")
+    found = find(asked.paths, asked.format, asked.delimiter)
+    _check_again(found.sources, len(plans))
+    models = {name: _of_files(what, found) for name, what in plans.items()}
+    notes = [note for model in models.values() for note in model.about["left_out"]]
+    paths = [source.path for source in found.sources]
+    apart = [option for option, given in (("--by", asked.by), ("--unit", asked.unit)) if given]
+    comparison = _compared_columns(plans, found) if len(plans) > 1 and not apart else None
+    if len(plans) > 1 and apart:
+        notes.append(f"with {apart[0]} several models are shown but not compared")
+    return Work(models, paths, list(dict.fromkeys(notes)), comparison)
+
+
+def _by_model(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Return the columns of each model, named for its own column."""
+    several = {key: texts for key, texts in columns.items() if len(texts) > 1}
+    if not several:
+        return {"": {key: texts[0] for key, texts in columns.items()}}
+    counts = {len(texts) for texts in several.values()}
+    if len(counts) > 1:
+        given = " and ".join(f"{key} {len(texts)} times" for key, texts in several.items())
+        raise CommandError(f"{given}: give every input of a model once for each model")
+    (count,) = counts
+    leader = next((key for key in OF_MODELS if key in several), next(iter(several)))
+    names = several[leader]
+    _check_distinct(flag(leader).removesuffix("=..."), names)
+    return {
+        names[i]: {key: texts[i % len(texts)] for key, texts in columns.items()}
+        for i in range(count)
+    }
+
+
+def _check_distinct(option: str, names: Sequence[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise CommandError(f"{option} {name} is given twice")
+
+
+def _check_again(files: Iterable[Source | TrecPiece | CocoPiece], models: int) -> None:
+    """Raise where a file that can be read once would be read for several models."""
+    for file in files:
+        if file.once and models > 1:
+            raise CommandError(
+                f"{file} can be read once, and there are {models} models: save it to a file first"
+            )
+
+
+def _of_files(what: TaskPlan, found: Found) -> Model:
+    columns, pieces, notes = formats.pieces_of(
+        found.sources, lambda _: what.columns, what.suite._kinds
+    )
+    read = {
+        key: list(column.names) if len(column.names) > 1 else column.names[0]
+        for key, column in columns.items()
+        if not key.startswith(BY)
+    }
+    about = {
+        "task": what.task,
+        "columns": read,
+        **grouped_by(what),
+        "files": [str(source) for source in found.sources],
+        "left_out": [*found.notes, *notes],
+    }
+    return Model(what, pieces, about)
+
+
+def _of_trec_files(asked: EvaluateOptions) -> Work:
+    judgments = _check_pair(
+        asked, "ranking", {"--qrels": asked.qrels, "--run": asked.runs}, "TREC files"
+    )
+    options = {"preset": "trec_eval", **asked.options}
+    first = tuple(map(Spec, OF_TREC_FILES))
+    runs = _by_name(asked.runs)
+    models = {}
+    files: list[str] = []
+    for name, run in runs.items():
+        what = plan(asked.task, trec.INPUTS, options, asked.specs, first)
+        pieces = trec.pieces(judgments, run)
+        _check_again(pieces, len(runs))
+        files += map(str, pieces)
+        about = {"task": asked.task, "qrels": judgments, "run": run}
+        models[name] = Model(what, pieces, about)
+    plans = {name: model.plan for name, model in models.items()}
+    return Work(models, files, comparison=_compared_runs(plans, judgments, runs))
+
+
+def _of_coco_files(asked: EvaluateOptions) -> Work:
+    true = _check_pair(
+        asked,
+        "boxes",
+        {"--annotations": asked.annotations, "--results": asked.results},
+        "COCO files",
+    )
+    options = {"box_format": "xywh", **asked.options}
+    results = _by_name(asked.results)
+    models = {}
+    files = [true]
+    for name, path in results.items():
+        what = plan(asked.task, coco.INPUTS, options, asked.specs)
+        pieces = coco.pieces(true, path)
+        _check_again(pieces, len(results))
+        files += [str(source) for piece in pieces for source in piece.results]
+        models[name] = Model(
+            what, pieces, {"task": asked.task, "annotations": true, "results": path}
+        )
+    return Work(models, files)
+
+
+def _check_pair(asked: EvaluateOptions, task: str, files: Mapping[str, Any], kind: str) -> str:
+    """Return the file of truths; raise unless it and the results are all that is read."""
+    given = " and ".join(files)
+    (_, truth), (of_results, results) = files.items()
+    if asked.task != task:
+        raise CommandError(f"{given} are not for --task {asked.task}")
+    for option, texts in (("--by", asked.by), ("--unit", asked.unit)):
+        if texts:
+            raise CommandError(f"{option} is not for {kind}, whose rows have no other columns")
+    if truth is None or not results:
+        raise CommandError(f"{given} need each other")
+    others = [*asked.paths, *(flag(key).removesuffix("=...") for key in asked.columns)]
+    if others:
+        raise CommandError(f"{given} are all that is read: leave out {others[0]}")
+    for option, value in (("--input-format", asked.format), ("--delimiter", asked.delimiter)):
+        if value is not None:
+            raise CommandError(f"{option} is not for {kind}: leave it out")
+    _check_distinct(of_results, results)
+    return str(truth)
+
+
+def _by_name(paths: Sequence[str]) -> dict[str, str]:
+    """Return the files of models by their names, or by their paths if names repeat."""
+    short = [os.path.basename(path) for path in paths]
+    return dict(zip(short if len({*short}) == len(short) else paths, paths, strict=True))
+
+
+@dataclass(frozen=True)
+class ModelComparison:
+    """The comparison of several models over the same rows, before these are read.
+
+    It is `whole` if it holds every metric of every model, so that nothing is read twice.
+    """
+
+    comparison: Comparison
+    pieces: Sequence[Piece]
+    whole: bool
+
+
+def _compared_columns(plans: Mapping[str, TaskPlan], found: Found) -> ModelComparison | None:
+    """Return the comparison of models that are columns of the same files."""
+    first = next(iter(plans.values()))
+    needed = {name for metric in _comparable(first).values() for name in metric.inputs}
+    own = [key for key in OF_MODELS if key in needed]
+    models = {name: {key: plan.columns[key] for key in own} for name, plan in plans.items()}
+    comparison = _comparison(first, models)
+    if comparison is None:
+        return None
+    pieces = formats.pieces_of(found.sources, comparison._asked, comparison._kinds).pieces
+    omits = any(metric.config["nan_policy"] == "omit" for metric in first.suite.values())
+    # A comparison omits a row for all models if it lacks the score of one.
+    whole = len(comparison.of_metrics) == len(first.suite) and not omits
+    return ModelComparison(comparison, pieces, whole)
+
+
+def _compared_runs(
+    plans: Mapping[str, TaskPlan], qrels: str, runs: Mapping[str, str]
+) -> ModelComparison | None:
+    """Return the comparison of runs by the same judgments."""
+    first = next(iter(plans.values()))
+    comparison = _comparison(first, {name: {"score": f"score of {name}"} for name in runs})
+    if comparison is None:
+        return None
+    pieces: dict[str, trec.TrecPiece] = {}
+    for name, run in runs.items():
+        for piece in trec.pieces(qrels, run):
+            key = str(piece) if piece.judged else f"{name}/{piece}"
+            pieces[key] = piece if piece.judged else replace(piece, score=f"score of {name}")
+    # Not whole: each run has its own number of rows.
+    return ModelComparison(comparison, list(pieces.values()), whole=False)
+
+
+def _comparable(plan: TaskPlan) -> Options:
+    return {name: metric for name, metric in plan.suite.items() if not refused(metric)}
+
+
+def _comparison(plan: TaskPlan, models: Mapping[str, Mapping[str, str]]) -> Comparison | None:
+    """Return the comparison of the metrics that can be compared, ``None`` without any."""
+    metrics = _comparable(plan)
+    if len(models) < 2 or not metrics:
+        return None
+    needed = {name for metric in metrics.values() for name in metric.inputs}
+    shared = {
+        key: text
+        for key, text in plan.suite.columns.items()
+        if key not in OF_MODELS and (key in needed or key == "sample_weight")
+    }
+    if len({tuple(texts.items()) for texts in models.values()}) < len(models):
+        return None  # two models read the same columns
+    return Comparison(MetricSet(metrics, columns=shared), models)

@@ -1,0 +1,34 @@
+"""What a command returns, what it raises, and the one line on standard error."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from dataclasses import dataclass
+
+from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.results.table import printable
+
+
+class CommandError(StreamMetricsError):
+    """A mistake in the arguments: its message is the one line that is printed."""
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """The text for standard output, the exit code, and one line for standard error."""
+
+    text: str = ""
+    code: int = 0
+    error: str = ""
+
+
+NO_ROWS = 1  # the exit code where nothing was measured
+NOTHING = "no rows: nothing was measured"
+
+
+def say(line: str) -> None:
+    """Write one line to standard error."""
+    if sys.stderr is not None:
+        with contextlib.suppress(OSError):  # standard error is closed as well
+            print(printable(" ".join(line.split())), file=sys.stderr, flush=True)
