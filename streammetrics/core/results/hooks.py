@@ -52,12 +52,16 @@ class Drawing:
 @singledispatch
 def drawn(value: object, ax: object, drawing: Drawing) -> Axes:
     """Return Matplotlib's axes with the picture of a value, by its family."""
-    load("pictures")
-    family = drawn.dispatch(type(value))
-    if family is not drawn.dispatch(object):
-        return family(value, ax, drawing)
+    if has_picture(type(value)):
+        return drawn.dispatch(type(value))(value, ax, drawing)
     what = drawing.name or type(value).__name__
     raise TypeError(f"{what} has no picture: its value is one number, or of no known kind")
+
+
+def has_picture(of: type) -> bool:
+    """Whether values of a type can be drawn."""
+    load("pictures")
+    return drawn.dispatch(of) is not drawn.dispatch(object)
 
 
 @singledispatch

@@ -19,7 +19,7 @@ from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.curves import Curves
-from streammetrics.core.results.hooks import drawn, reported
+from streammetrics.core.results.hooks import has_picture, reported
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table, shown
@@ -164,7 +164,7 @@ def _metrics(
             continue
         first = value[0] if isinstance(value, Curves) and value else value
         many = isinstance(first, LabelledArray) and first.ndim > 2
-        if many or drawn.dispatch(type(first)) is drawn.dispatch(object):
+        if many or not has_picture(type(first)):
             continue  # there is no such picture
         own = isinstance(first, LabelledArray | Report | KeyedValues)
         key = name if own else (type(first), *(s._key for s in metric.statistics()))
