@@ -199,7 +199,8 @@ class GroupedHistograms(NamedTuple):
             for group in np.flatnonzero(size).tolist():
                 part = slice(every[group], every[group + 1])
                 given = (scores[part], labels[part], None, None, max_cells, 0, None)
-                _, size[group] = kernels.cells_count(*given, to_cells[part], to_counts[part])
+                of_group = to_cells[part], to_counts[part], 0, 1
+                _, size[group], _ = kernels.cells_count(*given, *of_group)
             starts.append(ends)
             sizes.append(size)
             start += len(scores)
