@@ -83,7 +83,7 @@ def taken_at_once(oracle, patch):
     return 200
 
 
-@pytest.mark.parametrize(("oracle", "staged"), [*STAGED, *AT_ONCE])
+@pytest.mark.parametrize(("oracle", "buffered"), [*STAGED, *AT_ONCE])
 def test_fault_in_update_changes_nothing(oracle, buffered, monkeypatch):
     n = 40 if buffered else taken_at_once(oracle, monkeypatch)
     rng = np.random.default_rng(3)

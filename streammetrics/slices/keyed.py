@@ -70,7 +70,6 @@ class KeyedSet(MetricSet):
             raise ValueError(f"Slices(max_slices={max_slices!r}): expected a positive integer")
         if overflow not in {"raise", "other"}:
             raise ValueError(f"Slices(overflow={overflow!r}): expected 'raise' or 'other'")
-        super().__init__(dict(suite.items()), columns=suite.columns)
         self.max_slices, self.overflow = max_slices, overflow
         if unit is not None and (not isinstance(unit, str) or not unit or overflow == "other"):
             raise ValueError(
@@ -79,15 +78,17 @@ class KeyedSet(MetricSet):
             )
         self._suite, self.by, self.unit = suite.copy(), specs_of(by, some=unit is None), unit
         columns = {title_of(column): column for spec in self.by for column in spec}
-        self._check_titles(columns)
+        self._check_titles(columns, suite)
         finest = (*columns.values(), *([] if unit is None else [hashed(unit)]))
         apart = [spec for spec in self.by if spec] if overflow == "other" else [finest]
         self._cuts = tuple(
             FinestSlices(suite._plan, number, parts, max_slices, overflow)
             for number, parts in enumerate(apart)
         )
+        plan = GroupedPlan([each for cut in self._cuts for each in cut.statistics])
+        super().__init__(dict(suite.items()), columns=suite.columns)
+        self._plan = plan
         self._specs = tuple(Grouping.of(spec, self._cuts) for spec in self.by)
-        self._plan = GroupedPlan([each for cut in self._cuts for each in cut.statistics])
         self._accumulator = Accumulator(self._plan)
         asked = (*columns, *([] if unit is None else [unit]))
         self._titles = {**suite._titles, **{f"by {title}": title for title in asked}}
@@ -96,25 +97,25 @@ class KeyedSet(MetricSet):
         self._merged: tuple[State | None, State] = (None, suite._plan.start)
         self._lookups: tuple[State | None, dict[tuple[str, ...], GroupLookup]] = (None, {})
 
-    def _check_titles(self, columns: Mapping[str, object]) -> None:
+    def _check_titles(self, columns: Mapping[str, object], metrics: MetricSet) -> None:
         """Raise `ValueError` where two columns of a table of slices would have one name."""
         if not any(self.by) and self._called != "Slices":
             return  # as there is no such table
-        for name in self._metrics:
+        for name in metrics:
             if name in OWN:
                 raise ValueError(
                     f"a metric is called {name!r}, as a column of the result is: rename it"
                 )
-        limits = {f"{name}{end}": name for name in self._metrics for end in BESIDE}
-        for title in (*columns, *self._metrics):
+        limits = {f"{name}{end}": name for name in metrics for end in BESIDE}
+        for title in (*columns, *metrics):
             named = f"by names the column {title!r}" if title in columns else f"metric {title!r}"
             if title in limits:
                 raise ValueError(
                     f"{named}, and so is called what stands beside metric {limits[title]!r}: "
                     "rename one"
                 )
-            if title in columns and (title in self._metrics or title in OWN):
-                what = "a metric is called" if title in self._metrics else "the result has a column"
+            if title in columns and (title in metrics or title in OWN):
+                what = "a metric is called" if title in metrics else "the result has a column"
                 raise ValueError(f"{named}, and {what} {title!r}: rename one")
 
     def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:

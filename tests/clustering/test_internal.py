@@ -156,16 +156,16 @@ def test_silhouettes_in_blocks_are_the_plain_ones(monkeypatch, clusters, width):
 @pytest.mark.parametrize(
     ("layout", "clusters"), some(product(["blobs", "grid", "shells", "copies"], [1, 2, 40, 900]))
 )
-def test_nearest_and_farthest_are_those_of_all_pairs(clusters, plan):
+def test_nearest_and_farthest_are_those_of_all_pairs(clusters, layout):
     rng = np.random.default_rng(clusters)
     codes = np.sort(rng.integers(0, clusters, 1500))
     codes = np.unique(codes, return_inverse=True)[1]
     points = rng.normal(size=(1500, 3))
-    if plan == "blobs":
+    if layout == "blobs":
         points += 9.0 * rng.normal(size=(clusters, 3))[codes]
-    elif plan == "grid":
+    elif layout == "grid":
         points = rng.integers(0, 30, (1500, 3)).astype(float)
-    elif plan == "shells":
+    elif layout == "shells":
         points *= (1.0 + codes)[:, None] / lengths(points)[:, None]
     else:
         points = np.repeat(points[::5], 5, axis=0)

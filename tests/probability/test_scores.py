@@ -381,3 +381,13 @@ def test_metrics_of_a_set_read_weighted_cells_once(monkeypatch):
         assert len(made) == 1
         assert values == {name: metric.compute() for name, metric in suite.items()} != before
         before = values
+
+
+@pytest.mark.parametrize("n", [40, 5000])
+def test_columns_that_cannot_be_written_to(n):
+    rng = np.random.default_rng(n)
+    columns = rng.integers(0, 2, n), rng.random(n), rng.random(n)
+    expected = sm.ROCAUC().update(*columns[:2], sample_weight=columns[2])
+    for column in columns:
+        column.setflags(write=False)
+    assert sm.ROCAUC().update(*columns[:2], sample_weight=columns[2]) == expected

@@ -261,10 +261,9 @@ class GroupedHistograms(NamedTuple):
             one, two, at = (slice(each[group], each[group + 1]) for each in places)
             if at.stop - at.start > self.max_cells:
                 return None
-            _, sizes[group] = kernels.cells_merge(
-                0,
-                *(None, self.scores[one], self.counts[one], None),
-                *(None, other.scores[two], other.counts[two], None),
+            _, sizes[group], _ = kernels.cells_merge(
+                *(0, None, self.scores[one], self.counts[one], 0),
+                *(None, other.scores[two], other.counts[two], 0),
                 *(self.max_cells, None, both.scores[at], both.counts[at]),
             )
         return both._packed(sizes)

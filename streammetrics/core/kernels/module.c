@@ -575,8 +575,9 @@ KERNEL(cells_count) {
   double *weight = NULL;
   const uint8_t *codes;
   if (count != 11) return refuse("expected 11 arguments");
-  if (!take_all(buffers, args, 6, "fUWOll", (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight,
-                &weighed, (void *)&index, &placed, &most, &out.level) ||
+  const char *letters = args[3] == Py_None ? "fUFOll" : "fUWOll"; /* weights go along with an index */
+  if (!take_all(buffers, args, 6, letters, (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight, &weighed,
+                (void *)&index, &placed, &most, &out.level) ||
       !take_cells(buffers, args + 6, &out) || !take_integer(args[9], &out.low) || !take_integer(args[10], &power))
     return NULL;
   out.power = (int)power;
