@@ -585,7 +585,7 @@ def test_a_prediction_without_a_value_is_refused_by_name():
         joined().predict(id="a", time=START, y_score=None)
 
 
-@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("reads", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_labels_that_come_before_their_predictions_merge_in_any_split_and_order(reads):
     """Labels may wait in one state for a prediction in the other, or in either for one to come."""
     events = [
