@@ -17,6 +17,7 @@ from streammetrics.cli.app import app
 from streammetrics.cli.result import CommandError, CommandResult, say
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.registry import metric_names, public
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,16 +99,29 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
 
 def _of_parser(error: Foreign, message: str, words: Sequence[str]) -> str:
     near = getattr(error, "possibilities", None)
-    if near:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else _command(words)
+    typed = getattr(error, "option_name", None) if path.endswith("evaluate") else None
+    if typed and (instead := _as_value(typed)):
+        message = f"{error.message}; write {instead}"
+    elif near:
         message = f"{error.message}; did you mean {' or '.join(near)}?"
     if "Missing option '--task'" in message:
         message = f"{message.rstrip('.')}: one of {', '.join(TASKS)}"
     for word in words:
         if word.startswith("-") and os.path.exists(word):  # a file that looks like an option
             message = f"{message.rstrip('.')}; for the file {word} write ./{word}"
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else _command(words)
     return f"{message.rstrip('.')}; see {path} --help"
+
+
+def _as_value(option: str) -> str:
+    """Return how a parameter or an input is given that was written as an option of its own."""
+    name = option.lstrip("-").replace("-", "_")
+    if any(name in public(metric)._parameters for metric in metric_names()):
+        return f"--param {name}=VALUE"
+    if any(name in task.inputs for task in TASKS.values()):
+        return f"--column {name}=COLUMN"
+    return ""
 
 
 def _command(words: Sequence[str]) -> str:

@@ -89,3 +89,15 @@ def test_the_shell_gets_the_completion(command, monkeypatch):
     code, out, _ = command("evaluate")
     assert code == 0
     assert out.split() == ["F1,rocaUC"]
+
+
+@pytest.mark.parametrize(
+    ("option", "instead"),
+    [
+        ("--threshold", "write --param threshold=VALUE; see"),
+        ("--max-bins", "write --param max_bins=VALUE"),
+        ("--y-low", "write --column y_low=COLUMN"),
+    ],
+)
+def test_a_parameter_written_as_an_option_is_told_how_to_be_given(mistake, option, instead):
+    assert instead in mistake("evaluate", "x.csv", "--task", "binary", option, "1")
