@@ -5,14 +5,16 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typer.main import get_command
 
-from streammetrics._command import INTERRUPTED
+from streammetrics._command import INTERRUPTED, IS_COMMAND
 from streammetrics.cli.app import app
 from streammetrics.cli.result import CommandError, CommandResult, say
 from streammetrics.cli.tasks import TASKS
@@ -20,7 +22,7 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.registry import metric_names, public
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from streammetrics.core.types import Foreign
 
@@ -39,6 +41,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     try:
         result = _run(words or ["--help"])
         _print(result.text)
+        if result.finish is not None:
+            _finish(result.finish)
         if result.error:
             say(f"error: {result.error}")
     except SystemExit as leaving:
@@ -52,6 +56,20 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         return _failed(error, words)
     return result.code
+
+
+def _finish(finish: Callable[[], None]) -> None:
+    """Do what cannot be taken back: a signal that comes now no longer stops the command."""
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            before[number] = signal.signal(number, signal.SIG_IGN)
+    try:
+        finish()
+    finally:
+        for one, handler in before.items():
+            if not IS_COMMAND:  # else the process ends next
+                signal.signal(one, handler)
 
 
 class _Closed(io.TextIOBase):

@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import socket
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -215,7 +215,7 @@ def alerts(
     epilog="""
     streammetrics live rules live.toml > rules.yml
     streammetrics live rules live.toml --job fraud > rules.yml
-    streammetrics live rules live.toml | promtool check rules
+    streammetrics live rules live.toml | promtool check rules /dev/stdin
     """,
 )
 def rules(
@@ -287,24 +287,32 @@ def _replayed(
         say(f"note: {note}")
     live = found.live()
     journal = live._ingest.journal
-    with (
-        nullcontext() if journal is None else journal.all_or_none(),
-        progress_of(events.n_events, "replay") as progress,
-    ):
-        events.feed(live, progress)
-    with live:
+    kinds = [kind for kind, _ in events.kinds]
+    if live.n_rows and "observe" in kinds:
+        say(f"note: {store} has {live.n_rows:,} rows, and rows without ids are added to them")
+    with ExitStack() as stack:
+        if journal is not None:
+            stack.enter_context(journal.all_or_none())
+        with progress_of(events.n_events, "replay") as progress:
+            events.feed(live, progress)
         series = live.series(found.view.window, every=found.view.every)
         grids = [_counted(live, found), *_replayed_alerts(live, found)]
-    if out is None:
-        text = drawn([_grid(series, found), *grids])
-    elif outputs[0].is_stdout:
-        text = _csv(series)
-    else:
-        write(out, _csv(series) if _form(out) == ".csv" else _parquet(series))
-        text = drawn(grids)
+        if out is None:
+            text = drawn([_grid(series, found), *grids])
+        elif outputs[0].is_stdout:
+            text = _csv(series)
+        else:
+            write(out, _csv(series) if _form(out) == ".csv" else _parquet(series))
+            text = drawn(grids)
+        transaction = stack.pop_all()
+
+    def finish() -> None:
+        transaction.close()
+        live.close()
+
     if not events.n_events:
-        return CommandResult(text, NO_ROWS, NOTHING)
-    return CommandResult(text)
+        return CommandResult(text, NO_ROWS, NOTHING, finish)
+    return CommandResult(text, finish=finish)
 
 
 def _form(path: str) -> str:

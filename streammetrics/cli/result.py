@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import sys
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.results.table import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class CommandError(StreamMetricsError):
@@ -16,11 +20,15 @@ class CommandError(StreamMetricsError):
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The text for standard output, the exit code, and one line for standard error."""
+    """The text for standard output, the exit code, and one line for standard error.
+
+    `finish` does what cannot be taken back, once the text is printed.
+    """
 
     text: str = ""
     code: int = 0
     error: str = ""
+    finish: Callable[[], None] | None = None
 
 
 NO_ROWS = 1  # the exit code where nothing was measured

@@ -14,6 +14,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
+from streammetrics.cli import main
 from streammetrics.live.service.config import settings
 
 START = 1_700_000_000
@@ -119,6 +120,28 @@ def test_a_replay_that_fails_leaves_the_store_as_it_was(command, config, tmp_pat
     assert result.code == 0, result.err
     with settings(config).live() as live:
         assert live.n_rows == n
+
+
+def test_a_replay_that_cannot_be_told_leaves_the_store_as_it_was(
+    command, config, tmp_path, monkeypatch
+):
+    n = 2000
+    rows = {"time": START + np.arange(n) * 60.0, "label": np.arange(n) % 2, "score": np.ones(n) / 3}
+    file = put(pa.table(rows), tmp_path / "rows.parquet")
+    (tmp_path / "full.csv").symlink_to("/dev/full")
+    series = ("--series-out", tmp_path / "full.csv", "--force")
+    assert command("live", "replay", config, file, *series).code == 2
+    with monkeypatch.context() as patched, open("/dev/full", "w") as full:
+        patched.setattr(sys, "stdout", full)
+        assert main(["live", "replay", str(config), str(file)]) == 2
+    result = command("live", "replay", config, file)
+    assert result.code == 0, result.err
+    assert "note" not in result.err
+    with settings(config).live() as live:
+        assert live.n_rows == n
+    assert "has 2,000 rows, and rows without ids are added" in (
+        command("live", "replay", config, file).err
+    )
 
 
 def test_times_may_be_dates_and_rows_in_several_files(command, served, config, tmp_path):

@@ -431,7 +431,7 @@ def test_a_deleted_store_is_an_error_at_the_end_even_if_all_events_were_written(
             (tmp_path / "live.db").unlink()
 
     with pytest.raises(
-        sm.StreamMetricsError, match="its events with it unless it was moved: the f"
+        sm.StreamMetricsError, match="its events may be lost: the f"
     ):
         take_and_end()
 

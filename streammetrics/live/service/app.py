@@ -638,7 +638,7 @@ class Service:
                 executor.shutdown(wait=True, cancel_futures=True)
         if journal is not None and journal.is_gone:
             raise StreamMetricsError(
-                f"the store is gone, and its events with it unless it was moved: {journal.trouble}"
+                f"the store is gone or damaged, and its events may be lost: {journal.trouble}"
             )
         if journal is not None and journal.trouble:
             warn_caller(
