@@ -16,6 +16,7 @@ TERMINATED = 143
 
 _PATIENCE = 5.0  # seconds for what cleans up, in which a second SIGTERM changes nothing
 _raised = 0.0  # when SIGTERM came
+_interrupted = False  # whether Ctrl-C came
 
 
 def _is_command() -> bool:
@@ -27,7 +28,7 @@ def _is_command() -> bool:
 
 def leave_at_signals() -> None:
     """End the process at a signal, where there is nothing yet, or nothing more, to clean up."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) in {signal.default_int_handler, _interrupt}:
         signal.signal(signal.SIGINT, _leave)
     is_worker = "--multiprocessing-fork" in sys.orig_argv  # whose parent prints the line
     if signal.getsignal(signal.SIGTERM) in {signal.SIG_DFL, _raise} and not is_worker:
@@ -42,9 +43,15 @@ def _leave(number: int, _: object) -> None:
 def raise_at_signals() -> None:
     """Let Ctrl-C be a KeyboardInterrupt again, and SIGTERM one of its kind: both clean up."""
     if signal.getsignal(signal.SIGINT) is _leave:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGINT, _interrupt)
     if signal.getsignal(signal.SIGTERM) is _leave:
         signal.signal(signal.SIGTERM, _raise)
+
+
+def _interrupt(*_: object) -> None:
+    global _interrupted  # noqa: PLW0603 - a handler has no other memory
+    _interrupted = True
+    raise KeyboardInterrupt
 
 
 class _Terminated(KeyboardInterrupt):
@@ -64,6 +71,11 @@ def _raise(number: int, _: object) -> None:
 def was_terminated() -> bool:
     """Whether SIGTERM came, even if its exception was discarded, as in a finalizer."""
     return _raised > 0
+
+
+def was_stopped() -> bool:
+    """Whether any signal came: what fails after it, as a module half imported, is no bug."""
+    return _interrupted or was_terminated()
 
 
 _LINES: dict[int, bytes] = {signal.SIGINT: b"interrupted\n", signal.SIGTERM: b"terminated\n"}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.main import get_command
 
-from streammetrics._command import INTERRUPTED, IS_COMMAND
+from streammetrics._command import INTERRUPTED, IS_COMMAND, was_stopped
 from streammetrics.cli.app import app
 from streammetrics.cli.result import CommandError, CommandResult, say
 from streammetrics.cli.tasks import TASKS
@@ -54,6 +54,8 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         return BROKEN_PIPE
     except Exception as error:
+        if was_stopped():
+            raise KeyboardInterrupt from error
         return _failed(error, words)
     return result.code
 

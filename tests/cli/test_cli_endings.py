@@ -171,6 +171,31 @@ def test_sigterm_is_not_forgotten_where_python_discards_exceptions(path, tmp_pat
     )
 
 
+CAUGHT = """
+import os, signal, sys
+sys.argv = ["streammetrics", *sys.argv[1:]]
+from streammetrics.cli import exit, main
+def run(words):
+    try:
+        signal.raise_signal(int(os.environ["NUMBER"]))
+    except BaseException:
+        pass  # as a library does whose import is interrupted
+    raise AttributeError("partially initialized module")
+exit._run = run
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_fails_after_a_signal_that_a_library_caught_is_no_bug(number):
+    env = {**os.environ, "NUMBER": str(int(number))}
+    done = subprocess.run(
+        [sys.executable, "-c", CAUGHT], capture_output=True, text=True, check=False, env=env
+    )
+    said = {signal.SIGINT: "interrupted\n", signal.SIGTERM: "terminated\n"}[number]
+    assert (done.returncode, done.stderr) == (128 + number, said)
+
+
 IN_A_WRITE = """
 import os, sys
 sys.argv = ["streammetrics", *sys.argv[1:]]

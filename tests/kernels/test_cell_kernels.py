@@ -151,7 +151,13 @@ def test_rows_that_repeat_scores_are_counted_as_by_the_reference(compiled, name)
         assert counted(compiled, scores, codes, most, index=True) == expected
 
 
-@pytest.mark.parametrize("name", ["uniform", "signs", "every exponent", "bits", "pairs", "runs"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("uniform", "pairs", "runs"),
+        *(pytest.param(n, marks=pytest.mark.long) for n in ("signs", "every exponent", "bits")),
+    ],
+)
 def test_sorts_of_many_rows_are_those_of_the_reference(compiled, name):
     """So many that several threads share them, and that digits of the sort are as wide as they get.
 

@@ -430,9 +430,7 @@ def test_a_deleted_store_is_an_error_at_the_end_even_if_all_events_were_written(
             assert asked.post("/events", content=lines(*observed(7))).status_code == 202
             (tmp_path / "live.db").unlink()
 
-    with pytest.raises(
-        sm.StreamMetricsError, match="its events may be lost: the f"
-    ):
+    with pytest.raises(sm.StreamMetricsError, match="its events may be lost: the f"):
         take_and_end()
 
 
