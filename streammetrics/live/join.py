@@ -206,7 +206,7 @@ class Join:
 
     @property
     def due(self) -> bool:
-        """Whether enough predictions have come to match waiting labels."""
+        """Whether there are enough new predictions to try to match the waiting labels."""
         return self._since > max(_WORTH, self.n_unmatched)
 
     @property
@@ -637,7 +637,7 @@ def settle(
     left: UnlabelledPanes,
     newest: NewestRows,
 ) -> None:
-    """Move rows for which no label in time can come to the panes.
+    """Move rows whose label can no longer arrive in time to the panes.
 
     Beyond `max_pending` the oldest rows are evicted, and a sixteenth of it more, to do it rarely.
     """

@@ -161,9 +161,8 @@ class Journal:
             except sqlite3.Error as error:
                 self._failed(error)
                 if not self._came_through():
-                    full = _code(error) == sqlite3.SQLITE_FULL
                     self._refused = len(blob)
-                    raise StoreError(self._path, str(error), full=full) from error
+                    raise self._store_error(error) from error
             self._number += 1
             self._recovered()
             take()
@@ -224,13 +223,16 @@ class Journal:
                             self._store.put(self.worker, number, part)
                 except sqlite3.Error as error:
                     if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
-                        full = _code(error) == sqlite3.SQLITE_FULL
-                        raise StoreError(self._path, str(error), full=full) from error
+                        raise self._store_error(error) from error
                     time.sleep(_PAUSE)
                 else:
                     break
             self._number += len(firsts)
             self._waiting = []
+
+    def _store_error(self, error: sqlite3.Error) -> StoreError:
+        full = _code(error) == sqlite3.SQLITE_FULL
+        return StoreError(self._path, str(error), full=full)
 
     def drop(self) -> None:
         """Close the file without writing the events that came."""

@@ -48,8 +48,8 @@ Node = tuple[int, int]  # level and place
 class PaneTree:
     """States of panes by number, and merges of any run of them.
 
-    The node of level l and place k is what the panes k·16^l to (k+1)·16^l - 1 come to, merged in
-    one go, as many states together cost less than two at a time. A run of n panes is at most
+    The node of level l and place k is the merged state of the panes k·16^l to (k+1)·16^l - 1. They
+    are merged in one step, which costs less than merging them in pairs. A run of n panes is at most
     30 log16(n) nodes; a pane that changes forgets the log16(n) nodes above it.
     """
 

@@ -180,7 +180,7 @@ class Store:
             raise IncompatibleMetricsError(f"{self.path} is of another configuration: {told}")
 
     def check_place(self) -> None:
-        """Raise where a file is no longer the one that was opened: what is written is nowhere.
+        """Raise if the store is no longer the file that was opened, as writes to it would be lost.
 
         Raises:
             MissingStoreError: It was deleted or cut off, or another file has its place.

@@ -163,12 +163,6 @@ class CumulativeCounts:
         """The power of two in which amounts are given."""
         return self._unit
 
-    def unscaled(self, amount: object) -> Floats:
-        """Return amounts as floats that are not scaled, infinite where they are too large."""
-        with np.errstate(over="ignore"):
-            floats: Floats = np.ldexp(np.asarray(amount, np.float64), self._unit)
-        return floats
-
     def largest_gap(self) -> float:
         """Return max |TP / P - FP / N| over the edges of cells, rounded once; both have rows."""
         if self._weighed is None:
