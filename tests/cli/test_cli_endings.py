@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from prediction_files import store
 from scripts import started
+from thinning import some
 
 from streammetrics.cli import evaluate, main, states
 
@@ -153,7 +154,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("when", ["while_compiling", "while_finalizing"])
+@pytest.mark.parametrize("when", some(["while_compiling", "while_finalizing"]))
 def test_sigterm_is_not_forgotten_where_python_discards_exceptions(path, tmp_path, when):
     words = ["evaluate", path, *BINARY, "--save", tmp_path / "new.state"]
     done = subprocess.run(
@@ -186,7 +187,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", some([signal.SIGINT, signal.SIGTERM]))
 def test_what_fails_after_a_signal_that_a_library_caught_is_no_bug(number):
     env = {**os.environ, "NUMBER": str(int(number))}
     done = subprocess.run(
@@ -205,7 +206,7 @@ sys.exit(main())
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", some([signal.SIGTERM, signal.SIGINT]))
 def test_a_signal_leaves_no_file_half_written(path, tmp_path, number):
     words = ["evaluate", path, *BINARY, "--save", tmp_path / "new.state"]
     done = subprocess.run(
@@ -294,6 +295,7 @@ def test_a_file_that_looks_like_an_option(mistake, command, tmp_path, binary, mo
         assert command("evaluate", f"./{name}", *options).code == 0
 
 
+@pytest.mark.long
 def test_a_refused_row_ends_the_process_at_once(tmp_path):
     """Arrow reads and parses ahead in threads that call Python: none may do so at the end."""
     (tmp_path / "ok.csv").write_text("label,score\n1,0.5\n0,0.2\n")

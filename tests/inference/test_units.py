@@ -172,6 +172,7 @@ def test_states_are_compared_as_samples_of_units():
         sm.compare(a, b, unit="session")
 
 
+@pytest.mark.long
 def test_users_that_are_alike_are_seldom_told_apart():
     rng = np.random.default_rng(6)
     suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.slices.farthest import difference_limits, ratio_limits
@@ -28,7 +29,7 @@ def of_a_ratio(a, b, looking):
     return brentq(lacks, a / b, 0.0) if looking > 0 else brentq(lacks, a / b, 1e9, xtol=1e-13)
 
 
-@pytest.mark.parametrize("count", [2, 3, 7, 60])
+@pytest.mark.parametrize("count", [2, 3, 7, pytest.param(60, marks=pytest.mark.long)])
 def test_limits_are_those_of_all_pairs(count):
     rng = np.random.default_rng(count)
     for _ in range(20):
@@ -75,7 +76,9 @@ def of_groups(shares, n, seed):
 
 @pytest.mark.parametrize(
     ("shares", "most", "found"),
-    [((0.5, 0.8), 0.97, 0.9), ((0.7, 0.8), 0.99, 0.15), ((0.5, 0.7, 0.7, 0.7, 0.9), 1.0, 0.97)],
+    some(
+        [((0.5, 0.8), 0.97, 0.9), ((0.7, 0.8), 0.99, 0.15), ((0.5, 0.7, 0.7, 0.7, 0.9), 1.0, 0.97)]
+    ),
 )
 def test_limits_of_the_farthest_hold_and_say_something(shares, most, found):
     """Of 0.7 and 0.8 of 60 rows each the limits of 3 samples in 100 were above 0, as at chance.

@@ -175,7 +175,8 @@ def wide_rows(seed, n=1500):
     return {"y_true": y, "y_pred": np.where(by == 7, 9, p), "k": by}
 
 
-@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("weighted", [False, True])
 def test_readouts_of_other_classes_in_each_slice(weighted):
     """Sums over classes are in the order of the slice's own, as if no others were there."""
     averages = ("micro", "macro", "weighted")
