@@ -25,9 +25,9 @@ holds the exact one.
 """
 
 from streammetrics import _command  # noqa: F401 - first: NumPy takes its time, and Ctrl-C may come
-from streammetrics.core.registry import PUBLIC, public
+from streammetrics.core.registry import PUBLIC, VERSION, public
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = list(PUBLIC)
 
 

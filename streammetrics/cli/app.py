@@ -13,7 +13,7 @@ from streammetrics.cli import options as typed
 from streammetrics.cli.evaluate import evaluate
 from streammetrics.cli.live import live
 from streammetrics.cli.result import CommandError, CommandResult
-from streammetrics.cli.states import compare_states, merge, show_state, write_report
+from streammetrics.cli.states import compare_states, merge, show_state, verify, write_report
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.columns.batch import near
 from streammetrics.core.kernels.active import kernels
@@ -190,6 +190,15 @@ _add(
     streammetrics compare old.state new.state
     streammetrics compare old.state new.state --confidence 0.99 --unit user
     streammetrics compare old.state new.state --json - --markdown difference.md
+    """,
+)
+_add(
+    "verify",
+    verify,
+    """
+    streammetrics verify receipt.json model.state
+    streammetrics verify receipt.json week.ledger
+    streammetrics verify receipt.json model.state && echo "the same"
     """,
 )
 app.add_typer(live, name="live")

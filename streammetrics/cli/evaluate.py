@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from contextlib import contextmanager
 from dataclasses import dataclass
+from json import dumps
 from typing import TYPE_CHECKING
 
 from streammetrics.cli import options as typed
@@ -79,6 +80,7 @@ def evaluate(
     csv: typed.Csv = None,
     markdown: typed.Markdown = None,
     save: typed.Save = None,
+    receipt: typed.Receipt = None,
     force: typed.Force = False,
 ) -> CommandResult:
     """Compute metrics of files of predictions.
@@ -117,11 +119,12 @@ def evaluate(
         unit=unit,
     )
     outputs = outputs_of(json, csv, markdown)
-    saved = [] if save is None else [Output("--save", save)]
+    of_state = {"--save": save, "--receipt": receipt}
+    saved = [Output(option, path) for option, path in of_state.items() if path is not None]
     check_places([*outputs, *saved])
     work = opened(given)
     if saved:
-        work.check_one_state()
+        work.check_one_state(saved[0].option)
     check_outputs(
         [*outputs, *saved], work.files, force=force, patterns=given.patterns, fmt=given.format
     )
@@ -129,9 +132,12 @@ def evaluate(
         say(f"note: {note}")
     found = measured(work, workers=workers, batch_rows=batch_rows)
     reports = reported(work, found, given, per_query=per_query)
-    if save is not None:
-        (state, *_) = found.states.values()
-        write(save, (found.comparison or state).to_bytes())
+    if saved:
+        state = found.comparison or next(iter(found.states.values()))
+        if save is not None:
+            write(save, state.to_bytes())
+        if receipt is not None:
+            write(receipt, f"{dumps(state.receipt(), indent=2)}\n")
     return finish(reports, outputs)
 
 

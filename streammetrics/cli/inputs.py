@@ -349,11 +349,11 @@ class Work:
     notes: Sequence[str] = ()  # about files that are not read
     comparison: ModelComparison | None = None  # of several models
 
-    def check_one_state(self) -> None:
-        """Raise where several models have no comparison, as `--save` writes one state."""
+    def check_one_state(self, option: str) -> None:
+        """Raise where several models have no comparison, as the option is about one state."""
         if len(self.models) > 1 and self.comparison is None:
             raise CommandError(
-                f"--save writes one state, and the {len(self.models)} models are not compared: "
+                f"{option} is about one state, and the {len(self.models)} models are not compared: "
                 "no metric can be, or --by or --unit is given; evaluate them one by one"
             )
 

@@ -303,6 +303,15 @@ Save = Annotated[
         metavar="STATE",
     ),
 ]
+Receipt = Annotated[
+    str | None,
+    _option(
+        "Write what identifies the result: configuration, rows, versions and the state's SHA-256. "
+        "`verify` compares it with a saved state.",
+        section="Output",
+        metavar="FILE",
+    ),
+]
 Force = Annotated[
     bool,
     _option("Overwrite existing files, but never inputs.", "--force", section="Output"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _DEVICES = ("/dev/fd/", "/dev/std", "/proc/")  # open descriptors: no file can be renamed to them
 _FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
-_OF_STATES = ("--save", "-o")  # options that cannot write to standard output
+_TO_FILES = ("--save", "--receipt", "-o")  # options that cannot write to standard output
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ def check_places(outputs: Iterable[Output]) -> None:
             raise CommandError(f"{output.option} '' names no file")
         if not output.is_stdout:
             _check_writable(output.path)
-        elif output.option in _OF_STATES:
+        elif output.option in _TO_FILES:
             raise CommandError(
-                f"{output.option} {output.path}: a state is written to a file: name one"
+                f"{output.option} {output.path}: this is written to a file only: name one"
             )
 
 

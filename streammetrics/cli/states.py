@@ -1,4 +1,4 @@
-"""Commands on saved states: merge, show, report, compare."""
+"""Commands on saved states: merge, show, report, compare, verify."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.receipts import differences, read_receipt
 from streammetrics.core.state.files import locked
 from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.comparison import Comparison, compare
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Options
     from streammetrics.live.service.config import Settings
 
+
+OTHER_STATE = 1  # the exit code of `verify` where the state is not that of the receipt
 
 _ATTEMPT = re.compile(r"(.+)@(\d+)")
 
@@ -206,6 +209,29 @@ def compare_states(
     outputs = outputs_of(json, None, markdown)
     check_outputs(outputs, [one, other], force=force)
     return finish(_compared([one, other], confidence, unit), outputs)
+
+
+def verify(
+    receipt: Annotated[
+        str, typer.Argument(metavar="RECEIPT", help="A receipt that evaluate wrote.")
+    ],
+    state: Annotated[str, typer.Argument(metavar="STATE", help="A saved state or ledger.")],
+) -> CommandResult:
+    """Verify that a saved state is the one a receipt is of. Exit code 1: it is another."""
+    try:
+        with open(receipt, "rb") as file:
+            expected = read_receipt(file.read())
+    except OSError as error:
+        raise CommandError(f"{receipt}: {error.strerror}") from error
+    except StreamMetricsError as error:
+        raise CommandError(f"{receipt}: {error}") from error
+    found = _merged(state).receipt()
+    differing = list(differences(expected, found))
+    if not differing:
+        what = f"{found['rows']:,} rows, SHA-256 {found['sha256']}"
+        return CommandResult(f"verified: {state} is the state of {receipt}: {what}\n")
+    lines = "".join(f"  {line}\n" for line in differing)
+    return CommandResult(f"{state} is not the state of {receipt}:\n{lines}", OTHER_STATE)
 
 
 def _paths(states: Sequence[str], output: str, *, ledger: bool) -> list[str]:

@@ -11,8 +11,9 @@ from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.feeding.described import described, filled
 from streammetrics.core.feeding.plan import Plan  # noqa: TC001 - type hints are read
+from streammetrics.core.receipts import receipt_of
 from streammetrics.core.results.hooks import reported
-from streammetrics.core.state.container import ROWS, opened
+from streammetrics.core.state.container import ROWS, opened, packed
 from streammetrics.core.stateful import Stateful
 from streammetrics.core.types import Arrays, V_co
 
@@ -85,6 +86,35 @@ class Mergeable(Stateful, Generic[V_co]):
             OSError: The file cannot be written.
         """
         reported(self, path, title=title, confidence=confidence)
+
+    def receipt(self) -> Options:
+        """Return what identifies this result, as JSON has it, for a paper or a pull request.
+
+        It holds the configuration, the number of rows, the versions of the package and of the
+        kernels, and the SHA-256 of `to_bytes()`, which is that of a file that `save` wrote. As
+        equal rows give equal bytes, whoever evaluates the same rows gets the same hash.
+        ``streammetrics verify`` compares a receipt with a saved state.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> one = sm.Mean().update([1.0, 2.0, 3.0])
+            >>> again = sm.Mean().update([3.0, 1.0]).update([2.0])
+            >>> one.receipt()["sha256"] == again.receipt()["sha256"]
+            True
+            >>> one.receipt()["rows"], one.receipt()["configuration"]
+            (3, {'metric': 'Mean()'})
+        """
+        twin = self.copy()  # the rows and the bytes of one moment
+        return receipt_of(
+            packed(*twin._describe()),
+            twin._summary(),
+            rows=twin.n_rows,
+            omitted=twin.n_omitted,
+        )
+
+    @abstractmethod
+    def _summary(self) -> Options:
+        """Return the configuration for people, without what is as it is by default."""
 
     @abstractmethod
     def update(self, *args: Any, **kwargs: Any) -> Self:

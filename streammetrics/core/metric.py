@@ -366,6 +366,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _apart(self, other: Self) -> str:
         return differing(self, other)
 
+    def _summary(self) -> Options:
+        return {"metric": self._titled()}
+
     def _titled(self) -> str:
         return f"{type(self).__name__}({written(self)})"
 

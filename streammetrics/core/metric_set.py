@@ -288,6 +288,10 @@ class MetricSet(NamedInputs, ByName):
         ]
         return {"class": registered_name(type(self)), "columns": self.columns, "metrics": members}
 
+    def _summary(self) -> dict[str, object]:
+        metrics = {name: metric._titled() for name, metric in self._metrics.items()}
+        return {**self._configuration(), "metrics": metrics}
+
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty set of what `_configuration` said."""

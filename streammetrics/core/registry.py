@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+VERSION = "0.1.0"
+
 _PACKAGE = __name__.partition(".")[0]
 
 # The public names of each module. `streammetrics/__init__.pyi` tells type checkers the same.

@@ -66,7 +66,7 @@ def test_what_is_of_one_model_only(mistake, path, tmp_path, monkeypatch):
     both = (*BINARY, "--y-score", "score", "--y-score", "other")
     by = ("--by", "weight:0.5", "--save", tmp_path / "s")
     line = mistake("evaluate", path, *both, *by)
-    assert line.startswith("--save writes one state, and the 2 models are not compared")
+    assert line.startswith("--save is about one state, and the 2 models are not compared")
     line = mistake("evaluate", path, *both, "--weight", "weight", "--weight", "score")
     assert line.startswith("Option --weight is given twice; see streammetrics evaluate --help")
 

@@ -13,7 +13,7 @@ import pytest
 from prediction_files import store
 
 BINARY = ("--task", "binary", "--y-true", "label", "--y-score", "score", "--metrics", "F1")
-OPTIONS = ["--json", "--csv", "--markdown", "--save"]
+OPTIONS = ["--json", "--csv", "--markdown", "--save", "--receipt"]
 
 
 @pytest.fixture
@@ -183,9 +183,9 @@ def test_a_state_is_not_printed(mistake, tmp_path, path, out, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("streammetrics.cli.outputs._is_open_as", lambda *_: True)
     line = mistake("evaluate", path, *BINARY, "--save", out)
-    assert line == f"--save {out}: a state is written to a file: name one"
+    assert line == f"--save {out}: this is written to a file only: name one"
     line = mistake("merge", "a", "-o", out)
-    assert line == f"-o {out}: a state is written to a file: name one"
+    assert line == f"-o {out}: this is written to a file only: name one"
     assert not (tmp_path / "-").exists()
 
 
