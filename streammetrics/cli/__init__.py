@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         raise_at_signals()
-        # Worker processes import this module through the console script, so nothing heavy above.
+        # Worker processes import this module through the console script: no slow imports above.
         missing = [name for name in ("pyarrow", "typer", "rich") if find_spec(name) is None]
         if missing:
             print(

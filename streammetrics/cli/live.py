@@ -333,7 +333,7 @@ def _parquet(series: Series) -> bytes:
 
 
 def _grid(series: Series, found: Settings) -> Grid:
-    """Return the newest windows as a table."""
+    """Return the newest windows with rows as a table."""
     total = len(series["time"])
     some = np.flatnonzero(series["n_rows"] > 0)[-_SHOWN:]
     title = f"Windows of {found.view.window} (UTC), longer where only coarser panes are kept"

@@ -570,8 +570,8 @@ def _likeliest(evidence: Floats, trials: Floats) -> list[Since | None]:
 def _logs(baseline: float, tolerance: float, trials: Floats, ways: tuple[int, ...]) -> Floats:
     """Return log-likelihood ratios (panes, shifts) of shifted shares against the baseline.
 
-    A ratio is convex in the share. If numbers in [0, 1] have the baseline as their mean, or a mean
-    on the other side of it, the mean of the ratio is therefore at most 1.
+    The ratio of a number in [0, 1] is convex in that number. If the mean of the numbers is the
+    baseline, or lies on the other side of it, the mean ratio is therefore at most 1.
     """
     success, rows = trials[:, :1], trials[:, 1:]
     found = []
@@ -844,7 +844,7 @@ class Drift(_OneWindow):
         return JensenShannon(max_bins=max_bins, bins=self.bins)
 
     def _floor(self, samples: SampleHistogram) -> float:
-        """Return the noise floor: the `level` quantile of the distance without drift."""
+        """Return the noise floor: a bound on the `level` quantile of the drift-free distance."""
         (histogram,) = samples.classes()
         n, m = histogram.totals()
         parts, tail = 1 / n + 1 / m, 1 - self.level
@@ -868,17 +868,17 @@ class Drift(_OneWindow):
 
 
 class ColumnHistogram(NamedTuple):
-    """The histogram of a column, ``None`` without rows, and whether it is one of logits."""
+    """The histogram of a column, ``None`` without rows, and whether it holds logits."""
 
     histogram: SortedHistogram | None
     logits: bool
 
 
 def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
-    """Return the histogram of a column, or of any, in a set or a metric.
+    """Return the histogram of a column in a set or a metric; with None, the first histogram.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such histogram, or the column has several.
     """
     held = _statistic(what, column)
     histograms = held.histograms
@@ -889,7 +889,7 @@ def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
 
 
 def _statistic(what: Mergeable, column: str | None) -> Any:
-    """Return what holds the histogram of a column, or of any, in a set or a metric."""
+    """Return the statistic with the histogram of a column; with None, the first such statistic."""
     titles = getattr(what, "columns", {})
     for statistic in what._accumulator.flush().statistics:
         name = statistic.schema.inputs[-1]
@@ -905,12 +905,12 @@ def _statistic(what: Mergeable, column: str | None) -> Any:
 
 @lru_cache(maxsize=64)
 def _pooled(reference: SortedHistogram, most: int) -> SortedHistogram:
-    """Return a reference, which nobody changes, as the one sample; it is compared often."""
+    """Return an immutable reference as the first sample; cached, because it is used often."""
     return reference.pooled(most, 0)
 
 
 def _together(reference: SortedHistogram, current: SortedHistogram) -> SampleHistogram:
-    """Return both as the two samples of one histogram."""
+    """Return both histograms as the two samples of one histogram."""
     most = max(reference.max_cells, current.max_cells)
     both = _pooled(reference, most).fork()
     both.merge(current.pooled(most, 1))
