@@ -440,9 +440,9 @@ class Windows:
         """Yield the merged states of the requested windows, in order.
 
         Panes are split into runs as long as a window, so that each window is the end of one run and
-        the beginning of the next. If many windows of a run are requested, the run is merged
-        cumulatively from its middle in both directions; a window then costs about three merges of
-        two states, regardless of its length.
+        the beginning of the next. If many windows that share a boundary between runs are requested,
+        panes are merged cumulatively from the boundary in both directions. A window then costs
+        about three merges of two states, regardless of its length.
         """
         n, suite = self._panes, reads.suite
 
