@@ -63,8 +63,8 @@ def area(groups: ScoreGroups) -> Interval | None:
     """Return the minimum and maximum of the area under the ROC curve.
 
     For any number k of positives among the unlabelled rows, the area is smallest if these have the
-    k lowest scores, and largest if they have the k highest, because exchanging two labels is
-    monotone.
+    k lowest scores, and largest if they have the k highest: moving a positive label to a row of
+    higher score never lowers the area.
     """
     one, other = _largest_area(groups), _largest_area(groups.exchanged)
     if one is None or other is None:
