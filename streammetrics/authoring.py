@@ -1,4 +1,4 @@
-"""All that the author of a metric or a statistic needs, from one place.
+"""Everything needed to write a metric or a statistic, in one module.
 
     >>> from streammetrics.authoring import ContingencyMetric, check_metric
     >>> class ErrorRate(ContingencyMetric[float]):
@@ -7,8 +7,8 @@
     >>> ErrorRate(threshold=0.5).update([0, 1, 1], [0.2, 0.7, 0.4]).compute()
     0.33333333333333337
 
-Families with their inputs, parameters and averages, and what their metrics read; statistics that
-are there to be shared; and for a statistic of your own its fields, columns and exact sums. See
+Exports the metric families with their inputs, parameters, averages and intermediate results;
+reusable statistics; and, for statistics of your own, fields, columns and exact sums. See
 ``docs/extending.md``.
 """
 

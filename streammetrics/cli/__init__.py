@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
-    0 is done, 1 that there were no rows, 2 a mistake; docs/cli.md has them all.
+    0 means success, 1 that there were no rows, 2 a mistake; docs/cli.md lists all codes.
     """
     try:
         raise_at_signals()
-        # Worker processes import this module through the console script, so nothing heavy above.
+        # Worker processes import this module through the console script: no slow imports above.
         missing = [name for name in ("pyarrow", "typer", "rich") if find_spec(name) is None]
         if missing:
             print(
@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from streammetrics.cli.exit import run_command  # noqa: PLC0415 - needs the extra
 
         code = run_command(arguments)
-        if IS_COMMAND:  # what was printed is out: nothing is lost any more
+        if IS_COMMAND:  # the output is complete: nothing can be lost any more
             leave_at_signals()
     except KeyboardInterrupt:
         if not was_terminated():

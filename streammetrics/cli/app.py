@@ -1,4 +1,4 @@
-"""The commands by name, each with examples, and the list of metrics."""
+"""The commands with their examples, and the list of metrics."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def list_metrics(
     return CommandResult("\n".join(parts))
 
 
-# Rooms of the metrics of a task, if not the room of its name.
+# Packages of the metrics of a task, unless the package has the task's name.
 _ROOMS = {
     **dict.fromkeys(("binary", "multiclass", "multilabel"), ("classification", "scores")),
     **dict.fromkeys(("boxes", "masks"), ("detection",)),
@@ -102,7 +102,7 @@ _ROOMS = {
 
 
 def _headings(task: str | None) -> dict[str, tuple[str, ...]]:
-    """Return the rooms under each heading; tasks with the same metrics share one."""
+    """Return the packages under each heading; tasks with the same metrics share one."""
     tasks: dict[tuple[str, ...], list[str]] = {}
     for name in TASKS:
         tasks.setdefault(_ROOMS.get(name, (name,)), []).append(name)

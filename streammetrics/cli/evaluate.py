@@ -150,7 +150,7 @@ class Evaluated:
 
 
 def measured(work: Work, *, workers: int, batch_rows: int) -> Evaluated:
-    """Read the rows of every model and of the comparison; once, if it has all metrics."""
+    """Read the rows of every model and of the comparison; only once if that has all metrics."""
     comparison = None
     if work.comparison is not None:
         pieces = work.comparison.pieces
@@ -191,7 +191,7 @@ def reported(
     differences = None
     if found.comparison is not None and all(report.n_rows for report in reports.values()):
         with warnings.catch_warnings(), hints(next(iter(work.models.values())).plan):
-            warnings.simplefilter("ignore")  # the reports have them
+            warnings.simplefilter("ignore")  # the reports have the warnings
             differences = found.comparison.compute()
     return ModelReports(reports, differences)
 
@@ -209,7 +209,7 @@ def _report(model: Model, state: MetricSet, given: EvaluateOptions, per_query: b
 
 @contextmanager
 def hints(plan: TaskPlan) -> Iterator[None]:
-    """Spell the hint of an error as options, and add what this command knows besides."""
+    """Rephrase an error's hint as command-line options, and add further advice."""
     try:
         yield
     except StreamMetricsError as error:
@@ -222,7 +222,7 @@ _OPTIONS = {
     "periods": "--by {}:day (or hour, week, month)",
     "max_slices": "--max-slices {}",
     "multilabel": "--task multilabel",
-    "threshold": "--y-score",  # to which evaluate applies a threshold
+    "threshold": "--y-score",  # evaluate applies a threshold to it
 }
 
 
@@ -248,7 +248,7 @@ def _more(plan: TaskPlan, hint: Hint | None) -> Iterator[str]:
 
 
 def _needs_probabilities(metric: Metric, classes: bool) -> bool:
-    """Whether it does: with scores of classes every metric of scores, otherwise some."""
+    """Return whether a metric needs probabilities; with scores per class, all score metrics do."""
     needs = "y_score" in metric.inputs if classes else type(metric).__name__ in PROBABILITIES
     return needs and not metric.config["from_logits"]
 
@@ -257,7 +257,7 @@ def _needs_probabilities(metric: Metric, classes: bool) -> bool:
 def progress_bar(
     pieces: Sequence[Piece], title: str = ""
 ) -> Iterator[Callable[[int], None] | None]:
-    """Show a bar with rows per second on a terminal, nothing elsewhere."""
+    """Show a progress bar with rows per second on a terminal; do nothing elsewhere."""
     sizes = [piece.rows for piece in pieces]
     total = None if None in sizes else sum(size or 0 for size in sizes)
     with progress_of(total, title) as progress:
@@ -266,12 +266,12 @@ def progress_bar(
 
 @contextmanager
 def progress_of(total: int | None, title: str = "") -> Iterator[Callable[[int], None] | None]:
-    """Show the bar of a number of rows, or of an unknown one."""
+    """Show a progress bar for a number of rows, ``None`` if unknown."""
     err = console(stderr=True)
     if not err.is_terminal:
         yield None
         return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - it is slow to import
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415 - slow to import
 
     columns = (
         TextColumn("{task.description}"),

@@ -1,4 +1,4 @@
-"""How a command ends: its output, one line for every mistake, and an exit code."""
+"""How a command ends: its output, a one-line error, and an exit code."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Foreign
 
-MISTAKE = 2  # in what was typed or in the data, or a file that cannot be read or written
+MISTAKE = 2  # a user error: in the arguments or data, or a file that cannot be read or written
 DEFECT = 70  # EX_SOFTWARE of sysexits.h
-BROKEN_PIPE = 141  # 128 and the number of SIGPIPE
+BROKEN_PIPE = 141  # 128 plus the number of SIGPIPE
 
 _TRACEBACK = "STREAMMETRICS_TRACEBACK"
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; every mistake is one line on standard error."""
+    """Run a command; every error is one line on standard error."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if sys.stdout is None:
         sys.stdout = _Closed()
@@ -46,7 +46,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
         if result.error:
             say(f"error: {result.error}")
     except SystemExit as leaving:
-        # The parser exits so after a completion, and when nobody reads the pipe.
+        # The parser exits this way after a completion, and on a broken pipe.
         codes = {0: 0, 1: BROKEN_PIPE}
         if leaving.code not in codes:
             raise
@@ -61,7 +61,7 @@ def run_command(arguments: Sequence[str] | None = None) -> int:
 
 
 def _finish(finish: Callable[[], None]) -> None:
-    """Do what cannot be taken back: a signal that comes now no longer stops the command."""
+    """Do what cannot be undone; a signal no longer stops the command."""
     before: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -70,12 +70,12 @@ def _finish(finish: Callable[[], None]) -> None:
         finish()
     finally:
         for one, handler in before.items():
-            if not IS_COMMAND:  # else the process ends next
+            if not IS_COMMAND:  # otherwise the process ends next
                 signal.signal(one, handler)
 
 
 class _Closed(io.TextIOBase):
-    """Standard output that is not open: the parser would drop what it prints there."""
+    """Closed standard output; without this, the parser would drop its output silently."""
 
     def write(self, text: str) -> int:
         if text:
@@ -85,7 +85,7 @@ class _Closed(io.TextIOBase):
 
 @cache
 def _parser() -> Foreign:
-    return get_command(app)  # takes some forty milliseconds
+    return get_command(app)  # takes about 40 ms
 
 
 def _run(words: list[str]) -> CommandResult:
@@ -96,7 +96,7 @@ def _run(words: list[str]) -> CommandResult:
 
 
 def _failed(error: Exception, words: Sequence[str]) -> int:
-    message = getattr(error, "format_message", None)  # the parser's errors have it
+    message = getattr(error, "format_message", None)  # errors of the parser have it
     if message is not None:
         return _mistake(_of_parser(error, message(), words))
     match error:
@@ -135,7 +135,7 @@ def _of_parser(error: Foreign, message: str, words: Sequence[str]) -> str:
 
 
 def _as_value(option: str) -> str:
-    """Return how a parameter or an input is given that was written as an option of its own."""
+    """Return how to pass a parameter or an input that was written as an option of its own."""
     name = option.lstrip("-").replace("-", "_")
     if any(name in public(metric)._parameters for metric in metric_names()):
         return f"--param {name}=VALUE"
@@ -145,7 +145,7 @@ def _as_value(option: str) -> str:
 
 
 def _command(words: Sequence[str]) -> str:
-    """Return the command, which the parser's error does not name."""
+    """Return the command in the arguments, which the parser's error does not name."""
     path, command = "streammetrics", _parser()
     for word in words:
         command = getattr(command, "commands", {}).get(word)
@@ -176,7 +176,7 @@ def _print(text: str) -> None:
 
 
 def _forget_output() -> None:
-    """Discard the buffer, or the interpreter fails on it at exit."""
+    """Redirect standard output to null, so that the interpreter does not fail at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What `evaluate` reads: the metrics of a task, the columns of every model, the opened files."""
+"""The inputs of `evaluate`: the metrics of a task, the columns of each model, and the files."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
     from streammetrics.readers.trec import TrecPiece
 
 
-_NOT_SHARED = ("k", "preset")  # not passed to metrics as they are: k makes a metric for each value
+_NOT_SHARED = ("k", "preset")  # not passed to metrics directly: each value of k makes a metric
 
 
 @dataclass(frozen=True)
 class TaskPlan:
-    """A task with its columns and metrics chosen."""
+    """A task with its chosen columns and metrics."""
 
     task: str
-    columns: Mapping[str, str]  # for each input, what the user wrote
+    columns: Mapping[str, str]  # by input, as the user wrote them
     options: Options  # parameters set for all metrics
     suite: MetricSet
 
@@ -70,21 +70,21 @@ def plan(
     metrics: Sequence[Spec] | None,
     first: Sequence[Spec] = (),
 ) -> TaskPlan:
-    """Choose what to compute.
+    """Choose the columns and metrics of a task.
 
     Args:
         name: The task.
-        columns: For each input that was given, the columns.
+        columns: The columns of each input that was given.
         options: Parameters for all metrics that have them, and the preset.
-        metrics: The metrics; ``None`` for the task's default with these inputs.
-        first: Metrics that precede the default.
+        metrics: The metrics; ``None`` for the task's defaults with these inputs.
+        first: Metrics to list before the defaults.
 
     Raises:
-        CommandError: The arguments contradict each other or do not suffice.
+        CommandError: The arguments contradict each other, or some are missing.
     """
     task = _task(name)
     _check_given(name, task, columns, options)
-    # In the order of the task, so that a state does not depend on the order of the options.
+    # In the order of the task, so that a state does not depend on the order of options.
     given = {key: columns[key] for key in task.inputs if key in columns}
     chosen = {**task.parameters, **options}
     if task.argmax and "y_score" in given:
@@ -112,7 +112,7 @@ def plan(
     if metrics and "k" not in options:
         chosen.pop("k", None)
     given = {key: text for key, text in given.items() if key in read}
-    # A set uses a table's weights only if a column is named for them, even under the same name.
+    # A set reads the weight column only if it is renamed, even to the same name.
     renamed = {key: text for key, text in given.items() if key != text or key == WEIGHT}
     return TaskPlan(name, given, chosen, MetricSet(built, columns=renamed))
 
@@ -157,7 +157,7 @@ def _preset(options: Options) -> dict[str, object]:
 
 
 def _defaults(task: Task, given: Mapping[str, str], options: Options) -> list[Spec]:
-    cut = "threshold" in options  # makes labels of scores
+    cut = "threshold" in options  # turns scores into labels
     return [
         spec
         for key, names in task.defaults.items()
@@ -167,7 +167,7 @@ def _defaults(task: Task, given: Mapping[str, str], options: Options) -> list[Sp
 
 
 def _read(built: Mapping[str, Metric], given: Mapping[str, str]) -> set[str]:
-    """Return the inputs that the metrics read; raise where a required one is not given."""
+    """Return the inputs that the metrics read; raise if a required one is not given."""
     read = {WEIGHT}
     for title, metric in built.items():
         schemas = [statistic.schema for statistic in metric.statistics()]
@@ -181,7 +181,7 @@ def _read(built: Mapping[str, Metric], given: Mapping[str, str]) -> set[str]:
 
 
 def _of_the_same_name(metric: Metric, given: Mapping[str, str]) -> str:
-    """Return which metric of the given columns other libraries call the same, as with AP."""
+    """Suggest metrics of the given columns that other libraries give the same name, e.g. AP."""
     shared = [names.split(", ") for names in ELSEWHERE.values()]
     names = {name for each in shared if type(metric).__name__ in each for name in each}
     known = catalogue()
@@ -206,10 +206,10 @@ def sliced(
     min_rows: int,
     unit: str | None = None,
 ) -> TaskPlan:
-    """Return the plan with its metrics also by slice, and in groups of units.
+    """Return the plan with its metrics also by slice, and clustered by unit.
 
     Raises:
-        CommandError: The options contradict each other, or one needs --by.
+        CommandError: The options contradict each other, or one requires --by.
     """
     if not by:
         for option, given in (("--worst", worst is not None), ("--min-rows", min_rows)):
@@ -233,7 +233,7 @@ def sliced(
 
 
 def unit_of(text: str | None) -> Unit:
-    """Return the unit: a column, ``None`` for rows, or without ``--unit`` the default."""
+    """Return the unit: a column, ``None`` for rows, or the default without ``--unit``."""
     if text is None:
         return ...
     return None if text == "none" else text
@@ -250,7 +250,7 @@ def grouped_by(what: TaskPlan) -> Options:
 
 
 def named(worst: str, suite: MetricSet) -> str:
-    """Return the metric that ``--worst`` names, in any case.
+    """Return the metric that ``--worst`` names, ignoring case.
 
     Raises:
         CommandError: There is no such metric.
@@ -262,7 +262,7 @@ def named(worst: str, suite: MetricSet) -> str:
 
 
 def column(text: str) -> KeySpec:
-    """Return a column, with the edges of its bins if it is written as ``age:18:30``."""
+    """Return a column, with the edges of its bins if written as ``age:18:30``."""
     try:
         return column_of(text)
     except ValueError as error:
@@ -285,7 +285,7 @@ def slices_of(
     confidence: float | None = None,
     unit: Unit = ...,
 ) -> Sliced | None:
-    """Return the slices of a state as they are shown, ``None`` for a set without slices."""
+    """Return the slices of a state for output, ``None`` for a set without slices."""
     if not isinstance(state, Slices):
         return None
     ranked = None
@@ -295,7 +295,7 @@ def slices_of(
             level = 0.95 if confidence is None else confidence
             try:
                 ranked = state.worst(worst, min_rows=min_rows, confidence=level, unit=unit)
-            except NoConfidenceError:  # a note says so if --confidence is given
+            except NoConfidenceError:  # if --confidence is given, a note says so
                 ranked = state.worst(worst, min_rows=min_rows, confidence=None)
     except (StreamMetricsError, ValueError) as error:
         raise CommandError(f"--worst {worst}: {error}") from error
@@ -307,7 +307,7 @@ class EvaluateOptions:
     """The arguments of `evaluate`."""
 
     task: str
-    columns: Mapping[str, Sequence[str]]  # for each input one column, or one for each model
+    columns: Mapping[str, Sequence[str]]  # one column for each input, or one for each model
     options: Options
     specs: Sequence[Spec] | None
     paths: Sequence[str] = ()
@@ -326,7 +326,7 @@ class EvaluateOptions:
 
     @property
     def patterns(self) -> list[str]:
-        """The arguments that lead to the files that are read."""
+        """The arguments that lead to the files to read."""
         single = [path for path in (self.qrels, self.annotations) if path is not None]
         return [*self.paths, *self.runs, *self.results, *single]
 
@@ -342,15 +342,15 @@ class Model:
 
 @dataclass(frozen=True)
 class Work:
-    """All models by name, and the files that are read for them."""
+    """All models by name, and the files to read for them."""
 
     models: Mapping[str, Model]
     files: Sequence[str]
-    notes: Sequence[str] = ()  # about files that are not read
-    comparison: ModelComparison | None = None  # of several models
+    notes: Sequence[str] = ()  # about files left out
+    comparison: ModelComparison | None = None  # if there are several models
 
     def check_one_state(self, option: str) -> None:
-        """Raise where several models have no comparison, as the option is about one state."""
+        """Raise if several models have no comparison, because the option is about one state."""
         if len(self.models) > 1 and self.comparison is None:
             raise CommandError(
                 f"{option} is about one state, and the {len(self.models)} models are not compared: "
@@ -359,7 +359,7 @@ class Work:
 
 
 def opened(asked: EvaluateOptions) -> Work:
-    """Plan every model and open every file, so that mistakes are reported before any is read."""
+    """Plan every model and open every file, so that mistakes are reported before reading."""
     if unit_of(asked.unit) is None:
         asked = replace(asked, unit=None)
     if asked.qrels is not None or asked.runs:
@@ -393,7 +393,7 @@ def opened(asked: EvaluateOptions) -> Work:
 
 
 def _by_model(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
-    """Return the columns of each model, named for its own column."""
+    """Return the columns of each model, named after the column that only it has."""
     several = {key: texts for key, texts in columns.items() if len(texts) > 1}
     if not several:
         return {"": {key: texts[0] for key, texts in columns.items()}}
@@ -418,7 +418,7 @@ def _check_distinct(option: str, names: Sequence[str]) -> None:
 
 
 def _check_again(files: Iterable[Source | TrecPiece | CocoPiece], models: int) -> None:
-    """Raise where a file that can be read once would be read for several models."""
+    """Raise if a file that can be read only once would be read for several models."""
     for file in files:
         if file.once and models > 1:
             raise CommandError(
@@ -488,7 +488,7 @@ def _of_coco_files(asked: EvaluateOptions) -> Work:
 
 
 def _check_pair(asked: EvaluateOptions, task: str, files: Mapping[str, Any], kind: str) -> str:
-    """Return the file of truths; raise unless it and the results are all that is read."""
+    """Return the file of true values; raise unless it and the results are the only inputs."""
     given = " and ".join(files)
     (_, truth), (of_results, results) = files.items()
     if asked.task != task:
@@ -509,14 +509,14 @@ def _check_pair(asked: EvaluateOptions, task: str, files: Mapping[str, Any], kin
 
 
 def _by_name(paths: Sequence[str]) -> dict[str, str]:
-    """Return the files of models by their names, or by their paths if names repeat."""
+    """Return the files of models by file name, or by path if file names repeat."""
     short = [os.path.basename(path) for path in paths]
     return dict(zip(short if len({*short}) == len(short) else paths, paths, strict=True))
 
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """The comparison of several models over the same rows, before these are read.
+    """The comparison of several models over the same rows, before reading.
 
     It is `whole` if it holds every metric of every model, so that nothing is read twice.
     """
@@ -537,7 +537,7 @@ def _compared_columns(plans: Mapping[str, TaskPlan], found: Found) -> ModelCompa
         return None
     pieces = formats.pieces_of(found.sources, comparison._asked, comparison._kinds).pieces
     omits = any(metric.config["nan_policy"] == "omit" for metric in first.suite.values())
-    # A comparison omits a row for all models if it lacks the score of one.
+    # A comparison omits a row for all models if one model's score is missing.
     whole = len(comparison.of_metrics) == len(first.suite) and not omits
     return ModelComparison(comparison, pieces, whole)
 
@@ -545,7 +545,7 @@ def _compared_columns(plans: Mapping[str, TaskPlan], found: Found) -> ModelCompa
 def _compared_runs(
     plans: Mapping[str, TaskPlan], qrels: str, runs: Mapping[str, str]
 ) -> ModelComparison | None:
-    """Return the comparison of runs by the same judgments."""
+    """Return the comparison of runs with the same judgments."""
     first = next(iter(plans.values()))
     comparison = _comparison(first, {name: {"score": f"score of {name}"} for name in runs})
     if comparison is None:
@@ -564,7 +564,7 @@ def _comparable(plan: TaskPlan) -> Options:
 
 
 def _comparison(plan: TaskPlan, models: Mapping[str, Mapping[str, str]]) -> Comparison | None:
-    """Return the comparison of the metrics that can be compared, ``None`` without any."""
+    """Return the comparison of the comparable metrics, ``None`` if there are none."""
     metrics = _comparable(plan)
     if len(models) < 2 or not metrics:
         return None

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _OUT = "--series-out"
-_SHOWN = 48  # lines of a series that are printed
+_SHOWN = 48  # maximum rows of a printed series
 
 live = typer.Typer(
     cls=typed.CommandGroup,
@@ -134,7 +134,7 @@ def serve(
 
 
 def _free_port(host: str, port: int) -> int:
-    """Return the port, or any free one for 0, after a trial of listening on it."""
+    """Return the port, or a free one for 0, after checking that it can be listened on."""
     try:
         with socket.create_server((host, port), family=_family(host)) as listening:
             found: int = listening.getsockname()[1]
@@ -333,7 +333,7 @@ def _parquet(series: Series) -> bytes:
 
 
 def _grid(series: Series, found: Settings) -> Grid:
-    """Return the newest windows as a table."""
+    """Return the newest windows with rows as a table."""
     total = len(series["time"])
     some = np.flatnonzero(series["n_rows"] > 0)[-_SHOWN:]
     title = f"Windows of {found.view.window} (UTC), longer where only coarser panes are kept"
@@ -355,7 +355,7 @@ def _grid(series: Series, found: Settings) -> Grid:
 
 
 def _replayed_alerts(live: Live, found: Settings) -> list[Grid]:
-    """Return the changes that the alerts would have made."""
+    """Return the state changes of the alerts."""
     alerts = live.alerts(found.rules)
     lines: list[tuple[str, ...]] = [
         (alert.name, state, f"{time:%Y-%m-%d %H:%M}", alert.why if last else "")
@@ -367,7 +367,7 @@ def _replayed_alerts(live: Live, found: Settings) -> list[Grid]:
 
 
 def _counted(live: Live, found: Settings) -> Grid:
-    """Return the counts of events, as far back as the coarsest panes reach."""
+    """Return the counts of events in the window that the coarsest tier covers."""
     tier = found.options["tiers"][-1]
     counts = live.coverage(tier[1])
     wanted = (

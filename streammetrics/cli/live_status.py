@@ -1,4 +1,4 @@
-"""`streammetrics live status` and `alerts`: what a service or its store says now."""
+"""`streammetrics live status` and `alerts`: the current state of a service or its store."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from streammetrics.live.service.config import Settings
 
 _FIRING = 1  # exit code if an alert fires
-_TIMEOUT = 60.0  # seconds; a long history needs some at first
+_TIMEOUT = 60.0  # seconds; the first read of a long history is slow
 
 
 def status(target: str, token_env: str | None) -> CommandResult:
@@ -58,7 +58,7 @@ def alerts(target: str, token_env: str | None, out: str | None, *, force: bool) 
 
 @contextmanager
 def _expecting(target: str) -> Iterator[None]:
-    """Name the address in the error of an unexpected answer."""
+    """Name the address if an answer is unexpected."""
     try:
         yield
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -78,7 +78,7 @@ def _answers(target: str, token_env: str | None, *names: str) -> list[Json]:
 
 
 def _check_address(target: str) -> None:
-    """Raise unless an address names a host, and a port or none."""
+    """Raise unless an address has a host and a valid port, if any."""
     try:
         parts = urllib.parse.urlsplit(target)
         host, _ = parts.hostname or "", parts.port
@@ -95,10 +95,10 @@ def _check_address(target: str) -> None:
 def open_store(
     found: Settings, advice: str = "give the address of the service, http://..."
 ) -> Iterator[Live]:
-    """Open the live state in the store of settings.
+    """Open the live state in the store of a configuration.
 
     Raises:
-        CommandError: There is no store; the message ends with the advice.
+        CommandError: There is no store; the message ends with `advice`.
     """
     store = found.options["store"]
     if store is None or not os.path.exists(store):

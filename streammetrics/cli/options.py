@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from typer import Context
 
 _NAMES = 22  # characters of the left column of a help page
-_FEW = 8  # options that need no sections
+_FEW = 8  # maximum number of options without sections
 _BREAKDOWN = "Confidence intervals and slices"
 _SECTIONS = ("Arguments", "Options", "Columns", "Files", _BREAKDOWN, "Output")
 WIDTH = {"max_content_width": 100}  # characters of a help page
 
 
 class Command(TyperCommand):
-    """A command with a help page in sections, whose options are given once unless they are lists.
+    """A command with a sectioned help page; options that are not lists may be given only once.
 
-    Without the check, the last of two values would win silently.
+    Without this check, the last of two values would win silently.
     """
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]  # the context is a subclass
-        """Refuse an option that is given twice, then parse as usual."""
+        """Reject an option that is given twice, then parse as usual."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         seen: set[Any] = set()
         for param in order:
@@ -60,7 +60,7 @@ class Command(TyperCommand):
                 formatter.write_dl(records, col_max=_NAMES)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the base's parameters
-        """Write the examples as they are."""
+        """Write the examples verbatim."""
         _write_examples(self.epilog, formatter)
 
 
@@ -68,7 +68,7 @@ class CommandGroup(TyperGroup):
     """A group of commands with a help page that ends with examples."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the base's parameters
-        """Write the examples as they are."""
+        """Write the examples verbatim."""
         _write_examples(self.epilog, formatter)
 
 
@@ -78,7 +78,7 @@ def _write_examples(text: str | None, formatter: Any) -> None:
             formatter.write(f"  {line}\n")
 
 
-def _option(help: str, *names: str, section: str = "Options", **more: Any) -> Any:  # noqa: A002 - as typer calls it
+def _option(help: str, *names: str, section: str = "Options", **more: Any) -> Any:  # noqa: A002 - typer's name for it
     return typer.Option(*names, help=help, rich_help_panel=section, **more)
 
 
@@ -87,7 +87,7 @@ def _column(text: str, *names: str) -> Any:
 
 
 def _completed(incomplete: str, words: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    # What was typed stays as it is, or the shell discards every proposal.
+    # A proposal has to start with the typed text, or the shell discards it.
     last = incomplete.rpartition(",")[2]
     return [
         (f"{incomplete}{word[len(last) :]}", text)

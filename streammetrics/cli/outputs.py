@@ -1,4 +1,4 @@
-"""Output files: checked before anything is read, written whole, never over an input."""
+"""Output files: checked before anything is read, written atomically, never over an input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult
 from streammetrics.core.state.files import write_whole
 from streammetrics.readers.paths import brings
-from streammetrics.readers.sources import STDIN as STDOUT  # one dash, either way
+from streammetrics.readers.sources import STDIN as STDOUT  # the same dash
 from streammetrics.show.formats import as_csv, as_json, as_markdown, as_text
 
 if TYPE_CHECKING:
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
     from streammetrics.show.report import ModelReports
 
-_DEVICES = ("/dev/fd/", "/dev/std", "/proc/")  # open descriptors: no file can be renamed to them
+_DEVICES = ("/dev/fd/", "/dev/std", "/proc/")  # open descriptors: files cannot be renamed to these
 _FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
 _TO_FILES = ("--save", "--receipt", "-o")  # options that cannot write to standard output
 
 
 @dataclass(frozen=True)
 class Output:
-    """One output: the option that names it, and where it goes."""
+    """An output: the option that names it, and its path."""
 
     option: str
     path: str
 
     @property
     def is_stdout(self) -> bool:
-        """Whether this is standard output, by a dash or by another name."""
+        """Whether this is standard output, as a dash or by another name."""
         return self.path == STDOUT or (_is_device(self.path) and _is_open_as(self.path, 1))
 
 
 def check_places(outputs: Iterable[Output]) -> None:
-    """Raise where an output cannot be written, before anything is opened."""
+    """Raise if an output cannot be written, before anything is opened."""
     for output in outputs:
         if not output.path:
             raise CommandError(f"{output.option} '' names no file")
@@ -58,18 +58,19 @@ def check_outputs(
     patterns: Iterable[str] = (),
     fmt: str | None = None,
 ) -> None:
-    """Raise where an output would destroy something, before anything is read.
+    """Raise if an output would overwrite something, before anything is read.
 
     Args:
         outputs: The outputs of the command.
-        inputs: The files that are read. They are never overwritten, under any name.
+        inputs: The files to read. They are never overwritten, under any name.
         force: Whether other existing files may be overwritten.
-        patterns: The arguments that led to the inputs. An output that one of them also leads to
-            would be an input of the next run.
+        patterns: The arguments that led to the inputs. An output that matches one of them would be
+            an input of the next run.
         fmt: The format given for all inputs.
 
     Raises:
-        CommandError: An output is an input, two are one file, or a file exists without `force`.
+        CommandError: An output is an input, two outputs are one file, or a file exists without
+            `force`.
     """
     check_places(outputs)
     read = {key: path for path in inputs if (key := identity(path)) is not None}
@@ -127,9 +128,9 @@ def _check_replaceable(path: str, *, force: bool) -> None:
 
 
 def write(path: str, content: str | bytes) -> None:
-    """Write a file so that at any moment it is the old one or the new one.
+    """Write a file atomically.
 
-    What UTF-8 cannot encode, such as a file name that is not UTF-8, is escaped as in JSON.
+    Characters that UTF-8 cannot encode, e.g. in file names, are escaped as in JSON.
     """
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
@@ -151,7 +152,7 @@ def outputs_of(json: str | None, csv: str | None, markdown: str | None) -> list[
 
 
 def finish(results: ModelReports, outputs: Sequence[Output]) -> CommandResult:
-    """Write the results; the table is printed unless another format is."""
+    """Write the results; print the table unless another format goes to standard output."""
     empty = [name for name, report in results.models.items() if not report.n_rows]
     text = as_text(results) if len(empty) < len(results.models) else ""
     for output in outputs:
@@ -176,7 +177,7 @@ def _nothing(results: ModelReports, empty: Sequence[str]) -> str:
 
 
 def identity(path: str | int) -> tuple[int, int] | None:
-    """Return what all names of one file have in common, None for devices and missing files."""
+    """Return the device and inode of a file, None for devices and missing files."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):

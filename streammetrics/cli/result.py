@@ -1,4 +1,4 @@
-"""What a command returns, what it raises, and the one line on standard error."""
+"""Results and errors of commands, and output to standard error."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class CommandError(StreamMetricsError):
-    """A mistake in the arguments: its message is the one line that is printed."""
+    """A mistake in the arguments; its message is printed as one line."""
 
 
 @dataclass(frozen=True)
 class CommandResult:
-    """The text for standard output, the exit code, and one line for standard error.
+    """The text for standard output, the exit code, and a line for standard error.
 
-    `finish` does what cannot be taken back, once the text is printed.
+    `finish` does what cannot be undone, after the text is printed.
     """
 
     text: str = ""
@@ -31,7 +31,7 @@ class CommandResult:
     finish: Callable[[], None] | None = None
 
 
-NO_ROWS = 1  # the exit code where nothing was measured
+NO_ROWS = 1  # the exit code if nothing was measured
 NOTHING = "no rows: nothing was measured"
 
 

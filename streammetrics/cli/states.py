@@ -235,10 +235,10 @@ def verify(
 
 
 def _paths(states: Sequence[str], output: str, *, ledger: bool) -> list[str]:
-    """Return the files of the states, with those that match globs.
+    """Return the files of the states, including those that match globs.
 
     Raises:
-        StreamMetricsError: A file is missing, or named twice so that its rows would count twice.
+        StreamMetricsError: A file is missing, or named twice, so that its rows would count twice.
     """
     paths: list[str] = []
     for path in states:
@@ -267,7 +267,7 @@ def _is_new(path: str, output: str) -> bool:
 def _merged_state(
     paths: Sequence[str], output: str, *, patterns: Sequence[str], force: bool
 ) -> Any:
-    """Write the state of the rows of all states, and return it."""
+    """Merge all states, write the result, and return it."""
     check_outputs([Output("-o", output)], paths, force=force, patterns=patterns)
     merged = _in_one(paths)
     write(output, merged.to_bytes())
@@ -275,7 +275,7 @@ def _merged_state(
 
 
 def _merged_ledger(paths: Sequence[str], output: str, *, seal: bool, force: bool) -> Ledger:
-    """Write a ledger of all states and of its own shards so far, and return it."""
+    """Write a ledger of all states and of its existing shards, and return it."""
     kept = ""
     with _locked(output):
         before = _ledger_in(output)
@@ -287,7 +287,7 @@ def _merged_ledger(paths: Sequence[str], output: str, *, seal: bool, force: bool
         merged = _in_ledger(paths)
         if seal:
             merged.seal(merged.ids)
-        _ = merged.n_rows  # raises before anything is written if shards do not fit together
+        _ = merged.n_rows  # raises before anything is written if shards are incompatible
         write(output, merged.to_bytes())
     if kept:
         say(f"note: {output} exists and keeps its {kept}")
@@ -295,7 +295,7 @@ def _merged_ledger(paths: Sequence[str], output: str, *, seal: bool, force: bool
 
 
 def _ledger_in(path: str) -> Ledger | None:
-    """Return the ledger in a file, ``None`` where the file is missing or holds something else."""
+    """Return the ledger in a file, ``None`` if the file is missing or holds something else."""
     if not os.path.isfile(path):
         return None
     try:
@@ -306,7 +306,7 @@ def _ledger_in(path: str) -> Ledger | None:
 
 
 def _in_one(paths: Sequence[str]) -> Any:
-    """Return the state of the rows of all states."""
+    """Return the merge of all states."""
     first, *others = paths
     merged: Any = state_of(first)
     for path in others:
@@ -323,7 +323,7 @@ def _in_one(paths: Sequence[str]) -> Any:
 
 
 def _note_copies(paths: Sequence[str]) -> None:
-    """Note the files that are identical to an earlier one: the rows of a copy count twice."""
+    """Print a note for each file identical to an earlier one, because its rows count twice."""
     sizes = {path: os.path.getsize(path) for path in paths}
     often = Counter(sizes.values())
     seen: dict[bytes, str] = {}
@@ -347,7 +347,7 @@ def _in_ledger(paths: Sequence[str]) -> Ledger:
                 ledger.merge(state)
             else:
                 name, attempt = _shard_of(path)
-                # As a ledger, as a sealed shard may come again in one.
+                # Merged as a ledger, because in one a sealed shard may occur again.
                 ledger.merge(Ledger().add(name, state, attempt))
         except IncompatibleMetricsError as error:
             raise CommandError(f"{path} does not fit the others: {error}") from error
@@ -367,20 +367,20 @@ def _locked(path: str) -> Iterator[None]:
 
 
 def _shard_of(path: str) -> tuple[str, int]:
-    """Return the shard and the attempt in a file's name: ``shard@2.state``."""
+    """Return the shard and the attempt in a file name, e.g. ``shard@2.state``."""
     stem = os.path.splitext(os.path.basename(path))[0]
     match = _ATTEMPT.fullmatch(stem)
     return (match[1], int(match[2])) if match else (stem, 1)
 
 
 def _models(states: Sequence[str], *, merge: bool) -> dict[str, list[str]]:
-    """Return the files of each model by its name; with `merge` there is one model."""
+    """Return the files of each model by name; with `merge`, there is a single model."""
     found: dict[str, list[str]] = {}
     for pattern in states:
         folder = os.path.isdir(pattern)
         paths = matching(os.path.join(pattern, "*") if folder else pattern)
         above, name = os.path.split(os.path.normpath(pattern))
-        # Of `old/*.state` the folder names the model.
+        # For `old/*.state`, the folder names the model.
         stem = os.path.splitext(name)[0].rstrip("*-_.") or os.path.basename(above) or name
         key = stem if stem not in found else pattern
         if key in found:
@@ -392,7 +392,7 @@ def _models(states: Sequence[str], *, merge: bool) -> dict[str, list[str]]:
 
 
 def _twice(paths: Sequence[str]) -> str | None:
-    """Return the first file that is also an earlier one, under any name."""
+    """Return the first file that occurs earlier under any name."""
     seen: set[str] = set()
     for path in paths:
         real = os.path.realpath(path)
@@ -439,7 +439,7 @@ def _comparison(
 
 
 def _compared(paths: Sequence[str], confidence: float, unit: str | None) -> ModelReports:
-    """Compare two saved states of different rows, as samples of units if one is given."""
+    """Compare two saved states of different rows, clustered by unit if one is given."""
     names = [os.path.basename(path) for path in paths]
     if len({*names}) < 2:
         names = list(paths)

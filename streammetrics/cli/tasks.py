@@ -17,32 +17,32 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Options
 
-_LISTS = ("k", "labels", "levels")  # parameters that are lists, also of one value
+_LISTS = ("k", "labels", "levels")  # parameters that are always lists, even with one value
 
 WEIGHT = "sample_weight"
-# Inputs with an option of their own; --column names the columns of all others.
+# Inputs with their own option; --column names the columns of the others.
 SHORTHANDS = {
     **{name: f"--{name.replace('_', '-')}" for name in ("y_true", "y_score", "y_pred")},
     WEIGHT: "--weight",
     **{name: f"--{name}" for name in ("query", "doc", "relevance", "score")},
 }
-# Inputs that a model gives: several columns for one of them, or several runs, are several models.
+# Inputs that differ between models: several columns or runs for one of them are several models.
 OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "prediction", "pred_boxes")
 REPEATABLE = {*OF_MODELS, "pred_labels", "pred_scores"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a task reads and reports.
+    """The inputs and default metrics of a task.
 
     Attributes:
-        either: Groups of inputs of which it needs at least one whole.
-        required: Inputs it needs besides.
+        either: Groups of inputs, at least one of which has to be given completely.
+        required: Further required inputs.
         extra: Optional inputs.
-        defaults: The default metrics for every input they read, besides the required ones.
+        defaults: The default metrics for each input, which they read besides the required ones.
         parameters: Parameters of metrics that differ from the metrics' own defaults.
-        argmax: The input that scores in several columns replace, if it is not given.
-        instead: What can be given instead of its inputs, as the end of a message.
+        argmax: The input that defaults to the argmax of scores in several columns.
+        instead: What can be given instead of the inputs, as the end of a message.
     """
 
     either: tuple[tuple[str, ...], ...]
@@ -55,7 +55,7 @@ class Task:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """Every input it takes."""
+        """All inputs of the task."""
         return (*self.required, *(name for group in self.either for name in group), *self.extra)
 
 
@@ -201,10 +201,10 @@ TASKS = {
     ),
 }  # fmt: skip
 
-# Metrics of whole rankings, which a TREC file, small enough to be text, has by default besides.
+# Metrics of whole rankings, additional defaults for TREC files, which are small enough.
 OF_TREC_FILES = ("MAP", "MRR", "NDCG", "RPrecision", "BPref")
 
-# Metrics whose scores are probabilities; others only need their order.
+# Metrics whose scores have to be probabilities; others only need their order.
 PROBABILITIES = frozenset(
     {
         "BrierDecomposition", "BrierScore", "CalibrationCurve", "CalibrationError",
@@ -215,17 +215,17 @@ PROBABILITIES = frozenset(
 
 
 def flag(name: str, value: str = "") -> str:
-    """Return how an input, and its column, are given on the command line."""
+    """Return how an input and its column are given on the command line."""
     if name in SHORTHANDS:
         return f"{SHORTHANDS[name]} {value}".rstrip()
     return f"--column {name}={value or '...'}"
 
 
 def pairs(option: str, texts: Sequence[str], expected: str) -> list[tuple[str, str]]:
-    """Return the names and values of an option that takes NAME=VALUE.
+    """Parse an option that takes NAME=VALUE.
 
     Raises:
-        CommandError: A text is something else.
+        CommandError: A text has another form.
     """
     found = [(name.strip(), value) for name, _, value in (text.partition("=") for text in texts)]
     for (name, value), text in zip(found, texts, strict=True):
@@ -237,10 +237,10 @@ def pairs(option: str, texts: Sequence[str], expected: str) -> list[tuple[str, s
 def columns_of(
     shorthands: Mapping[str, str | list[str] | None], texts: Sequence[str]
 ) -> dict[str, list[str]]:
-    """Return the columns of each input, several of several models.
+    """Return the columns of each input; several models have several columns.
 
     Raises:
-        CommandError: ``--column`` is something else, or an input is given twice.
+        CommandError: A text of ``--column`` has another form, or an input is given twice.
     """
     found = {
         name: [given] if isinstance(given, str) else list(given)
@@ -256,10 +256,10 @@ def columns_of(
 
 
 def parse(texts: Sequence[str]) -> list[Spec]:
-    """Parse what was given as ``--metrics``, once or several times.
+    """Parse the values of ``--metrics``.
 
     Raises:
-        CommandError: A text is something else, or there is no such metric.
+        CommandError: A text has another form, or the metric does not exist.
     """
     try:
         return [spec for text in texts for spec in specs.parse(text)]
@@ -268,10 +268,10 @@ def parse(texts: Sequence[str]) -> list[Spec]:
 
 
 def parameters_of(texts: Sequence[str]) -> Options:
-    """Parse what was given as ``--param``: values as in ``--metrics``, or lists with commas.
+    """Parse the values of ``--param``: values as in ``--metrics``, or comma-separated lists.
 
     Raises:
-        CommandError: A text is something else, or a name is given twice.
+        CommandError: A text has another form, or a name is given twice.
     """
     found: Options = {}
     for name, text in pairs("--param", texts, "NAME=VALUE, e.g. threshold=0.5"):
@@ -286,12 +286,12 @@ def parameters_of(texts: Sequence[str]) -> Options:
 
 
 def delimiter_of(text: str | None) -> str | None:
-    """Return a delimiter; the tab may be given by name."""
+    """Return a delimiter; a tab may be given by name."""
     return "\t" if text in {"tab", "\\t"} else text
 
 
 def at_each(chosen: Sequence[Spec], depths: Sequence[object], *, strict: bool) -> list[Spec]:
-    """Return one metric for each of `depths` in the place of a metric whose `k` is not set.
+    """Replace each metric whose `k` is not set by one metric for each of `depths`.
 
     Raises:
         CommandError: With `strict`, no metric has an unset `k`.
@@ -311,16 +311,16 @@ def at_each(chosen: Sequence[Spec], depths: Sequence[object], *, strict: bool) -
 def construct(
     chosen: Sequence[Spec], shared: Mapping[str, object], strict: Collection[str]
 ) -> dict[str, Metric]:
-    """Build the metrics.
+    """Construct the metrics.
 
     Args:
         chosen: The metrics, with their own parameters.
         shared: Parameters for all metrics that have them and do not set them.
-        strict: Those of them that at least one metric must use.
+        strict: Names of shared parameters that at least one metric must use.
 
     Raises:
         CommandError: A metric is given twice, or no metric has a parameter.
-        SpecError: There is no such parameter, or a value is not allowed.
+        SpecError: A parameter does not exist, or a value is invalid.
     """
     built: dict[str, Metric] = {}
     unused = set(strict)
@@ -344,7 +344,7 @@ def _built(spec: Spec, shared: Mapping[str, object]) -> tuple[Metric, set[str]]:
     try:
         return specs.construct(Spec(spec.name, {**common, **spec.parameters})), set(common)
     except SpecError as error:
-        # A metric need not have the average that is set for all: ROCAUC has no "micro".
+        # A metric may lack the average that is set for all, e.g. ROCAUC has no "micro".
         rest = {n: v for n, v in common.items() if n != "average"}
         if rest != common:
             with contextlib.suppress(SpecError):

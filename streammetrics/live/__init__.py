@@ -1,1 +1,1 @@
-"""Metrics over time: panes, windows, late labels, and a state that survives."""
+"""Metrics over time: panes, windows, late labels, and a persistent state."""

@@ -1,4 +1,4 @@
-"""What a `Live` is told once: it is compared before anything is merged, and stands in its bytes."""
+"""The parameters of a `Live`: part of its bytes, and compared before a merge."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Document
 
-LONGEST = 10_000 * DAY  # two of them past the latest time are still nanoseconds of int64
+LONGEST = 10_000 * DAY  # twice this after the latest time still fits int64
 _SCALARS = (int, float, str, bool)
 
 
 @dataclass(frozen=True)
 class Config:
-    """The parameters of which the state is a function, durations in nanoseconds."""
+    """The parameters that the state depends on, with durations in nanoseconds."""
 
     tiers: tuple[Tier, ...]
     label_ttl: int
@@ -33,7 +33,7 @@ class Config:
     default_label: int | float | str | bool | None
     max_pending: int
     keep_rows: int
-    declared: Declared  # what events hold; compared as it is described
+    declared: Declared  # types of the columns; compared by description
 
     @classmethod
     def of(
@@ -46,7 +46,7 @@ class Config:
         keep_rows: int,
         declared: Declared,
     ) -> Config:
-        """Return the parameters as a user gives them, checked."""
+        """Validate the user's parameters and return them."""
         if isinstance(default_label, np.generic):
             default_label = default_label.item()
         if default_label is not None and not isinstance(default_label, _SCALARS):
@@ -70,31 +70,31 @@ class Config:
 
     @property
     def horizon(self) -> int:
-        """How long after its prediction a row waits for its label and for corrections."""
+        """How long a row waits for its label and for corrections, in nanoseconds."""
         return self.label_ttl + self.label_lateness
 
     @property
     def unit(self) -> int:
-        """The length of the panes in which rows wait: panes of every tier are whole numbers of it.
+        """The length of the panes of waiting rows, which divides the panes of every tier.
 
-        Midnights of all zones have been whole quarters of an hour since 1972.
+        Since 1972, midnight in every time zone has been a whole quarter of an hour.
         """
         tier = self.tiers[0]
         zoned = any(tier.zone for tier in self.tiers)
         return math.gcd(tier.length, QUARTER) if zoned else tier.length
 
     def described(self) -> Document:
-        """Return what a file says of the parameters."""
+        """Return the parameters as JSON values for a file."""
         tiers = [[tier.length, tier.count, tier.zone] for tier in self.tiers]
         return {**self._parameters(), "tiers": tiers}
 
     def _parameters(self) -> Document:
-        """Return the parameters by name, those of the declaration included."""
+        """Return the parameters by name, including those of the declaration."""
         return {name: getattr(self, name) for name in _own()} | self.declared.described()
 
     @classmethod
     def read(cls, told: object, suite: Mergeable) -> Config:
-        """Return the parameters that a file tells of, after checking them with its metrics."""
+        """Return the parameters stored in a file, validated together with its metrics."""
         names = [*_own(), "labels", "types", "target_range"]
         if not isinstance(told, dict) or list(told) != names or not _is_tiers(told["tiers"]):
             raise StateFormatError("the state does not say how it keeps time")
@@ -111,7 +111,7 @@ class Config:
             raise StateFormatError(f"the state has no such parameters: {error}") from error
 
     def differing(self, other: Config) -> str:
-        """Return in what another differs, for a message."""
+        """Return the differences to another configuration, for a message."""
         here, there = _flat(self._parameters()), _flat(other._parameters())
         return "; ".join(
             f"{name} is {_said(there.get(name))} there and {_said(here.get(name))} here"
@@ -121,12 +121,12 @@ class Config:
 
 
 def _own() -> list[str]:
-    """Return the names of the parameters but for what is declared."""
+    """Return the names of all parameters except `declared`."""
     return [field.name for field in fields(Config) if field.name != "declared"]
 
 
 def _flat(parameters: Document) -> Document:
-    """Return parameters with the type of each column by itself."""
+    """Return the parameters with one entry per column type."""
     types = {f"the type of {name}": what for name, what in parameters["types"].items()}
     return {name: value for name, value in parameters.items() if name != "types"} | types
 

@@ -1,4 +1,4 @@
-"""Events: ids, times and columns, as they come and as they wait."""
+"""Events: their ids, times and columns, and their serialization."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 SECOND = 10**9
 DAY = 86_400 * SECOND
-LATEST = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())  # seconds; times are before it
+LATEST = int(datetime(2200, 1, 1, tzinfo=UTC).timestamp())  # in seconds; times must be earlier
 
 _UNITS = {
     "ns": 1, "us": 10**3, "ms": 10**6, "s": SECOND, "sec": SECOND, "min": 60 * SECOND,
@@ -55,7 +55,7 @@ _UNITS = {
 }  # fmt: skip
 _DURATION = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]+)\s*")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_ENDS = (  # of days, and how much later than what stands in their place
+_ENDS = (  # end-of-day forms: pattern, its replacement, and the offset to add
     (re.compile(r"(?<=[T ])24:?00(?=(:?00(\.0+)?)?([Z+-]|$))"), "00:00", timedelta(days=1)),
     (re.compile(r"(?<=[T ][0-9]{2}:[0-9]{2}):60(\.0+)?(?=[Z+-]|$)"), ":59", timedelta(seconds=1)),
 )
@@ -63,10 +63,10 @@ _DTYPE = np.dtype("datetime64[ns]")
 
 
 def duration(value: str | timedelta, name: str) -> int:
-    """Return a length of time in nanoseconds, more than none.
+    """Return a positive duration in nanoseconds.
 
     Raises:
-        ValueError: It is none; the message says how one is written.
+        ValueError: The value is not a positive duration; the message shows valid forms.
     """
     nanoseconds = 0
     if isinstance(value, timedelta):
@@ -86,7 +86,7 @@ def duration(value: str | timedelta, name: str) -> int:
 
 
 def shown_duration(nanoseconds: int) -> str:
-    """Return a duration as `duration` reads it."""
+    """Format a duration so that `duration` can parse it."""
     for unit in ("d", "h", "min", "s", "ms", "us"):
         if nanoseconds % _UNITS[unit] == 0:
             return f"{nanoseconds // _UNITS[unit]}{unit}"
@@ -94,26 +94,26 @@ def shown_duration(nanoseconds: int) -> str:
 
 
 def shown_time(nanoseconds: int) -> str:
-    """Return a time as people read it, in UTC."""
+    """Format a time in UTC for messages."""
     return f"{np.datetime64(int(nanoseconds), 'ns').astype('datetime64[us]')}Z"
 
 
 def instant(value: object, name: str = "time") -> int:
-    """Return one time in nanoseconds since 1970.
+    """Return a time in nanoseconds since 1970.
 
     Args:
-        value: An aware ``datetime``, a ``datetime64`` (in UTC), POSIX seconds, or text of ISO 8601
-            with its zone.
-        name: What the message calls it.
+        value: An aware ``datetime``, a ``datetime64`` (in UTC), POSIX seconds, or ISO 8601 text
+            with a UTC offset.
+        name: The name of the value in messages.
 
     Raises:
-        InvalidBatchError: It is none of these, or before 1970 or beyond 2200.
+        InvalidBatchError: The value has none of these types, or is not between 1970 and 2200.
     """
     return int(instants([value], name)[0])
 
 
 def instants(values: object, name: str = "time") -> Ints:
-    """Return a column of times in nanoseconds since 1970, or raise as `instant` does."""
+    """Return a column of times in nanoseconds since 1970, as `instant` does for one value."""
     array = _array(values, name)
     if array.dtype.kind == "M":
         return _of_dates(array, name)
@@ -126,7 +126,7 @@ def instants(values: object, name: str = "time") -> Ints:
 
 
 def _array(values: Foreign, name: str) -> Array:
-    """Return a column as NumPy has it: of numbers, dates, or objects."""
+    """Return a column as a NumPy array of numbers, dates or objects."""
     kind = type(values).__module__.partition(".")[0]
     if kind == "pandas" and getattr(values.dtype, "tz", None) is not None:
         values = values.to_numpy(dtype=_DTYPE)  # in UTC
@@ -148,7 +148,7 @@ def _of_dates(array: Array, name: str) -> Ints:
     missing = np.isnat(array)
     if missing.any():
         _refuse(name, "is missing (NaT)", "NaT", int(np.argmax(missing)))
-    seconds = array.astype("datetime64[s]").view(np.int64)  # which nothing overflows
+    seconds = array.astype("datetime64[s]").view(np.int64)  # seconds cannot overflow
     _check(name, seconds, array)
     return array.astype(_DTYPE).view(np.int64)
 
@@ -160,8 +160,8 @@ def _of_seconds(array: Array, name: str) -> Ints:
 
 
 def nanoseconds(seconds: Floats) -> Ints:
-    """Return POSIX seconds, which are between 1970 and 2200, in nanoseconds."""
-    # The whole seconds and the rest are exact, their product would not be.
+    """Convert POSIX seconds between 1970 and 2200 to nanoseconds."""
+    # Whole and fractional seconds are exact; their product with 1e9 would not be.
     whole = np.floor(seconds)
     rest = np.rint((seconds - whole) * SECOND).astype(np.int64)
     return whole.astype(np.int64) * SECOND + rest
@@ -205,7 +205,7 @@ def _parsed(text: str, name: str, row: int) -> datetime:
 
 
 def _ends_day(text: str) -> datetime | None:
-    """Return a leap second, or 24:00, as the day that begins then, as POSIX has it; or nothing."""
+    """Parse a leap second or 24:00 as the start of the next day, as POSIX does; None for others."""
     for pattern, instead, more in _ENDS:
         changed, n = pattern.subn(instead, text, count=1)
         with suppress(ValueError, OverflowError):
@@ -216,7 +216,7 @@ def _ends_day(text: str) -> datetime | None:
 
 
 def _is_midnight(time: datetime) -> bool:
-    """Whether it is, in UTC: leap seconds are the last ones of its days."""
+    """Return whether a time is midnight in UTC, where leap seconds end a day."""
     offset = time.utcoffset()
     return offset is not None and not (time - EPOCH).seconds
 
@@ -238,9 +238,9 @@ _CODES = {"d": np.float64, "q": np.int64}
 
 
 def packed(values: Sequence[object], code: Literal["d", "q"]) -> Array:
-    """Return numbers as float64 (``d``), or integers as int64 (``q``).
+    """Convert a list to a float64 (``d``) or int64 (``q``) array.
 
-    It takes a third of the time in which NumPy finds out what a list holds.
+    This takes a third of the time of `numpy.array`, which has to detect the type.
     """
     array: Any = np.empty(len(values), _CODES[code])
     struct.pack_into(f"{len(values)}{code}", array, 0, *values)
@@ -248,8 +248,8 @@ def packed(values: Sequence[object], code: Literal["d", "q"]) -> Array:
 
 
 DEFAULT = (("1min", "3h"), ("1h", "15d"), ("1d", "400d"))
-QUARTER = 900 * SECOND  # of which midnights of all zones are whole numbers
-_MOST = 1_000_000  # panes of a tier
+QUARTER = 900 * SECOND  # midnight in every time zone is a multiple of it
+_MOST = 1_000_000  # panes per tier
 _LAST_DAY = LATEST * SECOND // DAY + 1
 
 
@@ -257,7 +257,7 @@ _LAST_DAY = LATEST * SECOND // DAY + 1
 class Tier:
     """Panes of one length, of which the newest `count` are kept.
 
-    With a zone, panes are calendar days there, of 23 and 25 hours too.
+    With a zone, panes are calendar days in that zone, including days of 23 or 25 hours.
     """
 
     length: int  # nanoseconds
@@ -265,7 +265,7 @@ class Tier:
     zone: str = ""
 
     def numbers(self, times: Ints) -> Ints:
-        """Return the number of the pane that each time falls into."""
+        """Return the number of the pane that contains each time."""
         if not self.zone or not len(times):
             return times // self.length
         first = max(int(times.min()) // DAY - 1, 0)
@@ -275,32 +275,32 @@ class Tier:
         return first - 1 + np.searchsorted(starts, times, side="right")
 
     def number(self, time: int) -> int:
-        """Return the number of the pane that a time falls into."""
+        """Return the number of the pane that contains a time."""
         if not self.zone:
             return time // self.length
         return int(self.numbers(np.array([time], np.int64))[0])
 
     def start(self, number: int) -> int:
-        """Return the time at which a pane begins, in nanoseconds."""
+        """Return the start time of a pane, in nanoseconds."""
         return _midnight(self.zone, number) if self.zone else number * self.length
 
     def oldest(self, newest: int) -> int:
-        """Return the number of the oldest pane that is kept where `newest` is the newest time."""
+        """Return the number of the oldest pane kept when the newest event is at `newest`."""
         return self.number(newest) - self.count + 1
 
     @property
     def shown(self) -> str:
-        """The tier as a person would say it."""
+        """A description of the tier for messages."""
         reach = shown_duration(self.length * self.count)
         zone = f" of {self.zone}" if self.zone else ""
         return f"panes of {shown_duration(self.length)}{zone} for {reach}"
 
 
 def tiers_of(given: Sequence[Sequence[object]]) -> tuple[Tier, ...]:
-    """Return the tiers that somebody asked for, the finest first.
+    """Return the tiers that the user passed, the finest first.
 
     Raises:
-        ValueError: They are no tiers; the message says what is wrong.
+        ValueError: They are not valid; the message says why.
     """
     if isinstance(given, str) or not given:
         raise ValueError(f'tiers={given!r}: expected pairs such as ("1min", "3h")')
@@ -344,25 +344,25 @@ def _zone(name: Any) -> ZoneInfo:
 
 @lru_cache(maxsize=4096)
 def _midnight(zone: str, day: int) -> int:
-    """Return when a day begins in a zone: the first instant that it has."""
+    """Return the first instant of a day in a time zone, in nanoseconds."""
     day = min(max(day, 0), _LAST_DAY)
     local = datetime(1970, 1, 1, tzinfo=_zone(zone)) + timedelta(days=day)
     since = local.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * SECOND
 
 
-IDS = frozenset({str, int, bytes, UUID})  # others are brought to these
-_STR, _BYTES, _INT, _UUID = 0x00, 0x20, 0x40, 0x60  # and 0x10 for what is hashed
+IDS = frozenset({str, int, bytes, UUID})  # other types are converted to these
+_STR, _BYTES, _INT, _UUID = 0x00, 0x20, 0x40, 0x60  # type bits in the last byte of a key
 _HASHED = 0x10
-_SHORT = 15  # bytes
-_NO_COLUMNS = (str, bytes, Set, Mapping)  # which have parts, but no rows in order
+_SHORT = 15  # bytes of an id that fit into its key
+_NO_COLUMNS = (str, bytes, Set, Mapping)  # iterable types that are not a column
 
 
 def keys_of(ids: object) -> NDArray[np.uint64]:
-    """Return the key of each id, (n, 2).
+    """Return the 16-byte key of each id, as (n, 2) integers.
 
     Raises:
-        InvalidBatchError: One of them is no id.
+        InvalidBatchError: A value is not an id.
     """
     if isinstance(ids, _NO_COLUMNS) or not hasattr(ids, "__iter__") or not getattr(ids, "ndim", 1):
         raise InvalidBatchError(f"id is {ids!r} beside columns: pass an id a row, in order", "id")
@@ -384,20 +384,20 @@ def keys_of(ids: object) -> NDArray[np.uint64]:
 
 
 def keys_of_checked(ids: list[Any]) -> NDArray[np.uint64]:
-    """Return the same of ids that are known to be such: mostly all of them are integers."""
+    """Return the keys of ids that have been validated; fast if all of them are integers."""
     try:
         return _of_integers(packed(ids, "q"))
-    except struct.error:  # one is none, or beyond 64 bits
+    except struct.error:  # one is not an integer, or exceeds 64 bits
         return keys_of(ids)
 
 
 def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
-    """Return the keys of integers, or of short plain texts, together; ``None`` of others."""
+    """Return the keys if all ids are integers or all are short ASCII strings, else ``None``."""
     kinds = set(map(type, ids))
     if kinds == {int}:
         try:
             return _of_integers(packed(ids, "q"))
-        except struct.error:  # one is beyond 64 bits
+        except struct.error:  # one exceeds 64 bits
             return None
     if kinds != {str} or not (joined := "".join(ids)).isascii():
         return None
@@ -406,7 +406,7 @@ def _of_alike(ids: list[Any]) -> NDArray[np.uint64] | None:
 
 
 def _of_arrow(ids: Foreign) -> NDArray[np.uint64] | None:
-    """Return the keys of short texts of Arrow, ``None`` of others."""
+    """Return the keys of short strings in an Arrow column, else ``None``."""
     wide = {"string": np.int32, "large_string": np.int64}.get(str(ids.type))
     if wide is None or not hasattr(ids, "buffers") or ids.null_count or not len(ids):
         return None
@@ -417,7 +417,7 @@ def _of_arrow(ids: Foreign) -> NDArray[np.uint64] | None:
 
 
 def _of_texts(data: NDArray[np.uint8], lengths: Ints) -> NDArray[np.uint64] | None:
-    """Return the keys of texts that follow on each other; ``None`` where one is long."""
+    """Return the keys of strings that are concatenated in `data`; ``None`` if one is too long."""
     if lengths.max() > _SHORT:
         return None
     whole = np.zeros((len(lengths), 16), np.uint8)
@@ -427,15 +427,15 @@ def _of_texts(data: NDArray[np.uint8], lengths: Ints) -> NDArray[np.uint64] | No
 
 
 def versions_of(versions: object, n: int = 1) -> Ints:
-    """Return the version of each label: one for all, or a column.
+    """Return the version of each label, from one integer for all or a column.
 
     Raises:
-        InvalidBatchError: One of them is no integer from 0 on.
+        InvalidBatchError: A value is not an integer from 0 to 2^63 - 1.
     """
     several = hasattr(versions, "__len__")
     try:
         array = np.asarray(versions if several else [versions] * n)
-    except ValueError:  # one of them is a list
+    except ValueError:  # a list among the values
         _no_version(versions)
     are_integers = array.ndim == 1 and array.dtype.kind in "iu"
     good = are_integers and array.size and array.min() >= 0 and array.max() < 1 << 63
@@ -445,7 +445,7 @@ def versions_of(versions: object, n: int = 1) -> Ints:
 
 
 def _no_version(versions: Any) -> NoReturn:
-    """Raise about the first of some versions that is none."""
+    """Raise for the first value that is not a valid version."""
     listed = versions.tolist() if hasattr(versions, "tolist") else list(versions)
     good = [_is_integer(each) and 0 <= each < 1 << 63 for each in listed]
     row = good.index(False) if False in good else 0
@@ -503,17 +503,17 @@ _NO_VERSIONS = np.empty(0, np.int64)
 
 
 class Events(NamedTuple):
-    """Events of one kind that have the same columns."""
+    """Events of one kind with the same columns."""
 
     kind: Kind
     times: Ints
     columns: Mapping[str, Column]
-    keys: NDArray[np.uint64] = _NO_KEYS  # of their ids, except of what is observed
-    versions: Ints = _NO_VERSIONS  # of labels
+    keys: NDArray[np.uint64] = _NO_KEYS  # of the ids; empty for observations
+    versions: Ints = _NO_VERSIONS  # of labels; empty for other kinds
 
     @property
     def form(self) -> tuple[object, ...]:
-        """What events have in common that can be taken as one: their kind, columns and types."""
+        """The kind, columns and types; events of equal form can be concatenated."""
         types = [
             (name, c.values.dtype, c.values.shape[1:], c.vocabulary is None, c.nulls is None)
             for name, c in self.columns.items()
@@ -521,14 +521,14 @@ class Events(NamedTuple):
         return (self.kind, *types)
 
     def take(self, rows: slice) -> Events:
-        """Return some of them."""
+        """Return the events of some rows."""
         kind, times, columns, keys, versions = self
         some = {name: column[rows] for name, column in columns.items()}
         return Events(kind, times[rows], some, keys[rows], versions[rows])
 
 
 def alike(parts: Sequence[Events]) -> list[list[Events]]:
-    """Return events in groups that can be taken as one."""
+    """Group events by their form."""
     groups: dict[tuple[object, ...], list[Events]] = {}
     for events in parts:
         groups.setdefault(events.form, []).append(events)
@@ -536,7 +536,7 @@ def alike(parts: Sequence[Events]) -> list[list[Events]]:
 
 
 def joined_events(group: Sequence[Events]) -> Events:
-    """Return events of one form as one."""
+    """Concatenate events of one form."""
     if len(group) == 1:
         return group[0]
     kinds, times, columns, keys, versions = zip(*group, strict=True)
@@ -547,7 +547,7 @@ def joined_events(group: Sequence[Events]) -> Events:
 
 
 def _joined(columns: Sequence[Column], name: str) -> Column:
-    """Return the rows of columns one after the other, also where a row holds several values."""
+    """Concatenate columns, including nested ones."""
     if not isinstance(columns[0], Nested):
         return concatenate(columns, name)
     nested = [column for column in columns if isinstance(column, Nested)]
@@ -557,7 +557,7 @@ def _joined(columns: Sequence[Column], name: str) -> Column:
 
 
 def written(parts: Sequence[Events]) -> bytes:
-    """Return events as bytes, with a checksum over all."""
+    """Serialize events, with a checksum."""
     arrays: dict[str, Array] = {}
     told = []
     for place, events in enumerate(parts):
@@ -574,10 +574,10 @@ def written(parts: Sequence[Events]) -> bytes:
 
 
 def read(blob: bytes) -> list[Events]:
-    """Return the events that `written` made bytes of.
+    """Deserialize events that `written` serialized.
 
     Raises:
-        StateFormatError: They are other bytes.
+        StateFormatError: The bytes are not events.
     """
     file = unpacked(blob)
     told = file.meta.get("events")
@@ -611,7 +611,7 @@ def _events(kind: Kind, names: Sequence[str], arrays: Arrays) -> Events:
 
 
 def column_arrays(column: Column) -> dict[str, Array]:
-    """Return the arrays of a column; of a vocabulary, those words that occur."""
+    """Return the arrays of a column; a vocabulary is reduced to the words that occur."""
     arrays: dict[str, Array] = {"values": column.values}
     if column.vocabulary is not None:
         used, codes = np.unique(column.values, return_inverse=True)
@@ -626,7 +626,7 @@ def column_arrays(column: Column) -> dict[str, Array]:
 
 
 def column_of(arrays: Arrays) -> Column:
-    """Return the column that `column_arrays` made arrays of, after checking them."""
+    """Rebuild and validate a column from the arrays of `column_arrays`."""
     values, nulls = arrays.get("values"), arrays.get("nulls")
     if values is None or values.dtype.kind not in "biuf" or values.ndim not in {1, 2}:
         raise StateFormatError("a column is of no type that columns have")
@@ -650,11 +650,11 @@ def column_of(arrays: Arrays) -> Column:
 
 
 class SliceKeys:
-    """What is to be known of a suite's keys; of one that is no `Slices` there are none.
+    """The slice keys of a suite; there are none unless it is `Slices`.
 
     Attributes:
-        kinds: What the columns hold that rows are sliced by, as users name them.
-        titles: What the keys are called that are made of them.
+        kinds: The kind of each column that rows are sliced by, by the user's name of the column.
+        titles: The names of the key columns made from them.
         inner: The suite of each slice.
     """
 
@@ -675,18 +675,18 @@ class SliceKeys:
         self._only = self.kinds.keys() - self._read
 
     def made(self, columns: Mapping[str, object]) -> dict[str, Any]:
-        """Return columns with those that are keys alone as keys of text, one for each kind."""
+        """Return columns with a text key for each kind of slice, without key-only columns."""
         if not self._cuts or self._cuts[0].title in columns:
             return dict(columns)
         keys = {cut.title: key_column(columns, cut.by) for cut in self._cuts}
         return {**{n: c for n, c in columns.items() if n not in self._only}, **keys}
 
     def check(self, columns: Mapping[str, Column], *, without: str = "") -> None:
-        """Raise `StateFormatError` where columns of a state are not such as rows are kept in.
+        """Raise `StateFormatError` unless the columns of a state are those of stored rows.
 
         Args:
-            columns: The columns, in the order of their names, their keys as `made` makes them.
-            without: A column that the rows do not have, as their label.
+            columns: The columns sorted by name, with keys as `made` returns them.
+            without: A column that the rows lack, e.g. the label.
         """
         names, needed = list(columns), (self._needed | self.titles) - {without}
         allowed = (self._read | self.titles) - {without}
@@ -699,14 +699,14 @@ class SliceKeys:
             checked(keys.vocabulary.tolist(), len(cut.titles))
 
     def named(self, columns: Iterable[str]) -> set[str]:
-        """Return the names of columns as users have them, of which `made` made others."""
+        """Return the user's names of columns, also of those that `made` replaced by keys."""
         return (set(columns) - self.titles) | self._only
 
     def shown(self, state: State, by: By = None) -> Any:
-        """Return what is at a state: a set, or a metric, of all rows, or slices of one kind.
+        """Return a set or metric at a state, of all rows or, with `by`, of the slices of one kind.
 
         Raises:
-            ValueError: There are no such slices.
+            ValueError: There are no slices by these columns.
         """
         if by is None:
             return self.inner._at(self.whole(state))
@@ -718,12 +718,12 @@ class SliceKeys:
         raise ValueError(f'by={by!r}: nothing is sliced here; Live(..., by=[["country"]]) would be')
 
     def whole(self, state: State) -> State:
-        """Return the state of all rows, whatever their keys."""
+        """Return the state of all rows, across slices."""
         if not isinstance(self._suite, Slices):
             return state
         return state_of_all(state, self._suite._cuts[0])
 
 
 def is_made(columns: Mapping[str, object], suite: Mergeable) -> bool:
-    """Whether columns have keys as `SliceKeys.made` makes them."""
+    """Return whether columns already have the keys that `SliceKeys.made` adds."""
     return isinstance(suite, Slices) and isinstance(columns.get(suite._cuts[0].title), Column)

@@ -1,4 +1,4 @@
-"""Rows by id: a hash table of cells."""
+"""A table of predictions by id: growing columns and a hash index."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Present:
-    """The number of rows in each pane that has some.
+    """The number of rows in each pane that has rows.
 
     Args:
-        unit: How long a pane is, in nanoseconds.
+        unit: The length of a pane in nanoseconds.
     """
 
     def __init__(self, unit: int) -> None:
@@ -37,12 +37,12 @@ class Present:
         self._counts: dict[int, int] = {}
 
     def add(self, times: Ints) -> None:
-        """Learn of rows that come."""
+        """Count added rows."""
         for number, count in self._counted(times):
             self._counts[number] = self._counts.get(number, 0) + count
 
     def remove(self, times: Ints) -> None:
-        """Learn of rows that leave."""
+        """Subtract removed rows."""
         for number, count in self._counted(times):
             left = self._counts[number] - count
             if left:
@@ -54,7 +54,7 @@ class Present:
         if not len(times):
             return
         first, last = int(times.min()) // self._unit, int(times.max()) // self._unit
-        if first == last:  # as most rows that come together are
+        if first == last:  # the common case: rows of a batch are close in time
             yield first, len(times)
             return
         numbers, counts = np.unique(times // self._unit, return_counts=True)
@@ -62,32 +62,32 @@ class Present:
 
     @property
     def starts(self) -> Ints:
-        """When each pane with rows begins, in no order."""
+        """The start time of each pane with rows, unordered."""
         return np.fromiter(self._counts, np.int64, len(self._counts)) * self._unit
 
     def copy(self) -> Present:
-        """Return an independent one of the same rows."""
+        """Return an independent copy."""
         twin = Present(self._unit)
         twin._counts = dict(self._counts)
         return twin
 
 
-_LONG = 1 << 17  # rows from which on an array is long
-_STEP = 1 << 15  # rows by which it grows
-_FAR = 1 << 25  # bytes beyond which allocators map memory of its own for an array
+_LONG = 1 << 17  # number of rows from which an array is long
+_STEP = 1 << 15  # rows by which a long array grows
+_FAR = 1 << 25  # bytes from which allocators map an array separately
 _KINDS = {"f": "numbers", "i": "integers", "b": "booleans", "u": "integers", "U": "strings"}
 
 
 class GrowingColumn:
-    """One column of a table that grows at its end.
+    """A column of a table that grows at its end.
 
-    All its rows are of one kind: numbers, integers, booleans or strings, or as many numbers each.
-    Integers take the bytes that the largest needs.
+    All rows have one kind: numbers, integers, booleans, strings, or number vectors of one shape.
+    Integers use the smallest width that holds the largest value.
     """
 
     def __init__(self, name: str, dtype: type = np.int8) -> None:
         self.name = name
-        self.kind = ""  # of the first rows, and so of all
+        self.kind = ""  # set by the first rows
         self.vocabulary: NDArray[np.str_] | None = None
         self._data: Array = np.empty(0, dtype)
         self._n = 0
@@ -97,20 +97,20 @@ class GrowingColumn:
 
     @property
     def values(self) -> Array:
-        """The rows; of strings, codes into the vocabulary."""
+        """The rows; for strings, codes into the vocabulary."""
         if len(self._data) < self._n:
             return np.broadcast_to(np.zeros((), self._data.dtype), (self._n, *self._data.shape[1:]))
         return self._data[: self._n]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the rows."""
+        """Bytes used by the rows and the vocabulary."""
         return self._data[: self._n].nbytes + (
             0 if self.vocabulary is None else self.vocabulary.nbytes
         )
 
     def check(self, column: Column) -> None:
-        """Raise where rows are of another kind than those that are there."""
+        """Raise if rows differ in kind or shape from those in the column, or have nulls."""
         kind = kind_of(column)
         shape, dtype = column.values.shape[1:], column.values.dtype
         if self.kind and kind != self.kind:
@@ -133,7 +133,7 @@ class GrowingColumn:
             )
 
     def append(self, column: Column) -> None:
-        """Take rows that `check` has let through."""
+        """Append rows that have passed `check`."""
         values = column.values
         self.begin(column)
         if column.vocabulary is not None:
@@ -144,7 +144,7 @@ class GrowingColumn:
         self._data[start : self._n] = values
 
     def append_blank(self, n: int) -> None:
-        """Take rows of which nothing is known yet; they take no room while no row is set."""
+        """Append n unknown rows; they use no memory until a value is set."""
         if len(self._data):
             self._grow(self._n + n)
             self._data[self._n - n : self._n] = 0
@@ -152,12 +152,12 @@ class GrowingColumn:
             self._n += n
 
     def _grow(self, n: int) -> None:
-        """Make room for so many rows."""
+        """Extend the column to n rows."""
         self._data = with_room(self._data, self._n, n)
         self._n = n
 
     def put(self, rows: Ints, column: Column) -> None:
-        """Set some rows again."""
+        """Overwrite some rows."""
         self.begin(column)
         if len(self._data) < self._n:
             self._data = np.zeros((self._n, *self._data.shape[1:]), self._data.dtype)
@@ -165,14 +165,14 @@ class GrowingColumn:
         self._data[rows] = self._fitting(values)
 
     def begin(self, column: Column) -> None:
-        """Learn from the first rows what all are; there may be blank ones before them."""
+        """Set the kind and shape from the first rows; unknown rows may precede them."""
         if not self.kind:
             self.kind = kind_of(column)
             shape = (len(self._data), *column.values.shape[1:])
             self._data = np.zeros(shape, _first(column.values, self._data.dtype))
 
     def _fitting(self, values: Array) -> Array:
-        """Return values of a type that the rows have, which are widened where that is needed."""
+        """Return the values, after widening the column's integers if needed."""
         dtype = self._data.dtype
         narrow = dtype.kind == "i" and (dtype.itemsize < 8 or values.dtype.kind == "u")
         if narrow and values.size:
@@ -197,7 +197,7 @@ class GrowingColumn:
         return codes[len(mine) :]
 
     def at(self, rows: Places | slice) -> Column:
-        """Return some rows as a batch has them."""
+        """Return some rows as a column of a batch."""
         values = self.values[rows]
         if self.kind in "iU":
             values = values.astype(np.int64)
@@ -207,18 +207,18 @@ class GrowingColumn:
         return Column(values, None, True)
 
     def drop(self, gone: Ints, last: Ints) -> None:
-        """Let rows go, into the places of which the last ones move."""
+        """Remove rows; the rows at `last` move into their places."""
         if len(self._data):
             self._data[gone[: len(last)]] = self._data[last]
         self._n -= len(gone)
 
     def keep(self, rows: Ints) -> None:
-        """Keep some rows, in the order given, and give the place of the others back."""
+        """Keep only the given rows, in that order, and free the memory of the others."""
         self._data = self._data[rows] if len(self._data) else self._data
         self._n = len(rows)
 
     def copy(self) -> GrowingColumn:
-        """Return independent cells of the same rows."""
+        """Return an independent copy."""
         twin = GrowingColumn(self.name)
         twin.kind, twin.vocabulary = self.kind, self.vocabulary
         twin._data, twin._n = self._data[: self._n].copy(), self._n
@@ -226,11 +226,11 @@ class GrowingColumn:
 
 
 def with_room(data: Array, used: int, n: int) -> Array:
-    """Return an array with the rows that are used, and room for `n`.
+    """Return an array with the used rows and room for `n`.
 
-    A short one has room for half as many more. A long one begins with more than the system hands
-    out of what others gave back: pages that no row has touched are none, and from then on it grows
-    where it is, so that no call waits for a copy of it.
+    A short array gets room for half as many more rows. A long array is allocated once above the
+    size from which allocators map memory separately: untouched pages use no memory, and later
+    growth remaps pages instead of copying, so that no call waits for a copy.
     """
     if n <= len(data):
         return data
@@ -247,7 +247,7 @@ def with_room(data: Array, used: int, n: int) -> Array:
 
 
 def kind_of(column: Column) -> str:
-    """Return what a column holds, as one letter."""
+    """Return the kind of a column as a one-letter dtype kind."""
     if column.vocabulary is not None:
         return "U"
     kind = column.values.dtype.kind
@@ -268,26 +268,26 @@ def _narrow(low: int, high: int, least: np.dtype[Any]) -> np.dtype[Any]:
     raise InvalidBatchError("integers beyond 64 signed bits: pass them as strings")
 
 
-_LEAST = 11  # bits of the number of slots
-_SMALL = 1 << 14  # rows for which there is room up to which slots grow at once to eight times
-_MOVED = 2  # rows that move to more slots for each that comes, so that no call waits for all
+_LEAST = 11  # log2 of the minimum number of slots
+_SMALL = 1 << 14  # capacity in rows up to which the slots grow eightfold instead of twofold
+_MOVED = 2  # rows moved to the new slots per added row, so that no call has to move all
 
 
 class Index:
-    """The keys of the rows of a table, and the row of each key.
+    """A hash index from the keys of a table to their rows.
 
-    A key takes 16 bytes, or 8 as long as the second half of all is the same, and a slot 4; three
-    quarters of the slots at most are in use. When there are too few, rows move to more of them
-    some at a time, while the others are looked up in the old ones.
+    A key takes 16 bytes, or 8 while the second half of all keys is equal. A slot takes 4 bytes, and
+    at most three quarters of the slots are used. To grow, rows are moved to a larger array of slots
+    in small steps; until then they are looked up in the old array.
     """
 
     def __init__(self) -> None:
         self._keys: Keys = np.empty((0, 1), np.uint64)
-        self._second = np.zeros(1, np.uint64)  # of all keys, where they are held by the first half
+        self._second = np.zeros(1, np.uint64)  # half of all keys, if `_keys` has width 1
         self._n = 0
         self._slots: Slots = np.zeros(1 << _LEAST, np.uint32)
         self._old: Slots | None = None
-        self._moved, self._before = 0, 0  # rows that have moved, and that were there to be moved
+        self._moved, self._before = 0, 0  # rows moved so far, and rows to move
 
     def __getitem__(self, rows: Rows | slice) -> Keys:
         """Return the keys of some rows, (m, 2)."""
@@ -305,12 +305,12 @@ class Index:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """Bytes used."""
         slots = self._slots.nbytes + (0 if self._old is None else self._old.nbytes)
         return self._keys[: self._n].nbytes + slots
 
     def copy(self) -> Index:
-        """Return an independent index of the same rows."""
+        """Return an independent copy."""
         twin = Index()
         twin._keys, twin._second, twin._n = self._keys[: self._n].copy(), self._second, self._n
         twin._slots, twin._old = self._slots.copy(), self._old
@@ -318,7 +318,7 @@ class Index:
         return twin
 
     def find(self, keys: Keys) -> Rows:
-        """Return the row of each key, -1 where there is none."""
+        """Return the row of each key, -1 if it is missing."""
         rows = np.full(len(keys), -1, np.int64)
         if not self._n:
             return rows
@@ -337,7 +337,7 @@ class Index:
         kernels.factorize(slots, self._keys, width, self._n, words, rows, False, None)
 
     def add(self, keys: Keys) -> None:
-        """Take the keys of more rows, which are not here yet and all different."""
+        """Append the keys of new rows, which must be distinct and not in the index."""
         if not len(keys):
             return
         if not self._n:
@@ -358,7 +358,7 @@ class Index:
             self._move(self._moved + _MOVED * len(keys))
 
     def drop(self, gone: Rows, last: Rows) -> None:
-        """Forget rows, into the places of which the last ones move."""
+        """Remove rows; the rows at `last` move into their places."""
         self._move(self._before)
         width, holes = 8 * self._width, gone[: len(last)]
         kernels.table_move(self._slots, self._keys, width, self._n, gone, None)
@@ -367,7 +367,7 @@ class Index:
         self._n -= len(gone)
 
     def keep(self, rows: Rows) -> None:
-        """Keep some rows, in the order given, and give the place of the others back."""
+        """Keep only the given rows, in that order, and free the memory of the others."""
         self._keys, self._n = self._keys[rows], len(rows)
         self._remake(self._n)
 
@@ -380,7 +380,7 @@ class Index:
         kernels.table_put(self._slots, self._keys, 8 * self._width, start, stop)
 
     def _move(self, end: int) -> None:
-        """Move the rows before one from the old slots."""
+        """Move the rows before `end` out of the old slots."""
         end = min(end, self._before)
         if self._old is not None and end > self._moved:
             self._put(self._moved, end)
@@ -390,29 +390,29 @@ class Index:
 
 
 def _slots(n: int) -> Slots:
-    """Return empty slots for so many rows."""
+    """Return empty slots for n rows."""
     return np.zeros(1 << max((n * 4 // 3).bit_length(), _LEAST), np.uint32)
 
 
-_MANY = 4  # one of so many rows that leave, and the others are moved to arrays of their own
-LABELLED, CORRECTED, CONFLICT, LATE, REPEATED = 1, 2, 4, 8, 16  # what is known of a row
+_MANY = 4  # if more than 1/_MANY of the rows are dropped, the others are copied to new arrays
+LABELLED, CORRECTED, CONFLICT, LATE, REPEATED = 1, 2, 4, 8, 16  # flags of a row
 
 
 class Predictions(NamedTuple):
-    """Predictions that come: ids, times, and the columns that metrics read beside the label."""
+    """New predictions: ids, times, and the columns that metrics read besides the label."""
 
     keys: NDArray[np.uint64]
     times: Ints
     columns: tuple[Column, ...]
 
     def take(self, rows: Ints) -> Predictions:
-        """Return some of them."""
+        """Return the predictions of some rows."""
         columns = tuple([column[rows] for column in self.columns])
         return Predictions(self.keys[rows], self.times[rows], columns)
 
 
 class LabelRows(NamedTuple):
-    """Labels that come: ids, times, versions and what they are."""
+    """New labels: ids, times, versions and values."""
 
     keys: NDArray[np.uint64]
     times: Ints
@@ -420,16 +420,16 @@ class LabelRows(NamedTuple):
     values: Column
 
     def take(self, rows: Ints) -> LabelRows:
-        """Return some of them."""
+        """Return the labels of some rows."""
         return LabelRows(self.keys[rows], self.times[rows], self.versions[rows], self.values[rows])
 
 
 class PredictionTable:
-    """Predictions with the label that counts, if there is one yet.
+    """Predictions by id, each with its current label, if any.
 
-    A row takes 8 bytes for its time and each number, 1 for the flags, 5 to 11 in the index, and 16
-    for the id, or 8 where all ids are integers. Once there is a label, a row takes 8 bytes for the
-    time of its own, and 1 to 8 each for label and version.
+    A row takes 8 bytes for its time and for each number, 1 for the flags, 5 to 11 in the index, and
+    16 for the id, or 8 if all ids are integers. After the first label, a row takes 8 more bytes for
+    the label time, and 1 to 8 each for label and version.
     """
 
     def __init__(self, names: Sequence[str], label: str, unit: int) -> None:
@@ -456,15 +456,15 @@ class PredictionTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """Bytes used."""
         return self.keys.nbytes + sum(cells.nbytes for cells in self._cells)
 
     def find(self, keys: NDArray[np.uint64]) -> Rows:
-        """Return the row of each id, -1 where there is none."""
+        """Return the row of each id, -1 if it is missing."""
         return self.keys.find(keys)
 
     def append(self, new: Predictions) -> None:
-        """Take predictions whose ids are new, all different."""
+        """Append predictions, whose ids must be new and distinct."""
         n = len(new.keys)
         self._n += n
         self.keys.add(new.keys)
@@ -477,7 +477,7 @@ class PredictionTable:
         self.present.add(new.times)
 
     def replace(self, rows: Rows, new: Predictions) -> None:
-        """Set the times and the columns of some rows again."""
+        """Overwrite the times and columns of some rows."""
         self.present.remove(self.times.values[rows])
         self.present.add(new.times)
         self.times.put(rows, Column(new.times))
@@ -485,7 +485,7 @@ class PredictionTable:
             cells.put(rows, column)
 
     def mark(self, rows: Rows, flag: int) -> None:
-        """Set a flag of some rows."""
+        """Set a flag in some rows."""
         flags = self.flags.values
         flags[rows] |= flag
 
@@ -497,18 +497,18 @@ class PredictionTable:
         self.mark(rows, LABELLED)
 
     def labels_at(self, rows: Rows) -> LabelRows:
-        """Return the labels of some rows that have one."""
+        """Return the labels of some labelled rows."""
         times, versions = self.label_times.values[rows], self.versions.values[rows]
         values = self.labels.at(rows)
         return LabelRows(self.keys[rows], times, versions.astype(np.int64), values)
 
     def at(self, rows: Rows) -> Predictions:
-        """Return some rows as predictions that come."""
+        """Return some rows as predictions."""
         columns = tuple([cells.at(rows) for cells in self.columns])
         return Predictions(self.keys[rows], self.times.values[rows], columns)
 
     def drop(self, gone: Rows) -> None:
-        """Let some rows go, in ascending order; of few, others of the last rows take the places."""
+        """Drop rows (ascending); if they are few, the last rows move into their places."""
         self.present.remove(self.times.values[gone])
         n = self._n - len(gone)
         stay = np.ones(len(gone), bool)
@@ -525,14 +525,14 @@ class PredictionTable:
             cells.drop(gone, last)
 
     def _keep(self, rows: Rows) -> None:
-        """Keep some rows, in the order given."""
+        """Keep only the given rows, in that order."""
         self._n = len(rows)
         self.keys.keep(rows)
         for cells in self._cells:
             cells.keep(rows)
 
     def copy(self) -> PredictionTable:
-        """Return an independent table of the same rows."""
+        """Return an independent copy."""
         twin = object.__new__(PredictionTable)
         twin.keys, twin._n = self.keys.copy(), self._n
         twin.columns = tuple([cells.copy() for cells in self.columns])

@@ -1,4 +1,4 @@
-"""Events in: validated at once, buffered, and handed on to the pipeline together."""
+"""Ingestion of events: immediate validation, buffering, and batched transfer to the pipeline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy import ma  # loaded here: a signal's handler may run while it loads
+from numpy import ma  # loaded here, because a signal handler may run while it loads
 
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import as_column
@@ -41,22 +41,22 @@ if TYPE_CHECKING:
     from streammetrics.live.journal import Journal
     from streammetrics.live.pipeline import Pipeline, SharedPipeline
 
-    # What a value is, so that others like it can wait in one list: "alone" never waits.
+    # Type class of a value; values of one class share a list, "alone" values are not buffered.
     ValueType = Literal["number", "alone"] | type | tuple[tuple[int, ...], np.dtype[Any]]
-    # Takes a time, the id and the version, and columns. Returns whether more rows may wait, and
-    # None where it does not know that all of the row is valid, which it leaves to others then.
+    # Takes a time, the id and the version, and columns. Returns whether the buffer has room for
+    # more rows, or None if the row is not known to be valid and has to take the slow path.
     Add = Callable[[object, tuple[object, ...], Mapping[str, object]], bool | None]
 
-MAX_ROWS = 768  # that wait: of seven metrics some 2 ms of work for the call that hands them on
-MAX_JOINED_ROWS = 2048  # the same of rows with an id, as looking up many together costs less
-VERSIONS = 1 << 63  # versions of labels are below it
-_LABELS = 1 << 16  # labels that a buffer remembers as valid
-_LONGEST = 1 << 63  # integers that wait are nearer to 0
+MAX_ROWS = 768  # rows to buffer: transferring them takes about 2 ms with seven metrics
+MAX_JOINED_ROWS = 2048  # more for rows with an id, because batched lookups are cheaper
+VERSIONS = 1 << 63  # versions of labels are smaller
+_LABELS = 1 << 16  # maximum number of labels that a buffer remembers as valid
+_LONGEST = 1 << 63  # buffered integers are smaller in magnitude
 _NUMBER = frozenset({float, int})
 
 
 class ColumnCheck:
-    """The values of a column that are known to be valid: an interval of numbers, or labels."""
+    """The known valid values of a column: an interval of numbers, or a set of labels."""
 
     __slots__ = ("high", "labels", "low", "name", "types")
 
@@ -66,7 +66,7 @@ class ColumnCheck:
         self.labels: set[object] | None = None if of == "number" else set()
 
     def learn(self, value: Any) -> None:
-        """Learn a value that was accepted."""
+        """Remember a value that was accepted."""
         if self.labels is None:
             empty = self.low > self.high
             self.low = value if empty else min(self.low, value)
@@ -75,27 +75,27 @@ class ColumnCheck:
             self.labels.add(value)
 
     def knows(self, value: Any) -> bool:
-        """Whether a value is known to be valid."""
+        """Return whether a value is known to be valid."""
         if type(value) not in self.types:
             return False
         return self.low <= value <= self.high if self.labels is None else value in self.labels
 
 
-# --- the fast path: one step a row, so that other threads and a signal's handler may add rows, too
+# --- the fast path: rows are added atomically, so that threads and signal handlers may add rows
 
 
 def _add_none(time: object, heads: tuple[object, ...], columns: Mapping[str, object]) -> None:
-    """Refuse every row."""
+    """Send every row to the slow path."""
 
 
 def _adding(values: list[Any], checks: Sequence[ColumnCheck], until: float, full: int) -> Add:
-    """Return a function that appends a row if all of it is known to be valid.
+    """Return a function that appends a row if all its values are known to be valid.
 
     Args:
-        values: The rows, value by value.
+        values: The flat list of rows.
         checks: The columns.
-        until: Seconds; times before it are valid.
-        full: How many values are enough.
+        until: The time in seconds before which times are valid.
+        full: The number of values at which the buffer is full.
     """
     n, known = len(checks), list[Any]((c.name, c.types, c.low, c.high, c.labels) for c in checks)
 
@@ -118,7 +118,7 @@ def _adding(values: list[Any], checks: Sequence[ColumnCheck], until: float, full
 
 
 def _adding_one(values: list[Any], column: ColumnCheck, until: float, full: int) -> Add:
-    """Return `_adding` for one column, without a loop."""
+    """Return `_adding` specialized for one column, without a loop."""
     name, types, labels = column.name, column.types, column.labels
     low, high = column.low, column.high
 
@@ -127,7 +127,7 @@ def _adding_one(values: list[Any], column: ColumnCheck, until: float, full: int)
         if (type(time) is float or type(time) is int) and 0.0 <= time < until and len(columns) == 1:
             one: Any = columns.get(name)
             if type(one) in types and (low <= one <= high if labels is None else one in labels):
-                values += heads + (time, one)  # noqa: RUF005 - it is faster
+                values += heads + (time, one)  # noqa: RUF005 - faster
                 return len(values) < full
         return None
 
@@ -137,7 +137,7 @@ def _adding_one(values: list[Any], column: ColumnCheck, until: float, full: int)
 def _adding_two(
     values: list[Any], first: ColumnCheck, second: ColumnCheck, until: float, full: int
 ) -> Add:
-    """Return `_adding` for two columns, without a loop."""
+    """Return `_adding` specialized for two columns, without a loop."""
     one_name, one_types, one_labels = first.name, first.types, first.labels
     two_name, two_types, two_labels = second.name, second.types, second.labels
     one_low, one_high, two_low, two_high = first.low, first.high, second.low, second.high
@@ -153,7 +153,7 @@ def _adding_two(
                 and (one_low <= one <= one_high if one_labels is None else one in one_labels)
                 and (two_low <= two <= two_high if two_labels is None else two in two_labels)
             ):
-                values += heads + (time, one, two)  # noqa: RUF005 - it is faster
+                values += heads + (time, one, two)  # noqa: RUF005 - faster
                 return len(values) < full
         return None
 
@@ -161,17 +161,17 @@ def _adding_two(
 
 
 class WaitingRows:
-    """Rows that wait, with the same columns and the same types of values."""
+    """Buffered rows with the same columns and the same types of values."""
 
     __slots__ = ("checks", "names", "types", "values", "width")
 
     def __init__(self, heads: int, names: tuple[str, ...], types: Sequence[ValueType]) -> None:
         self.names, self.types, self.width = names, types, heads + 1 + len(names)
-        self.values: list[Any] = []  # row by row: the least that an event can leave behind
+        self.values: list[Any] = []  # flat, which allocates the least per event
         self.checks = [*map(ColumnCheck, names, types)]
 
     def adding(self, until: float, max_rows: int) -> Add:
-        """Return the fast path into these rows, see `_adding`."""
+        """Return the fast path that adds to these rows, see `_adding`."""
         full = max_rows * self.width
         if len(self.checks) == 1:
             return _adding_one(self.values, self.checks[0], until, full)
@@ -180,37 +180,37 @@ class WaitingRows:
         return _adding(self.values, self.checks, until, full)
 
     def knows(self, columns: Mapping[str, object]) -> bool:
-        """Whether all values of a row are known to be valid."""
+        """Return whether all values of a row are known to be valid."""
         return all(check.knows(columns[check.name]) for check in self.checks)
 
     def learn(self, columns: Mapping[str, object]) -> None:
-        """Take values that were accepted as valid from now on."""
+        """Remember accepted values as valid."""
         for check in self.checks:
             check.learn(columns[check.name])
 
     @property
     def n(self) -> int:
-        """How many rows wait."""
+        """The number of buffered rows."""
         return len(self.values) // self.width
 
     def append(
         self, time: object, heads: tuple[object, ...], columns: Mapping[str, object]
     ) -> None:
-        """Take a row that was checked."""
+        """Append a validated row."""
         self.values.extend((*heads, time, *[columns[name] for name in self.names]))
 
     def drain(self) -> tuple[list[list[Any]], dict[str, Any]]:
-        """Remove and return the rows: heads and times, and the other columns by name."""
+        """Remove and return the rows: heads and times as lists, other columns by name."""
         width, n = self.width, self.n * self.width
         columns = [self.values[place:n:width] for place in range(width)]
-        del self.values[:n]  # other threads may have added rows behind them
+        del self.values[:n]  # other threads may have appended rows meanwhile
         heads = width - len(self.names)
         named = zip(self.names, self.types, columns[heads:], strict=True)
         return columns[:heads], {name: _array(of, column) for name, of, column in named}
 
 
 def type_of(value: Any, kind: ColumnKind) -> ValueType:
-    """Return what a value can wait with."""
+    """Return the type class of a value."""
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype
     cls = type(value)
@@ -230,17 +230,16 @@ def _array(of: ValueType, values: Sequence[object]) -> object:
 
 
 class Buffer:
-    """Events of one kind that wait, by their columns and types.
+    """Buffered events of one kind, grouped by columns and types.
 
     Args:
-        kind: Their kind.
-        kinds: What each column holds.
-        keys: Columns in which a missing value is a key, too.
+        kind: The kind of events.
+        kinds: The kind of each column.
+        keys: Slice columns, in which a missing value is a key.
 
     Attributes:
-        check: Raises where columns are refused; returns whether they can wait.
-        add: The fast path, of the first columns and types that came: these are mostly the only
-            ones.
+        check: Raises if columns are invalid; returns whether the rows can be buffered.
+        add: The fast path for the columns and types seen first, which are usually the only ones.
         names: The columns of the fast path.
     """
 
@@ -255,37 +254,37 @@ class Buffer:
         self.close()
 
     def close(self) -> None:
-        """Forget all rows, and close the fast path."""
+        """Drop all rows and disable the fast path."""
         self.waiting: dict[tuple[object, ...], WaitingRows] = {}
         self._first: WaitingRows | None = None
         self._alike = dict[str, Any]()
         self.add: Add = _add_none
 
     def open_fast_path(self, rows: WaitingRows, until: float) -> None:
-        """Let events into the first rows that came, with what is known by now to be valid."""
+        """Enable the fast path for the first rows seen and the values known to be valid."""
         self._first = self._first or rows
         self.limit_times(until)
 
     def limit_times(self, until: float) -> None:
-        """Take times before `until`, in seconds, as valid."""
+        """Accept times before `until`, in seconds, on the fast path."""
         if self._first is not None:
             self.add = self._first.adding(until, self.max_rows)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The columns of the first events that could wait."""
+        """The columns of the fast path."""
         return () if self._first is None else self._first.names
 
     @property
     def n(self) -> int:
-        """How many rows wait."""
+        """The number of buffered rows."""
         return sum(rows.n for rows in list(self.waiting.values()))
 
     def accepted(self, columns: Mapping[str, object]) -> WaitingRows | None:
-        """Validate one row, of values as `plain` makes them; return where it can wait, if it can.
+        """Validate a row of values converted by `plain`; return its buffer, or None if it has none.
 
         Raises:
-            InvalidBatchError: The row is refused, by itself or beside earlier ones.
+            InvalidBatchError: The row is invalid, or contradicts earlier rows.
         """
         kinds = [self._kinds.get(name, "number") for name in columns]
         key = names, types = tuple(columns), tuple(map(type_of, columns.values(), kinds))
@@ -300,14 +299,14 @@ class Buffer:
         return rows
 
     def _fits(self, name: str, of: ValueType) -> bool:
-        """Whether a value can wait beside others: text with text, and all else by its shape."""
+        """Whether a value can share a buffer with earlier ones: text with text, others by shape."""
         if of == "alone":
             return False
         alike = of if isinstance(of, tuple) else (of is str)
         return bool(self._alike.setdefault(name, alike) == alike)
 
     def as_rows(self, columns: Mapping[str, object]) -> dict[str, Any]:
-        """Return one row as columns; a missing value is a key, or the column is missing."""
+        """Return one row as columns; a missing value is a key, or else makes its column None."""
         return {
             name: None if value is None and name not in self._keys else [value]
             for name, value in columns.items()
@@ -319,18 +318,18 @@ class Buffer:
 
 
 def plain(value: Any) -> Any:
-    """Return one value as Python's own, or as an array of our own where a row has several."""
-    if value is ma.masked:  # NumPy converts it to 0.0
+    """Convert a value to a Python scalar, or copy it to an array if a row has several values."""
+    if value is ma.masked:  # NumPy would convert it to 0.0
         return math.nan
     if isinstance(value, np.generic) or getattr(value, "ndim", 1) == 0:
         return value.item()
     if isinstance(value, list | tuple) and value and isinstance(value[0], str):
-        return list(value)  # the tags of a sentence: no row of an array
+        return list(value)  # the tags of a sentence stay a list
     return np.array(value) if isinstance(value, list | tuple | np.ndarray) else value
 
 
 def is_column(times: object) -> bool:
-    """Whether times are a column, and not the time of one event."""
+    """Return whether times are a column rather than the time of one event."""
     if isinstance(times, str) or not hasattr(times, "__len__"):
         return False
     return bool(getattr(times, "ndim", 1) > 0)
@@ -341,12 +340,12 @@ class EventColumns(NamedTuple):
 
     kind: Kind
     time: ArrayLike
-    heads: tuple[object, ...]  # ids of predictions, ids and versions of labels
+    heads: tuple[object, ...]  # ids of predictions; ids and versions of labels
     columns: Mapping[str, ArrayLike]
 
 
 class PartError(InvalidBatchError):
-    """One of several parts is refused, so all are; `place` is its index."""
+    """One of several parts is invalid, so all are rejected; `place` is its index."""
 
     def __init__(self, place: int, error: InvalidBatchError) -> None:
         super().__init__(str(error), error.column, error.row)
@@ -362,24 +361,24 @@ def _naming(place: int) -> Iterator[None]:
 
 
 class Ingest:
-    """Takes events of any number of threads: validates each, buffers it, and hands it on.
+    """Takes events from any number of threads: validates, buffers and transfers them.
 
     Args:
         shared: The pipeline.
-        max_ahead: Nanoseconds that a time may be ahead of the clock, ``None`` for any.
+        max_ahead: How many nanoseconds ahead of the clock a time may be, ``None`` for no limit.
 
     Attributes:
         observed: The buffer of observations.
         predicted: The buffer of predictions.
         labelled: The buffer of labels.
         journal: The journal, if there is a store.
-        closed: Whether no more events are taken.
+        closed: Whether the object accepts no more events.
     """
 
     def __init__(self, shared: SharedPipeline, max_ahead: int | None) -> None:
         self.shared, self.max_ahead = shared, max_ahead
         self.journal: Journal | None = None
-        self._arrived: list[Events] = []  # in the pipeline, and not yet in the journal
+        self._arrived: list[Events] = []  # in the pipeline but not yet in the journal
         self._declared = shared.config.declared
         self._truth = truth_of(shared.suite)
         self.closed = False
@@ -388,12 +387,12 @@ class Ingest:
         self.predicted = Buffer("predict", kinds, keys)
         self.labelled = Buffer("label", kinds)
         self._buffers = {b.kind: b for b in (self.observed, self.predicted, self.labelled)}
-        as_column([0], "time")  # NumPy loads parts of it on first use: no event should wait for it
+        as_column([0], "time")  # NumPy loads parts lazily; load them before the first event
         self.reset()
 
     def reset(self) -> None:
-        """Forget all events that wait, and what they had in common."""
-        self._until = 0.0  # seconds; times before it are not ahead of the clock
+        """Drop all buffered events and everything learned from events."""
+        self._until = 0.0  # time in seconds before which times are not ahead of the clock
         shared, declared = self.shared, self._declared
         checks = Checks(
             shared.suite,
@@ -409,7 +408,7 @@ class Ingest:
             buffer.close()
 
     def close(self) -> None:
-        """Take no more events."""
+        """Accept no more events."""
         with self.shared.locked():
             self.drain()
             self.closed, self.journal = True, None
@@ -436,14 +435,14 @@ class Ingest:
         *,
         added: bool = False,
     ) -> None:
-        """Take an event, or columns of events, in any form.
+        """Take an event, or columns of events, on the slow path.
 
         Args:
-            buffer: The buffer of their kind.
+            buffer: The buffer of this kind of event.
             time: The time or times.
-            heads: The ids of predictions, the ids and versions of labels.
+            heads: The ids of predictions; the ids and versions of labels.
             columns: The other columns.
-            added: Whether the event is in the buffer already, which is full.
+            added: Whether the event is already in the buffer, which is full.
         """
         if added:
             self.hand_on(buffer)
@@ -467,7 +466,7 @@ class Ingest:
         if rows is not None and type(time) in _NUMBER and not self._is_durable:
             rows.append(time, heads, columns)
             with self.shared.locked():
-                if rows in buffer.waiting.values():  # else all was forgotten meanwhile
+                if rows in buffer.waiting.values():  # otherwise the buffer was reset meanwhile
                     buffer.open_fast_path(rows, self._until)
             if rows.n >= buffer.max_rows:
                 self.hand_on(buffer)
@@ -478,10 +477,10 @@ class Ingest:
             self._deliver([self._events(buffer, times, alone, one, several=False)])
 
     def take_all(self, parts: Sequence[EventColumns]) -> None:
-        """Take columns of events of several kinds, or raise and leave everything as it was.
+        """Take columns of events of several kinds, all or none.
 
         Raises:
-            PartError: One part is refused.
+            PartError: A part is invalid.
             StreamMetricsError: The live state is closed, or its durable store cannot be written.
         """
         self._check_open()
@@ -489,7 +488,7 @@ class Ingest:
         self._deliver([self._validated(place, part, alone) for place, part in enumerate(parts)])
 
     def _validated(self, place: int, part: EventColumns, alone: bool) -> Events:
-        """Return columns as events, each valid by itself."""
+        """Return columns as events, each part validated independently."""
         buffer = self._buffers[part.kind]
         with _naming(place):
             self._check_names(buffer, part.columns)
@@ -536,7 +535,7 @@ class Ingest:
         *,
         several: bool,
     ) -> Events:
-        """Return columns as events, validated where there are `several`."""
+        """Return columns as events, validated if they are `several`."""
         if buffer is self.observed:
             found = columns_of(batch_of(self.shared.suite, columns))
             if several:
@@ -558,7 +557,7 @@ class Ingest:
         return Events("label", times, found, keys, versions)
 
     def _times(self, column: object) -> Ints:
-        """Return a column of times, or raise where one is too far ahead of the clock."""
+        """Return a column of times; raise if one is too far ahead of the clock."""
         times = instants(column)
         if len(times):
             latest = int(times.argmax())
@@ -566,7 +565,7 @@ class Ingest:
         return times
 
     def _check_ahead(self, time: int, row: int) -> None:
-        """Raise where a time is too far ahead of the clock; else learn how far times may be."""
+        """Raise if a time is too far ahead of the clock; else update the fast path's limit."""
         limit = LATEST * SECOND
         if self.max_ahead is not None:
             limit = clock.time_ns() + self.max_ahead
@@ -583,10 +582,10 @@ class Ingest:
     # --- to the pipeline -------------------------------------------------------------------------
 
     def _deliver(self, ready: Sequence[Events]) -> None:
-        """Bring events to the pipeline, all or none; first to the store, where it is durable.
+        """Transfer events to the pipeline, all or none; a durable store is written first.
 
         Raises:
-            PartError: One part is refused.
+            PartError: A part is invalid.
             StoreError: A durable store cannot be written; nothing has changed.
         """
         if self.journal is not None and self.journal.durable:
@@ -594,7 +593,7 @@ class Ingest:
             self.journal.commit(ready, check, take)
             return
         with self.shared.locked():
-            self.drain()  # earlier events count where they contradict these
+            self.drain()  # earlier events take precedence if these contradict them
             with self.shared.active("taking") as pipeline:
                 if len(ready) > 1:
                     self._try(ready)
@@ -605,27 +604,27 @@ class Ingest:
                 pipeline.finish()
 
     def _note(self, events: Events) -> None:
-        """Remember events that are in the pipeline for the journal."""
+        """Keep events that are in the pipeline for the journal."""
         if self.journal is not None:
             self._arrived.append(events)
 
     def _check(self, ready: Sequence[Events]) -> None:
-        """Raise where events would be refused once they are in the store."""
+        """Raise if the pipeline would reject the events after they are stored."""
         with self.shared.locked():
             self.drain()
             with self.shared.active("taking"):
                 self._try(ready)
 
     def _take_stored(self, ready: Sequence[Events]) -> None:
-        """Take events that are in the store."""
+        """Transfer stored events to the pipeline."""
         with self.shared.locked(), self.shared.active("taking") as pipeline:
             for events in ready:
                 pipeline.take_consistent(events)
             pipeline.finish()
 
     def _try(self, ready: Sequence[Events]) -> None:
-        """Raise where a part contradicts earlier events, before any part is taken."""
-        refusing = self.shared.suite._plan.can_refuse  # also by what the other parts hold
+        """Raise if a part contradicts earlier events or parts, before any part is taken."""
+        refusing = self.shared.suite._plan.can_refuse  # also a combination of parts
         pipeline = self.shared.current.copy() if refusing else self.shared.current
         for place, events in enumerate(ready):
             with _naming(place):
@@ -635,13 +634,13 @@ class Ingest:
                     pipeline.take(events)
 
     def hand_on(self, buffer: Buffer) -> None:
-        """Bring the events that wait in a full buffer to the pipeline.
+        """Transfer the events of a full buffer to the pipeline.
 
-        The next calls do the work that this leaves, a piece each, so that no call takes long.
+        The remaining work is spread over the next calls, so that no call takes long.
         """
         check_arithmetic()
         with self.shared.locked():
-            if self.shared.activity:  # this has interrupted its thread, which goes on with it
+            if self.shared.activity:  # called by a signal handler amid other work
                 return
             with self.shared.active("taking") as pipeline:
                 if not pipeline.work():
@@ -649,7 +648,7 @@ class Ingest:
                     pipeline.release()
 
     def drain(self) -> None:
-        """Bring all events that wait to the pipeline; the caller holds the lock."""
+        """Transfer all buffered events to the pipeline; the caller holds the lock."""
         self.shared.check_interrupted()
         check_arithmetic()
         if self.shared.activity:  # nothing may change while this thread reads
@@ -660,7 +659,7 @@ class Ingest:
             pipeline.finish()
 
     def _empty(self, buffer: Buffer) -> None:
-        """Bring the events that wait in one buffer to the pipeline; the caller holds the lock."""
+        """Transfer the events of one buffer to the pipeline; the caller holds the lock."""
         pipeline = self.shared.current
         for (*heads, seconds), columns in buffer.drain():
             times, batch = nanoseconds(packed(seconds, "d")), None
@@ -676,15 +675,15 @@ class Ingest:
             pipeline.take_consistent(events, batch)
             self._note(events)
 
-    # --- for those who read and merge ------------------------------------------------------------
+    # --- for readers and merges ------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Read what other workers have written; before the lock is taken."""
+        """Read what other workers have written; call it before taking the lock."""
         if self.journal is not None:
             self.journal.sync()
 
     def snapshot(self) -> Pipeline:
-        """Return a settled copy of the pipeline, with all events that came before."""
+        """Return a settled copy of the pipeline with all events so far."""
         with self.shared.locked():
             self.drain()
             with self.shared.active("taking") as pipeline:
@@ -692,7 +691,7 @@ class Ingest:
                 return pipeline.copy()
 
     def merge(self, others: Sequence[Pipeline]) -> None:
-        """Merge settled pipelines into this one, or raise and leave it as it was."""
+        """Merge settled pipelines into this one; on an error, nothing changes."""
         with self.shared.locked():
             self.drain()
             with self.shared.active("taking") as pipeline:
@@ -704,19 +703,19 @@ class Ingest:
 
     @property
     def unwritten(self) -> int:
-        """How many events came since the last `take_arrived`."""
+        """The number of events since the last `take_arrived`."""
         arrived = sum(len(events.times) for events in list(self._arrived))
         return arrived + sum(buffer.n for buffer in self._buffers.values())
 
     def take_arrived(self) -> list[Events]:
-        """Return the events that came since the last call; they are in the pipeline already."""
+        """Return the events since the last call; they are already in the pipeline."""
         with self.shared.locked():
             self.drain()
             arrived, self._arrived = self._arrived, []
             return arrived
 
     def apply(self, events: Sequence[Events]) -> None:
-        """Bring events of other workers to the pipeline."""
+        """Transfer events of other workers to the pipeline."""
         with self.shared.locked():
             self.shared.check_interrupted()
             with self.shared.active("taking") as pipeline:
@@ -724,7 +723,7 @@ class Ingest:
                 pipeline.finish()
 
     def replace(self, pipeline: Pipeline, events: Sequence[Events]) -> None:
-        """Use another pipeline from now on, with these events and those that came meanwhile."""
+        """Use another pipeline, with these events and those not yet in the journal."""
         with self.shared.locked():
             self.drain()
             self.shared.current = pipeline

@@ -1,4 +1,4 @@
-"""Predictions and labels, joined by id."""
+"""The join of predictions and labels by id."""
 
 from __future__ import annotations
 
@@ -49,27 +49,27 @@ if TYPE_CHECKING:
     from streammetrics.live.possible.unlabelled import UnlabelledPanes
 
 
-_WORTH = 4096  # predictions after which waiting labels are matched
+_WORTH = 4096  # number of new predictions after which waiting labels are matched
 
 
 class Join:
-    """Rows that wait for their label and for corrections, and labels that wait for their row."""
+    """Rows that wait for labels and corrections, and labels that wait for their predictions."""
 
     def __init__(self, config: Config, names: Sequence[str], label: str) -> None:
         self.config = config
         self.names, self.label = tuple(names), label
         self.table = PredictionTable(names, label, config.unit)
-        self.newest = -1  # time of an event of either kind
+        self.newest = -1  # newest time of any event
         self.left = 0  # rows before this time have left
-        self.evicted_until = -1  # rows up to this time were evicted: they left early
-        self.changed: set[int] = set()  # panes whose rows have changed since they were read
+        self.evicted_until = -1  # rows up to this time were evicted, i.e. left early
+        self.changed: set[int] = set()  # panes whose rows have changed since they were last read
         self.unit = config.unit
-        self.unmatched = 0  # labels whose prediction never came; not part of the state
+        self.unmatched = 0  # labels whose prediction never arrived; not part of the state
         self._unmatched: list[LabelRows] = []
-        self._since = 0  # predictions that came since waiting labels were last matched
+        self._since = 0  # predictions since waiting labels were last matched
 
     def name(self, names: Iterable[str]) -> None:
-        """Set the columns of predictions, before there are any."""
+        """Set the columns of predictions, before the first one."""
         self.names = tuple(sorted(names))
         labels, self.table = self.table.labels, PredictionTable(self.names, self.label, self.unit)
         self.table.labels = labels
@@ -80,14 +80,14 @@ class Join:
         return max(self.newest - self.config.horizon, self.evicted_until + 1, 0)
 
     def predict(self, new: Predictions) -> int:
-        """Take predictions; return how many came too late."""
+        """Add predictions; return how many were too late."""
         kept = np.flatnonzero(new.times >= self.left)
         late = len(new.times) - len(kept)
         self.put(new.take(kept) if late else new)
         return late
 
     def put(self, new: Predictions) -> None:
-        """Take predictions, however old."""
+        """Add predictions regardless of their age."""
         if not len(new.keys):
             return
         if (twice := _repeated_labels(new.keys)) is not None:
@@ -105,7 +105,7 @@ class Join:
         self._since += len(new.keys)
 
     def _touch(self, times: Ints) -> None:
-        """Note that rows of these times, at least one, have changed."""
+        """Mark the panes of some times, at least one, as changed."""
         first, last = int(times.min()) // self.unit, int(times.max()) // self.unit
         if first == last:
             self.changed.add(first)
@@ -113,9 +113,9 @@ class Join:
             self.changed.update(np.unique(times // self.unit).tolist())
 
     def _repeat(self, rows: Ints, new: Predictions) -> None:
-        """Take predictions of known ids, one each: of two different ones the earlier counts.
+        """Handle predictions with known ids, one for each; the earlier of two counts.
 
-        Of the same time, that with the smaller values does.
+        At equal times, the one with the smaller values counts.
         """
         held = self.table.at(rows)
         smaller, differ = new.times < held.times, new.times != held.times
@@ -130,7 +130,7 @@ class Join:
             self.table.replace(rows[places], new.take(places))
 
     def put_labels(self, new: LabelRows) -> int:
-        """Take labels; return how many came too late."""
+        """Add labels; return how many were too late."""
         if not len(new.keys):
             return 0
         rows = self.table.find(new.keys)
@@ -161,7 +161,7 @@ class Join:
         if (touched[1:] == touched[:-1]).any():
             touched = np.unique(touched)
         before = touched[table.flags.values[touched] & LABELLED > 0]
-        if not before.size and len(touched) == len(rows):  # one each, and none before
+        if not before.size and len(touched) == len(rows):  # a single, first label for each row
             table.label(rows, new)
             if conflict is not None:
                 table.mark(rows[conflict], CONFLICT)
@@ -175,7 +175,7 @@ class Join:
         order, same_row, same_version, same = _compared(every, labels)
         last = np.append(~same_row, True)
         table.mark(every[order[1:]][same_row & ~same], CORRECTED)
-        # A later version ends a conflict of earlier ones.
+        # A later version resolves a conflict between earlier ones.
         split = doubt[order].copy()
         split[1:] |= same_version & ~same
         winners = order[last]
@@ -188,12 +188,12 @@ class Join:
         self._touch(table.times.values[touched])
 
     def put_alone(self, new: LabelRows) -> None:
-        """Take labels whose prediction has not come."""
+        """Add labels whose predictions have not arrived."""
         self.table.labels.begin(new.values)
         self._unmatched.append(new)
 
     def match(self) -> None:
-        """Apply waiting labels to the rows that came after them."""
+        """Apply waiting labels to rows that arrived after them."""
         if not self._unmatched:
             return
         alone = _together(self._unmatched)
@@ -206,16 +206,16 @@ class Join:
 
     @property
     def due(self) -> bool:
-        """Whether there are enough new predictions to try to match the waiting labels."""
+        """Whether enough predictions have arrived to match the waiting labels again."""
         return self._since > max(_WORTH, self.n_unmatched)
 
     @property
     def n_unmatched(self) -> int:
-        """Labels that wait for their prediction, duplicates included."""
+        """The number of labels that wait for their prediction, duplicates included."""
         return sum(len(part.keys) for part in self._unmatched)
 
     def unmatched_labels(self) -> LabelRows | None:
-        """Return the labels whose prediction has not come, each once, sorted by time and id."""
+        """Return the distinct labels whose prediction has not arrived, sorted by time and id."""
         self.match()
         if not self._unmatched:
             return None
@@ -232,7 +232,7 @@ class Join:
         return kept if self._unmatched else None
 
     def merge(self, other: Join) -> None:
-        """Take the rows and the labels of another, which stays as it is."""
+        """Add the rows and labels of another join, which stays unchanged."""
         every = np.arange(len(other.table))
         self.put(other.table.at(every))
         rows = self.table.find(other.table.keys[: len(other.table)])
@@ -250,7 +250,7 @@ class Join:
         self.match()
 
     def copy(self) -> Join:
-        """Return an independent join of the same state."""
+        """Return an independent copy."""
         twin = Join(self.config, self.names, self.label)
         twin.table, twin._unmatched = self.table.copy(), list(self._unmatched)
         twin.newest, twin.evicted_until, twin.unmatched = (
@@ -263,7 +263,7 @@ class Join:
 
 
 def _repeated_labels(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
-    """Return the rows of first and of repeated keys, ``None`` if all keys differ."""
+    """Return the indices of first and of repeated keys, ``None`` if all keys differ."""
     first = distinct(keys)[1]
     if len(first) == len(keys):
         return None
@@ -271,7 +271,10 @@ def _repeated_labels(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
 
 
 def _compared(rows: Ints, labels: LabelRows) -> tuple[Places, Bools, Bools, Bools]:
-    """Return the order by row and precedence, and in what each label equals the one before."""
+    """Return the order by row and precedence, and masks of labels equal to their predecessor.
+
+    The masks compare row; row, version and time; and these with the value.
+    """
     ranks = _codes(labels.values)
     order = np.lexsort((ranks, labels.times, labels.versions, rows))
     row, version, time, rank = (x[order] for x in (rows, labels.versions, labels.times, ranks))
@@ -289,23 +292,23 @@ def _together(parts: Sequence[LabelRows]) -> LabelRows:
 
 
 def _codes(column: Column) -> Array:
-    """Return numbers that order the rows of a column; the vocabulary is sorted."""
+    """Return numbers that sort like the rows of a column; its vocabulary is sorted."""
     if column.values.ndim > 1:
         return np.unique(column.values, axis=0, return_inverse=True)[1].reshape(-1)
     return column.values
 
 
 def _ranks(one: Column, other: Column) -> tuple[Array, Array]:
-    """Return numbers that order the rows of two columns."""
+    """Return numbers that sort like the rows of two columns together."""
     both = concatenate([one, other], "the column").values
     if both.ndim > 1:
         both = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
     return both[: len(one)], both[len(one) :]
 
 
-_SLACK = 1024  # rows beyond twice `keep_rows` after which older ones are removed
+_SLACK = 1024  # rows beyond twice `keep_rows` at which older ones are removed
 
-Form = tuple[tuple[str, str], ...]  # the columns of rows, and the type of each
+Form = tuple[tuple[str, str], ...]  # name and type of each column
 
 
 class RowBlock(NamedTuple):
@@ -313,25 +316,25 @@ class RowBlock(NamedTuple):
 
     form: Form
     times: Ints
-    keys: NDArray[np.uint64]  # of their ids; zeros where they have none
+    keys: NDArray[np.uint64]  # of the ids; zeros for rows without ids
     columns: tuple[Column, ...]
 
     def __len__(self) -> int:
         return len(self.times)
 
     def take(self, rows: Array) -> RowBlock:
-        """Return some of them."""
+        """Return some of the rows."""
         columns = tuple([column[rows] for column in self.columns])
         return RowBlock(self.form, self.times[rows], self.keys[rows], columns)
 
     @property
     def named(self) -> dict[str, Column]:
-        """The columns by their names."""
+        """The columns by name."""
         return {name: column for (name, _), column in zip(self.form, self.columns, strict=True)}
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """Bytes used."""
         parts = [part for c in self.columns for part in (c.values, c.nulls, c.vocabulary)]
         return sum(part.nbytes for part in (self.times, self.keys, *parts) if part is not None)
 
@@ -339,7 +342,7 @@ class RowBlock(NamedTuple):
 def kept_rows(
     times: Ints, keys: NDArray[np.uint64] | None, columns: Mapping[str, Column]
 ) -> RowBlock:
-    """Return rows as a block, with their columns in order."""
+    """Return rows as a block, with columns sorted by name."""
     names = sorted(columns)
     if keys is None:
         keys = np.zeros((len(times), 2), np.uint64)
@@ -348,9 +351,9 @@ def kept_rows(
 
 
 def _own(column: Column) -> Column:
-    """Return a column that nobody else writes to, with a mask only if values are missing.
+    """Return a column with its own memory, and with a mask only if values are missing.
 
-    Integers have 64 bits, whatever they came with.
+    Integers are converted to 64 bits.
     """
     values, nulls = column.values, column.nulls
     if values.dtype.kind in "iu" and column.vocabulary is None:
@@ -370,16 +373,16 @@ def _type(column: Column) -> str:
 
 
 class NewestRows:
-    """The newest `most` rows of all that were added."""
+    """The newest `most` of all added rows."""
 
     def __init__(self, most: int) -> None:
         self.most = most
         self._parts: list[RowBlock] = []
         self._n = 0
-        self._cut = -1  # a time before which no row is among the newest
+        self._cut = -1  # no row before this time is among the newest
 
     def add(self, rows: RowBlock) -> None:
-        """Add rows; nobody may change their arrays."""
+        """Add rows; their arrays must not be modified afterwards."""
         if not self.most:
             return
         young = rows.times >= self._cut
@@ -391,12 +394,12 @@ class NewestRows:
                 self._trim()
 
     def _trim(self) -> None:
-        """Remove rows that are older than the newest."""
+        """Remove rows that are not among the newest."""
         times = np.concatenate([part.times for part in self._parts])
         last = self._n - self.most
         self._cut = max(self._cut, int(np.partition(times, last)[last]))
         self._keep([part.take(np.flatnonzero(part.times >= self._cut)) for part in self._parts])
-        if self._n > 2 * self.most + _SLACK:  # too many of one time
+        if self._n > 2 * self.most + _SLACK:  # too many rows have equal times
             self._keep(self.rows(self.most))
 
     def _keep(self, parts: Sequence[RowBlock]) -> None:
@@ -404,7 +407,7 @@ class NewestRows:
         self._n = sum(map(len, self._parts))
 
     def rows(self, n: int) -> list[RowBlock]:
-        """Return the newest n rows as blocks, each from the oldest to the newest."""
+        """Return the newest n rows as blocks, each sorted from oldest to newest."""
         parts = sorted(self._parts, key=lambda part: part.form)
         forms = [_ordered(list(group)) for _, group in groupby(parts, lambda part: part.form)]
         if not forms:
@@ -418,29 +421,29 @@ class NewestRows:
         return [kept_rows(form.times, form.keys, form.named) for form in kept if len(form)]
 
     def settled(self) -> list[RowBlock]:
-        """Return all rows that are kept, in order."""
+        """Return all kept rows, sorted."""
         self._keep(self.rows(self.most) if self.most else [])
         return list(self._parts)
 
     def merge(self, other: NewestRows) -> None:
-        """Add the rows of another, which stays as it is."""
+        """Add the rows of another, which stays unchanged."""
         for part in other._parts:
             self.add(part)
 
     def copy(self) -> NewestRows:
-        """Return independent rows."""
+        """Return an independent copy."""
         twin = NewestRows(self.most)
         twin._parts, twin._n, twin._cut = list(self._parts), self._n, self._cut
         return twin
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """Bytes used."""
         return sum(part.nbytes for part in self._parts)
 
 
 def _ordered(parts: Sequence[RowBlock]) -> RowBlock:
-    """Return blocks of the same columns as one, in an order that depends on the rows alone."""
+    """Concatenate blocks of equal form, in an order that depends only on the rows."""
     form, *_ = parts[0]
     columns = tuple(
         [
@@ -458,7 +461,7 @@ def _ordered(parts: Sequence[RowBlock]) -> RowBlock:
 
 
 def _newest_ranks(column: Column) -> list[Array]:
-    """Return numbers that order rows; floats by their bits, so that 0.0 differs from -0.0."""
+    """Return numbers that sort rows; floats sort by their bits, so that 0.0 differs from -0.0."""
     values = column.values
     parts = [values] if column.nulls is None else [values, column.nulls]
     if values.ndim > 1:
@@ -469,9 +472,9 @@ def _newest_ranks(column: Column) -> list[Array]:
 
 
 class ResolvedRows(NamedTuple):
-    """Rows with their label, and the status of all rows."""
+    """The labelled rows among some rows, and the coverage of all of them."""
 
-    rows: Ints  # those with a label
+    rows: Ints  # the labelled ones
     times: Ints
     batch: Batch | None
     all_times: Ints
@@ -479,7 +482,7 @@ class ResolvedRows(NamedTuple):
 
 
 def resolve(suite: Mergeable, join: Join, rows: Ints, clock: int) -> ResolvedRows:
-    """Return the labels and the status of rows of a join at a time."""
+    """Return the labels and the status of rows of a join at a given time."""
     table, config = join.table, join.config
     times, flags = table.times.values[rows], table.flags.values[rows]
     labelled = flags & LABELLED > 0
@@ -515,7 +518,7 @@ def _repeated(label: object, n: int) -> Column:
 
 
 def _refused(plan: Plan, batch: Batch, first: int, last: int) -> list[int]:
-    """Return the rows of a part of a batch that are refused, each by itself."""
+    """Return the invalid rows of a part of a batch, by bisection."""
     try:
         plan.read(batch.slice(first, last))
     except InvalidBatchError:
@@ -527,7 +530,7 @@ def _refused(plan: Plan, batch: Batch, first: int, last: int) -> list[int]:
 
 
 class Waiting:
-    """The states of waiting rows by pane, updated when they are read."""
+    """The states of waiting rows by pane, updated lazily on reads."""
 
     def __init__(self, suite: Mergeable, join: Join) -> None:
         most = join.config.horizon // join.unit + 2
@@ -537,7 +540,7 @@ class Waiting:
         self._clock = 0
 
     def update(self, join: Join, first: int, last: int, clock: int) -> None:
-        """Update the panes `first` to `last` to the rows of the join at a time."""
+        """Update the panes `first` to `last` from the join at a given time."""
         join.match()
         self._turn(join, clock)
         due = np.array(sorted(n for n in join.changed if first <= n <= last), np.int64)
@@ -552,7 +555,7 @@ class Waiting:
         join.changed.difference_update(due.tolist())
 
     def _turn(self, join: Join, clock: int) -> None:
-        """Set the time: panes in which labels have expired meanwhile have changed."""
+        """Set the time, and mark panes in which labels have expired since as changed."""
         low, high = sorted((self._clock, clock))
         ttl = join.config.label_ttl
         first, last = (low - ttl) // self._unit, (high - ttl) // self._unit
@@ -569,11 +572,11 @@ class Waiting:
         row.put(states)
 
     def over(self, first: int, last: int) -> list[State]:
-        """Return the states of the labelled rows of panes."""
+        """Return states whose merge is the state of the labelled rows of panes."""
         return self._rows.over(first, last)
 
     def unmerged(self, first: int, last: int) -> Iterator[tuple[PaneTree, Node]]:
-        """Yield the nodes that `over` must merge first, and their tree."""
+        """Yield the nodes that `over` has to merge first, with their tree."""
         yield from ((self._rows, node) for node in self._rows.unmerged(first, last))
 
     def counted(self, first: int, last: int) -> list[State]:
@@ -587,7 +590,7 @@ class Waiting:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state held now."""
+        """Bytes used by states."""
         return self._rows.nbytes + self._counted.nbytes
 
 
@@ -603,7 +606,7 @@ def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> RowBloc
     if rows.size > n:
         young = rows[times[rows] >= np.partition(times[rows], rows.size - n)[rows.size - n]]
     found = resolve(suite, join, young, clock)
-    if len(found.rows) < min(n, rows.size):  # some of them are refused
+    if len(found.rows) < min(n, rows.size):  # some of them are rejected
         found = resolve(suite, join, rows, clock)
     return labelled_rows(join, found)
 
@@ -616,7 +619,7 @@ def labelled_rows(join: Join, found: ResolvedRows) -> RowBlock | None:
 
 
 def unlabelled(join: Join, rows: Ints, clock: int) -> Ints:
-    """Return those of some rows that have neither a label nor a default label."""
+    """Return the rows that have neither a label nor a default label."""
     missing = join.table.flags.values[rows] & LABELLED == 0
     if join.config.default_label is not None:
         missing &= join.table.times.values[rows] + join.config.label_ttl >= clock
@@ -625,7 +628,7 @@ def unlabelled(join: Join, rows: Ints, clock: int) -> Ints:
 
 
 def named_columns(join: Join, rows: Ints) -> dict[str, Column]:
-    """Return the columns of some rows by their names."""
+    """Return the columns of some rows by name."""
     return dict(zip(join.names, join.table.at(rows).columns, strict=True))
 
 
@@ -637,9 +640,10 @@ def settle(
     left: UnlabelledPanes,
     newest: NewestRows,
 ) -> None:
-    """Move rows whose label can no longer arrive in time to the panes.
+    """Move rows whose labels can no longer arrive in time to the panes.
 
-    Beyond `max_pending` the oldest rows are evicted, and a sixteenth of it more, to do it rarely.
+    If more than `max_pending` rows wait, the oldest are evicted, and another sixteenth of
+    `max_pending` so that evictions are rare.
     """
     join.match()
     table, most = join.table, join.config.max_pending

@@ -1,4 +1,4 @@
-"""The journal of a live state: its events go to the store, and other workers' come from it."""
+"""The journal of a live state: writes its events to the store, and reads those of other workers."""
 
 from __future__ import annotations
 
@@ -32,44 +32,44 @@ if TYPE_CHECKING:
     from streammetrics.live.store import JournalPart
 
 
-_TIMEOUT = 1.0  # seconds to wait for another process that writes
-PATIENCE = 30.0  # the same in close(), when events would be lost
+_TIMEOUT = 1.0  # seconds to wait for another writer
+PATIENCE = 30.0  # seconds to wait in close(), when events would be lost
 _BUSY = 5.0  # seconds for which others may lock the file without a warning
 _PAUSE = 0.05  # seconds between attempts in close()
-_TOGETHER = 64  # calls whose events make one part, where many are written at once
+_TOGETHER = 64  # number of event blocks in a part, when many are written at once
 
 
 class EventSource(Protocol):
-    """Where events come from, and go to: an `Ingest`, which holds its journal."""
+    """The source and sink of events: an `Ingest`, which owns the journal."""
 
     shared: SharedPipeline
 
     @property
     def unwritten(self) -> int:
-        """How many events came since the last `take_arrived`."""
+        """The number of events since the last `take_arrived`."""
 
     def take_arrived(self) -> list[Events]:
-        """Return the events that came since the last call; they are in the pipeline already."""
+        """Return the events since the last call; they are already in the pipeline."""
 
     def snapshot(self) -> Pipeline:
         """Return a settled copy of the pipeline."""
 
     def apply(self, events: Sequence[Events]) -> None:
-        """Bring events of other workers to the pipeline."""
+        """Transfer events of other workers to the pipeline."""
 
     def replace(self, pipeline: Pipeline, events: Sequence[Events]) -> None:
-        """Use another pipeline, with these events and those that came meanwhile."""
+        """Use another pipeline, with these events and those not yet in the journal."""
 
 
 class Journal:
     """Writes the events of one worker to a store, and reads those of the others.
 
-    Its lock is taken before that of the pipeline, never after it. While the file cannot be written,
-    events stay in memory, and writing is tried again.
+    Its lock is acquired before that of the pipeline, never after it. While the file cannot be
+    written, events stay in memory, and writing is retried.
 
     Args:
-        source: Where events come from.
-        cls: The class of the live state, by which its states are saved.
+        source: The source of events.
+        cls: The class of the live state, recorded in serialized states.
         path: The file.
         durable: Whether events are on the disk when `commit` returns.
         every: Seconds between two writes.
@@ -78,26 +78,26 @@ class Journal:
     def __init__(
         self, source: EventSource, cls: type, path: str, *, durable: bool, every: float = 1.0
     ) -> None:
-        self._source, self._cls = weakref.ref(source), cls  # the source holds this object
+        self._source, self._cls = weakref.ref(source), cls  # the source owns this object
         self._path, self.durable = path, durable
         shared = source.shared
         self._empty = Pipeline(shared.suite, shared.config)
         self._guard, self._every = Locked(), every
-        self._using: object = None  # the lock that is held while its thread uses the store
-        self.failures = 0  # attempts to read or write that failed
-        self.trouble = ""  # why the file cannot be written; empty while it can
+        self._using: object = None  # the lock, while its thread uses the store
+        self.failures = 0  # number of failed attempts to read or write
+        self.trouble = ""  # why the file cannot be written; empty if it can
         self.is_gone = False  # whether the file was deleted or replaced
-        self._busy = 0.0  # the time of the first of the attempts that fail now
-        self._refused = 0  # bytes of the last refused call
+        self._busy = 0.0  # time of the first of the current failures
+        self._refused = 0  # bytes of the last rejected call
         self._warning, self._warned = "", False
-        self._holds = False  # whether events are written later, all of them at once
+        self._holds = False  # whether writing is deferred, to write all events at once
         self._start()
         self._load()
         _JOURNALS.add(self)
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the lock, or raise if this has interrupted its own thread while it held the lock."""
+        """Hold the lock; raise if a signal handler calls this while its thread holds it."""
         lock = self._guard._lock
         with lock:
             if self._using is lock:
@@ -113,24 +113,24 @@ class Journal:
                 self._using = None
 
     def _start(self) -> None:
-        """Start as a new worker with nothing to write."""
+        """Start as a new worker without unwritten events."""
         self._store = open_store(
             self._path, self._cls, self._empty, durable=self.durable, timeout=_TIMEOUT
         )
         self._forked = False
         self.worker, self._number = uuid.uuid4().hex, 0
-        self._seen = 0  # the last part of the journal that is in the pipeline
-        self._waiting: list[Events] = []  # of this worker, not in a part yet
+        self._seen = 0  # sequence number of the last part that is in the pipeline
+        self._waiting: list[Events] = []  # events of this worker that are not yet in a part
         self._part: tuple[int, bytes] | None = None  # a part that may or may not be in the file
         self._mine: list[Events] = []  # the events of that part
-        self._given_up: set[int] = set()  # parts whose call has raised
+        self._given_up: set[int] = set()  # numbers of parts whose call has raised
         self._stop = threading.Event()
         threading.Thread(
             target=_run, args=(weakref.ref(self), self._stop, self._every), daemon=True
         ).start()
 
     def sync(self) -> None:
-        """Read what others have written."""
+        """Read the events of other workers."""
         with self._alone():
             try:
                 self._read()
@@ -145,8 +145,9 @@ class Journal:
 
         Args:
             events: The events.
-            check: Raises where they would be refused; nobody else changes the state before `take`.
-            take: Brings them to the stream.
+            check: Raises if they would be rejected; the state cannot change between `check` and
+                `take`.
+            take: Transfers them to the stream.
 
         Raises:
             StoreError: They cannot be written; nothing has changed.
@@ -168,31 +169,31 @@ class Journal:
             take()
 
     def _learn_number(self) -> None:
-        """Learn whether a part whose call has raised is in the file nevertheless."""
+        """Detect whether a part whose call has raised was written nevertheless."""
         last = self._store.last(self.worker)
         if last > self._number:
             self._given_up.add(last)
             self._number = last
 
     def _came_through(self) -> bool:
-        """Whether the part is in the file although writing it raised."""
+        """Return whether the part is in the file although writing it raised."""
         try:
             return self._store.last(self.worker) > self._number
         except sqlite3.Error:
             return False
 
     def write(self) -> bool:
-        """Write all events that came; return whether they are in the file."""
+        """Write all new events; return whether they are in the file."""
         done = self.try_to_write()
         self._warn()
         return done
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
-        """Write all events of the block in one transaction, or none where it raises.
+        """Write all events of the block in one transaction, or none if it raises.
 
-        After an error the live state must not be used: its events are nowhere else. Events after
-        the block are written within a second, as where the store is not durable.
+        After an error, the live state must not be used any more, because its events are lost.
+        Events after the block are written within a second, as with a store that is not durable.
 
         Raises:
             StoreError: The file cannot be written.
@@ -207,7 +208,7 @@ class Journal:
         self._holds = False
 
     def _write_together(self) -> None:
-        """Write all events that came in one transaction, as parts of bounded size."""
+        """Write all new events in one transaction, as parts of bounded size."""
         source = self._source()
         assert source is not None  # the caller holds it
         until = time.monotonic() + PATIENCE
@@ -235,14 +236,14 @@ class Journal:
         return StoreError(self._path, str(error), full=full)
 
     def drop(self) -> None:
-        """Close the file without writing the events that came."""
+        """Close the file without writing new events."""
         with self._alone():
             self._stop.set()
             self._store.close()
             _JOURNALS.discard(self)
 
     def try_to_write(self) -> bool:
-        """Write all events that came, without a warning where this fails."""
+        """Write all new events; do not warn if this fails."""
         if self._holds:
             return False
 
@@ -254,7 +255,7 @@ class Journal:
         return self._try(write)
 
     def _try(self, write: Callable[[], None]) -> bool:
-        """Write, and return whether this succeeded; a closed journal writes nothing."""
+        """Run `write`; return whether it succeeded. A closed journal writes nothing."""
         with self._alone():
             if self._stop.is_set():
                 return False
@@ -267,20 +268,21 @@ class Journal:
 
     @property
     def waiting(self) -> int:
-        """How many events are not in the file because it could not be written."""
+        """The number of events that are not in the file because it could not be written."""
         return sum(len(events.times) for events in [*self._waiting, *self._mine])
 
     @property
     def unwritten(self) -> int:
-        """How many events are only in memory."""
+        """The number of events that are only in memory."""
         source = self._source()
         return self.waiting + (0 if source is None else source.unwritten)
 
     def close(self) -> None:
-        """Write all events that came, and close the file.
+        """Write all new events, and close the file.
 
         Raises:
-            StreamMetricsError: It cannot be written, and events would be lost; nothing was closed.
+            StreamMetricsError: The file cannot be written, and events would be lost; nothing was
+                closed.
         """
         until = time.monotonic() + PATIENCE
         while not self._try(self._append) and self.unwritten:
@@ -293,7 +295,7 @@ class Journal:
             time.sleep(_PAUSE)
         self._try(
             self._fold_rest
-        )  # once: the events are in the file, and others fold them if this fails
+        )  # tried once: the events are in the file, and other workers can fold them
         with self._alone():
             self._stop.set()
             self._store.forget(self.worker)
@@ -301,7 +303,7 @@ class Journal:
             _JOURNALS.discard(self)
 
     def _append(self) -> None:
-        """Write all events that came as a part, which counts once however often it is tried."""
+        """Write all new events as a part, which counts once however often it is tried."""
         source = self._source()
         if source is not None:
             self._waiting += source.take_arrived()
@@ -335,14 +337,14 @@ class Journal:
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
-        """Name the file in an error about a state, or events, in it."""
+        """Name the file in errors about its contents."""
         try:
             yield
         except StateFormatError as error:
             raise StateFormatError(f"the store {self._path} is damaged: {error}") from error
 
     def _follow(self, parts: list[JournalPart]) -> None:
-        """Bring parts of other workers to the pipeline."""
+        """Transfer parts of other workers to the pipeline."""
         source = self._source()
         others = [part for part in parts if not self._has(part)]
         if others and source is not None:
@@ -352,11 +354,11 @@ class Journal:
         self._seen = parts[-1].seq if parts else self._seen
 
     def _has(self, part: JournalPart) -> bool:
-        """Whether a part was written here, and so is in the pipeline already."""
+        """Return whether a part was written by this worker, and is already in the pipeline."""
         return part.worker == self.worker and part.number not in self._given_up
 
     def _load(self) -> None:
-        """Replace the pipeline by that of the file, plus the events that are not in it yet."""
+        """Replace the pipeline by that of the file plus the events that the file lacks."""
         source = self._source()
         if source is None:
             return
@@ -377,7 +379,7 @@ class Journal:
         self._seen = parts[-1].seq if parts else base.through
 
     def alerts(self) -> dict[str, str]:
-        """Return the saved state of each alert; nothing if the file cannot be read."""
+        """Return the saved state of each alert; empty if the file cannot be read."""
         found: dict[str, str] = {}
         self._try(lambda: found.update(self._store.alerts()))
         return found
@@ -392,24 +394,24 @@ class Journal:
         return self._try(write)
 
     def _fold(self) -> None:
-        """Fold all parts up to now into one state, if there are enough."""
+        """Fold all parts so far into one state, if there are enough."""
         if self._store.due:
             self._fold_all(lambda: self._store.due)
 
     def _fold_rest(self) -> None:
-        """Fold all parts into one state, so that the file opens fast the next time."""
+        """Fold all parts into one state, so that the file opens faster the next time."""
         if self._store.unfolded:
             self._fold_all(lambda: self._store.unfolded)
 
     def _fold_all(self, due: Callable[[], bool]) -> None:
-        """Fold all parts up to now into one state, unless another worker has done so."""
+        """Fold all parts so far into one state, unless another worker has done so."""
         self._read()
         source = self._source()
         if source is None:
             return
         with self._store.writing():
             found = self._store.since(self._seen)
-            if found is None or not due():  # another was first
+            if found is None or not due():  # another worker was faster
                 return
             self._follow(found)
             with source.shared.locked():
@@ -420,12 +422,12 @@ class Journal:
             self._put_part()
             through = self._store.claim()
         self._part, self._mine, self._seen = None, [], through
-        blob = bytes_of(self._cls, pipeline)  # while others write
+        blob = bytes_of(self._cls, pipeline)  # other workers can write meanwhile
         with self._store.writing():
             self._store.fold(through, counters, blob)
 
     def forked(self) -> None:
-        """Note that this process was forked: its parent writes the events that wait."""
+        """Note that this process is a fork; the parent writes the pending events."""
         source = self._source()
         if source is not None:
             source.take_arrived()
@@ -446,15 +448,15 @@ class Journal:
             self.trouble = self.trouble or "others hold the file"
             return
         self.trouble = str(error)
-        if not self.durable:  # else each call raises
+        if not self.durable:  # otherwise each call raises
             self._warning = self._warning or str(error)
 
     def _recovered(self) -> None:
-        """Note that the file can be written."""
+        """Reset the failures after a successful write."""
         self.trouble, self.is_gone, self._busy, self._refused = "", False, 0.0, 0
 
     def _warn(self) -> None:
-        """Warn once about a failure, in a thread of the user."""
+        """Warn once about a failure, in a thread of the caller."""
         if self._warning and not self._warned:
             self._warned = True
             warn_caller(
@@ -465,12 +467,12 @@ class Journal:
 
 
 def open_store(path: str, cls: type, empty: Pipeline, *, durable: bool, timeout: float) -> Store:
-    """Open the store of a configuration, or make it.
+    """Open the store of a configuration, or create it.
 
     Args:
         path: The file.
         cls: The class of the live state.
-        empty: The pipeline before any event.
+        empty: The pipeline without events.
         durable: See `Store`.
         timeout: See `Store`.
     """
@@ -514,5 +516,5 @@ def _at_exit() -> None:
 
 
 atexit.register(_at_exit)
-if hasattr(os, "register_at_fork"):  # not on Windows, where no process is forked
+if hasattr(os, "register_at_fork"):  # Windows does not fork
     os.register_at_fork(after_in_child=_forked)

@@ -37,18 +37,18 @@ __all__ = ["Live"]
 
 
 class Live(Stateful):
-    """Metrics of a service over time: ordinary states of short panes, merged into windows.
+    """Metrics of a service over time: states of short panes, merged into windows.
 
-    Time is divided into panes, and a window is the merge of its panes: a plain `MetricSet`. The
-    state is a function of the events, not of their arrival: the same events in any order, late,
-    from any number of workers, restarted or replayed, give the same `to_bytes()`. Any number of
-    threads may observe, merge and read.
+    Time is divided into panes. A window is the merge of its panes and is a plain `MetricSet`. The
+    state depends only on the events, not on their arrival: the same events in any order, late, from
+    any number of workers, restarted or replayed, give the same `to_bytes()`. The object is
+    thread-safe.
 
     Args:
         suite: An empty `MetricSet`, or an empty metric.
-        tiers: Pairs of a pane length and how far back panes of it are kept, the finest first. Panes
-            of ``"1d"`` may be calendar days of a time zone: ``("1d", "400d", "Europe/Berlin")``.
-        label_ttl: How long after its prediction a label may be timed to count.
+        tiers: Pairs of a pane length and how far back its panes are kept, the finest first. Panes
+            of ``"1d"`` may be calendar days in a time zone: ``("1d", "400d", "Europe/Berlin")``.
+        label_ttl: The maximum time from a prediction to its label for the label to count.
         label_lateness: How much longer the label may take to arrive.
         default_label: The label assumed when none arrives within `label_ttl`; ``None`` leaves the
             row out.
@@ -62,28 +62,27 @@ class Live(Stateful):
         target_range: The smallest and the largest target of a regression; others are refused.
         max_pending: How many predictions may wait for labels; beyond it the oldest leave early,
             with a warning.
-        by: What to slice by, as for `Slices`. Observations and predictions have these columns,
-            too, and ``window("1h", by="country")`` is the `Slices` of a window.
-        max_slices: How many slices of a kind are kept; the others, those whose keys have the
-            highest hashes, are one slice ``(other)``.
-        keep_rows: How many of the newest rows are also kept one by one, for `last`.
+        by: The columns to slice by, as for `Slices`. Observations and predictions need these
+            columns as well, and ``window("1h", by="country")`` returns the `Slices` of a window.
+        max_slices: The maximum number of slices of each kind. Beyond it, the slices whose keys have
+            the highest hashes are merged into one slice ``(other)``.
+        keep_rows: How many of the newest rows are also stored individually, for `last`.
         max_ahead: How far ahead of the clock a time may be; ``None`` allows any.
-        store: The path of a file that keeps the state through restarts and that other processes
-            on this machine may share: each of them reads the whole service. A missing file is
-            created.
+        store: The path of a file that keeps the state across restarts. Other processes on this
+            machine may share it; each of them reads the events of all. A missing file is created.
         durable: Write events to the disk before each call returns, instead of within a second. A
             call that cannot write raises `StoreError` and keeps nothing.
 
     Raises:
-        InvalidBatchError: From `observe`, `predict` and `label`: a time or a value is not valid;
-            nothing has changed.
+        InvalidBatchError: `observe`, `predict` or `label` got an invalid time or value; nothing has
+            changed.
         ValueError: A duration is not valid, or no tier has the window; the message lists the tiers.
 
     Memory and cost:
-        One state for each pane with rows. An event of scalars is validated and buffered in about
-        a microsecond; events reach the panes together, a thousand or two at a time or when
-        something is read. A window takes about 2 log2(n) merges of n panes at worst, and one if
-        only the newest pane has changed.
+        One state for each pane with rows. Validating and buffering an event of scalars takes about
+        a microsecond. Events reach the panes in batches, of one or two thousand or when something
+        is read. A window of n panes takes about 2 log2(n) merges at worst, and one if only the
+        newest pane has changed.
 
     Example:
         >>> import streammetrics as sm
@@ -122,7 +121,7 @@ class Live(Stateful):
         if isinstance(suite, Slices):
             raise TypeError("pass the suite itself, and what to slice by: Live(suite, by=...)")
         if by:
-            suite = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # it checks it
+            suite = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # Slices checks it
         if store is not None and not os.fspath(store):
             raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
         declared = Declared(suite, labels, types, target_range)
@@ -160,12 +159,12 @@ class Live(Stateful):
             self._ingest.take(self._observed, time, (), columns, added=waits is False)
         return self
 
-    def predict(self, *, id: object, time: object, **columns: object) -> Self:  # noqa: A002 - as users call it
-        """Take a prediction, or columns of predictions, without the label; return this object.
+    def predict(self, *, id: object, time: object, **columns: object) -> Self:  # noqa: A002 - the user's name for it
+        """Take a prediction, or columns of predictions, without labels; return this object.
 
         Args:
-            id: A string, bytes, an integer or a UUID, to which `label` refers. The same event again
-                changes nothing.
+            id: A string, bytes, an integer or a UUID, to which `label` refers. Repeating the same
+                event changes nothing.
             time: The time of the prediction, as for `observe`; the row belongs to its pane.
             **columns: The inputs of the suite's `update`, without the label.
         """
@@ -175,14 +174,14 @@ class Live(Stateful):
             self._ingest.take(self._predicted, time, heads, columns, added=waits is False)
         return self
 
-    def label(self, *, id: object, time: object, version: object = 1, **columns: object) -> Self:  # noqa: A002 - as users call it
+    def label(self, *, id: object, time: object, version: object = 1, **columns: object) -> Self:  # noqa: A002 - the user's name for it
         """Take a label, or columns of labels, before or after the prediction; return this object.
 
         Args:
             id: The id of the prediction.
-            time: The time of the label. It counts if this is at most `label_ttl` after the time of
-                the prediction, and at most `label_lateness` before it.
-            version: A label of a larger version replaces those of smaller ones.
+            time: The time of the label. The label counts if this time is at most `label_ttl` after
+                the prediction and at most `label_lateness` before it.
+            version: A label with a larger version replaces those with smaller ones.
             **columns: The label, by the suite's name for it.
         """
         heads = (id, version)
@@ -193,9 +192,9 @@ class Live(Stateful):
         return self
 
     def flush(self) -> Self:
-        """Move buffered events to the panes, as every read does; return this object.
+        """Transfer buffered events to the panes, as every read does; return this object.
 
-        With a store, they are in the file when this returns, unless it cannot be written.
+        With a store, they are in the file when this returns, unless the file cannot be written.
         """
         if self._ingest.journal is not None:
             self._ingest.journal.write()
@@ -204,10 +203,10 @@ class Live(Stateful):
         return self
 
     def close(self) -> None:
-        """Write buffered events, close the store, and take no more events; reads still work.
+        """Write buffered events, close the store, and accept no more events; reads still work.
 
         Raises:
-            StreamMetricsError: The store cannot be written now; nothing was closed.
+            StreamMetricsError: The store cannot be written; nothing was closed.
         """
         journal = self._ingest.journal
         if journal is not None:
@@ -224,7 +223,7 @@ class Live(Stateful):
     # --- queries ---------------------------------------------------------------------------------
 
     def now(self, time: object) -> Self:
-        """Set the time of reading, so that the windows of an idle stream empty; return this object.
+        """Set the time of reading, which lets idle windows become empty; return this object.
 
         No state depends on it. A time before the newest event has no effect; ``None`` unsets it.
         """
@@ -232,16 +231,16 @@ class Live(Stateful):
         return self
 
     def window(self, length: str | timedelta, *, end: object = None, by: By = None) -> Any:
-        """Return a new set, or metric, of the rows of a window.
+        """Return a new set or metric of the rows of a window.
 
         Args:
-            length: The length: a whole number of panes of a tier that reaches back so far. The
-                finest tier with such windows is used.
-            end: The end of the window. The pane that it falls into, or ends, is the last one, and
-                is taken whole. By default, that is the newest pane, or the one of `now`. Where only
-                coarser panes are kept so far back, a warning states the times of the window, unless
-                they are the same; `span` returns them.
-            by: The column, or columns, of one kind of slices: then the result is a `Slices`.
+            length: The length: a whole number of panes of a tier that reaches back far enough. The
+                finest such tier is used.
+            end: The end of the window. The pane that contains it or ends there is the last one, and
+                is included completely. The default is the newest pane, or the pane of `now`. If
+                only coarser panes are kept that far back and the window changes, a warning states
+                its times; `span` returns them.
+            by: The column or columns of one kind of slices; the result is then a `Slices`.
 
         Raises:
             ValueError: No tier has such a window, it is no longer kept, or there are no such
@@ -257,9 +256,9 @@ class Live(Stateful):
         return self._queries.window(length, end=end, by=by)
 
     def last(self, n: int, *, by: By = None) -> Any:
-        """Return a new set, or metric, of the newest n labelled rows.
+        """Return a new set or metric of the newest n labelled rows.
 
-        Rows are ordered by time, then by id. Rows of `observe` have no id; those of one time are
+        Rows are ordered by time, then by id. Rows of `observe` have no id; at equal times they are
         ordered by their values.
 
         Raises:
@@ -275,10 +274,10 @@ class Live(Stateful):
         return self._queries.last(n, by=by)
 
     def span(self, length: str | timedelta, *, end: object = None) -> tuple[datetime, datetime]:
-        """Return the start and the end of the window of these arguments.
+        """Return the start and end of the window that `window` returns for these arguments.
 
-        A window is made of whole panes, of a coarser tier if it ended longer ago than the finest
-        tier reaches back.
+        A window consists of whole panes. They belong to a coarser tier if the window ended longer
+        ago than the finest tier reaches back.
 
         Raises:
             ValueError: As for `window`.
@@ -304,17 +303,17 @@ class Live(Stateful):
 
         The columns are ``time``, the end of each window (UTC), ``n_rows``, ``coverage``, ``start``,
         the start of the window, and for each metric ``NAME``, ``NAME_low`` and ``NAME_high``; for a
-        single metric ``value``, ``low`` and ``high``. Metrics whose values are not numbers, such
-        as curves, have no column.
+        single metric ``value``, ``low`` and ``high``. Metrics with non-numeric values, such as
+        curves, have no column.
 
-        The last window is that of `window`, and the first one is the first with a row: before any
-        event, the columns are empty. Beyond the reach of a tier, windows continue in the coarser
-        tiers: there a window is as few panes as hold it, so it may be longer. Whole days are
-        calendar days where a tier has a time zone.
+        The last window is that of `window`, and the first one is the first with a row. Before any
+        event, the columns are empty. Beyond the reach of a tier, the series continues in coarser
+        tiers, where windows are rounded up to whole panes. Windows of whole days are calendar days
+        if a tier has a time zone.
 
-        With `by`, a kind of slices, there is a row for each slice of each window: its keys are
-        columns, and there is no ``coverage``. Windows are read one after the other: each sees the
-        events that came before it was read.
+        With `by`, there is a row for each slice of each window; its keys are columns, and there is
+        no ``coverage``. Windows are read one after the other, and each sees the events that arrived
+        before it was read.
 
         Example:
             >>> import streammetrics as sm
@@ -332,10 +331,10 @@ class Live(Stateful):
         end: object = None,
         target_range: tuple[float, float] | None = None,
     ) -> Any:
-        """Return for each metric of a window an interval over all values of the missing labels.
+        """Return the interval of each metric of a window over all values of the missing labels.
 
-        The interval certainly contains the value of the metric with all labels, whichever classes
-        they are, or targets within `target_range`. It exists for areas and distances of curves,
+        The interval certainly contains the metric's value with all labels, whichever classes they
+        are, or targets within `target_range`. It is available for areas and distances of curves,
         calibration, losses of labels, ratios of counts of two classes, accuracy, and losses of
         numbers; it is ``None`` for other metrics and for weighted rows. Expired rows without a
         label are included as long as the window is kept.
@@ -354,14 +353,14 @@ class Live(Stateful):
         return self._queries.possible(length, end=end, target_range=target_range)
 
     def decayed(self, half_life: str | timedelta) -> Any:
-        """Return a new set, or metric, of all rows, in which older panes weigh less.
+        """Return a new set or metric of all rows, with exponentially decaying weights.
 
         A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``; sums of weights are
-        exact. The panes are those of the finest tier that reaches back eight half-lives, or of the
-        one that reaches back furthest.
+        exact. The panes are those of the finest tier that covers eight half-lives, or else of the
+        tier that reaches back furthest.
 
         Raises:
-            InvalidBatchError: The rows of a metric have no weights, as those of rankings.
+            InvalidBatchError: A metric does not support row weights, e.g. a ranking metric.
 
         Example:
             >>> import streammetrics as sm
@@ -373,7 +372,7 @@ class Live(Stateful):
         return self._queries.decayed(half_life)
 
     def coverage(self, length: str | timedelta, *, end: object = None) -> Coverage:
-        """Return how many predictions of a window have a label, are pending, expired and so on.
+        """Count the predictions of a window that are labelled, pending, expired and so on.
 
         Example:
             >>> import streammetrics as sm
@@ -389,12 +388,12 @@ class Live(Stateful):
         return self._queries.coverage(length, end=end)
 
     def alerts(self, rules: Sequence[Rule]) -> Alerts:
-        """Return the state of each rule: ok, firing or no data, since when, and why.
+        """Return the state of each rule: ok, firing or no data, with its start and reason.
 
-        Rules judge panes one after the other, once no more events are expected in them: with
-        predictions, after `label_ttl` + `label_lateness` or the rule's own ``after=``; without,
-        after a pane of the finest tier. So alerts are a function of the events, and a replay gives
-        the alerts of the live run. `now` sets the time.
+        A rule judges a pane once no more events are expected in it: with predictions, after
+        `label_ttl` + `label_lateness` or the rule's ``after=``; without, after one pane of the
+        finest tier. Alerts therefore depend only on the events, and a replay reproduces the alerts
+        of the live run. `now` sets the time.
 
         Raises:
             ValueError: A rule names a metric that does not exist, or a window that no tier has.
@@ -416,13 +415,13 @@ class Live(Stateful):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state held now."""
+        """Bytes used by the state."""
         with self._queries.reading() as pipeline:
             return pipeline.nbytes
 
     @property
     def dropped(self) -> int:
-        """Rows that came too late for every tier; counted beside the state."""
+        """Rows that came too late for every tier; not part of the state."""
         with self._queries.reading() as pipeline:
             return pipeline.panes.dropped
 
@@ -435,16 +434,16 @@ class Live(Stateful):
         token: str = "",
         local: bool = False,
     ) -> Any:
-        """Return an ASGI application that takes events and serves answers and a page.
+        """Return an ASGI application that takes events and serves queries and a page.
 
         Its endpoints are described in docs/live.md.
 
         Args:
             title: The title of the page.
             window: The window of the values on the page.
-            every: The distance between the points of its lines.
-            token: The bearer token of requests; without one, no request needs any.
-            local: Whether only host names of this machine are answered.
+            every: The distance between the points of the page's charts.
+            token: The bearer token that requests need; if empty, they need none.
+            local: Whether to answer only requests to host names of this machine.
         """
         from streammetrics.live.service.app import application  # noqa: PLC0415 - needs the extra
         from streammetrics.live.service.names import PageView  # noqa: PLC0415
@@ -461,7 +460,7 @@ class Live(Stateful):
         confidence: float = 0.95,
         rules: Sequence[Rule] = (),
     ) -> None:
-        """Write a report of all rows and over time, as `MetricSet.report` does.
+        """Write a report of all rows and of their history, as `MetricSet.report` does.
 
         Args:
             path: The file; an existing one is replaced.
@@ -478,7 +477,7 @@ class Live(Stateful):
     # --- states ----------------------------------------------------------------------------------
 
     def merge(self, *others: Self) -> Self:
-        """Merge the states of others into this one, which is returned; they stay as they are.
+        """Merge the states of others into this one, and return it; the others stay unchanged.
 
         Raises:
             IncompatibleMetricsError: Their configuration differs; nothing has changed.
@@ -487,7 +486,7 @@ class Live(Stateful):
             self._check_alike(other)
         if self._ingest.journal is not None:
             raise StreamMetricsError("a Live with a store takes events, not states of others")
-        self._ingest.merge([other._ingest.snapshot() for other in others])  # nobody holds two locks
+        self._ingest.merge([other._ingest.snapshot() for other in others])  # never hold two locks
         return self
 
     def _check_alike(self, other: object) -> None:
@@ -496,7 +495,7 @@ class Live(Stateful):
         self._shared.current.check_alike(other._shared.current)
 
     def copy(self) -> Self:
-        """Return an independent object of the same configuration and state."""
+        """Return an independent object with the same configuration and state."""
         self._ingest.sync()
         twin = self._of(self._ingest.snapshot(), self._ingest.max_ahead)
         twin._queries.now = self._queries.now
@@ -509,10 +508,10 @@ class Live(Stateful):
         return live
 
     def reset(self) -> Self:
-        """Forget all events; the configuration stays.
+        """Drop all events; the configuration stays.
 
         Raises:
-            StreamMetricsError: There is a store, which other workers share: remove the file.
+            StreamMetricsError: There is a store, which other workers may share: remove the file.
         """
         if self._ingest.journal is not None:
             raise StreamMetricsError("a Live with a store is not reset: close it, remove the file")

@@ -1,4 +1,4 @@
-"""Panes of time: their states, windows merged from them through a tree, and coverage."""
+"""Panes of time: their states, a tree to merge windows from them, and label coverage."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ if TYPE_CHECKING:
 
 _BITS = 4  # a node has 2**4 = 16 children
 
-Node = tuple[int, int]  # level and place
+Node = tuple[int, int]  # level and index
 
 
 class PaneTree:
     """States of panes by number, and merges of any run of them.
 
-    The node of level l and place k is the merged state of the panes k·16^l to (k+1)·16^l - 1. They
-    are merged in one step, which costs less than merging them in pairs. A run of n panes is at most
-    30 log16(n) nodes; a pane that changes forgets the log16(n) nodes above it.
+    The node at level l and index k is the merged state of the panes k·16^l to (k+1)·16^l - 1.
+    Sixteen states are merged in one step, which costs less than merging in pairs. A run of n panes
+    consists of at most 30 log16(n) nodes. A changed pane invalidates the log16(n) nodes above it.
     """
 
     def __init__(self, plan: Plan, most: int) -> None:
@@ -58,8 +58,8 @@ class PaneTree:
         self.states: SortedDict[int, State] = SortedDict()
         self._levels = range(_BITS, most.bit_length() + 1, _BITS)
         self._nodes: dict[tuple[int, int], State] = {}
-        self._open: dict[int, int] = {}  # by pane with new rows: statistics compacted since
-        self._most = (0, 0)  # the newest pane, and the size from which a statistic is compacted
+        self._open: dict[int, int] = {}  # next statistic to compact, by pane with new rows
+        self._most = (0, 0)  # newest pane, and the size above which a statistic is compacted
 
     def put(self, changed: Mapping[int, State]) -> None:
         """Set the states of some panes."""
@@ -77,16 +77,15 @@ class PaneTree:
         self._forget(gone)
 
     def before(self, number: int) -> list[int]:
-        """Return the numbers of the panes before one."""
+        """Return the numbers of the panes before a number."""
         return list(self.states.irange(maximum=number, inclusive=(True, False)))
 
     def work(self, newest: int) -> bool:
-        """Do a piece of the pending work; return whether there was any.
+        """Do one step of the pending work; return whether there was any.
 
-        Those that wait in the newest pane are counted as soon as they are many. The panes before it
-        are held in as little room as they are written in: most of them take no more rows, rows that
-        wait take room for each of them, however few scores they have, and there may be thousands of
-        panes.
+        Buffered rows of the newest pane are fed to its statistics once there are many. Older panes
+        are compacted to the size of their serialized form: there may be thousands of them, most get
+        no more rows, and buffered rows use much memory.
         """
         state: State | None = self.states.get(newest)
         if state is not None:
@@ -113,7 +112,7 @@ class PaneTree:
         return True
 
     def _large(self, number: int, state: State) -> bool:
-        """Compact a statistic of the newest pane if it has grown much; return whether it had."""
+        """Compact a statistic of the newest pane if it has grown much; return whether it was."""
         sizes = [statistic.nbytes for statistic in state.statistics]
         largest = max(sizes)
         if self._most[0] != number:
@@ -125,7 +124,7 @@ class PaneTree:
         return True
 
     def _make_small(self, number: int, state: State, place: int) -> Statistic:
-        """Compact a statistic of a pane: write and read it, if the result is smaller."""
+        """Compact a statistic by serializing and restoring it; keep the smaller of both."""
         statistics = list(state.statistics)
         statistic = statistics[place]
         written = statistic.restored(statistic.arrays())
@@ -134,7 +133,7 @@ class PaneTree:
         return statistics[place]
 
     def settled(self, number: int) -> State | None:
-        """Return the state of a pane without buffered rows, ``None`` where there is none."""
+        """Return the state of a pane without buffered rows, or ``None`` for an empty pane."""
         state: State | None = self.states.get(number)
         if state is not None and state.buffered:
             state = self.states[number] = self._fed(number, state)
@@ -143,24 +142,24 @@ class PaneTree:
     def _fed(self, number: int, state: State) -> State:
         try:
             return self.plan.fed(state)
-        except MemoryError:  # the rows are not to blame
+        except MemoryError:  # not caused by the rows
             raise
-        except Exception:  # of any kind: the statistic may be a user's
+        except Exception:  # any type: the statistic may be user-defined
             self.states[number], refused = self.plan.sifted(state)
             raise InvalidBatchError("; ".join(map(str, refused))) from refused[0].error
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state held now."""
+        """Bytes used by states."""
         return size_of(filter(None, map(self.settled, list(self.states))))
 
     def over(self, first: int, last: int) -> list[State]:
-        """Return states whose merge is that of the panes `first` to `last`."""
+        """Return states whose merge is the state of the panes `first` to `last`."""
         nodes = (self._node(*node) for node in self._run(first, last))
         return [state for state in nodes if state is not None]
 
     def unmerged(self, first: int, last: int) -> Iterator[Node]:
-        """Yield the nodes that `over` must merge first, children before parents."""
+        """Yield the nodes that `over` has to merge first, children before parents."""
         for level, place in self._run(first, last):
             yield from self._unmerged(level, place)
 
@@ -197,7 +196,7 @@ class PaneTree:
             yield level, place
 
     def each(self, first: int, last: int) -> list[tuple[State, ...]]:
-        """Return the state of each of the panes `first` to `last`, if it has one."""
+        """Return a tuple with the state of each pane in a run; empty panes have none."""
         there = (self.settled(number) for number in range(first, last + 1))
         return [() if state is None else (state,) for state in there]
 
@@ -229,21 +228,21 @@ def same(mine: Sequence[State], theirs: Sequence[State]) -> bool:
 
 
 def size_of(states: Iterable[State]) -> int:
-    """Return how many bytes states hold."""
+    """Return the number of bytes that states use."""
     return sum(statistic.nbytes for state in states for statistic in state.statistics)
 
 
 KNOWN, PENDING, EXPIRED, DISPLACED, REFUSED = range(5)  # the status of a prediction
 _FLAGS = (CORRECTED, CONFLICT, LATE, REPEATED)
 
-_BINS = 1024  # of the label delays of a pane
+_BINS = 1024  # maximum bins of the label delays in a pane
 
 
 def _quantile(q: float) -> Quantile:
     return Quantile(q=q, max_bins=_BINS, nan_policy="omit")
 
 
-# What is counted is a contingency table of what became of rows and of their flags, and the delays.
+# Coverage statistics: a contingency table of status by flags, and quantiles of label delays.
 SUITE = MetricSet(
     {
         "table": ConfusionMatrix(labels=range(32)),
@@ -255,34 +254,34 @@ SUITE = MetricSet(
 )
 
 
-# What a table says of predictions, as far as there are any.
+# Counts of `Coverage` that a report shows, unless they are zero.
 TOLD = ("predicted", "labelled", "pending", "expired", "displaced", "late", "conflicting")
 
 
 class Coverage(NamedTuple):
-    """The predictions of a window by status, and what was refused of the whole stream.
+    """The predictions of a window by status, and counts of the whole stream.
 
-    `predicted` is the sum of `labelled`, `pending`, `expired`, `displaced` and `refused`: each
+    `predicted` is the sum of `labelled`, `pending`, `expired`, `displaced` and `refused`; each
     prediction is in exactly one of these.
     """
 
     predicted: int
     labelled: int  # with a label that counts
-    pending: int  # a label in time may still come
-    expired: int  # no label came in time
+    pending: int  # a label may still arrive in time
+    expired: int  # no label arrived in time
     displaced: int  # left early because more than `max_pending` predictions waited
     refused: int  # the label is valid, but does not fit the prediction
-    corrected: int  # with different labels, of which one counts
+    corrected: int  # with different labels, one of which counts
     conflicting: int  # with different labels of one version and time
-    late: int  # with a label that came too late to count
-    repeated: int  # with different predictions of one id, of which the earlier counts
+    late: int  # with a label that arrived too late to count
+    repeated: int  # with different predictions of one id, the earliest of which counts
     delay_median: float  # seconds from a prediction to its label
     delay_p90: float
     delay_p99: float
-    labels_waiting: int  # of the stream: labels whose prediction has not come yet
-    labels_unmatched: int  # of the stream: labels whose prediction never came
-    predictions_refused: int  # of the stream: predictions that came after their row had left
-    labels_refused: int  # of the stream: labels that came after their row had left
+    labels_waiting: int  # of the stream: labels whose prediction has not arrived yet
+    labels_unmatched: int  # of the stream: labels whose prediction never arrived
+    predictions_refused: int  # of the stream: predictions that arrived after their row had left
+    labels_refused: int  # of the stream: labels that arrived after their row had left
     observations_refused: int  # of the stream: rows that contradict those of other workers
 
     @property
@@ -292,7 +291,7 @@ class Coverage(NamedTuple):
 
 
 def batch_of_rows(status: Ints, flags: Array, delays: Ints) -> Batch:
-    """Return rows of status, flags and delay; only those with a label have a delay."""
+    """Return a batch of status, flags and delay; only labelled rows have a delay."""
     seconds = np.where(status == KNOWN, delays / SECOND, np.nan)
     kept = flags.astype(np.int64) & ~LABELLED
     return batch_of(
@@ -312,7 +311,7 @@ def share_of(state: State) -> float:
 
 
 def coverage_of(state: State, stream: tuple[int, ...]) -> Coverage:
-    """Return the coverage at a state of `SUITE`; `stream` has the counts of the whole stream."""
+    """Return the coverage at a state of `SUITE`; `stream` holds the counts of the whole stream."""
     counted = SUITE._at(state)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -329,12 +328,12 @@ NEVER = -1  # the newest time before any event
 
 
 class Panes:
-    """The states of the panes that each tier keeps: a function of the rows and their times.
+    """The states of the panes that each tier keeps; they depend only on the rows and their times.
 
-    A tier keeps the panes above ``newest - count``, where `newest` is the pane of the newest time
-    seen; a row that falls into none of them is nowhere, however it came. A pane that is made up of
-    panes of a finer tier holds only what these keep no longer: they are folded into it when they
-    leave, and what is asked of it is asked of both. So a row is counted once.
+    A tier keeps the panes after ``newest - count``, where `newest` is the pane of the newest event.
+    Rows outside of all kept panes are dropped, regardless of arrival. If the panes of a finer tier
+    divide a pane, it stores only rows that the finer tier no longer keeps: finer panes are folded
+    into it when they expire, and reads combine both. Each row is thus counted once.
     """
 
     def __init__(self, plan: Plan, tiers: Sequence[Tier]) -> None:
@@ -345,16 +344,16 @@ class Panes:
         self.newest = NEVER
         self._idle = True  # whether there is no pending work
         self.dropped = 0  # rows that came too late for every tier; not part of the state
-        # Of all rows, those in the join included.
+        # Of all rows, including those in the join.
         self.facts: tuple[Facts, ...] = tuple({} for _ in plan.schemas)
 
     def advance(self, newest: int) -> None:
-        """Move the newest time on."""
+        """Advance to a new newest time."""
         if newest > self.newest:
             self._put(self._unchanged(), newest)
 
     def add(self, times: Ints, batch: Batch, *, known: bool = False) -> None:
-        """Add rows, or raise and leave all as it was; `known` times do not move the newest on."""
+        """Add rows; on an error, nothing changes. `known` rows do not advance `newest`."""
         if not len(times):
             return
         newest = self.newest if known else max(self.newest, int(times.max()))
@@ -385,7 +384,7 @@ class Panes:
         return any(kept)
 
     def _put(self, changed: Sequence[dict[int, State]], newest: int) -> None:
-        """Set the states of panes, and remove those that are too old for the newest time."""
+        """Set the states of panes, and drop panes that expire at the newest time."""
         before, self.newest, self._idle = self.newest, newest, False
         for row, states in zip(self.rows, changed, strict=True):
             row.put(states)
@@ -396,14 +395,14 @@ class Panes:
                 row.drop(gone)
 
     def work(self) -> bool:
-        """Do a piece of the pending work; return whether there was any."""
+        """Do one step of the pending work; return whether there was any."""
         if not self._idle:
             pairs = zip(self.rows, self.tiers, strict=True)
             self._idle = not any(row.work(tier.number(self.newest)) for row, tier in pairs)
         return not self._idle
 
     def _fold(self, place: int, gone: Sequence[int]) -> None:
-        """Merge panes that leave a tier into the coarser ones that contain them."""
+        """Merge panes that expire from a tier into the coarser panes that contain them."""
         fine, row = self.tiers[place], self.rows[place]
         for target, finer in enumerate(self._finer):
             if finer != place:
@@ -420,13 +419,13 @@ class Panes:
                     into.put({number: self.plan.merged(mine, states)})
 
     def merge(self, others: Sequence[Panes]) -> None:
-        """Merge others, which stay as they are, or raise and leave all as it was."""
+        """Merge others, which stay unchanged; on an error, nothing changes."""
         newest = max([self.newest, *(other.newest for other in others)])
         if newest == NEVER:
             return
         changed = self._unchanged()
         moved = [other.copy() for other in others]
-        self.advance(newest)  # so that each has folded the panes that leave
+        self.advance(newest)  # expired panes are folded on both sides
         for other in moved:
             other.advance(newest)
         for place, (tier, mine) in enumerate(zip(self.tiers, self.rows, strict=True)):
@@ -447,11 +446,11 @@ class Panes:
         self.dropped += sum(other.dropped for other in others)
 
     def over(self, place: int, first: int, last: int) -> list[State]:
-        """Return states whose merge is that of some panes of a tier."""
+        """Return states whose merge is the state of some panes of a tier."""
         return self.rows[place].over(first, last) + self._within(place, first, last)
 
     def unmerged(self, place: int, first: int, last: int) -> Iterator[tuple[PaneTree, Node]]:
-        """Yield the nodes that `over` must merge first, and their trees."""
+        """Yield the nodes that `over` has to merge first, with their trees."""
         row = self.rows[place]
         yield from ((row, node) for node in row.unmerged(first, last))
         finer = self._finer[place]
@@ -459,7 +458,7 @@ class Panes:
             yield from self.unmerged(finer, *self._fine_run(place, first, last))
 
     def each(self, place: int, first: int, last: int) -> list[tuple[State, ...]]:
-        """Return the states of each of some panes of a tier."""
+        """Return the states of each pane of a run in a tier."""
         found, finer = self.rows[place].each(first, last), self._finer[place]
         if finer is not None and self.newest != NEVER:
             fine, tier = self.tiers[finer], self.tiers[place]
@@ -469,12 +468,12 @@ class Panes:
         return found
 
     def _within(self, place: int, first: int, last: int) -> list[State]:
-        """Return the states of the kept finer panes within some panes of a tier."""
+        """Return the states of the kept finer panes within a run of panes."""
         finer = self._finer[place]
         return [] if finer is None else self.over(finer, *self._fine_run(place, first, last))
 
     def _fine_run(self, place: int, first: int, last: int) -> tuple[int, int]:
-        """Return the first and the last kept finer pane within some panes of a tier."""
+        """Return the first and last kept finer pane within a run of panes."""
         finer = self._finer[place]
         if finer is None or self.newest == NEVER:
             return 0, -1
@@ -484,11 +483,11 @@ class Panes:
         return start, end
 
     def agree(self) -> None:
-        """Learn the facts of all rows from states that were read."""
+        """Compute the facts of all rows from states that were read."""
         self.facts = self._agreed([row.states for row in self.rows])
 
     def _agreed(self, changed: Sequence[Mapping[int, State]]) -> tuple[Facts, ...]:
-        """Return the facts of all rows, or raise `InvalidBatchError` where they contradict."""
+        """Return the facts of all rows; raise `InvalidBatchError` if they contradict each other."""
         facts = self.facts
         for states in changed:
             for state in states.values():
@@ -498,7 +497,7 @@ class Panes:
         return facts
 
     def copy(self) -> Panes:
-        """Return independent panes at the same states."""
+        """Return an independent copy."""
         twin = Panes(self.plan, self.tiers)
         for mine, row in zip(twin.rows, self.rows, strict=True):
             mine.states.update(row.states)
@@ -507,12 +506,12 @@ class Panes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state held now."""
+        """Bytes used by states."""
         return sum(row.nbytes for row in self.rows)
 
 
 def _finer(tiers: Sequence[Tier], place: int) -> int | None:
-    """Return the coarsest tier whose panes divide those of a tier, ``None`` for none."""
+    """Return the coarsest tier whose panes divide those of a tier, ``None`` if there is none."""
     coarse = tiers[place]
     for finer in range(place - 1, -1, -1):
         fine = tiers[finer]
@@ -522,7 +521,7 @@ def _finer(tiers: Sequence[Tier], place: int) -> int | None:
 
 
 def grown(plan: Plan, state: State, rows: tuple[Rows, ...], n: int) -> State:
-    """Return a state with more rows, which are buffered in it while they are few."""
+    """Return a state with more rows, which are only buffered while they are few."""
     if n > tuning.PANE_ROWS or (plan.can_refuse and plan.may_refuse(state, rows)):
         return plan.with_rows(state, rows)
     if state.pending >= tuning.PANE_ROWS:

@@ -1,4 +1,4 @@
-"""The state of a live stream as a function of its events: taking them, and reading it."""
+"""The state of a live stream as a function of its events, with methods to add and read events."""
 
 from __future__ import annotations
 
@@ -57,13 +57,13 @@ if TYPE_CHECKING:
     from streammetrics.live.panes import Node, PaneTree
 
 _BEYOND = np.iinfo(np.int64).max  # any time
-_PARTS = 64  # rows that wait no longer leave each time this part of the waiting time has passed
+_PARTS = 64  # rows leave the join after each such fraction of the waiting time
 
 Activity = Literal["", "reading", "taking"]
 
 
 class Refused(NamedTuple):
-    """Events that came too late or contradict others.
+    """Events that arrived too late or contradict others.
 
     The counts depend on the order of arrival, so they are not part of the state.
     """
@@ -73,14 +73,14 @@ class Refused(NamedTuple):
     observations: int = 0
 
     def plus(self, other: Refused) -> Refused:
-        """Return the sums of both."""
+        """Return the sum of both."""
         return Refused(*map(operator.add, self, other))
 
 
 class Pipeline:
-    """The state of a stream of events that were validated before; not thread-safe.
+    """The state of a stream of validated events; not thread-safe.
 
-    Rows go to the panes, or wait in the join for their labels first.
+    Rows go to the panes directly, or first wait in the join for their labels.
 
     Args:
         suite: The metrics.
@@ -99,19 +99,19 @@ class Pipeline:
         self._kinds = kinds_of(suite)
         self._begin_checks()
         self._learn_default()
-        self._settled = -1  # the newest time when rows last left the join
+        self._settled = -1  # newest time when rows last left the join
         self._waiting = Waiting(suite, self.join)
-        self._windows: dict[Span, State] = {}  # merged since the last event
-        self._clock = -1  # the time of reading of these windows
+        self._windows: dict[Span, State] = {}  # merged windows since the last event
+        self._clock = -1  # time of reading of these windows
 
     # --- events ------------------------------------------------------------------------------
 
     def take(self, events: Events, batch: Batch | None = None) -> None:
-        """Take events, or raise and leave the state as it was.
+        """Take events; on an error, nothing changes.
 
         Args:
             events: The events.
-            batch: The batch of observations, if it was made already.
+            batch: The batch of observations, if it exists already.
         """
         self._windows = {}
         if events.kind == "observe":
@@ -128,7 +128,7 @@ class Pipeline:
             self._label(events)
 
     def take_parts(self, parts: Sequence[Events]) -> None:
-        """Take several parts, joined where they have the same columns, as `take_consistent`."""
+        """Take several parts as `take_consistent` does, concatenated if their columns are equal."""
         for group in alike(parts):
             try:
                 self.take(joined_events(group))
@@ -139,7 +139,7 @@ class Pipeline:
     def take_consistent(self, events: Events, batch: Batch | None = None) -> None:
         """Take the events that are consistent with all earlier ones, and count the others.
 
-        Each event was valid where it came in. What it contradicts came from another worker.
+        Each event was valid on arrival; it can only contradict events of other workers.
         """
         try:
             self.take(events, batch)
@@ -169,13 +169,13 @@ class Pipeline:
         return self.columns(self.keys.made(given))
 
     def _newest_rows(self, events: Events) -> RowBlock | None:
-        """Return rows as `keep_rows` stores them, ``None`` where it is 0."""
+        """Return rows as `keep_rows` stores them, ``None`` if it is 0."""
         if not self.newest.most:
             return None
         return kept_rows(events.times, None, self.columns(events.columns))
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Raise unless predictions, or labels, have the types of the stored ones."""
+        """Raise unless predictions or labels have the types of the stored ones."""
         join = self.join
         if set(columns) == {join.label}:
             join.table.labels.check(columns[join.label])
@@ -185,15 +185,15 @@ class Pipeline:
 
     def _begin_checks(self) -> None:
         """Validate waiting rows against the facts of all rows, which the panes hold."""
-        panes = self.panes  # the closure must not hold this object: that would be a cycle
+        panes = self.panes  # the closure must not reference self: that would be a cycle
         default, facts = self.config.default_label, lambda: panes.facts
         self._checks = Checks(self.suite, self._kinds, facts, apart=True, default=default)
         self._seen = SeenValues(self._kinds)
 
     def _agree(self, columns: Mapping[str, Column]) -> None:
-        """Learn the facts of predictions, or labels, or raise and leave the state as it was.
+        """Add the facts of predictions or labels; on an error, nothing changes.
 
-        Rows in the join and in the panes share their facts: both must agree.
+        Rows in the join and in the panes share their facts.
         """
         self.check(columns)
         if not self.keys.kinds and self._seen.covers(columns):
@@ -203,14 +203,14 @@ class Pipeline:
         try:
             check(columns if self.keys.kinds else representative_rows(columns, self._kinds))
         except InvalidBatchError:
-            check(columns)  # this error counts all rows and names the first bad one
+            check(columns)  # numbers all rows and names the first invalid one
             raise
         self.panes.facts = self._checks.facts
         if not self.keys.kinds:
             self._seen.learn(columns)
 
     def _learn_default(self) -> None:
-        """Learn the type of `default_label`."""
+        """Add the facts of `default_label`."""
         value, name = self.config.default_label, self.join.label
         if value is None or not name:
             return
@@ -222,7 +222,7 @@ class Pipeline:
             ) from error
 
     def learn(self) -> None:
-        """Learn the facts of all stored rows, after a state was read from a file."""
+        """Compute the facts of all stored rows, after a state was read from a file."""
         table = self.join.table
         if len(table):
             every = table.at(np.arange(len(table)))
@@ -257,7 +257,7 @@ class Pipeline:
         self.refused = self.refused.plus(Refused(0, late))
 
     def _advance(self, newest: int) -> None:
-        """Move the newest time on, which drops panes that are too old."""
+        """Advance the newest time, which drops expired panes."""
         self.panes.advance(newest)
         self.counted.advance(newest)
         self.left.advance(newest)
@@ -270,11 +270,11 @@ class Pipeline:
             pass
 
     def work(self) -> bool:
-        """Do a piece of the pending work in panes; return whether there was any."""
+        """Do one step of the pending work in panes; return whether there was any."""
         return self.panes.work() or self.counted.work() or self.left.work()
 
     def release(self) -> None:
-        """Match labels and move the rows that wait no longer to the panes, if it is time."""
+        """Match labels and move expired rows to the panes, if enough time or events have passed."""
         join, config = self.join, self.config
         if join.due:
             join.match()
@@ -283,7 +283,7 @@ class Pipeline:
             self.settle()
 
     def settle(self) -> None:
-        """Move the rows that wait no longer to the panes."""
+        """Move rows that no longer wait to the panes."""
         config = self.config
         if len(self.join.table) > config.max_pending and self.join.evicted_until < 0:
             rate = config.max_pending / config.horizon * SECOND
@@ -299,7 +299,7 @@ class Pipeline:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counts that depend on the order of arrival, kept beside the state."""
+        """Counters that depend on the order of arrival, kept beside the state."""
         told = self.refused._asdict()
         return {**told, "unmatched": self.join.unmatched, "dropped": self.panes.dropped}
 
@@ -310,9 +310,9 @@ class Pipeline:
         self.panes.dropped = told.get("dropped", 0)
 
     def merge(self, others: Sequence[Self]) -> None:
-        """Take the states of others, which are settled and stay as they are.
+        """Merge the states of settled pipelines, which stay unchanged.
 
-        An error may leave this state half merged.
+        An error may leave this state partly merged.
         """
         self._windows = {}
         for other in others:
@@ -339,7 +339,7 @@ class Pipeline:
         self.settle()
 
     def _check_rows(self, other: Join) -> None:
-        """Raise unless the waiting rows of another have the same types."""
+        """Raise unless the waiting rows of another join have the same types."""
         if len(other.table):
             every = other.table.at(np.arange(len(other.table)))
             self.check(dict(zip(other.names, every.columns, strict=True)))
@@ -350,25 +350,25 @@ class Pipeline:
     # --- reading ----------------------------------------
 
     def over(self, span: Span, clock: int) -> State:
-        """Return the merged state of the panes of a span."""
+        """Return the merged state of a span."""
         found = self.merged_windows(clock)
         if span not in found:
             found[span] = merged(self.suite, self.parts(span, clock))
         return found[span]
 
     def merged_windows(self, clock: int) -> dict[Span, State]:
-        """Return the cache of windows merged at this time of reading since the last event."""
+        """Return the cache of windows merged since the last event, at this time of reading."""
         if clock != self._clock:
             self._windows, self._clock = {}, clock
         return self._windows
 
     def parts(self, span: Span, clock: int) -> list[State]:
-        """Return the states whose merge is that of the panes of a span."""
+        """Return states whose merge is the state of a span."""
         units = self._units(span, clock)
         return self.panes.over(*span) + self._waiting.over(*units)
 
     def unmerged(self, span: Span, clock: int) -> list[tuple[PaneTree, Node]]:
-        """Return the tree nodes that `parts` must merge first, children before parents."""
+        """Return the tree nodes that `parts` has to merge first, children before parents."""
         if span in self.merged_windows(clock):
             return []
         units = self._units(span, clock)
@@ -379,9 +379,9 @@ class Pipeline:
         return span.first >= self.config.tiers[span.place].oldest(max(self.panes.newest, 0))
 
     def each(self, span: Span, clock: int, *, counted: bool = False) -> list[tuple[State, ...]]:
-        """Return the states of each pane of a span; with `counted`, of its coverage.
+        """Return the states of each pane of a span; with `counted`, its coverage states.
 
-        A pane's states are the same objects until it gets new rows.
+        A pane has the same state objects until it gets new rows.
         """
         self._units(span, clock)
         panes, waiting = (
@@ -408,7 +408,7 @@ class Pipeline:
         return state
 
     def oldest(self) -> int:
-        """Return the start of the first pane with rows; without rows, a time beyond all others."""
+        """Return the start of the first pane with rows; without rows, the maximum time."""
         kept = [
             tier.start(row.states.keys()[0])
             for panes in (self.panes, self.counted)
@@ -418,7 +418,7 @@ class Pipeline:
         return min([*kept, int(self.join.table.present.starts.min(initial=_BEYOND))])
 
     def busy(self) -> list[tuple[int, int]]:
-        """Return the start and the end of each run of panes with predictions or observations."""
+        """Return the start and end of each run of panes with predictions or observations."""
         found: list[tuple[int, int]] = []
         for place, tier in enumerate(self.panes.tiers):
             kept = [*self.panes.rows[place].states, *self.counted.rows[place].states]
@@ -448,7 +448,7 @@ class Pipeline:
         return merged(COVERAGE, self.counted.over(*span) + self._waiting.counted(*units))
 
     def unlabelled(self, span: Span, clock: int) -> Unlabelled:
-        """Return the rows of a span without a label."""
+        """Return the unlabelled rows of a span."""
         join = self.join
         first, last = self._units(span, clock)
         numbers, clock = join.table.times.values // join.unit, max(clock, join.newest)
@@ -461,7 +461,7 @@ class Pipeline:
         )
 
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
-        """Return the first and the last pane of waiting rows that a span covers, up to date."""
+        """Update the waiting rows that a span covers; return their first and last pane."""
         first, last = self._range(span)
         self._waiting.update(self.join, first, last, max(clock, self.join.newest))
         return first, last
@@ -472,12 +472,12 @@ class Pipeline:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state held now."""
+        """Bytes used by the state."""
         parts = (self.panes, self.counted, self.left, self.join.table, self._waiting, self.newest)
         return sum(part.nbytes for part in parts)
 
     def copy(self) -> Pipeline:
-        """Return an independent pipeline at the same state."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
         twin.left = self.left.copy()
@@ -487,14 +487,14 @@ class Pipeline:
         return twin
 
     def restart(self) -> None:
-        """Mark all panes of waiting rows as changed, so that the next read builds them again."""
+        """Mark all panes of waiting rows as changed, so that the next read rebuilds them."""
         self._windows = {}
         self._waiting = Waiting(self.suite, self.join)
         times = self.join.table.times.values // self.join.unit
         self.join.changed = set(np.unique(times).tolist())
 
     def check_alike(self, other: Pipeline) -> None:
-        """Raise `IncompatibleMetricsError` unless another has the same configuration."""
+        """Raise `IncompatibleMetricsError` unless another pipeline has the same configuration."""
         mine, theirs = self.suite, other.suite
         if not mine._alike(theirs):
             raise IncompatibleMetricsError(
@@ -508,19 +508,19 @@ class Pipeline:
 
 
 def merged(suite: Mergeable, states: Sequence[State]) -> State:
-    """Return the merge of some states of a suite; without states, the empty one."""
+    """Return the merge of states of a suite; the empty state if there are none."""
     plan = suite._plan
     return plan.merged(states[0], states[1:]) if states else plan.start
 
 
 class SharedPipeline:
-    """A pipeline that threads share, with its lock; `current` may be replaced by another."""
+    """A pipeline shared by threads, with its lock; `current` may be replaced."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.current = pipeline
         self.suite, self.config = pipeline.suite, pipeline.config
         self.activity: Activity = ""  # of the thread that holds the lock
-        self._guard = Locked()  # a fork replaces its lock
+        self._guard = Locked()  # replaced in forked processes
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -530,7 +530,7 @@ class SharedPipeline:
 
     @contextmanager
     def active(self, activity: Activity) -> Iterator[Pipeline]:
-        """Note what this thread does, which holds the lock: a handler may interrupt it."""
+        """Record the activity of this thread, which holds the lock, for signal handlers."""
         before, self.activity = self.activity, activity
         try:
             yield self.current
@@ -538,7 +538,7 @@ class SharedPipeline:
             self.activity = before
 
     def check_interrupted(self) -> None:
-        """Raise where this has interrupted its own thread while that took events."""
+        """Raise if a signal handler interrupted its own thread while that was taking events."""
         if self.activity == "taking":
             raise StreamMetricsError(
                 "this thread was interrupted while it takes events: a signal's handler may observe "

@@ -1,4 +1,4 @@
-"""Queries: windows of a live state, their coverage, alerts, and series of windows."""
+"""Queries of a live state: windows, coverage, alerts, and series of windows."""
 
 from __future__ import annotations
 
@@ -35,32 +35,32 @@ if TYPE_CHECKING:
     from streammetrics.live.pipeline import Pipeline
 
     Duration = str | timedelta
-    # Is called between two merges, and raises once nobody waits for the answer.
+    # Called between two merges; raises when the client has disconnected.
     GoOn = Callable[[], None]
 
 
 class Queries:
-    """Reads a live state: each query sees all events that came before, here and in the store.
+    """Reads a live state; each query sees all earlier events, also those of other workers.
 
     Args:
-        ingest: Where events come in.
+        ingest: The source of events.
     """
 
     def __init__(self, ingest: Ingest) -> None:
-        self.ingest, self.now = ingest, 0  # the time of reading in nanoseconds, as `Live.now` sets
+        self.ingest, self.now = ingest, 0  # time of reading in nanoseconds, set by `Live.now`
         self.suite, self.config = ingest.shared.suite, ingest.shared.config
         self._shared, self._watch = ingest.shared, Watch()
 
     @contextmanager
     def reading(self) -> Iterator[Pipeline]:
-        """Hold the lock around the pipeline, which has all events, also those in the store."""
+        """Lock the pipeline after reading all events, including those in the store."""
         self.ingest.sync()
         with self._local() as pipeline:
             yield pipeline
 
     @contextmanager
     def _local(self) -> Iterator[Pipeline]:
-        """Hold the lock around the pipeline, which has all events that came in here."""
+        """Lock the pipeline after taking all buffered events of this process."""
         with self._shared.locked():
             self.ingest.drain()
             with self._shared.active("reading") as pipeline:
@@ -68,7 +68,7 @@ class Queries:
 
     @property
     def clock(self) -> int:
-        """The time of reading: that of `now`, or the newest event's."""
+        """The time of reading: the later of `now` and the newest event."""
         return max(self._shared.current.panes.newest, self.now, 0)
 
     # --- windows ---------------------------------------------------------------------------------
@@ -123,7 +123,7 @@ class Queries:
             return pipeline.coverage(self._span_of(length, until), self.clock)
 
     def alerts(self, rules: Sequence[Rule]) -> Alerts:
-        """Return the alerts of rules, see `Live.alerts`."""
+        """Return the alerts of the rules, see `Live.alerts`."""
         if isinstance(rules, Rule):
             raise TypeError("alerts() takes rules in a list: live.alerts([rule])")
         for rule in rules:
@@ -143,13 +143,13 @@ class Queries:
         return self._state(longest)
 
     def shown(self, state: State) -> Any:
-        """Return the set, or metric, at a state of the suite, of all slices together."""
+        """Return the set or metric at a state of the suite, across slices."""
         return self._shared.current.keys.shown(state)
 
     # --- spans -----------------------------------------------------------------------------------
 
     def span(self, length: Duration, until: int | None = None, *, warn: bool = True) -> Span:
-        """Return the panes of a window; `warn` where they are coarser than they would have been."""
+        """Return the panes of a window; `warn` if finer panes are no longer kept."""
         with self.reading():
             return self._span_of(length, until, warn=warn)
 
@@ -181,7 +181,7 @@ class Queries:
             return spans_of(self.config.tiers, window, every, newest, clock, oldest)
 
     def runs(self, place: int, panes: int, since: int) -> list[Span]:
-        """Return runs of so many panes of a tier since a time, the oldest first."""
+        """Return runs of `panes` panes of a tier since a time, oldest first."""
         tier = self.config.tiers[place]
         with self.reading():
             lasts = range(tier.number(self.clock), tier.number(since) - 1, -panes)
@@ -190,10 +190,10 @@ class Queries:
     # --- merging without the lock ----------------------------------------------------------------
 
     def _state(self, choose: Callable[[], Span]) -> State:
-        """Return the merged state of a span, which is chosen with the lock held.
+        """Return the merged state of a span that is chosen while the lock is held.
 
-        The lock is held while the states are collected, and not while they are merged, so that
-        merging a long history blocks nobody.
+        The lock is held while states are collected, not while they are merged, so that merging a
+        long history does not block other threads.
         """
         with self.reading():
             span = choose()
@@ -208,7 +208,7 @@ class Queries:
         return cache[span]
 
     def _prepare(self, span: Span, go_on: GoOn | None = None) -> None:
-        """Merge the tree nodes that a span is read from, each without the lock."""
+        """Merge the tree nodes that a span is read from, without holding the lock."""
         if go_on is not None:
             go_on()
         with self._local() as pipeline:
@@ -224,13 +224,13 @@ class Queries:
                     tree.keep(node, parts, state)
 
     def cost(self, span: Span, go_on: GoOn | None = None) -> int:
-        """Return how many bytes of states a span is merged from."""
+        """Return the number of bytes of the states that a span is merged from."""
         self._prepare(span, go_on)
         with self._local() as pipeline:
             return size_of(pipeline.parts(span, self.clock))
 
     def windows(self, spans: Iterable[Span], go_on: GoOn | None = None) -> Iterator[WindowRead]:
-        """Yield windows, except those whose panes leave before they are read."""
+        """Yield windows, except those whose panes are dropped before they are read."""
         for span in spans:
             self._prepare(span, go_on)
             with self._local() as pipeline:
@@ -246,17 +246,17 @@ class Queries:
 
 
 class Readable(Protocol):
-    """A `Live`; its module imports, when it serves, those that read it."""
+    """A `Live`; this protocol avoids a circular import."""
 
     @property
     def _queries(self) -> Queries: ...
 
 
 class Series(Result, dict[str, Any]):
-    """Metrics over windows that end one after the other: columns by name."""
+    """Metrics over successive windows, as columns by name."""
 
     def to_dict(self) -> dict[str, list[Json]]:
-        """Return the columns as lists, times as text of ISO 8601."""
+        """Return the columns as lists, with times as ISO 8601 text."""
         return {name: _plain(column) for name, column in self.items()}
 
     def _table(self) -> Table:
@@ -271,14 +271,14 @@ def _plain(column: Array) -> list[Json]:
 
 
 class WindowRead(NamedTuple):
-    """A window as it was read.
+    """A window that was read.
 
     Attributes:
-        span: The panes that it is made of.
-        start: When it begins, in nanoseconds.
-        end: When it ends.
-        parts: The states that its rows are merged from.
-        coverage: Of the rows that were predicted, the part whose label is known.
+        span: Its panes.
+        start: The start time in nanoseconds.
+        end: The end time in nanoseconds.
+        parts: The states to merge.
+        coverage: The share of its predictions with a label.
     """
 
     span: Span
@@ -289,23 +289,23 @@ class WindowRead(NamedTuple):
 
 
 def series_of(suite: Mergeable, windows: Iterable[WindowRead], by: By = None) -> Series:
-    """Return the series of windows of a suite, with `by` of its slices.
+    """Return the series of windows of a suite, or of its slices with `by`.
 
-    Each window is merged and let go, so that a long series takes no more memory than a short one.
+    Each window is merged and released before the next, so that memory does not grow with length.
     """
     keys, ends, tables = SliceKeys(suite), [], []
     for window in windows:
         shown = keys.shown(merged(suite, window.parts), by)
         ends.append(window.end)
         tables.append(_table(shown, window.start, window.coverage, by))
-    if not tables:  # a window without rows tells which columns there are
+    if not tables:  # a window without rows has the same columns
         none = _table(keys.shown(suite._plan.start, by), 0, math.nan, by)
         return Series({name: column[:0] for name, column in _joined([0], [none]).items()})
     return _joined(ends, tables)
 
 
 def _table(window: Any, start: int, coverage: float, by: By) -> dict[str, Array]:
-    """Return the columns of one window: a row, or with `by` one for each slice."""
+    """Return the columns of one window: one row, or one for each slice with `by`."""
     begin = np.array([start], np.int64).view("datetime64[ns]")
     if by is None:
         numbers = {name: np.array([value]) for name, value in _numbers(window).items()}
@@ -320,7 +320,7 @@ def _table(window: Any, start: int, coverage: float, by: By) -> dict[str, Array]
 
 
 def _joined(ends: Sequence[int], tables: Sequence[Mapping[str, Array]]) -> Series:
-    """Return the tables of windows that end at these times as one."""
+    """Concatenate the tables of windows that end at the given times."""
     times, rows = np.array(ends, np.int64).view("datetime64[ns]"), [*map(_rows, tables)]
     some = [table for table, n in zip(tables, rows, strict=True) if n] or tables[-1:]
     names = [name for name in some[-1] if all(name in table for table in some)]
@@ -333,7 +333,7 @@ def _rows(table: Mapping[str, Array]) -> int:
 
 
 def _numbers(window: object) -> dict[str, float]:
-    """Return the columns of a window: of a single metric ``value``, ``low`` and ``high``."""
+    """Return the columns of a window; a single metric has ``value``, ``low`` and ``high``."""
     alone = not isinstance(window, MetricSet)
     found: dict[str, float] = {}
     for name, (value, low, high) in numbers_of(window).items():
@@ -342,17 +342,17 @@ def _numbers(window: object) -> dict[str, float]:
     return found
 
 
-_REACH = 8  # half-lives that a tier should reach back: what is older weighs less than 1/256
+_REACH = 8  # half-lives that a tier should cover; older rows weigh less than 1/256
 
 
 def decayed(pipeline: Pipeline, half_life: int, clock: int) -> list[State]:
     """Return the panes of a tier, each scaled by its age.
 
     A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``. The tier is the finest one
-    that reaches back eight half-lives, else the one that reaches back furthest.
+    that covers eight half-lives, or else the one that reaches back furthest.
 
     Raises:
-        InvalidBatchError: Rows of a metric have no weights.
+        InvalidBatchError: A metric does not support row weights.
     """
     tiers = pipeline.config.tiers
     place = next((n for n, tier in enumerate(tiers) if _reaches(tier, half_life)), len(tiers) - 1)

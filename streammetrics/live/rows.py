@@ -1,4 +1,4 @@
-"""Rows of events: columns as a suite's `update` takes them, divided into panes by time."""
+"""Rows of events: columns as a suite's `update` takes them, split into panes by time."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Ints, Places
     from streammetrics.live.events import Tier
 
-AT_ONCE = 1 << 15  # rows of one piece: two columns of float64 stay in cache
+AT_ONCE = 1 << 15  # rows of one piece: two columns of float64 fit the cache
 
 
 class PaneRows(NamedTuple):
-    """Rows of one pane of each tier, as each schema reads them."""
+    """Rows of one pane in each tier, as read by each schema."""
 
     panes: tuple[int, ...]
     rows: tuple[Rows, ...]
@@ -35,7 +35,7 @@ class PaneRows(NamedTuple):
 
 
 class _Catch:
-    """Replaces an accumulator, and keeps the batch that it gets."""
+    """Stands in for an accumulator, to capture the batch passed to it."""
 
     batch: Batch
 
@@ -44,7 +44,7 @@ class _Catch:
 
 
 def batch_of(suite: Mergeable, columns: Mapping[str, object], *, checked: bool = False) -> Batch:
-    """Return the batch that a suite's own `update` makes of columns, validated."""
+    """Return the validated batch that a suite's own `update` creates from columns."""
     catch = _Catch()
     twin = object.__new__(type(suite))
     twin.__dict__.update(suite.__dict__)
@@ -62,15 +62,15 @@ def batch_of(suite: Mergeable, columns: Mapping[str, object], *, checked: bool =
 
 
 def columns_of(batch: Batch) -> dict[str, Column]:
-    """Return the converted columns of a batch by the names that `update` takes."""
+    """Return the converted columns of a batch, by the names that `update` takes."""
     return dict(batch._columns)
 
 
 def pieces(plan: Plan, tiers: Sequence[Tier], times: Ints, batch: Batch) -> Iterator[PaneRows]:
-    """Yield the rows of a batch by the panes that they fall into.
+    """Split the rows of a batch into panes.
 
     Raises:
-        InvalidBatchError: There is not one time a row, or the rows are not what they should be.
+        InvalidBatchError: The number of times differs from the number of rows, or rows are invalid.
     """
     n = len(times)
     if n != batch.n_rows:
@@ -93,7 +93,7 @@ def pieces(plan: Plan, tiers: Sequence[Tier], times: Ints, batch: Batch) -> Iter
 
 
 def _cuts(tiers: Sequence[Tier], times: Ints) -> list[int]:
-    """Return where the rows of each pane begin, and the end of the last one."""
+    """Return the start of each pane's rows, and the end of the last one."""
     n = len(times)
     first, last = int(times[0]), int(times[-1])
     if all(tier.number(first) == tier.number(last) for tier in tiers):
@@ -104,7 +104,7 @@ def _cuts(tiers: Sequence[Tier], times: Ints) -> list[int]:
 
 
 def _tell_own_keys(plan: Plan, part: Batch) -> None:
-    """Give the keys of a part the facts of its own rows, not those of the whole batch."""
+    """Restrict the facts of the keys in a part to its own rows, instead of the whole batch."""
     for statistic in plan.start.statistics:
         if isinstance(statistic, Grouped):
             title = part.title(statistic.name)
@@ -115,12 +115,12 @@ def _read(plan: Plan, part: Batch, whole: Batch) -> tuple[Rows, ...]:
     try:
         return plan.read(part)
     except InvalidBatchError:
-        plan.read(whole)  # counts over the whole batch, and names its first bad row
+        plan.read(whole)  # numbers rows over the whole batch, and names its first invalid row
         raise
 
 
 def taken(batch: Batch, rows: Places) -> Batch:
-    """Return some rows of a batch, of which every column is converted."""
+    """Return some rows of a batch whose columns are all converted."""
     part = batch.slice(0, 0)
     part._columns = {title: column[rows] for title, column in batch._columns.items()}
     part.n_rows = len(rows)

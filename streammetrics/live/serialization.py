@@ -1,4 +1,4 @@
-"""The file format of a `Live`: panes as columns, waiting rows, and rows one by one."""
+"""The file format of a `Live`: panes, waiting rows, and individually kept rows."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 def bytes_of(cls: type, pipeline: Pipeline) -> bytes:
-    """Return `to_bytes()` of a live state of a class with a settled pipeline."""
+    """Return the `to_bytes()` of a live state of class `cls` with a settled pipeline."""
     return packed(*described(cls, pipeline))
 
 
 def pipeline_of(blob: bytes) -> Pipeline:
-    """Return the pipeline of the live state whose `to_bytes()` gave `blob`."""
+    """Return the pipeline of the live state serialized in `blob`."""
     live = from_bytes(blob)
     shared = getattr(live, "_shared", None)
     if shared is None:
@@ -52,7 +52,7 @@ def pipeline_of(blob: bytes) -> Pipeline:
 
 
 def described(cls: type, pipeline: Pipeline) -> Description:
-    """Return the metadata and the arrays of a settled pipeline, and no opening."""
+    """Return the metadata and arrays of a settled pipeline, and an empty opening."""
     rows, row_arrays = _rows(pipeline.join)
     newest = pipeline.newest.settled()
     told = {
@@ -74,7 +74,7 @@ def described(cls: type, pipeline: Pipeline) -> Description:
 
 
 def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
-    """Return the pipeline that was described, fully checked."""
+    """Return the pipeline described by metadata and arrays, fully validated."""
     suite = from_bytes(take_array(arrays, "suite", "uint8").tobytes())
     if not isinstance(suite, Mergeable) or suite.n_rows:
         raise StateFormatError("a Live holds a metric, or a set, without rows")
@@ -86,7 +86,7 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
     pipeline.left.advance(newest)
     if left := part(arrays, "left"):
         _read_left(left, pipeline.left)
-    try:  # rows of a file are validated like those of a caller
+    try:  # rows from a file are validated like a caller's
         _read_rows(meta.get("rows"), part(arrays, "rows"), pipeline)
         _read_newest(meta.get("newest rows"), part(arrays, "newest"), pipeline)
         pipeline.learn()
@@ -164,7 +164,7 @@ def _time(value: object) -> int:
     return value
 
 
-# --- rows that wait ------------------------------------------------------------------------------
+# --- waiting rows --------------------------------------------------------------------------------
 
 
 def _rows(join: Join) -> tuple[Document, dict[str, Array]]:
@@ -244,7 +244,7 @@ def _read_labels(arrays: Arrays, keys: NDArray[np.uint64]) -> LabelRows:
     return LabelRows(keys, times, versions, values)
 
 
-# --- rows one by one -----------------------------------------------------------------------------
+# --- individually kept rows ----------------------------------------------------------------------
 
 
 def _newest(parts: Sequence[RowBlock]) -> dict[str, Array]:

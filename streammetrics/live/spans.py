@@ -1,4 +1,4 @@
-"""Spans: the panes of windows, and the numbers of a window's metrics."""
+"""Spans: runs of panes that make up windows, and the values of a window's metrics."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def metrics_of(suite: object) -> dict[str, Any]:
 class Span(NamedTuple):
     """A run of successive panes of a tier."""
 
-    place: int  # of the tier
+    place: int  # index of the tier
     first: int
     last: int
 
@@ -37,20 +37,21 @@ class Span(NamedTuple):
 def span_of(
     tiers: Sequence[Tier], window: str | timedelta, newest: int, end: int | None, now: int
 ) -> Span:
-    """Return the panes of a window, of the finest tier that has it.
+    """Return the panes of a window in the finest tier that provides it.
 
-    Whole days that end at a midnight are days of a calendar where a tier has them.
+    Windows of whole days that end at midnight in a tier's time zone are calendar days of that tier.
 
     Args:
         tiers: The tiers, the finest first.
-        window: How long it is.
-        newest: The newest time that was seen, by which panes are kept.
-        end: The end of the window, which is in its last pane or at the end of it; without it, the
-            last pane is that of `now`.
-        now: The time of reading, not before the newest.
+        window: The length of the window.
+        newest: The newest event time, which determines the panes kept.
+        end: The end of the window, which lies in its last pane or at its end. ``None`` ends the
+            window with the pane of `now`.
+        now: The time of reading, not earlier than `newest`.
 
     Raises:
-        ValueError: No tier has such panes, or they are no longer kept; the message says what is.
+        ValueError: No tier has such panes, or they are no longer kept; the message lists what
+            exists.
     """
     length = duration(window, "window")
     fitting = [place for place, tier in enumerate(tiers) if _fits(tier, length)]
@@ -72,7 +73,7 @@ def span_of(
 
 
 def _is_midnight(tier: Tier, time: int) -> bool:
-    """Whether a time is where a day of a tier's calendar begins."""
+    """Return whether a time is the start of a calendar day of a tier."""
     return bool(tier.zone) and tier.start(tier.number(time)) == time
 
 
@@ -95,25 +96,25 @@ def spans_of(
     now: int,
     oldest: int,
 ) -> list[Span]:
-    """Return the windows of a series, the oldest first, the last one that of `now`.
+    """Return the windows of a series, oldest first; the last one contains `now`.
 
-    They are of the finest tier that has such windows; of days of a calendar where a tier has them,
-    and `window` and `every` are whole days. Where that tier ends they continue in the coarser ones,
-    as far back as there are rows: there a window, and a step, is as few panes as hold it.
+    They come from the finest tier that has such windows, or from a tier of calendar days if
+    `window` and `every` are whole days. Beyond the reach of that tier, the series continues in
+    coarser tiers, as far back as there are rows. There, windows and steps are rounded up to whole
+    panes.
 
-    The first window is the first one that reaches a row: those before it are left out. Before any
-    event there is none.
+    The first window is the first with rows. Before any event, there are no windows.
 
     Args:
         tiers: The tiers, the finest first.
-        window: How long each window is.
-        every: How far apart their ends are.
-        newest: The newest time that was seen, by which panes are kept.
-        now: The time of reading, not before the newest.
-        oldest: When the first pane begins that has rows.
+        window: The length of each window.
+        every: The distance between the ends of windows.
+        newest: The newest event time, which determines the panes kept.
+        now: The time of reading, not earlier than `newest`.
+        oldest: The start of the first pane with rows.
 
     Raises:
-        ValueError: No tier has such windows, so far apart; the message says what there is.
+        ValueError: No tier has such windows at this distance; the message lists what exists.
     """
     length, step = duration(window, "window"), duration(every, "every")
     begin = _first_place(tiers, length, step)
@@ -159,10 +160,10 @@ def length_of(tiers: Sequence[Tier], span: Span) -> int:
 
 
 def _continued(tiers: Sequence[Tier], tier: Tier, found: list[Span]) -> tuple[int, list[Span]]:
-    """Return the last pane of a coarse tier before finer windows, and those of them that follow.
+    """Return the last pane of a coarse tier before finer windows, and the finer windows to keep.
 
-    No time is between the two: where the pane before the first window ends too early, the next one
-    takes the place of the windows that end in it, if others remain.
+    There is no gap between them: if the pane before the first window ends too early, the next pane
+    replaces the windows that end in it, provided that others remain.
     """
     start, end = bounds_of(tiers, found[0])
     last = tier.number(end - 1)
@@ -177,9 +178,9 @@ def _continued(tiers: Sequence[Tier], tier: Tier, found: list[Span]) -> tuple[in
 
 
 def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:
-    """Return the values of a window that are numbers, each with its certain bounds.
+    """Return the numeric values of a window's metrics, each with its certain bounds.
 
-    That of a single metric is called ``value``.
+    A single metric is named ``value``.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)

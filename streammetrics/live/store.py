@@ -1,4 +1,4 @@
-"""The store: an SQLite file with a state, a journal of events after it, and alert states."""
+"""The store: an SQLite file with a state, a journal of later events, and alert states."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 _APPLICATION = 0x736D4C76  # identifies these SQLite files
-_CHUNK = 64 << 20  # bytes of a row; SQLite takes at most 10^9
-_LEAST = 1 << 20  # bytes of the journal that are worth a fold
-_PART = 1 << 13  # bytes added to the size of each part for the time that reading it takes
+_CHUNK = 64 << 20  # maximum bytes of a row; SQLite allows 10^9
+_LEAST = 1 << 20  # minimum bytes of a journal to fold
+_PART = 1 << 13  # bytes added to the size of each part, for its overhead when read
 _LOG = 4 << 20  # bytes to which SQLite truncates its write-ahead log
-_PROBE = 1 << 16  # bytes probed for in addition to a part: pages of tables, and of the cache
+_PROBE = 1 << 16  # bytes probed for beyond a part, for pages of tables and of the cache
 _PAUSE = 0.01  # seconds between attempts to prepare a file
-_GONE = 86_400 * 2  # seconds without a write after which a worker is forgotten
+_GONE = 86_400 * 2  # seconds without a write after which a worker is removed
 _SCHEMA = """
 create table empty (blob blob not null);
 create table base (
@@ -47,14 +47,14 @@ where tables.type = 'table'
 
 
 class MissingStoreError(sqlite3.OperationalError):
-    """The file or its log was deleted or cut off, or another file has its place."""
+    """The file or its log was deleted, truncated or replaced."""
 
 
 class StoreError(StreamMetricsError):
-    """A durable store cannot be written now, and none of the events of the call were kept.
+    """A durable store cannot be written, and none of the call's events were kept.
 
     Attributes:
-        full: Whether there is no room on its disk; else others hold it, or it cannot be reached.
+        full: Whether its disk is full; otherwise the file is locked or unreachable.
     """
 
     def __init__(self, path: str, why: str, *, full: bool) -> None:
@@ -64,11 +64,11 @@ class StoreError(StreamMetricsError):
 
 
 class StoreWarning(UserWarning):
-    """A store cannot be written now; events stay in memory, and writing is tried again."""
+    """A store cannot be written; events stay in memory, and writing is retried."""
 
 
 class Base(NamedTuple):
-    """The state into which all parts up to a number are folded, and the counts beside it."""
+    """The state of all parts up to a sequence number, with its counters."""
 
     through: int
     counters: dict[str, int]
@@ -85,19 +85,20 @@ class JournalPart(NamedTuple):
 
 
 class Store:
-    """One file, opened by one process; the caller holds a lock.
+    """An SQLite file, opened by one process; the caller serializes access with a lock.
 
     Args:
-        path: The file, which is made where there is none.
-        empty: The state of no events, by which stores of another configuration are told.
-        differing: Says in what such a state of a store differs.
-        durable: Whether what is written is on the disk, and not only with the system.
-        timeout: Seconds to wait for others who write.
+        path: The file; it is created if missing.
+        empty: The serialized state without events, to detect stores of another configuration.
+        differing: Describes how such a state from the file differs.
+        durable: Whether to sync writes to the disk instead of leaving them to the operating system.
+        timeout: Seconds to wait for other writers.
 
     Raises:
-        StateFormatError: The file is no store, or of another format.
-        IncompatibleMetricsError: It is one of another configuration.
-        StreamMetricsError: It cannot be opened: others have it, there is no room, or no permission.
+        StateFormatError: The file is not a store, or has another format.
+        IncompatibleMetricsError: The store has another configuration.
+        StreamMetricsError: The file cannot be opened: it is locked, the disk is full, or permission
+            is denied.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Store:
         timeout: float,
     ) -> None:
         self.path, self._differing = os.fspath(path), differing
-        self._place: tuple[int, int] | None = None  # of the file, once it is open
+        self._place: tuple[int, int] | None = None  # device and inode of the file, once it is open
         _check_place(self.path)
         try:
             self._db = sqlite3.connect(
@@ -118,7 +119,8 @@ class Store:
             )
             try:
                 self._prepare_in_turn(empty, durable=durable, timeout=timeout)
-                # While it is open, the file never shrinks, and its log is never deleted or emptied.
+                # While it is open, the file never shrinks, and its log is neither deleted nor
+                # emptied.
                 self._place, self._size = _seen(self.path)
                 self._log, self._written = _seen(f"{self.path}-wal")
             except BaseException:
@@ -133,8 +135,8 @@ class Store:
             raise StateFormatError(f"{self.path} is no store of streammetrics: {error}") from error
 
     def _prepare_in_turn(self, empty: bytes, *, durable: bool, timeout: float) -> None:
-        """Prepare the file; workers that start together do it one after the other."""
-        # SQLite waits for processes that write, but not for those that set the journal mode.
+        """Prepare the file; workers that start at the same time do so one after the other."""
+        # SQLite waits for writers, but not for processes that set the journal mode.
         until = time.monotonic() + timeout
         while True:
             try:
@@ -146,7 +148,8 @@ class Store:
 
     def _prepare(self, empty: bytes, *, durable: bool) -> None:
         db = self._db
-        # In this order: a process that makes the tables sets the application id in one step.
+        # In this order, because a process creates the tables and sets the application id
+        # atomically.
         (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
         (application,) = db.execute("pragma application_id").fetchone()
         if tables and application != _APPLICATION:
@@ -163,7 +166,7 @@ class Store:
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
                 db.execute("insert into base values (0, 0, '{}', 0)")
-            db.execute(_ALERTS)  # older stores do not have it
+            db.execute(_ALERTS)  # missing in older stores
         (version,) = db.execute("pragma user_version").fetchone()
         if version > FORMAT:
             raise StateFormatError(
@@ -180,10 +183,10 @@ class Store:
             raise IncompatibleMetricsError(f"{self.path} is of another configuration: {told}")
 
     def check_place(self) -> None:
-        """Raise if the store is no longer the file that was opened, as writes to it would be lost.
+        """Raise if the path no longer leads to the file that was opened; writes would be lost.
 
         Raises:
-            MissingStoreError: It was deleted or cut off, or another file has its place.
+            MissingStoreError: The file was deleted, truncated or replaced.
         """
         place, size = _seen(self.path)
         log, written = _seen(f"{self.path}-wal")
@@ -202,27 +205,27 @@ class Store:
         raise MissingStoreError(what)
 
     def reading(self) -> Transaction:
-        """Return a transaction that reads the file as it is at one moment."""
+        """Return a transaction that reads a snapshot of the file."""
         return Transaction(self._db, "begin")
 
     def writing(self) -> Transaction:
-        """Return a transaction in which no other process writes.
+        """Return a transaction that excludes other writers.
 
         Raises:
-            MissingStoreError: The file is no longer there, see `check_place`.
+            MissingStoreError: The file is gone, see `check_place`.
         """
         if self._place is not None:
             self.check_place()
         return Transaction(self._db, "begin immediate")
 
     def base(self) -> Base:
-        """Return the base; its blob is empty where nothing was folded yet."""
+        """Return the base; its blob is empty if nothing has been folded yet."""
         through, counters = self._db.execute("select through, counters from base").fetchone()
         parts = self._db.execute("select blob from parts order by place").fetchall()
         return Base(through, json.loads(counters), b"".join(blob for (blob,) in parts))
 
     def since(self, seq: int) -> list[JournalPart] | None:
-        """Return the parts after one, ``None`` where some of them are only in the base."""
+        """Return the parts after a sequence number, ``None`` if some exist only in the base."""
         (kept,) = self._db.execute("select kept from base").fetchone()
         if seq < kept:
             return None
@@ -230,16 +233,16 @@ class Store:
         return [JournalPart(*row) for row in self._db.execute(query, (seq,))]
 
     def last(self, worker: str) -> int:
-        """Return the number of the last part of a worker, 0 where there is none."""
+        """Return the number of the last part of a worker, 0 if there is none."""
         query = "select number from workers where worker = ?"
         found = self._db.execute(query, (worker,)).fetchone()
         return 0 if found is None else int(found[0])
 
     def put(self, worker: str, number: int, blob: bytes) -> None:
-        """Write a part, once however often this is tried."""
+        """Write a part; repeated attempts write it only once."""
         db = self._db
         if self.last(worker) >= number:
-            return  # it is in the file
+            return  # already in the file
         db.execute("insert or replace into workers values (?, ?, ?)", (worker, number, time.time()))
         db.execute(
             "insert into journal (worker, number, blob) values (?, ?, ?)", (worker, number, blob)
@@ -255,11 +258,11 @@ class Store:
         (waiting,) = self._db.execute(query, (_PART,)).fetchone()
         (size,) = self._db.execute("select coalesce(sum(length(blob)), 0) from parts").fetchone()
         (claimed,) = self._db.execute("select claimed from base").fetchone()
-        # The worker that has claimed it may be gone: then another does it when it is longer.
+        # Each claim quadruples the limit, so that another worker folds if the claimant has died.
         return bool(waiting > max(_LEAST, size // 2) << 2 * claimed)
 
     def claim(self) -> int:
-        """Claim the folding of all parts; return the number of the last one."""
+        """Claim folding all parts; return the sequence number of the last one."""
         db = self._db
         db.execute("update base set claimed = claimed + 1")
         query = "select coalesce(max(seq), (select through from base)) from journal"
@@ -267,7 +270,7 @@ class Store:
         return int(through)
 
     def fold(self, through: int, counters: dict[str, int], blob: bytes) -> None:
-        """Replace the base by a state of the parts up to one, unless the base is newer."""
+        """Replace the base by the state of the parts up to `through`, unless the base is newer."""
         db = self._db
         (before,) = db.execute("select through from base").fetchone()
         if before >= through:
@@ -284,7 +287,7 @@ class Store:
 
     @property
     def unfolded(self) -> bool:
-        """Whether a part is not in the base, and no worker has claimed it."""
+        """Whether some part is not in the base, and no worker has claimed it."""
         query = (
             "select claimed = 0 and exists (select * from journal where seq > through) from base"
         )
@@ -301,13 +304,13 @@ class Store:
         self._db.executemany("insert into alerts values (?, ?)", [*told.items()])
 
     def probe(self, size: int) -> None:
-        """Raise where a part of so many bytes cannot be written; within a transaction.
+        """Raise if a part of `size` bytes cannot be written; call it within a transaction.
 
-        The bytes are taken back, so that the room is there for the part itself.
+        The probe is rolled back, so that the space is available for the part itself.
         """
         db = self._db
         (cached,) = db.execute("pragma cache_size").fetchone()
-        db.execute("pragma cache_size=1")  # pages go to the disk at once, and not at the commit
+        db.execute("pragma cache_size=1")  # write pages to the disk at once, not at the commit
         try:
             db.execute("savepoint probe")
             db.execute("insert into journal values (null, '', 0, zeroblob(?))", (size + _PROBE,))
@@ -317,7 +320,7 @@ class Store:
             db.execute(f"pragma cache_size={cached}")
 
     def forget(self, worker: str) -> None:
-        """Forget a worker that writes no more; if this fails, it is forgotten later."""
+        """Remove a worker that writes no more; if this fails, it is removed later."""
         with suppress(sqlite3.Error), self.writing():
             self._db.execute("delete from workers where worker = ?", (worker,))
 
@@ -327,7 +330,7 @@ class Store:
 
 
 def _columns(db: sqlite3.Connection) -> set[str]:
-    """Return the columns of all tables, each after its table."""
+    """Return the columns of all tables, as TABLE.COLUMN."""
     return {name for (name,) in db.execute(_COLUMNS)}
 
 
@@ -339,7 +342,7 @@ def _columns_of_schema() -> set[str]:
 
 
 def _seen(path: str) -> tuple[tuple[int, int] | None, int]:
-    """Return which file stands at a path, ``None`` where there is none, and its size."""
+    """Return the device and inode of a file, ``None`` if it does not exist, and its size."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
@@ -348,7 +351,7 @@ def _seen(path: str) -> tuple[tuple[int, int] | None, int]:
 
 
 def _check_place(path: str) -> None:
-    """Raise where there can be no file: the error of SQLite does not name it."""
+    """Raise if no file can be at the path; SQLite's error would not name it."""
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise FileNotFoundError(errno.ENOENT, "there is no folder for the store", folder)
@@ -357,7 +360,7 @@ def _check_place(path: str) -> None:
 
 
 class Transaction:
-    """A transaction that is committed, or rolled back if anything is raised."""
+    """A transaction that commits at the end, or rolls back after an exception."""
 
     def __init__(self, db: sqlite3.Connection, begin: str) -> None:
         self._db, self._begin = db, begin

@@ -1,4 +1,4 @@
-"""Validation of events: declared types, and checks of each row against all earlier ones."""
+"""Validation of events: declared types, and consistency with all earlier rows."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import ArrayLike, ClassLabel, Document, Json
 
-    Type = str | int  # a name among those below, or how many numbers a row has
+    Type = str | int  # one of the names below, or the number of values per row
 
 
-_BEYOND = 2.0**63  # labels are in int64
+_BEYOND = 2.0**63  # labels are stored as int64
 _TRUTHS = ("y_true", "labels_true", "relevance")
 
 
 def truth_of(suite: Mergeable) -> str:
-    """Return the user's name of the label column, empty if the metrics read no label."""
+    """Return the user's name of the label column, "" if the metrics read no label."""
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
     inputs = suite._plan.required
     return next((renamed.get(name, name) for name in _TRUTHS if name in inputs), "")
 
 
 def kinds_of(suite: Mergeable) -> dict[str, Kind]:
-    """Return the kind of each column by the user's name."""
+    """Return the kind of each column, by the user's name."""
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
     found: dict[str, Kind] = {}
     order: tuple[Kind, ...] = ("label", "id", "number")
@@ -60,10 +60,10 @@ def kinds_of(suite: Mergeable) -> dict[str, Kind]:
 def as_numbers(column: Column, name: str, kind: Kind) -> Column:
     """Return a column as the join stores it: numbers as floats, labels as integers or strings.
 
-    A label True is 1, and 3.0 is 3, so that the order of arrival does not matter.
+    The label True becomes 1, and 3.0 becomes 3, so that the order of arrival does not matter.
 
     Raises:
-        InvalidBatchError: An integer is not held by a float64, or a label is no label.
+        InvalidBatchError: float64 cannot represent an integer, or a label is invalid.
     """
     values = column.values
     if column.vocabulary is not None:
@@ -91,7 +91,7 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
 
 
 def stand_ins(suite: Mergeable, others: Mapping[str, object]) -> Iterator[Any]:
-    """Yield candidates for a label: for valid predictions, at least one of them fits."""
+    """Yield candidates for a label, at least one of which fits if the predictions are valid."""
     for metric in metrics_of(suite).values():
         config = metric.config
         yield from config.get("labels") or ()
@@ -103,7 +103,7 @@ def stand_ins(suite: Mergeable, others: Mapping[str, object]) -> Iterator[Any]:
             words = column.vocabulary
             yield (column.values if words is None else words[column.values])[0].item()
     yield from (1, 0)
-    for name, value in others.items():  # as many labels as there are predictions
+    for name, value in others.items():  # a label for each prediction in a row
         values = as_column(value, name).values
         if values.ndim > 1:
             yield np.zeros_like(values[0], np.int64)
@@ -114,20 +114,20 @@ _GUESSES = {
     "id": Column(np.array([0]), None, True),
 }
 
-_MANY = 1 << 16  # labels
-_OF_LABELS = frozenset({"labels", "negative label", "columns of labels"})  # facts
+_MANY = 1 << 16  # maximum number of labels to remember
+_OF_LABELS = frozenset({"labels", "negative label", "columns of labels"})  # names of facts
 
 
 class Checks:
-    """Validates rows of a suite, also against the facts that all earlier rows have in common.
+    """Validates rows of a suite, including consistency with the facts of all earlier rows.
 
     Args:
         suite: The metrics.
-        kinds: What each column holds.
-        facts: Returns what is agreed on by all that is in the state, from wherever it came.
-        default: The label that stands for those that never came.
-        declared: Raises where columns hold what is not declared.
-        apart: Whether labels are checked by themselves, and not beside a prediction that was good.
+        kinds: The kind of each column.
+        facts: Returns the facts of all rows in the state, whatever their origin.
+        default: The label assumed for missing labels.
+        declared: Raises if columns do not match their declaration.
+        apart: Whether to check labels alone, not together with an earlier valid prediction.
     """
 
     def __init__(
@@ -150,20 +150,20 @@ class Checks:
         self._example: dict[str, Column | list[object]] = {}  # a valid prediction
 
     def observed(self, columns: Mapping[str, ArrayLike]) -> bool:
-        """Check rows; return whether they may wait beside others.
+        """Check rows; return whether they may be buffered.
 
         Raises:
-            InvalidBatchError: They are refused, alone or beside what other rows were.
+            InvalidBatchError: The rows are invalid, or contradict earlier rows.
         """
         return self._agreed(*self._read(columns, _length(columns), columns.keys()))
 
     @property
     def facts(self) -> tuple[Facts, ...]:
-        """The facts that all validated rows have in common."""
+        """The facts common to all validated rows."""
         return tuple([feed.facts for feed in self._feeds])
 
     def predicted(self, columns: Mapping[str, ArrayLike]) -> bool:
-        """Check rows without their label, with a candidate for it, as `observed`."""
+        """Check rows without labels, using candidate labels; otherwise as `observed`."""
         n = _length(columns)
         first: InvalidBatchError | None = None
         others = {name: value for name, value in columns.items() if name not in self._made}
@@ -186,7 +186,7 @@ class Checks:
         try:
             raise first
         finally:
-            del first  # its traceback holds this call, and so the error itself: a cycle
+            del first  # its traceback references this frame: a reference cycle
 
     def _check_default(self, several: tuple[int, ...]) -> None:
         if several and self._default is not None:
@@ -199,7 +199,7 @@ class Checks:
     def _read(
         self, columns: Mapping[str, object], n: int, given: Set[str]
     ) -> tuple[Batch, tuple[Rows, ...]]:
-        """Read n rows, of which only some columns are the caller's."""
+        """Read n rows; `given` names the columns that the caller passed."""
         batch = batch_of(self._suite, columns)
         if self._declared is not None:
             every = columns_of(batch)
@@ -207,7 +207,7 @@ class Checks:
                 {name: every[name] for name in every if name in given or name in self._made}
             )
         rows = self._plan.read(batch)
-        if batch.n_rows != n:  # labels (B, T) would be rows of their own
+        if batch.n_rows != n:  # labels (B, T) would count as several rows
             raise InvalidBatchError(
                 f"{self._truth} has {batch.n_rows / n:g} values a row: pass one label a row, each "
                 "with its time",
@@ -216,10 +216,10 @@ class Checks:
         return batch, rows
 
     def labelled(self, columns: Mapping[str, object]) -> bool:
-        """Check labels without their predictions, as `observed`."""
+        """Check labels without their predictions; otherwise as `observed`."""
         (labels,) = columns.values()
         label = as_column(labels, self._truth)
-        several = label.values.shape[1:]  # values of a row
+        several = label.values.shape[1:]  # shape of the labels of a row
         self._check_default(several)
         example: dict[str, Any] = self._example or {
             name: [None] if name in self._keys else _guess(kind, label, several)
@@ -245,13 +245,13 @@ class Checks:
         return self._agreed(batch, rows)
 
     def _may_be_classes(self, label: Column) -> bool:
-        """Whether labels refused beside one score a row go with predictions (n, K)."""
+        """Return whether labels rejected beside one score per row may fit predictions (n, K)."""
         fields = [f for s in self._plan.schemas for f in s.fields if isinstance(f, ScoredLabels)]
         return bool(fields) and all(field.may_be_classes(label) for field in fields)
 
     def _agreed(self, batch: Batch, rows: Sequence[Rows]) -> bool:
-        """Check rows against the facts of all others; return whether they may wait with them."""
-        seen = zip(self._feeds, self._facts(), strict=True)  # also those of other workers
+        """Check rows against the facts of all others; return whether they may be buffered."""
+        seen = zip(self._feeds, self._facts(), strict=True)  # including those of other workers
         infos = tuple(
             [feed._replace(facts=joined_facts(feed.facts, facts)) for feed, facts in seen]
         )
@@ -261,22 +261,22 @@ class Checks:
 
     @property
     def _of_labels(self) -> frozenset[str]:
-        """The names of the facts that are about labels."""
+        """The names of the facts about labels."""
         return _OF_LABELS | {f"labels of {self._truth}"}
 
     def _without_label(self, schema: Schema, rows: Rows) -> Rows:
-        """Return rows without the facts about a label that is only a candidate."""
+        """Return rows without the facts about the candidate label."""
         dropped = self._of_labels
         inside = [kind for name, kind in schema.kinds.items() if name not in self._made]
-        if inside.count("label") > 1:  # other columns hold labels, too
+        if inside.count("label") > 1:  # other columns hold labels as well
             dropped = dropped - {"labels"}
         return _with_facts(rows, rows.facts.keys() - dropped)
 
 
 class SeenValues:
-    """The values of valid rows: the range of numbers, and the labels.
+    """Known valid values: the range of numbers, and the labels.
 
-    Rows within them add no facts, and need no check.
+    Rows within them add no facts and need no check.
     """
 
     def __init__(self, kinds: Mapping[str, str]) -> None:
@@ -285,7 +285,7 @@ class SeenValues:
         self._labels: dict[str, set[ClassLabel]] = {}
 
     def covers(self, columns: Mapping[str, Column]) -> bool:
-        """Whether all values of rows were seen, or lie within the range that was."""
+        """Return whether all values of rows are known labels or within the known ranges."""
         return all(self._covers(name, column) for name, column in columns.items())
 
     def _covers(self, name: str, column: Column) -> bool:
@@ -297,7 +297,7 @@ class SeenValues:
         return bool(self._labels.get(name)) and _labels(column) <= self._labels[name]
 
     def learn(self, columns: Mapping[str, Column]) -> None:
-        """Learn from valid rows."""
+        """Extend the known values by valid rows."""
         for name, column in columns.items():
             if not _is_plain(column):
                 continue
@@ -308,17 +308,17 @@ class SeenValues:
             else:
                 labels = self._labels.setdefault(name, set())
                 labels |= _labels(column)
-                if len(labels) > _MANY:  # then all are checked each time
+                if len(labels) > _MANY:  # too many; check all labels from now on
                     labels.clear()
 
 
 def _length(columns: Mapping[str, Any]) -> int:
-    """Return how many rows there are."""
+    """Return the number of rows."""
     return next((len(column) for column in columns.values() if column is not None), 0)
 
 
 def _guess(kind: str, label: Column, several: tuple[int, ...]) -> Column:
-    """Return a possible prediction with as many values a row as its label has."""
+    """Return a plausible prediction with as many values per row as its label."""
     guess = _GUESSES.get(kind, label[:1])
     if kind == "number" and several:
         return Column(np.full((1, *several), 0.5), None, True)
@@ -337,9 +337,9 @@ def _labels(column: Column) -> set[ClassLabel]:
 def representative_rows(
     columns: Mapping[str, Column], kinds: Mapping[str, str]
 ) -> Mapping[str, Column]:
-    """Return rows that represent all: those with each label, and the extremes of numbers.
+    """Return representative rows: one for each label, and the extremes of numbers.
 
-    Valid numbers form an interval, so checking the smallest and the largest is enough.
+    Valid numbers form an interval, so that checking the smallest and the largest is enough.
     """
     rows = [np.zeros(1, np.intp)]
     for name, column in columns.items():
@@ -355,14 +355,14 @@ def representative_rows(
 
 
 def _with_facts(rows: Rows, names: Set[str]) -> Rows:
-    """Return rows with only some of their facts."""
+    """Return rows with only the given facts."""
     return rows._replace(facts={name: f for name, f in rows.facts.items() if name in names})
 
 
 def _first(keys: Any) -> list[object]:
-    """Return the first of a column of keys as a Python object."""
+    """Return the first key of a column as a list of one Python object."""
     first = keys[:1]
-    for name in ("to_pylist", "to_list", "tolist"):  # of Arrow, of pandas and polars, of NumPy
+    for name in ("to_pylist", "to_list", "tolist"):  # Arrow; pandas and polars; NumPy
         if hasattr(first, name):
             return list(getattr(first, name)())
     return list(first)
@@ -371,8 +371,8 @@ def _first(keys: Any) -> list[object]:
 _SAMPLES: dict[str, object] = {
     "text": "a", "integers": 1, "booleans": True, "dates": datetime.date(2000, 1, 1),
 }  # fmt: skip
-_NUMBERS = (0.5, 1.0, 2.0, 0.0)  # one of them is valid in most columns
-_MOST = 2**20  # numbers that a row may be declared to have, and cells of the example rows
+_NUMBERS = (0.5, 1.0, 2.0, 0.0)  # at least one of them is valid in most columns
+_MOST = 2**20  # maximum numbers per row, and cells of the example rows
 _KEY_TYPES = {"true or false": "booleans"}  # by their names in the facts of slices
 _BOTH = {"booleans", "integers"}  # labels and ids may be either: True is 1
 _CLASSES = frozenset(
@@ -382,24 +382,26 @@ _CLASSES = frozenset(
 
 
 class Declared:
-    """The classes of the label, the types of columns, and the range of targets.
+    """The declared classes of the label, types of columns, and range of targets.
 
     Args:
         suite: The metrics.
-        labels: The classes of the label. By default those that the metrics name; else 0 and 1
-            where a metric judges two classes by one score; else any of the label's type.
-        types: What columns hold: ``"text"``, ``"integers"``, ``"booleans"`` or ``"dates"``, or how
-            many numbers a row has. By default slices and ids are text, classes integers, and all
-            else is one number a row. ``"number"`` is one, and declares weights of predictions.
-        target_range: The least and the largest target of a regression.
+        labels: The classes of the label. Defaults to those that the metrics name; otherwise to 0
+            and 1 if a metric judges two classes by one score; otherwise any label of the type is
+            valid.
+        types: The types of columns: ``"text"``, ``"integers"``, ``"booleans"`` or ``"dates"``, or
+            the number of values per row. By default slices and ids are text, classes are integers,
+            and all other columns have one number per row. ``"number"`` means one number, and
+            declares weights of predictions.
+        target_range: The smallest and the largest target of a regression.
 
     Raises:
         ValueError: A parameter does not fit the metrics; the message says what to pass.
 
     Attributes:
-        weights: What weights are called.
-        facts: What all rows agree on, for each schema; empty where no example of a row can be made,
-            as of boxes: then the first rows decide.
+        weights: The user's name of the weight column.
+        facts: The facts of valid rows for each schema; empty if no example row can be built, e.g.
+            for boxes, so that the first rows determine them.
     """
 
     def __init__(
@@ -420,7 +422,7 @@ class Declared:
             if isinstance(field, Tags)
             for title in field.names
         }
-        # Columns of classes: not of ids, texts or slice keys.
+        # Columns of classes, excluding ids, texts and slice keys.
         self._class_columns = ({*map(self._title, _CLASSES)} - tags) & kinds_of(inner).keys()
         self.weights = _weights(suite)
         self._given = _types(types, {*self._kinds, self.weights})
@@ -451,7 +453,7 @@ class Declared:
 
     @classmethod
     def read(cls, suite: Mergeable, told: Mapping[str, Json]) -> Self:
-        """Return the declaration that was described.
+        """Return the declaration described in a file.
 
         Raises:
             StateFormatError: It does not fit the metrics.
@@ -465,7 +467,7 @@ class Declared:
 
     @property
     def _has_weights(self) -> bool:
-        """Whether predictions come with weights: all of them do, or none."""
+        """Whether predictions have weights; either all have, or none."""
         return self.weights in self._given or self.weights != WEIGHT
 
     # --- declaration ---------------------------------------------------------------------------
@@ -502,7 +504,7 @@ class Declared:
         return known, tuple(ignored)
 
     def _type(self, name: str) -> Type:
-        """Return the type of a column: a name, or how many numbers a row has."""
+        """Return the type of a column: a name, or the number of values per row."""
         if name in self._given:
             return self._given[name]
         if self._kinds[name] == "number":
@@ -513,7 +515,7 @@ class Declared:
         return "text" if self._has_words else "integers"
 
     def _check_types(self) -> None:
-        """Raise where a column is declared to have a type that its readers cannot read."""
+        """Raise if a column is declared with a type that its readers cannot read."""
         inside = kinds_of(self._keys.inner)
         for name, kind in self._keys.kinds.items():
             reads_numbers = inside.get(name) == "number"
@@ -532,7 +534,7 @@ class Declared:
                 raise ValueError(f"types: {name} is {what!r}, and {why}")
 
     def _unreadable(self, name: str, what: Type, kind: Kind | None) -> str:
-        """Return why a column cannot have the declared type, and what to do; empty if it can."""
+        """Return why a column cannot have the declared type and what to do; "" if it can."""
         if name == self.weights and name not in self._kinds:
             number = f"weights are one number a row: types={{{name!r}: 'number'}}"
             return "" if what == 1 else number
@@ -554,14 +556,14 @@ class Declared:
 
     @property
     def _has_words(self) -> bool:
-        """Whether classes are text."""
+        """Whether the classes are text."""
         return self.labels is not None and isinstance(self.labels[0], str)
 
     def _facts(self) -> tuple[Facts, ...]:
-        """Return the facts of rows that are as declared.
+        """Return the facts of rows that match the declaration.
 
         Raises:
-            ValueError: Some do, but none with a target within `target_range`.
+            ValueError: Rows match, but none with a target within `target_range`.
         """
         found, _ = self._tried([self._example(number) for number in _NUMBERS])
         if found is None or self.target_range is None or self._type(self._truth) != 1:
@@ -575,17 +577,17 @@ class Declared:
         return found
 
     def misfit(self) -> str:
-        """Return why no row can be as declared, whatever its numbers; empty if one can."""
+        """Return why no row can match the declaration, whatever its numbers; "" if one can."""
         if any(field.nested for schema in self._suite._plan.schemas for field in schema.fields):
-            return ""  # there is no example
+            return ""  # nested columns have no example
         found, errors = self._tried([self._example(number) for number in _NUMBERS])
-        # An error that names a row is about its number, and other numbers may be valid.
+        # An error with a row number is about a value; other values may be valid.
         return next((str(e) for e in errors if e.row is None), "") if found is None else ""
 
     def _tried(
         self, examples: Iterable[dict[str, Any]]
     ) -> tuple[tuple[Facts, ...] | None, list[InvalidBatchError]]:
-        """Return the facts of the first valid example, and the errors of those before."""
+        """Return the facts of the first valid example, and the errors of those before it."""
         errors = []
         for example in examples:
             checks = Checks(self._suite, self._kinds, lambda: self._no_facts)
@@ -602,7 +604,7 @@ class Declared:
         return tuple({} for _ in self._suite._plan.schemas)
 
     def _example(self, number: float) -> dict[str, Any]:
-        """Return rows that are as declared, one of each class as far as they fit."""
+        """Return rows that match the declaration, one for each class as far as they fit."""
         types = {name: self._type(name) for name in self._kinds}
         widest = max([what for what in types.values() if isinstance(what, int)], default=1)
         n = min(len(self.labels or (0,)), max(1, _MOST // widest))
@@ -636,10 +638,10 @@ class Declared:
     # --- events --------------------------------------------------------------------------------
 
     def check(self, columns: Mapping[str, Column]) -> None:
-        """Raise unless columns are as declared.
+        """Raise unless columns match the declaration.
 
         Raises:
-            InvalidBatchError: The message names the row, its value and what is declared.
+            InvalidBatchError: The message names the row, its value and the declaration.
         """
         for name, column in columns.items():
             if not len(column):
@@ -652,7 +654,7 @@ class Declared:
                 self._check_column(name, column)
 
     def check_weights(self, columns: Collection[str]) -> None:
-        """Raise where predictions have undeclared weights, or lack declared ones."""
+        """Raise if predictions have undeclared weights, or lack declared ones."""
         name, declared = self.weights, self._has_weights
         if name in columns and not declared:
             raise InvalidBatchError(
@@ -709,13 +711,13 @@ def _reads_classes(field: Any) -> bool:
 
 
 def _labels_of(field: Any) -> tuple[ClassLabel, ...] | None:
-    """Return the classes that a metric's own parameters name, if no others are valid."""
+    """Return the classes that a metric's parameters name, if no others are valid."""
     allowed = None if getattr(field, "others", False) else getattr(field, "allowed", None)
     return getattr(field, "labels", None) or allowed
 
 
 def _check_judged(field: ScoredLabels, classes: tuple[ClassLabel, ...]) -> None:
-    """Raise where a metric of scores cannot judge some classes."""
+    """Raise if a score metric cannot judge these classes."""
     if field.matrix or field.labels is not None:
         return
     if len(classes) != 2 and not field.scores.wide:
@@ -730,14 +732,14 @@ def _check_judged(field: ScoredLabels, classes: tuple[ClassLabel, ...]) -> None:
 
 
 def _names_positive(positive: ClassLabel | None, classes: tuple[ClassLabel, ...]) -> bool:
-    """Whether it is known which of two classes is positive: of 0, 1 and -1, 1 is by default."""
+    """Return whether the positive class is known; of 0, 1 and -1, it is 1 by default."""
     if positive is None:
         return set(classes) in ({0, 1}, {-1, 1})
     return positive in classes
 
 
 def _two_classes(field: ScoredLabels) -> tuple[ClassLabel, ...]:
-    """Return the two classes of which one is positive."""
+    """Return two classes, one of which is positive."""
     positive = field.pos_label
     if positive is None or positive in {0, 1}:
         return (0, 1)
@@ -751,13 +753,13 @@ def _two_classes(field: ScoredLabels) -> tuple[ClassLabel, ...]:
 
 
 def _weights(suite: Mergeable) -> str:
-    """Return the user's name of the weights."""
+    """Return the user's name of the weight column."""
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
     return renamed.get(WEIGHT, WEIGHT)
 
 
 def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]:
-    """Return the declared types, checked."""
+    """Return the declared types, validated."""
     found: dict[str, Type] = {}
     for name, what in (given or {}).items():
         if name not in known:

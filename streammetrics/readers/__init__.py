@@ -1,1 +1,1 @@
-"""Files in: Parquet, Arrow, CSV, JSON lines and TREC, a batch of the needed columns at a time."""
+"""Readers of Parquet, Arrow, CSV, JSON lines, CoNLL, COCO and TREC files, in batches."""

@@ -1,8 +1,8 @@
-"""COCO files as tables: annotations of images and results, a row for each image, as pycocotools.
+"""COCO files as tables: annotations and results as one row per image, as pycocotools reads them.
 
-Annotations are an object of ``images``, ``annotations`` and ``categories``, results a list of
-objects with ``image_id``, ``category_id``, ``bbox`` and ``score``. Rows are the images of the
-annotations by their ids.
+The annotations file is an object with ``images``, ``annotations`` and ``categories``. The results
+file is a list of objects with ``image_id``, ``category_id``, ``bbox`` and ``score``. Rows are the
+images of the annotations, sorted by id.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ _KEYS = {
 
 
 class _Boxes(NamedTuple):
-    """Boxes in the order of the images: how many each has, and what is said of them."""
+    """Boxes in the order of the images: the number of boxes of each image, and the entries."""
 
     counts: Places
     entries: list[Document]
 
     def numbers(self, key: str, default: float | None = None) -> Nested:
-        """Return a column of one number, or four of them, for each box."""
+        """Return a nested column with one number, or four for a bbox, for each box."""
         values = [entry.get(key, default) for entry in self.entries]
         return self._column(Column(np.array(values, np.float64), None, True))
 
     def labels(self, names: Mapping[Json, Json]) -> Nested:
-        """Return the column of categories, by their names."""
+        """Return a nested column of category names."""
         values = [names.get(e["category_id"], f"category {e['category_id']}") for e in self.entries]
         return self._column(as_column(values, "category_id"))
 
@@ -62,28 +62,28 @@ class _Boxes(NamedTuple):
 
 @dataclass(frozen=True)
 class CocoPiece:
-    """The annotations of images, and a model's results in one file or several."""
+    """The annotations of images, and the results of a model in one or more files."""
 
     annotations: Source
     results: tuple[Source, ...]
 
-    rows: ClassVar[None] = None  # how many is only known when it is parsed
+    rows: ClassVar[None] = None  # unknown until the file is parsed
     unit: ClassVar[str] = "file"
 
     @property
     def once(self) -> bool:
-        """Whether it can only be read in this process."""
+        """Whether the piece can be read only once, in this process."""
         return any(source.once for source in (self.annotations, *self.results))
 
     def __str__(self) -> str:
         return f"{self.annotations} with {', '.join(map(str, self.results))}"
 
     def first_row(self) -> int:
-        """Return 0: it is read from the start."""
+        """Return 0: the file is read from its start."""
         return 0
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
-        """Yield the number of images and their boxes, some images at a time."""
+        """Yield the number of images and their boxes, batch by batch."""
         told = _parsed(self.annotations, dict, "an object of images, annotations and categories")
         lacking = [key for key in ("images", "annotations") if not isinstance(told.get(key), list)]
         if lacking:
@@ -109,7 +109,7 @@ class CocoPiece:
 
 
 def pieces(annotations: str, results: str) -> list[CocoPiece]:
-    """Return what is read of a file of annotations and of one of results, or of a glob of them."""
+    """Return the piece for a file of annotations and for a path or glob of results."""
     found = tuple(source_of(path, "coco") for path in matching(results))
     return [CocoPiece(source_of(annotations, "coco"), found)]
 
@@ -123,7 +123,7 @@ def _parsed(source: Source, kind: type, words: str) -> Json:
 
 
 def _ids(images: Sequence[Json], source: Source) -> set[Json]:
-    """Return the ids of images."""
+    """Return the ids of the images; raise if one is missing or their types differ."""
     for number, image in enumerate(images):
         if not isinstance(image, dict) or not isinstance(image.get("id"), int | str):
             raise InvalidBatchError(f"{source}: entry {number} of its images has no 'id'")
@@ -134,7 +134,7 @@ def _ids(images: Sequence[Json], source: Source) -> set[Json]:
 
 
 def _names(categories: Sequence[Json]) -> dict[Json, Json]:
-    """Return the name of each category, or its id where names are not there for all, or again."""
+    """Return the name of each category, or its id if names are missing or not unique."""
     ids = [category["id"] for category in categories]
     names = [category.get("name") for category in categories]
     known = all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
@@ -144,7 +144,7 @@ def _names(categories: Sequence[Json]) -> dict[Json, Json]:
 def _by_image(
     entries: Mapping[Source, Sequence[Json]], kind: str, places: Mapping[Json, int]
 ) -> _Boxes:
-    """Return checked entries in the order of the images, those of one in the order of the file."""
+    """Validate entries and sort them by image; within an image they keep the order of the file."""
     rows = [
         _image(entry, kind, places, f"{source}: entry {number} of its {kind}")
         for source, each in entries.items()
@@ -157,7 +157,7 @@ def _by_image(
 
 
 def _image(entry: object, kind: str, places: Mapping[Json, int], title: str) -> int:
-    """Return the place of an entry's image, or raise where something is not there."""
+    """Return the row of an entry's image; raise if the entry is invalid."""
     if not isinstance(entry, dict):
         raise InvalidBatchError(f"{title} is not an object")
     for key in ("image_id", *_KEYS[kind]):

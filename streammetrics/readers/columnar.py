@@ -1,4 +1,4 @@
-"""Parquet and Arrow files: read by column, and in parts that stand on their own."""
+"""Parquet and Arrow files: read by column, in independent parts."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ if TYPE_CHECKING:
     from streammetrics.readers.sources import Source
 
 
-_BATCH_BYTES = 1 << 24  # decoded at a time: two columns of `BATCH_ROWS` numbers
-_LONG_VALUE = 128  # bytes assumed of a text or a list
+_BATCH_BYTES = 1 << 24  # decoded per batch: two columns of `BATCH_ROWS` numbers
+_LONG_VALUE = 128  # bytes assumed for a string or list value
 
 
 @dataclass(frozen=True)
 class ParquetPiece(FilePiece):
-    """Neighbouring row groups."""
+    """Consecutive row groups of a Parquet file."""
 
     groups: tuple[int, ...]
     start: int
-    coded: tuple[str, ...]  # labels of text, which are read as the dictionaries they are stored as
-    largest: int  # rows of a batch
+    coded: tuple[str, ...]  # text columns of labels, decoded as dictionaries
+    largest: int  # maximum rows per batch
 
     def first_row(self) -> int:
-        """Return the rows of the groups before."""
+        """Return the number of rows in the preceding row groups."""
         return self.start
 
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Decode the row groups, some pages at a time, in the worker's own thread."""
+        """Decode the row groups batch by batch, in the calling thread."""
         with _parquet_file(self.source, self.coded) as file:
             yield from file.iter_batches(
                 batch_size=min(batch_rows, self.largest),
@@ -48,17 +48,17 @@ class ParquetPiece(FilePiece):
 
 
 class Parquet(File):
-    """A Parquet file: names, types and sizes are in its footer."""
+    """A Parquet file; its footer holds names, types and sizes."""
 
     def read_names(self) -> Sequence[str]:
-        """Read the footer."""
+        """Read the footer and return the column names."""
         with _parquet_file(self.source) as file:
             self.schema, footer = file.schema_arrow, file.metadata
         self.sizes = [footer.row_group(i).num_rows for i in range(footer.num_row_groups)]
         return list(self.schema.names)
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
-        """Join small row groups."""
+        """Split the file into pieces of consecutive row groups, joining small ones."""
         types = {name: self.schema.field(name).type for name in needed(columns)}
         labels = of_kind(columns, "label")
         texts = tuple(name for name, kind in types.items() if name in labels and _is_text(kind))
@@ -80,8 +80,8 @@ class Parquet(File):
 
 
 def _parquet_file(source: Source, coded: Sequence[str] = ()) -> Foreign:
-    """Open a file, not mapped into memory: where a mapped one is cut, the process dies."""
-    import pyarrow.parquet as pq  # noqa: PLC0415 - only for those who read Parquet
+    """Open a file without memory-mapping, which would kill the process if the file is truncated."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - imported only to read Parquet
 
     return pq.ParquetFile(source.path, read_dictionary=list(coded), page_checksum_verification=True)
 
@@ -92,18 +92,18 @@ def _is_text(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class ArrowPiece(FilePiece):
-    """Neighbouring record batches of an Arrow file."""
+    """Consecutive record batches of an Arrow file."""
 
     first: int
     stop: int
 
     def first_row(self) -> int:
-        """Count the rows of the batches before: the format does not say where a batch begins."""
+        """Count the rows of the preceding batches, which the format does not store."""
         with _arrow_file(self.source, self.columns) as file:
             return sum(file.get_batch(i).num_rows for i in range(self.first))
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
-        """Read the needed columns of the batches."""
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - batches are as stored
+        """Read the needed columns of the record batches."""
         with _arrow_file(self.source, self.columns) as file:
             for index in range(self.first, self.stop):
                 yield file.get_batch(index)
@@ -113,8 +113,8 @@ class ArrowPiece(FilePiece):
 class ArrowStreamPiece(FilePiece):
     """A whole Arrow stream."""
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - as stored
-        """Read to the end."""
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - batches are as stored
+        """Read the stream to its end."""
         with self.source.open() as stream, pa.ipc.open_stream(stream) as reader:
             yield from reader
 
@@ -123,7 +123,7 @@ class Arrow(File):
     """An Arrow IPC file (Feather), or a stream."""
 
     def read_names(self) -> Sequence[str]:
-        """Read the schema."""
+        """Read the schema and return the column names."""
         with self.source.peek() as stream:
             self.streamed = stream.peek(8)[:6] != b"ARROW1"
             if self.streamed:
@@ -134,7 +134,7 @@ class Arrow(File):
             return list(file.schema.names)
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
-        """Join small batches, as large as the first one promises."""
+        """Split the file into pieces of batches, assuming that all are as long as the first."""
         if self.streamed:
             return [ArrowStreamPiece(self.source, columns, None)]
         step = max(1, PIECE_ROWS // max(1, self.rows))
@@ -146,7 +146,7 @@ class Arrow(File):
 
 @contextlib.contextmanager
 def _arrow_file(source: Source, columns: Sequence[WantedColumn]) -> Iterator[Foreign]:
-    """Open a file, not mapped into memory: where a mapped one is cut, the process dies."""
+    """Open a file without memory-mapping, which would kill the process if the file is truncated."""
     with pa.OSFile(source.path, "rb") as file:
         names = pa.ipc.open_file(file).schema.names
         fields = [names.index(name) for name in needed(columns)] or None

@@ -1,8 +1,8 @@
-"""Tagged text in columns: a token a line, an empty line after a sentence, as CoNLL's tasks had it.
+"""CoNLL files: tagged text in columns, one token per line, an empty line after each sentence.
 
-Columns are separated by blanks, or by tabs where the first line has one, and are called by their
-number, 1 for the first; a row is a sentence, whose values are lists. A line that begins with # is a
-comment where it has not as many columns as others, or says ``# key = value``.
+Columns are separated by whitespace, or by tabs if the first line contains one. Their names are
+their numbers, starting at 1. A row is a sentence, and its values are lists. A line that begins with
+# is a comment if it has the form ``# key = value`` or its number of columns differs.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
     from streammetrics.readers.selection import WantedColumn
 
-_TOKENS = 1 << 16  # at a time, and what belongs to the last sentence
+_TOKENS = 1 << 16  # approximate tokens per batch; sentences are not split
 
 
 @dataclass(frozen=True)
 class ConllPiece(FilePiece):
-    """A whole file of tagged text."""
+    """A whole CoNLL file."""
 
-    width: int  # how many columns it has
+    width: int  # number of columns
     separator: str | None
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by lines
-        """Parse some sentences at a time."""
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - batches are cut by tokens
+        """Parse the file, some sentences at a time."""
         sentences: list[list[list[str]]] = []
         tokens = 0
         for sentence in self._sentences():
@@ -45,7 +45,7 @@ class ConllPiece(FilePiece):
         yield self._batch(sentences)
 
     def _sentences(self) -> Iterator[list[list[str]]]:
-        """Yield the columns of the tokens of each sentence."""
+        """Yield each sentence as a list of tokens, each a list of its fields."""
         sentence: list[list[str]] = []
         with self.source.open() as stream, io.TextIOWrapper(stream, encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -76,10 +76,10 @@ class ConllPiece(FilePiece):
 
 
 class Conll(File):
-    """A file of tagged text."""
+    """A CoNLL file."""
 
     def read_names(self) -> Sequence[str]:
-        """Number the columns of the first line of a token."""
+        """Return the column numbers, from the first line that holds a token."""
         with self.source.peek() as stream, io.TextIOWrapper(stream, encoding="utf-8") as file:
             lines = (line for line in file if not line.isspace() and not line.startswith("#"))
             first = next(lines, None)
@@ -91,7 +91,7 @@ class Conll(File):
         return [str(at + 1) for at in range(len(_fields(first, self.separator)))]
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
-        """Text has to be read from the start."""
+        """Return a single piece: text has to be read from its start."""
         return [ConllPiece(self.source, columns, None, len(self.names), self.separator)]
 
 

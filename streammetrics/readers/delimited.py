@@ -1,4 +1,4 @@
-"""CSV and TSV: read from the start, and a column's type never hangs on its first rows."""
+"""CSV and TSV files: read from the start; column types never depend on the first rows."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from streammetrics.readers.sources import Source
 
 _BLOCK = 1 << 22  # bytes of text parsed at a time
-_HEAD = 1 << 16  # bytes that are looked at for what separates fields
-_LONGEST = 1 << 24  # bytes that the columns' names may have
-_SAMPLE = 20  # rows of them that count
-_DELIMITERS = {"csv": ",;\t|", "tsv": "\t,;|"}  # the one that the ending says comes first
+_HEAD = 1 << 16  # bytes read to detect the delimiter
+_LONGEST = 1 << 24  # maximum bytes of the header line
+_SAMPLE = 20  # number of rows compared to detect the delimiter
+_DELIMITERS = {"csv": ",;\t|", "tsv": "\t,;|"}  # the delimiter that the suffix suggests comes first
 
 _TYPES: dict[str, pa.DataType] = {
     "number": pa.float64(),
@@ -44,17 +44,17 @@ _CONVERSION = re.compile(
 )
 _TORN = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
-_LAST = "\x03"  # each field of the row after the end
-_AHEAD = 0.2  # seconds in which Arrow's thread reads on, unless it has read far ahead
-_BLOCKED = 1.0  # seconds to wait for a pipe from which nothing comes
+_LAST = "\x03"  # value of each field of the sentinel row after the end
+_AHEAD = 0.2  # seconds to wait for Arrow's thread to reach the end
+_BLOCKED = 1.0  # seconds to wait for a pipe that delivers nothing
 _BLANK = re.compile(r"(?:\r\n|\r|\n)*")
 
 
 class _Ended:
-    """The text of a stream, and after it a row of no file: it is seen unless quotes hide it.
+    """The text of a stream followed by a sentinel row, which is parsed unless it is inside quotes.
 
-    Threads of Arrow read and parse ahead. They call Python for that, and one that does so when the
-    interpreter ends stops or aborts the process, so who reads no further calls `stop`.
+    Arrow reads and parses ahead in threads that call Python. A thread that does so while the
+    interpreter shuts down hangs or aborts the process, so a caller that stops reading calls `stop`.
     """
 
     closed = False
@@ -64,7 +64,7 @@ class _Ended:
         self._reading, self._stopped, self._ended = threading.Lock(), False, threading.Event()
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes."""
+        """Return the next bytes, and after the end the sentinel row."""
         with self._reading:
             data = b"" if self._stopped else self._stream.read(size)
             if data:
@@ -77,36 +77,37 @@ class _Ended:
         return data
 
     def stop(self, batches: Iterable[object]) -> None:
-        """End the text here, and wait until Arrow's threads have seen that."""
+        """End the text here, and wait until Arrow's threads have seen the end."""
         if not self._reading.acquire(timeout=_BLOCKED):
             return
         self._stopped = True
         self._reading.release()
         with suppress(pa.ArrowInvalid):
-            deque(batches, 0)  # those that were read ahead
+            deque(batches, 0)  # drain the batches that were read ahead
         self._ended.wait(_AHEAD)
 
 
 class Head(NamedTuple):
-    """What the beginning of a file says."""
+    """The header of a file."""
 
     delimiter: str
     names: tuple[str, ...]
-    blank: int  # lines before that of the names
-    more: bool  # whether there is anything after them
+    blank: int  # blank lines before the header line
+    more: bool  # whether anything follows the header line
 
 
 @dataclass(frozen=True)
 class CsvPiece(FilePiece):
-    """A whole file of separated text."""
+    """A whole CSV or TSV file."""
 
     head: Head
 
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one thread numbers the rows
-        """Parse block by block; the type of a column never hangs on what its first block holds.
+        """Parse block by block; a column's type does not depend on its first block.
 
-        Numbers are parsed as float64, which is fastest, up to the first that may be an integer
-        beyond it: from there on, and all of what comes only once, as text first.
+        Numbers are parsed as float64, which is fastest, until a block may hold an integer that
+        float64 cannot represent. From that block on, numbers are parsed as text first. A pipe,
+        which cannot be read twice, is parsed as text from its start.
         """
         if not self.head.more:
             return
@@ -122,17 +123,18 @@ class CsvPiece(FilePiece):
                 return
         done = 0
         for batch in self._parsed(pa.string()):
-            if done >= row:  # the blocks are those of before
+            if done >= row:  # blocks are the same in both passes
                 yield _with_labels(self._with_numbers(batch, numbers, done))
             done += batch.num_rows
 
     def _parsed(self, number: pa.DataType) -> Iterator[pa.RecordBatch]:
-        """Parse the file, its numbers as a type."""
-        import pyarrow.csv as pc  # noqa: PLC0415 - only for those who read CSV
+        """Parse the file with the given type for number columns."""
+        import pyarrow.csv as pc  # noqa: PLC0415 - imported only to read CSV
 
         types = {**_TYPES, "number": number}
         last = self._last
-        # Of a single column an empty line is a row without a value, for which pandas writes "".
+        # In a file with one column, an empty line is a row with a missing value; pandas writes it
+        # as "".
         alone = len(self.head.names) == 1
         quoted = alone and all(column.kind == "number" for column in self.columns)
         ended = False
@@ -148,7 +150,7 @@ class CsvPiece(FilePiece):
             reader: pc.CSVStreamingReader | None = None
             try:
                 reader = pc.open_csv(
-                    text,  # type: ignore[arg-type]  # it reads, which is all
+                    text,  # type: ignore[arg-type]  # it has read(), which suffices
                     pc.ReadOptions(
                         use_threads=False,
                         block_size=_BLOCK,
@@ -185,7 +187,7 @@ class CsvPiece(FilePiece):
             )
 
     def _with_numbers(self, batch: pa.RecordBatch, names: Sequence[str], row: int) -> Foreign:
-        """Return the batch with the numbers that the texts of some columns spell."""
+        """Return the batch with some text columns converted to numbers."""
         columns = {name: batch.column(name) for name in batch.schema.names}
         for name in names:
             texts = trimmed(columns[name])
@@ -222,11 +224,11 @@ class CsvPiece(FilePiece):
 
     @property
     def _last(self) -> str:
-        """The row after the end, which is one field too long."""
+        """The sentinel row after the end, which has one field too many."""
         return self.head.delimiter.join([_LAST] * (len(self.head.names) + 1))
 
     def _row(self, line: int) -> int:
-        """Return which row, of which the first is 0, stands in a line that Arrow counts."""
+        """Return the zero-based row of a line number as Arrow counts it."""
         return line - 2 - self.head.blank
 
     def _refuse(self, column: str, row: int, value: str | None) -> NoReturn:
@@ -241,28 +243,31 @@ class CsvPiece(FilePiece):
 
 
 class Csv(File):
-    """A CSV or TSV file with a line of names."""
+    """A CSV or TSV file with a header line."""
 
     def read_names(self) -> Sequence[str]:
-        """Read the first line."""
+        """Read the header line."""
         with self.source.peek() as stream:
             self.head = _head(stream, self.source)
         return self.head.names
 
     @property
     def advice(self) -> str:
-        """What parts the names, where all of them seem to be one."""
+        """A hint on the delimiter, if the header seems to be a single name."""
         if len(self.names) > 1 or self.names[0].isidentifier():
             return ""
         return "; if these are several, --delimiter, or delimiter= in Python, says what parts them"
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
-        """Text has to be read from the start."""
+        """Return a single piece: text has to be read from its start."""
         return [CsvPiece(self.source, columns, None, self.head)]
 
 
 def _head(stream: io.BufferedReader, source: Source) -> Head:
-    """Find what separates the fields: what parts the first rows alike, and into the most."""
+    """Read the header, and detect the delimiter that splits the first rows into equal widths.
+
+    Ties go to the delimiter that gives the most fields.
+    """
     data, text, whole = b"", "", False
     rows: list[list[str]] = []
     found = ""
@@ -292,17 +297,17 @@ def _head(stream: io.BufferedReader, source: Source) -> Head:
 
 
 def _rows(text: str, delimiter: str, *, whole: bool) -> list[list[str]]:
-    """Return the first rows; the last that there is of a text that goes on may be cut."""
+    """Return the first rows; the last one is dropped if the text may be cut within it."""
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
     try:
         rows = list(islice((row for row in lines if row), _SAMPLE + 1))
-    except csv.Error:  # a field beyond all measure: this is not what parts them
+    except csv.Error:  # a field longer than the limit: not the delimiter
         return []
     return rows if whole and len(rows) <= _SAMPLE else rows[:-1]
 
 
 def _with_labels(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with text that spells numbers or booleans as what it spells."""
+    """Return the batch with dictionary text converted to numbers or booleans where possible."""
     columns: list[Foreign] = [
         pa.DictionaryArray.from_arrays(column.indices, spelled(column.dictionary))
         if isinstance(column, pa.DictionaryArray)

@@ -1,4 +1,4 @@
-"""The base of every format's reader: first the columns, then tables in batches."""
+"""Base classes of the readers: first the columns, then tables in batches."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
 
-PIECE_ROWS = 1 << 20  # of a worker at a time, so that opening a file costs little beside
+PIECE_ROWS = 1 << 20  # per worker, so that the cost of opening a file is small
 
 _KINDS = {
     "csv": "CSV",
@@ -39,13 +39,13 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class FilePiece(SourcePiece, ABC):
-    """A file of columns, or a part of one, which can be sent to another process."""
+    """A file with columns, or a part of it, which can be sent to another process."""
 
     columns: tuple[WantedColumn, ...]
     rows: int | None  # ``None`` if unknown
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
-        """Yield the number of rows and the columns of each batch, of at most `batch_rows`."""
+        """Yield the number of rows and the columns of each batch of at most `batch_rows` rows."""
         with reading(self.source):
             for batch in self.batches(batch_rows):
                 for start in range(0, batch.num_rows, batch_rows):
@@ -54,15 +54,15 @@ class FilePiece(SourcePiece, ABC):
 
     @abstractmethod
     def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield the needed columns."""
+        """Yield record batches of the needed columns."""
 
 
 @dataclass(frozen=True)
 class KeyedPiece(SourcePiece):
-    """A piece with further columns whose values are in the path of its file."""
+    """A piece with additional columns whose values come from the path of its file."""
 
     piece: FilePiece
-    values: Mapping[str, object]  # by the column's title
+    values: Mapping[str, object]  # by column title
 
     @property
     def rows(self) -> int | None:
@@ -70,7 +70,7 @@ class KeyedPiece(SourcePiece):
         return self.piece.rows
 
     def first_row(self) -> int:
-        """Return the first row of the piece in the file."""
+        """Return the row of the file at which the piece begins."""
         return self.piece.first_row()
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
@@ -85,8 +85,8 @@ class File(ABC):
     """A file whose column names are known before any column is read."""
 
     names: tuple[str, ...]
-    lacking: tuple[str, ...] = ()  # missing columns that would be read
-    keys: dict[str, str | None]  # columns whose value is in the path, unless the file has them
+    lacking: tuple[str, ...] = ()  # requested columns that the file lacks
+    keys: dict[str, str | None]  # columns whose value comes from the path, unless the file has them
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -96,15 +96,15 @@ class File(ABC):
 
     @abstractmethod
     def read_names(self) -> Sequence[str]:
-        """Return the names of the columns from the beginning or the end of the file."""
+        """Return the column names, from the header or the footer of the file."""
 
     @property
     def advice(self) -> str:
-        """A hint for the error that a column is missing."""
+        """A hint to append to the error for a missing column."""
         return ""
 
     def pieces(self, columns: Sequence[WantedColumn], keys: Mapping[str, object]) -> list[Any]:
-        """Return the parts that can be read independently; `keys` are values by title."""
+        """Return the parts that can be read independently; `keys` holds path values by title."""
         stored = tuple(column for column in columns if column.title not in keys)
         wanted.check(stored, self.names, self.source)
         with reading(self.source):
@@ -113,14 +113,14 @@ class File(ABC):
 
     @abstractmethod
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
-        """Return parts of about `PIECE_ROWS` rows, if the format allows."""
+        """Return pieces of about `PIECE_ROWS` rows if the format allows."""
 
 
 @contextlib.contextmanager
 def reading(source: Source) -> Iterator[None]:
-    """Name the file in every error of reading it, and check that it does not change meanwhile.
+    """Name the file in every error while reading it, and check that it does not change meanwhile.
 
-    A file that was cut or replaced explains every other error, so that check comes first.
+    The check comes first, because a truncated or replaced file explains every other error.
     """
     source.check()
     try:

@@ -1,4 +1,4 @@
-"""The reader of every format, and files opened as pieces."""
+"""The reader of each format, and the pieces of files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FILES: dict[str, type[File]] = {
 
 
 class Opened(NamedTuple):
-    """The columns of each input, the pieces to read, and notes about them."""
+    """The columns of each input, the pieces to read, and notes for the user."""
 
     columns: dict[str, WantedColumn]
     pieces: list[Piece]
@@ -47,19 +47,18 @@ def pieces_of(
     asked: Callable[[Iterable[str]], Mapping[str, str]],
     kinds: Mapping[str, Kind],
 ) -> Opened:
-    """Open every file, so that a mistake in the last one is reported before the first is read.
+    """Open every file, so that an error in the last one is reported before the first is read.
 
     All files must have the same columns for each input, in any order. Otherwise the first file
-    would decide which columns of the others count.
+    would determine which columns of the others are read.
 
     Args:
         sources: The files.
-        asked: Returns the columns of each input, as the user wrote them, for the names of the
-            columns of a file.
+        asked: Maps the column names of a file to the columns of each input, as the user wrote them.
         kinds: The kind of each input.
 
     Raises:
-        InvalidBatchError: A column is missing, or files differ in those that are read.
+        InvalidBatchError: A column is missing, or the files differ in the columns to read.
         ReadError: A file cannot be read.
     """
     files = [FILES[source.format](source) for source in sources]
@@ -90,7 +89,7 @@ def _columns(
 def _difference(
     one: File, columns: Mapping[str, WantedColumn], other: File, here: Mapping[str, WantedColumn]
 ) -> str:
-    """Return the error of two files with different columns for an input."""
+    """Return the error message for two files with different columns for an input."""
     for key in dict.fromkeys([*columns, *here]):
         if key not in columns or key not in here:
             has, lacks = (one, other) if key in columns else (other, one)
@@ -109,7 +108,7 @@ def _difference(
 
 
 def _keys(files: Sequence[File], columns: Mapping[str, WantedColumn]) -> list[dict[str, object]]:
-    """Return for each file the values in its path by column, of one type in all files."""
+    """Return the path values of each file by column title, with one type across all files."""
     found: list[dict[str, object]] = [{} for _ in files]
     for title, column in columns.items():
         name = column.names[0]

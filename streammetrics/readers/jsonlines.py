@@ -1,4 +1,4 @@
-"""JSON objects, one a line or in an array: a column's type never hangs on its first rows."""
+"""JSON objects, one per line or in an array; column types never depend on the first rows."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from streammetrics.readers.selection import WantedColumn
 
 _BLOCK = 1 << 22  # bytes of text parsed at a time
-_HEAD = 1 << 16  # bytes whose keys are the names of the columns
-_LONGEST = 1 << 24  # characters of one object in an array
+_HEAD = 1 << 16  # bytes whose keys become the column names
+_LONGEST = 1 << 24  # maximum characters of an object in an array
 _KEY = re.compile(rb'"([^"\\]*)"\s*:')
 _FIRST, _NEXT = re.compile(r"\s*\[\s*"), re.compile(r"\s*,\s*")
 _LAST, _NONE = re.compile(r"\s*\]\s*"), re.compile(r"\s*\[\s*\]\s*")
@@ -39,18 +39,18 @@ _KINDS: dict[type, pa.DataType] = {
     float: pa.float64(),
     str: pa.string(),
 }
-_LISTS = pa.list_(pa.null())  # what stands for a column of lists, whatever they hold
+_LISTS = pa.list_(pa.null())  # placeholder for a column of lists, whatever they contain
 
 
 @dataclass(frozen=True)
 class JsonPiece(FilePiece):
-    """A whole file of JSON objects; a key that one lacks is null."""
+    """A whole file of JSON objects; a key that an object lacks is null."""
 
-    known: frozenset[str]  # the keys that its beginning has
-    unsettled: tuple[str, ...]  # names and globs that other keys would have been read for
+    known: frozenset[str]  # keys at the beginning of the file
+    unsettled: tuple[str, ...]  # requested names and globs that further keys would match
 
-    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - by bytes
-        """Parse some lines at a time."""
+    def batches(self, batch_rows: int) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - batches are cut by bytes
+        """Parse the file, a block of lines at a time."""
         numbers, names = of_kind(self.columns, "number"), needed(self.columns)
         row = 0
         with self.source.open() as stream:
@@ -75,7 +75,7 @@ class JsonPiece(FilePiece):
                 row += batch.num_rows
 
     def _exact(self, table: pa.Table, lines: bytes, row: int) -> pa.RecordBatch:
-        """Return the lines' batch, with integers where floats would round them."""
+        """Return the parsed lines as a batch, with integers where float64 would round them."""
         (batch,) = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         floats = [name for name, column in columns.items() if column.type == pa.float64()]
@@ -89,14 +89,14 @@ class JsonPiece(FilePiece):
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
     def _check_keys(self, lines: bytes, row: int) -> None:
-        """Raise where a key that decides what is read was not in the beginning of the file."""
+        """Raise if a key that would be read first occurs after the beginning of the file."""
         if not self.unsettled:
             return
         keys = {key.decode(errors="replace") for key in _KEY.findall(lines)} - self.known
         new = {key for key in keys if any(asks_for(text, key) for text in self.unsettled)}
         for at, line in enumerate(io.BytesIO(lines) if new else ()):
             found: list[str] = []
-            with contextlib.suppress(ValueError):  # a broken line is told of where it is parsed
+            with contextlib.suppress(ValueError):  # parsing reports invalid lines
                 found = sorted(new & _object(line).keys())
             if found:
                 raise InvalidBatchError(
@@ -110,7 +110,7 @@ class JsonLines(File):
     """A file of JSON objects."""
 
     def read_names(self) -> Sequence[str]:
-        """Collect the keys of the first objects."""
+        """Return the keys of the first objects."""
         names: dict[str, None] = {}
         with self.source.peek() as stream:
             head = next(_blocks(stream, _HEAD), b"")
@@ -126,26 +126,27 @@ class JsonLines(File):
         return list(names)
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
-        """Text has to be read from the start."""
+        """Return a single piece: text has to be read from its start."""
         globs = tuple(column.title for column in columns if is_glob(column.title))
         return [JsonPiece(self.source, columns, None, frozenset(self.names), globs + self.lacking)]
 
 
 def _parsed(lines: bytes, names: Sequence[str], schema: pa.Schema) -> pa.Table:
-    import pyarrow.json as pj  # noqa: PLC0415 - only for those who read JSON
+    import pyarrow.json as pj  # noqa: PLC0415 - imported only to read JSON
 
     form = pj.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
     try:
         return pj.read_json(io.BytesIO(lines), parse_options=form)
     except pa.ArrowInvalid:
-        # An object may be longer than the parser's own blocks, or other keys hold what it refuses.
-        with contextlib.suppress(ValueError):  # a broken line is told of where it is parsed
+        # An object may exceed the parser's block size, or other keys may hold values that it
+        # rejects.
+        with contextlib.suppress(ValueError):  # the parser reports invalid lines
             lines = b"".join(_only(names, line) for line in io.BytesIO(lines))
         return pj.read_json(io.BytesIO(lines), pj.ReadOptions(block_size=len(lines)), form)
 
 
 def _only(names: Sequence[str], line: bytes) -> bytes:
-    """Return the line of an object with some of its keys."""
+    """Return the line's object reduced to the given keys, as a line."""
     if line.isspace():
         return line
     values = _object(line, names)
@@ -153,7 +154,7 @@ def _only(names: Sequence[str], line: bytes) -> bytes:
 
 
 def _blocks(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
-    """Yield whole lines, some `size` bytes at a time; objects of an array become lines."""
+    """Yield blocks of whole lines of about `size` bytes; the objects of an array become lines."""
     if stream.peek(1).lstrip()[:1] == b"[":
         yield from _of_array(stream, size)
         return
@@ -164,7 +165,7 @@ def _blocks(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
 
 
 def _of_array(stream: io.BufferedReader, size: int) -> Iterator[bytes]:
-    """Yield the items of an array, one a line. Between quotes JSON has no line breaks."""
+    """Yield the items of an array, one per line; JSON strings contain no raw line breaks."""
     lines, room = [], size
     for item in _items(stream, size):
         lines.append(item.replace("\n", " ").replace("\r", " "))
@@ -200,7 +201,7 @@ def _items(stream: io.BufferedReader, size: int) -> Iterator[str]:
 
 
 def _object(line: bytes, once: Collection[str] = ()) -> dict[str, object]:
-    """Return a line's object; anything else, or one of `once` twice, raises `ValueError`."""
+    """Parse a line as an object; raise `ValueError` if it is none or repeats a key of `once`."""
     if not line or line.isspace():
         return {}
     pairs: list[tuple[str, object]] = []
@@ -215,7 +216,7 @@ def _object(line: bytes, once: Collection[str] = ()) -> dict[str, object]:
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
     if not isinstance(value, dict):
-        raise ValueError(f"it is {line[:40].decode(errors='replace')!r}")  # noqa: TRY004 - as json has it
+        raise ValueError(f"it is {line[:40].decode(errors='replace')!r}")  # noqa: TRY004 - the type that json raises
     if len(pairs) > len(value):
         counts = Counter(key for key, _ in pairs)
         for key in once:
@@ -225,19 +226,19 @@ def _object(line: bytes, once: Collection[str] = ()) -> dict[str, object]:
 
 
 def _spelled(line: bytes) -> dict[str, object]:
-    """Return a line's object, its numbers as they are written."""
+    """Return a line's object with its numbers as text."""
     values: Document = json.loads(line, parse_int=str, parse_float=str, parse_constant=str)
     return values
 
 
 def _kinds(lines: bytes, names: Sequence[str]) -> dict[str, pa.DataType]:
-    """Return the type of each column's first value that is not null."""
+    """Return the type of the first non-null value of each column."""
     kinds: dict[str, pa.DataType] = dict.fromkeys(names, pa.null())
     missing = set(names)
     for line in io.BytesIO(lines):
         if not missing:
             break
-        with contextlib.suppress(ValueError):  # a broken line is told of where it is parsed
+        with contextlib.suppress(ValueError):  # parsing reports invalid lines
             values = _object(line)
             for name in [name for name in missing if values.get(name) is not None]:
                 of_one = _LISTS if isinstance(values[name], list) else pa.string()
@@ -247,7 +248,7 @@ def _kinds(lines: bytes, names: Sequence[str]) -> dict[str, pa.DataType]:
 
 
 def _of_lists(lines: bytes, names: Sequence[str], where: str, row: int) -> dict[str, pa.Array[Any]]:
-    """Return the columns whose rows are lists: labels, tags, scores, boxes of a row."""
+    """Return the columns whose rows are lists, e.g. labels, tags, scores or boxes."""
     values: dict[str, list[Json]] = {name: [] for name in names}
     for at, line in enumerate(line for line in io.BytesIO(lines) if not line.isspace()):
         try:
@@ -262,11 +263,11 @@ def _of_lists(lines: bytes, names: Sequence[str], where: str, row: int) -> dict[
 
 
 def _lists(values: Sequence[object], name: str, where: str, row: int) -> pa.Array[Any]:
-    """Return rows that are lists of one kind as a column."""
+    """Return a list column; raise if the lists do not have a common type."""
     try:
         return pa.array(values, None if any(values) else pa.list_(pa.float64()))
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        few: list[Json] = []  # up to the first row that does not go with those before
+        few: list[Json] = []  # the first non-empty list, and one row to compare with it
         for at, value in enumerate(values):
             few = [next(filter(None, few), None), value]
             try:
@@ -282,7 +283,7 @@ def _lists(values: Sequence[object], name: str, where: str, row: int) -> pa.Arra
 
 
 def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
-    """Find the line that is to blame, which the parser does not say."""
+    """Return a message that names the invalid row, which Arrow's error does not."""
     accepted = {pa.float64(): (int, float), pa.int64(): (int,), pa.bool_(): (bool,)}
     for line in io.BytesIO(lines):
         if line.isspace():

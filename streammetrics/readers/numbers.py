@@ -1,4 +1,4 @@
-"""Numbers in text that float64 cannot hold: read as exact integers, or refused."""
+"""Numbers in text that float64 cannot represent: read as exact integers, or rejected."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ BEYOND = (
 
 
 def long_places(column: Foreign) -> Places:
-    """Return the places of float64 that may be rounded integers or numbers beyond float64."""
+    """Return the indices of float64 values at which integers may be rounded or numbers infinite."""
     values = np.frombuffer(column.buffers()[1], np.float64)[column.offset :][: len(column)]
     if not len(values) or (values.max() < EXACT and values.min() > -EXACT):
         return np.empty(0, np.intp)
-    sizes = np.abs(values)  # max() would return nan
+    sizes = np.abs(values)  # max() above returns nan if any value is nan
     return np.flatnonzero(sizes >= EXACT)
 
 
 def exact(floats: Foreign, texts: Foreign, name: str, row: int) -> Foreign:
-    """Return numbers as float64 if it holds every integer among them, otherwise as integers.
+    """Return numbers as float64 if it represents every integer exactly, otherwise as integers.
 
     Args:
         floats: The numbers of the texts, each as the nearest float64.
         texts: The texts.
-        name: The name of the column in messages.
+        name: The column's name in messages.
         row: The number of the first row, for messages.
 
     Raises:
         InvalidBatchError: A finite number is beyond float64, or an integer that float64 cannot
-            hold stands beside fractions or takes more than 64 bits.
+            represent occurs beside fractions or needs more than 64 bits.
     """
     if not len(long_places(floats)):
         return floats
@@ -77,14 +77,14 @@ def exact(floats: Foreign, texts: Foreign, name: str, row: int) -> Foreign:
 
 
 def trimmed(texts: Foreign) -> Foreign:
-    """Return texts without surrounding blanks."""
-    import pyarrow.compute as pc  # noqa: PLC0415 - it is slow to import, and seldom needed
+    """Strip blanks and tabs from texts."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to import, and rarely needed
 
     return pc.utf8_trim(texts, " \t")
 
 
 def is_number(text: Any) -> bool:
-    """Whether a text is a number or missing."""
+    """Return whether a text is a number or missing."""
     with contextlib.suppress(pa.ArrowInvalid):
         text.cast(pa.float64())
         return True
@@ -92,7 +92,7 @@ def is_number(text: Any) -> bool:
 
 
 def alike(columns: Sequence[Foreign]) -> list[Foreign]:
-    """Return columns as integers, if one is and all can be, as they may form a matrix."""
+    """Cast all columns to integers if one is of integers, because they may form a matrix."""
     if any(pa.types.is_integer(column.type) for column in columns):
         return [_as_integers(column) for column in columns]
     return list(columns)
@@ -105,19 +105,19 @@ def _as_integers(column: Foreign) -> object:
 
 
 def overflows(floats: Foreign, texts: Foreign) -> list[int]:
-    """Return the places of finite numbers in text whose floats are infinite."""
+    """Return the indices of finite numbers in text whose floats are infinite."""
     places = [place for place in long_places(floats).tolist() if texts[place].is_valid]
     infinite = [place for place in places if np.isinf(floats[place].as_py())]
     return [place for place in infinite if not is_infinity(texts[place].as_py())]
 
 
 def is_infinity(text: str) -> bool:
-    """Whether a text spells infinity."""
+    """Return whether a text spells infinity."""
     return _INFINITE.fullmatch(text.strip()) is not None
 
 
 def lost_integers(floats: Foreign, texts: Foreign) -> dict[int, int]:
-    """Return the integers in text that their floats round, by place."""
+    """Return the integers in text that float64 rounds, by index."""
     spelled = {place: texts[place].as_py() for place in long_places(floats).tolist()}
     wholes = {place: int(text) for place, text in spelled.items() if _INTEGER.fullmatch(text or "")}
     return {place: whole for place, whole in wholes.items() if whole != int(float(whole))}

@@ -1,4 +1,4 @@
-"""Paths to files: names, folders and globs, and what of them is left out by which rule."""
+"""Paths to files: names, folders and globs, with a note on every file left out."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 _COMPRESSED = (".gz", ".zst")
 _SHOWN = 3
 
-# Why something in a folder is left out; a note begins with how many there are.
+# Reasons why an entry of a folder is left out; the note prefixes their number.
 _HIDDEN = "hidden (the name begins with . or _)"
 _OTHER = "of other kinds"
 _FOLDER_LINK = "links to folders"
@@ -52,22 +52,22 @@ _SPECIAL = "neither files nor folders"
 
 
 class Found(NamedTuple):
-    """The files to read, and what there is to say about those that are not."""
+    """The files to read, and notes on the files left out."""
 
     sources: list[Source]
     notes: list[str]
 
 
 def find(paths: Sequence[str], fmt: str | None = None, delimiter: str | None = None) -> Found:
-    """Return the files behind `paths`, in their order, those of a folder by name.
+    """Return the files that `paths` lead to, in order; those of a folder by name.
 
     Args:
-        paths: Files, folders (taken with all that is in them), globs, or ``-``.
-        fmt: The format of all of them; ``None``: as their endings say.
-        delimiter: What is between the fields of CSV; ``None``: what each file says.
+        paths: Files, folders (read recursively), globs, or ``-`` for standard input.
+        fmt: The format of all files; ``None``: by suffix.
+        delimiter: The delimiter of CSV files; ``None``: detected for each file.
 
     Raises:
-        ReadError: A path is not there, cannot be read, is named twice, or in no known format.
+        ReadError: A path does not exist, cannot be read, is named twice, or has no known format.
     """
     if fmt is not None and fmt not in FORMATS:
         raise ReadError(f"no format {fmt!r}{near(fmt, FORMATS)}")
@@ -91,12 +91,12 @@ def _check_delimited(sources: Sequence[Source]) -> None:
 
 
 def brings(path: str, new: str, fmt: str | None = None) -> bool:
-    """Whether a folder or a glob among the paths to read would bring a file that is to be written.
+    """Return whether a path to read would match a new file that is to be written.
 
     Args:
-        path: What is read: a folder, a glob, or a file, which brings nothing else.
-        new: The file, in a folder that is there.
-        fmt: As of `find`.
+        path: The path to read: a folder, a glob, or a file, which matches nothing else.
+        new: The new file, in an existing folder.
+        fmt: As in `find`.
     """
     target = os.path.realpath(new)
     if os.path.isdir(path):
@@ -125,16 +125,16 @@ def _in_folder(folder: str, target: str, fmt: str | None) -> bool:
 
 
 class _Search:
-    """What has been found up to now."""
+    """The files found so far."""
 
     def __init__(self, fmt: str | None, delimiter: str) -> None:
         self.format, self.delimiter = fmt, delimiter
         self.sources: list[Source] = []
         self.left_out: dict[str, dict[str, None]] = {}
-        self.known: dict[tuple[int, int], tuple[int, str]] = {}  # who has found each file
+        self.known: dict[tuple[int, int], tuple[int, str]] = {}  # how it was found
 
     def take(self, path: str, place: int) -> None:
-        """Take what a path leads to; `place` is that of the path among all."""
+        """Add the files that a path leads to; `place` is the index of the argument."""
         if path == STDIN:
             if self.format is None:
                 raise ReadError(f"standard input needs --input-format: one of {', '.join(FORMATS)}")
@@ -144,7 +144,7 @@ class _Search:
             if os.path.isdir(name):
                 self._take_folder(name, place)
             elif name != path and not _is_regular(name):
-                self._leave(name, _SPECIAL)  # a pipe that is not named would be waited for
+                self._leave(name, _SPECIAL)  # a pipe that is not named explicitly would block
             else:
                 self._add(name, self.format or _format(name) or _unknown(name), place)
 
@@ -157,7 +157,7 @@ class _Search:
                 self._add(path, form, place)
 
     def _add(self, path: str, form: str, place: int) -> None:
-        """Take a file, unless the same argument has led to it already."""
+        """Add a file, unless the same argument has already led to it."""
         with seeing(path):
             key = identity(path)
         if key not in self.known:
@@ -175,7 +175,7 @@ class _Search:
         self.left_out.setdefault(why, {})[path] = None
 
     def notes(self) -> list[str]:
-        """Say how many there are of each kind that is left out, and name the first."""
+        """Return a note for each reason: how many files it leaves out, and the first names."""
         return [
             f"{len(paths):,} left out, {why}: {', '.join(list(paths)[:_SHOWN])}"
             + (", ..." if len(paths) > _SHOWN else "")
@@ -184,10 +184,10 @@ class _Search:
 
 
 def matching(path: str) -> list[str]:
-    """Return the path if it is there, or what matches it in natural order.
+    """Return the path if it exists, otherwise its matches in natural order.
 
     Raises:
-        ReadError: There is nothing, or a folder on the way cannot be read.
+        ReadError: Nothing matches, or a folder on the way cannot be read.
     """
     with seeing(path):
         try:
@@ -202,7 +202,7 @@ def _matches(pattern: str) -> list[str]:
     while folder and glob.has_magic(folder):
         for name in glob.iglob(folder, recursive=True):
             if os.path.isdir(name):
-                os.scandir(name).close()  # which `glob` would leave out where it cannot read it
+                os.scandir(name).close()  # raises if unreadable; glob would skip it
         folder = os.path.dirname(folder)
     os.scandir(folder or ".").close()
     found = glob.glob(pattern, recursive=True)
@@ -224,7 +224,10 @@ def _missing(path: str) -> list[str]:
 
 
 def _walk(folder: str) -> Iterator[tuple[str, str]]:
-    """Yield the files of a folder and those in it, and why one, or a whole folder, is left out."""
+    """Yield the path of each file below a folder, and why it is left out ("" if it is read).
+
+    A hidden or linked folder is yielded once, as a whole.
+    """
     with seeing(folder):
         entries = sorted(os.scandir(folder), key=lambda entry: natural(entry.name))
     for entry in entries:
@@ -247,7 +250,7 @@ def _is_regular(path: str) -> bool:
 
 
 def _is_hidden(name: str) -> bool:
-    return name.startswith((".", "_"))  # _SUCCESS and the like beside the parts of a table
+    return name.startswith((".", "_"))  # e.g. _SUCCESS beside the parts of a table
 
 
 def _format(path: str) -> str | None:

@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Foreign
     from streammetrics.readers.sources import Source
 
-BATCH_ROWS = 1 << 20  # so many rows hide the cost of a call of every statistic
+BATCH_ROWS = 1 << 20  # large enough to hide the overhead of calling every statistic
 
 
 @runtime_checkable
 class Piece(Protocol):
-    """A part of the data; its text names it in messages."""
+    """A part of the data; `str()` names it in messages."""
 
     unit: ClassVar[str]  # rows are counted from its beginning: "file" or "table"
 
     @property
     def once(self) -> bool:
-        """Whether it can only be read in this process."""
+        """Whether the piece can be read only once, in this process."""
 
     @property
     def rows(self) -> int | None:
         """The number of rows, ``None`` if unknown."""
 
     def first_row(self) -> int:
-        """Return the number of rows before it in its file."""
+        """Return the number of rows before the piece in its file."""
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the number of rows and the table of each batch."""
@@ -48,24 +48,24 @@ class SourcePiece:
 
     @property
     def once(self) -> bool:
-        """Whether it can only be read in this process."""
+        """Whether the piece can be read only once, in this process."""
         return self.source.once
 
     def __str__(self) -> str:
         return str(self.source)
 
     def first_row(self) -> int:
-        """Return the first row of the piece in the file."""
+        """Return the row of the file at which the piece begins."""
         return 0
 
 
 @dataclass(frozen=True)
 class StreamPiece:
-    """A table that arrives batch by batch, only in this process."""
+    """A table that arrives batch by batch and can be read only in this process."""
 
     stream: BatchStream
     index: int
-    names: list[str]  # of the columns that are read
+    names: list[str]  # of the columns to read
 
     unit: ClassVar[str] = "table"
     once: ClassVar[bool] = True
@@ -78,7 +78,7 @@ class StreamPiece:
         """Return 0."""
         return 0
 
-    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - as they come
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - batches are as they arrive
         """Yield the batches."""
         for batch in self.stream.batches(self.names):
             yield n_rows(batch), batch
@@ -99,13 +99,13 @@ class TablePiece:
 
     @property
     def rows(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return n_rows(self.table)
 
     def first_row(self) -> int:
         """Return 0."""
         return 0
 
-    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - it is in memory already
+    def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:  # noqa: ARG002 - the table is in memory
         """Yield the table."""
         yield self.rows, self.table

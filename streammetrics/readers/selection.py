@@ -1,4 +1,4 @@
-"""Columns as the user names them: one, a list, or a glob over the columns of a file."""
+"""Columns as the user names them: a name, a list, or a glob over the columns of a file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WantedColumn:
-    """The source of one input of the metrics: a column, or several as a matrix."""
+    """The columns of one input: a single column, or several as a matrix."""
 
     title: str  # as the user wrote it
     names: tuple[str, ...]
@@ -41,9 +41,9 @@ def resolve(
     """Return the columns of each input.
 
     Args:
-        asked: For each input, a column's name, a list ``"a,b,c"`` or a glob ``"p*"``. A glob
-            matches no column that another input names, in natural order: p2 before p10.
-        kinds: The kinds of the inputs.
+        asked: For each input, a column name, a list ``"a,b,c"`` or a glob ``"p*"``. A glob skips
+            columns that another input names, and sorts in natural order: p2 before p10.
+        kinds: The kind of each input.
         names: The columns of the file.
         where: The file, for messages.
         keys: Columns in the path of the file, which no glob matches.
@@ -62,7 +62,7 @@ def resolve(
 
 
 def check(columns: Sequence[WantedColumn], names: Sequence[str], where: object) -> tuple[str, ...]:
-    """Return the distinct names that `columns` need; raise unless each is in `names` once."""
+    """Return the distinct names that `columns` need; raise unless `names` has each exactly once."""
     present = set(names)
     wanted = needed(columns)
     for name in wanted:
@@ -73,17 +73,17 @@ def check(columns: Sequence[WantedColumn], names: Sequence[str], where: object) 
 
 
 def needed(columns: Sequence[WantedColumn]) -> list[str]:
-    """Return the distinct names that columns are read from."""
+    """Return the distinct names of the columns to read."""
     return list(dict.fromkeys(name for column in columns for name in column.names))
 
 
 def of_kind(columns: Sequence[WantedColumn], kind: Kind) -> set[str]:
-    """Return the names of the columns of a kind."""
+    """Return the names of the columns of one kind."""
     return {name for column in columns if column.kind == kind for name in column.names}
 
 
 def table(batch: pa.RecordBatch, columns: Sequence[WantedColumn]) -> dict[str, Foreign]:
-    """Return the batch by the titles of `columns`, a list of columns as a matrix."""
+    """Return a batch as a mapping by column title; several columns form a matrix."""
     return {
         column.title: _matrix(batch, column.names)
         if len(column.names) > 1
@@ -100,10 +100,10 @@ def _matrix(batch: pa.RecordBatch, names: Sequence[str]) -> Foreign:
 
 
 def _array(column: Foreign) -> Foreign:
-    """Return a column of numbers without a copy, anything else as it is.
+    """Return a numeric column as an array without a copy; other columns are unchanged.
 
-    Arrow's own conversion imports pandas where it is installed, which takes longer than reading
-    ten million rows.
+    Arrow's own conversion imports pandas if it is installed, which takes longer than reading ten
+    million rows.
     """
     kind = column.type
     if not column.null_count and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
@@ -112,16 +112,16 @@ def _array(column: Foreign) -> Foreign:
 
 
 def repeated(value: object, rows: int) -> object:
-    """Return a column of one value."""
+    """Return a column that repeats one value."""
     if value is None:
         return pa.nulls(rows)
     return pa.DictionaryArray.from_arrays(np.zeros(rows, np.int32), pa.array([value]))
 
 
 def spelled(texts: Foreign) -> Foreign:
-    """Return texts as integers, numbers or booleans if all of them are spelled so.
+    """Convert texts to integers, floats or booleans if all of them are spelled that way.
 
-    Text like 0x1f stays text: Arrow would read 31, and it may be the name of a class.
+    Text like 0x1f stays text: Arrow would read it as 31, but it may be the name of a class.
     """
     if _is_hexadecimal(texts):
         return texts

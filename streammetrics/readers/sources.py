@@ -1,4 +1,4 @@
-"""One file to read: its bytes, decompressed and in UTF-8, and whether it has changed meanwhile."""
+"""A file to read: its bytes, decompressed and in UTF-8, and a check that it has not changed."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ TEXT = (
     "trec",
     "conll",
     "coco",
-)  # formats that may be compressed, and in UTF-16
+)  # formats that may be compressed or in UTF-16
 _NULL = "__HIVE_DEFAULT_PARTITION__"
-_OURS = ("/dev/", "/proc/")  # names there mean another file in another process
+_OURS = ("/dev/", "/proc/")  # in another process these names lead to other files
 _BUFFER = 1 << 16
 _CODECS: dict[bytes, Literal["gzip", "zstd"]] = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 _UTF8 = b"\xef\xbb\xbf"
-_ENCODINGS = {  # by the marks that files begin with; the first two begin as the others do
+_ENCODINGS = {  # by byte order mark; utf-32 first, because its mark begins with that of utf-16
     b"\xff\xfe\x00\x00": "utf-32",
     b"\x00\x00\xfe\xff": "utf-32",
     b"\xff\xfe": "utf-16",
@@ -44,11 +44,11 @@ _ENCODINGS = {  # by the marks that files begin with; the first two begin as the
 
 
 class ReadError(StreamMetricsError):
-    """A file is missing, or is not what its name says; the message is one line that names it."""
+    """A file is missing or does not have the expected content; the one-line message names it."""
 
 
 class Pipe:
-    """Bytes that can be read once. `take` begins with the bytes that `peek` has read."""
+    """Bytes that can be read only once; `take` starts with the bytes that `peek` has read."""
 
     def __init__(self, file: IO[bytes], *, ours: bool) -> None:
         self.file = file
@@ -58,11 +58,11 @@ class Pipe:
             weakref.finalize(self, file.close)
 
     def peek(self) -> io.RawIOBase:
-        """Return the bytes, to look at their beginning."""
+        """Return a stream to inspect the beginning; its bytes are kept for `take`."""
         return _Flow(self, keep=True)
 
     def take(self) -> io.RawIOBase:
-        """Return all the bytes; only once."""
+        """Return a stream of all bytes; can be called only once."""
         if self.taken:
             raise OSError("it can be read only once, and has been")
         self.taken = True
@@ -70,7 +70,7 @@ class Pipe:
 
 
 class _Flow(io.RawIOBase):
-    """A pipe from its start."""
+    """A pipe, read from its start."""
 
     def __init__(self, pipe: Pipe, *, keep: bool) -> None:
         self._pipe, self._keep, self._at = pipe, keep, 0
@@ -93,12 +93,12 @@ class _Flow(io.RawIOBase):
 
 
 def buffered(raw: Any) -> io.BufferedReader:
-    """Return a stream that peeks and reads lines."""
+    """Return a buffered stream, which can peek and read lines."""
     return io.BufferedReader(raw, _BUFFER)
 
 
 def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
-    """Decompress gzip or Zstandard, return anything else as it is."""
+    """Decompress gzip or Zstandard; return other streams unchanged."""
     head = stream.peek(4)
     for magic, codec in _CODECS.items():
         if head.startswith(magic):
@@ -107,7 +107,7 @@ def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
 
 
 def in_utf8(stream: io.BufferedReader) -> io.BufferedReader:
-    """Return text in UTF-8, without its byte order mark."""
+    """Return the text as UTF-8, without a byte order mark."""
     head = stream.peek(4)
     for mark, encoding in _ENCODINGS.items():
         if head.startswith(mark):
@@ -119,7 +119,7 @@ def in_utf8(stream: io.BufferedReader) -> io.BufferedReader:
 
 
 class Stamp(NamedTuple):
-    """The identity of a file. If one of these changes, the rows may have changed."""
+    """The identity of a file; if any of it changes, the rows may have changed."""
 
     device: int
     inode: int
@@ -135,14 +135,14 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True)
 class Source:
-    """One file and its format.
+    """A file and its format.
 
     Attributes:
         path: Its path.
         format: Its format.
         title: Its name in messages.
-        stamp: The stamp of the file that was found; ``None`` of a pipe.
-        pipe: The pipe, if it can be read only once and in this process.
+        stamp: The stamp of the file when it was found; ``None`` for a pipe.
+        pipe: The pipe, if it can be read only once and only in this process.
         delimiter: The delimiter of CSV; empty to detect it.
     """
 
@@ -155,7 +155,7 @@ class Source:
 
     @property
     def keys(self) -> list[tuple[str, str | None]]:
-        """Columns of one value from its folders, as ``country=DE`` in a Hive layout."""
+        """Columns of one value taken from folder names, e.g. ``country=DE`` in a Hive layout."""
         parts = self.title.split(os.sep)[:-1]
         pairs = [part.split("=", 1) for part in parts if "=" in part]
         return [
@@ -167,15 +167,15 @@ class Source:
 
     @property
     def once(self) -> bool:
-        """Whether this can be read only once, and in this process."""
+        """Whether the source can be read only once, in this process."""
         return self.pipe is not None
 
     def open(self) -> io.BufferedReader:
-        """Return all the bytes, decompressed; once for a pipe."""
+        """Return a stream of all bytes, decompressed; only once for a pipe."""
         return self._plain(self.pipe.take() if self.pipe else None)
 
     def peek(self) -> io.BufferedReader:
-        """Return the bytes, decompressed, to look at their beginning."""
+        """Return a decompressed stream to inspect the beginning."""
         return self._plain(self.pipe.peek() if self.pipe else None)
 
     def _plain(self, raw: io.RawIOBase | None) -> io.BufferedReader:
@@ -183,7 +183,7 @@ class Source:
         return in_utf8(stream) if self.format in TEXT else stream
 
     def check(self) -> None:
-        """Raise `ReadError` if the file is no longer the one that was found."""
+        """Raise `ReadError` if the file has changed since it was found."""
         if self.stamp is None:
             return
         try:
@@ -206,32 +206,32 @@ class Source:
 
 @contextlib.contextmanager
 def seeing(path: str) -> Iterator[None]:
-    """Name the path in an error of the system."""
+    """Name the path in an error of the operating system."""
     try:
         yield
-    except (OSError, ValueError) as error:  # a name that no file can have
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
         why = getattr(error, "strerror", None) or str(error)
         at = getattr(error, "filename", None) or path
         raise ReadError(f"{at}: cannot be read: {why}") from error
 
 
 def identity(path: str) -> tuple[int, int]:
-    """Return the device and the number of the file, which all its names share."""
+    """Return the device and inode number of a file, which all its names share."""
     where: Any = path
     if path == STDIN:
         try:
             where = sys.stdin.fileno()
-        except (AttributeError, OSError):  # something else replaces it
+        except (AttributeError, OSError):  # standard input was replaced
             return 0, id(sys.stdin)
     found = os.stat(where)
     return found.st_dev, found.st_ino
 
 
 def source_of(path: str, form: str, delimiter: str = "") -> Source:
-    """Return the file, opened if it is a pipe.
+    """Return the source of a path, opened if it is a pipe.
 
     Raises:
-        ReadError: It cannot be opened, or not be copied to a temporary file.
+        ReadError: It cannot be opened, or cannot be copied to a temporary file.
     """
     with seeing(path):
         if path == STDIN:
@@ -248,7 +248,7 @@ def source_of(path: str, form: str, delimiter: str = "") -> Source:
 
 
 def _same(path: str, other: str) -> bool:
-    """Whether both are one file; a file deleted since it was opened has no other name."""
+    """Return whether both paths are one file; a deleted open file has no other name."""
     return path == other or (os.path.exists(other) and os.path.samefile(path, other))
 
 
@@ -259,14 +259,14 @@ def _flowing(pipe: Pipe, title: str, form: str, delimiter: str) -> Source:
 
 
 def _has_directory(pipe: Pipe) -> bool:
-    """Whether this is an Arrow file rather than a stream."""
+    """Return whether this is an Arrow file rather than a stream."""
     return decompressed(buffered(pipe.peek())).read(6) == b"ARROW1"
 
 
 def _kept(pipe: Pipe, title: str, form: str) -> Source:
-    """Copy a format with its directory at its end to a temporary file of the source."""
+    """Copy a pipe of a format with its directory at the end to a temporary file."""
     try:
-        spool = tempfile.NamedTemporaryFile(prefix="streammetrics-")  # noqa: SIM115 - it outlives this
+        spool = tempfile.NamedTemporaryFile(prefix="streammetrics-")  # noqa: SIM115 - closed by the finalizer below
         shutil.copyfileobj(decompressed(buffered(pipe.take())), spool, 1 << 20)
         spool.flush()
     except OSError as error:

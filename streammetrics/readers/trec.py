@@ -1,8 +1,8 @@
-"""TREC files as tables: judgments ("qrels") and runs, plain or compressed, a batch at a time.
+"""TREC files as tables: judgments ("qrels") and runs, plain or compressed, in batches.
 
-A line of judgments is ``topic iteration document relevance``, a line of a run
-``topic Q0 document rank score tag``, in fields separated by blanks. As trec_eval does, scores are
-rounded to 32-bit floats and ranks are ignored.
+A line of judgments is ``topic iteration document relevance``. A line of a run is ``topic Q0
+document rank score tag``. Fields are separated by whitespace. As in trec_eval, scores are rounded
+to 32-bit floats and ranks are ignored.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_qrels(path: str | Path, *, batch_rows: int = BATCH_ROWS) -> Iterator[Ta
     """Yield the judgments of a file as columns ``query``, ``doc`` and ``relevance``.
 
     Raises:
-        InvalidBatchError: A line is not one of judgments, named with its file and number.
+        InvalidBatchError: A line is not a judgment; the message names the file and the line.
         StreamMetricsError: The file cannot be read.
     """
     return _judgments(source_of(str(path), "trec"), batch_rows)
@@ -52,7 +52,7 @@ def read_run(path: str | Path, *, batch_rows: int = BATCH_ROWS) -> Iterator[Tabl
     """Yield the results of a file as columns ``query``, ``doc`` and ``score``.
 
     Raises:
-        InvalidBatchError: A line is not one of a run, named with its file and number.
+        InvalidBatchError: A line is not a result of a run; the message names the file and the line.
         StreamMetricsError: The file cannot be read.
     """
     return _results(source_of(str(path), "trec"), batch_rows)
@@ -75,14 +75,14 @@ def _results(source: Source, batch_rows: int) -> Iterator[Table]:
 def _batches(
     source: Source, names: tuple[str, ...], batch_rows: int
 ) -> Iterator[tuple[list[tuple[str, ...]], int, list[list[str]]]]:
-    """Yield columns of text, the number of the first line, and the fields of each line."""
+    """Yield text columns, the number of the first line, and the fields of each line."""
     number = 1
     with reading(source), io.TextIOWrapper(source.open(), encoding="utf-8") as file:
         while lines := list(islice(file, batch_rows)):
             rows = [line.split() for line in lines]
             if set(map(len, rows)) != {len(names)}:
                 _check_widths(source, rows, number, names)
-                rows = [row or [""] * len(names) for row in rows]  # blank lines keep count
+                rows = [row or [""] * len(names) for row in rows]  # blank lines count as lines
             blank = [not row[0] for row in rows]
             kept = [row for row, empty in zip(rows, blank, strict=True) if not empty]
             if kept:
@@ -145,8 +145,8 @@ class TrecPiece(SourcePiece):
     """A file of judgments or results."""
 
     judged: bool
-    score: str = "score"  # what the scores of a run are called
-    rows = None  # how many is only known at the end
+    score: str = "score"  # column name of the scores of a run
+    rows = None  # unknown until the end is read
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Table], None, None]:
         """Yield the number of rows and the columns of each batch."""
@@ -157,7 +157,7 @@ class TrecPiece(SourcePiece):
 
 
 def pieces(qrels: str, run: str) -> list[TrecPiece]:
-    """Return the files of judgments and of results; each is a path or a glob."""
+    """Return the pieces of judgments and results; each argument is a path or a glob."""
     return [
         TrecPiece(source_of(path, "trec"), judged)
         for pattern, judged in ((qrels, True), (run, False))

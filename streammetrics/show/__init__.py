@@ -1,1 +1,1 @@
-"""Reports for people: the terminal and tables."""
+"""Output of results: terminal tables, file formats, HTML reports and pictures."""

@@ -29,17 +29,18 @@ if TYPE_CHECKING:
     from streammetrics.show.report import MetricRow, ModelReport, ModelReports, Sliced
 
 
-DUEL = "Which is better"  # how the title of differences begins
-DETAIL = "  ("  # how what can be left out begins
-_CLASSES = 30  # of a matrix that is shown; a larger one is for machines
+DUEL = "Which is better"  # start of the title of the table of differences
+DETAIL = "  ("  # start of the part of a cell that may be dropped
+_CLASSES = 30  # largest matrix to print, in classes; larger ones are only in JSON and CSV
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A title, a header and lines of cells.
+    """A title, a header and rows of cells.
 
     Attributes:
-        texts: The columns of text; others are of numbers. From `DETAIL` on, text may be left out.
+        texts: Indices of the text columns; the others hold numbers. Where space is short, cells are
+            cut at `DETAIL`.
     """
 
     title: str
@@ -49,7 +50,7 @@ class Grid:
 
 
 def grids(results: ModelReports) -> Iterator[Grid]:
-    """Yield the values of all metrics, then what is more than a number, then values of queries."""
+    """Yield the table of all values, then the tables of non-scalar values and of single queries."""
     if len(results.models) == 1:
         yield _values(results.only)
     else:
@@ -67,7 +68,7 @@ def grids(results: ModelReports) -> Iterator[Grid]:
 
 
 def is_exact(results: ModelReports) -> bool:
-    """Tell whether every value of every model is exact."""
+    """Return whether every value of every model is exact."""
     return all(row.exact for report in results.models.values() for row in report.rows)
 
 
@@ -91,7 +92,7 @@ def _slices(report: ModelReport, slices: Sliced, model: str) -> Iterator[Grid]:
         yield Grid(f"Worst by {slices.by}{of}, {how}", header, lines, texts)
 
 
-# --- one line a metric ---------------------------------------------------------------------------
+# --- one row per metric --------------------------------------------------------------------------
 
 
 def _values(report: ModelReport) -> Grid:
@@ -113,7 +114,7 @@ def _values(report: ModelReport) -> Grid:
 
 
 def _compared(results: ModelReports) -> Grid:
-    """Return a column for each model, empty where it lacks a metric, and below their rows."""
+    """Return a table with a column per model, empty where it lacks a metric."""
     reports = list(results.models.values())
     found = [{row.name: row for row in report.rows} for report in reports]
     names = dict.fromkeys(name for rows in found for name in rows)
@@ -126,7 +127,7 @@ def _compared(results: ModelReports) -> Grid:
 
 
 def _differences(found: Differences) -> Grid:
-    """Return a line for each metric and pair of models."""
+    """Return a table with a row for each metric and pair of models."""
     header, lines = found.grid()
     title = f"{DUEL}, {found.rows_said}" if found.rows_said else DUEL
     return Grid(title, header, lines, frozenset({0, 1, 3, len(header) - 2, len(header) - 1}))
@@ -136,7 +137,7 @@ def _with_interval(row: MetricRow | None, inexact: bool) -> str:
     if row is None:
         return ""
     value, interval = cells(row)
-    if not isinstance(row.value, int | float):  # whose limits stand where its parts do
+    if not isinstance(row.value, int | float):  # the tables of its parts show the limits
         return value
     sure = "" if row.sure is None else f" ({_limits(row)})"
     if row.exact or not inexact:
@@ -145,7 +146,7 @@ def _with_interval(row: MetricRow | None, inexact: bool) -> str:
 
 
 def _limits(row: MetricRow) -> str:
-    """Return the limits of confidence as the table shows them."""
+    """Return the confidence limits as the table shows them."""
     if row.sure is None:
         return ""
     low, high = row.sure
@@ -155,7 +156,7 @@ def _limits(row: MetricRow) -> str:
 
 
 def cells(row: MetricRow) -> tuple[str, str]:
-    """Return a value, and what it certainly lies within, as the table shows them."""
+    """Return a value and its certain bounds as the table shows them."""
     value, low, high = row.value, row.low, row.high
     if not isinstance(value, int | float):
         return _elsewhere(row), "exact" if row.exact else "see --json"
@@ -170,7 +171,7 @@ def cells(row: MetricRow) -> tuple[str, str]:
 
 
 def _rounded(value: float, places: int, rounding: str) -> str:
-    # Outward, so that what is printed still certainly holds the exact value.
+    # Round outward, so that the printed bounds still contain the exact value.
     step = Decimal(1).scaleb(-places)
     return f"{Decimal(value).quantize(step, rounding, Context(prec=400)):f}"
 
@@ -189,7 +190,7 @@ def _is_table(row: MetricRow) -> bool:
     return isinstance(part_of(row.value), Matrix | NumberTable)
 
 
-# --- what is more than a number ------------------------------------------------------------------
+# --- non-scalar values ---------------------------------------------------------------------------
 
 
 def _parts(report: ModelReport, model: str) -> Iterator[Grid]:
@@ -237,7 +238,7 @@ def _cell(value: Any) -> str:
     return number(int(value)) if whole and value else number(value)
 
 
-# --- a line a query ------------------------------------------------------------------------------
+# --- one row per query ---------------------------------------------------------------------------
 
 
 def _queries(rows: Sequence[MetricRow], model: str) -> Grid:
@@ -250,14 +251,14 @@ def _queries(rows: Sequence[MetricRow], model: str) -> Grid:
     return Grid(model, ("Query", *(row.name for row in rows)), lines)
 
 
-_ELSEWHERE = ("files", "left_out")  # what is too long for a line, or on standard error already
-_WIDE = 10_000  # columns of a console that is no terminal, so that no line is broken
-_GAP = 2  # blanks between two columns
+_ELSEWHERE = ("files", "left_out")  # too long for a line, or already written to standard error
+_WIDE = 10_000  # width if the output is not a terminal, so that no line wraps
+_GAP = 2  # spaces between two columns
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console that is plain where it is no terminal, and then breaks no line."""
-    stream = (sys.stderr if stderr else sys.stdout) or io.StringIO()  # None where it is closed
+    """Return a console; if the output is not a terminal, it is unstyled and does not wrap lines."""
+    stream = (sys.stderr if stderr else sys.stdout) or io.StringIO()  # None if the stream is closed
     found = Console(file=stream, highlight=False, markup=False, emoji=False)
     return found if found.is_terminal else Console(
         file=stream, highlight=False, markup=False, emoji=False, width=_WIDE
@@ -265,14 +266,14 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def as_text(results: ModelReports) -> str:
-    """Return the tables, the rows seen, and the notes, as this terminal shows them."""
+    """Return the tables, row counts and notes as this terminal shows them."""
     out, text = _sheet()
     _print(results, out)
     return text.getvalue()
 
 
 def drawn(tables: Iterable[Grid]) -> str:
-    """Return grids one below the other, as this terminal shows them."""
+    """Return the grids one below the other, as this terminal shows them."""
     out, text = _sheet()
     for place, grid in enumerate(tables):
         if place:
@@ -282,12 +283,12 @@ def drawn(tables: Iterable[Grid]) -> str:
 
 
 def _sheet() -> tuple[Console, io.StringIO]:
-    """Return a console that is as this terminal, and what is written to it."""
+    """Return a console with this terminal's settings, and the buffer that it writes to."""
     like, text = console(), io.StringIO()
     return Console(
         file=text,
         force_terminal=like.is_terminal,
-        color_system=like.color_system,  # type: ignore[arg-type]  # one of the names it takes
+        color_system=like.color_system,  # type: ignore[arg-type]  # one of the names that Console accepts
         width=like.width,
         highlight=False,
         markup=False,
@@ -312,7 +313,7 @@ def _print(results: ModelReports, out: Console) -> None:
 
 
 def _draw(grid: Grid, out: Console) -> None:
-    """Print a grid, in several tables where its columns do not fit side by side."""
+    """Print a grid, as several tables if its columns do not fit side by side."""
     if grid.title:
         out.print(printable(grid.title), style="bold")
     columns = [
@@ -327,7 +328,7 @@ def _draw(grid: Grid, out: Console) -> None:
         out.print(header, style="bold", soft_wrap=True)
         if out.is_terminal:
             out.print("─" * (sum(sizes[place] + _GAP for place in places) - _GAP), style="dim")
-        # All at once and as they are: there may be a million, of which each would be measured.
+        # Print all lines at once and unmeasured: there may be a million.
         out.out("\n".join(lines), highlight=False)
         if places[-1] < len(columns) - 1:
             out.print()
@@ -346,7 +347,7 @@ def _padded(column: Sequence[str], size: int, is_text: bool) -> list[str]:
 
 
 def _pages(sizes: Sequence[int], width: int) -> Iterator[list[int]]:
-    """Yield the columns of each table, the first one in all of them."""
+    """Yield the columns of each table; the first column is in every one."""
     page, used = [0], sizes[0]
     for place in range(1, len(sizes)):
         if used + _GAP + sizes[place] > width and len(page) > 1:
@@ -370,14 +371,14 @@ def _brief(value: object) -> str:
 
 _UNKNOWN = {VALUE: None}
 FIELDS = ("metric", "part", "value", "low", "high", "exact", "n_rows", "n_omitted")
-SURE = ("confidence_low", "confidence_high")  # where they were asked for
+SURE = ("confidence_low", "confidence_high")  # if requested
 
 
 def as_json(results: ModelReports) -> str:
-    """Return the results in full precision.
+    """Return the results as JSON in full precision.
 
-    ``nan`` is null; infinities, which JSON lacks, are "Infinity" and "-Infinity". The bounds of
-    curves and reports are null where the value is exact: they are the value.
+    NaN is null; infinities, which JSON lacks, are "Infinity" and "-Infinity". The bounds of exact
+    curves and reports are null, because they equal the value.
     """
     if len(results.models) == 1:
         document = {**plain(results.only.about), **_document(results.only)}
@@ -428,7 +429,7 @@ def _entry(row: MetricRow) -> dict[str, object]:
 
 
 def plain(value: object) -> Json:
-    """Return a value of any metric as what JSON has."""
+    """Return the value of any metric as JSON types."""
     if isinstance(value, np.generic | np.ndarray):
         return plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
@@ -443,12 +444,12 @@ def plain(value: object) -> Json:
 
 
 def as_csv(results: ModelReports) -> str:
-    """Return a line for each number, with the model first where there are several.
+    """Return the results as CSV, one line per number; with several models, the model comes first.
 
-    The part of a result that is more than a number is named for its class, ``cat``, for two, true
-    and predicted, ``cat/dog``, for a class and a column, ``cat/recall``, or for a place and a
-    column, ``0/fpr``; a query's value is ``query=17``. ``nan`` is an empty field. Limits of
-    confidence, where they were asked for, come last.
+    Non-scalar results have one line per part. A part is named after its class, ``cat``; its true
+    and predicted class, ``cat/dog``; its class and column, ``cat/recall``; or its index and column,
+    ``0/fpr``. The value of a query is ``query=17``. NaN is an empty field. Confidence limits come
+    last, if requested.
     """
     several = len(results.models) > 1
     asked = any(row.sure is not None for report in results.models.values() for row in report.rows)
@@ -465,7 +466,7 @@ def _lines(row: MetricRow) -> Iterator[tuple[object, ...]]:
     low, high = dict(numbers(row.low)), dict(numbers(row.high))
     sure = [] if row.sure is None else [dict(numbers(side)) for side in row.sure]
     for part, value in numbers(row.value):
-        # The bounds of a curve need not have as many points.
+        # The bounds of a curve may have fewer points than the curve.
         sides = value, low.get(part, _UNKNOWN), high.get(part, _UNKNOWN)
         limits = (_text(side.get(part, _UNKNOWN)[VALUE]) for side in sure)
         yield part, *(_text(side[VALUE]) for side in sides), *counts, *limits
@@ -480,7 +481,7 @@ def _text(value: object) -> object:
 
 
 def as_markdown(results: ModelReports) -> str:
-    """Return the tables and the notes."""
+    """Return the tables and the notes as Markdown."""
     parts = ["\n".join(_drawn(grid)) for grid in grids(results)]
     if is_exact(results):
         parts.insert(1, "every value is exact")

@@ -1,4 +1,4 @@
-"""Formulas as mathematics, and the entries of the reference, from docstrings."""
+"""Formulas as MathML, and the entries of the reference page, both taken from docstrings."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _TOKEN = re.compile(
     r"(?P<space>\s+)|(?P<number>\d+(?:\.\d+)?)|(?P<raised>[⁰¹²³⁴-⁹⁻]+)"
     r"|(?P<name>[^\W\d_][^\W_⁰¹²³⁴-⁹]*[\u0304']*)|(?P<sign>\.\.\.|<=|>=|\S)"
 )
-_LETTER = re.compile(r"\b[A-Za-z]+_[A-Za-z0-9]+\b")  # one with an index
+_LETTER = re.compile(r"\b[A-Za-z]+_[A-Za-z0-9]+\b")  # a letter with an index
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789−")
-_PRIME, _LINE = "\u2032", "\u0304"  # after a letter: primed, and a line above
+_PRIME, _LINE = "\u2032", "\u0304"  # after a letter: a prime, and a bar above the letter
 _GREEK = {"alpha": "\u03b1", "gamma": "\u03b3", "tau": "\u03c4"}
 _SIGNS = {"<=": "≤", ">=": "≥", "-": "−", "...": "…", "in": "∈"}
 _RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "≠", "≈", "in"})
 _BREAKS = frozenset({",", ";", ":"})
 _WORDS = frozenset({"over", "where", "if", "else"})
-_BENEATH = frozenset({"Σ", "Π", "max", "min", "argmax", "mean"})  # what has its index below
+_BENEATH = frozenset({"Σ", "Π", "max", "min", "argmax", "mean"})  # their index is set below
 _LARGE = {"Σ": "∑", "Π": "∏", "∫": "∫"}
 _SUMMED = ("+", "-", "...")
 _CLOSING = {"(": ")", "[": "]", "{": "}", "|": "|", "‖": "‖"}
@@ -38,14 +38,14 @@ _BARS = frozenset({"|", "‖"})
 
 
 class FormulaError(ValueError):
-    """A formula cannot be read."""
+    """A formula that cannot be parsed."""
 
 
 class Token(NamedTuple):
-    """A word of a formula.
+    """A token of a formula.
 
     Attributes:
-        close: Whether no space is before it.
+        close: Whether it follows the previous token without a space.
     """
 
     kind: str
@@ -54,12 +54,12 @@ class Token(NamedTuple):
 
 
 class TypesetPart(NamedTuple):
-    """A part of a formula that has been set.
+    """A part of a formula as MathML.
 
     Attributes:
-        inner: Of what stands in round brackets, the same without them.
-        fraction: Whether it is one fraction, which needs no brackets beside others.
-        word: Whether it is set apart from what stands beside it.
+        inner: For a part in round brackets, the MathML without the brackets.
+        fraction: Whether it is a single fraction, which needs no brackets beside other factors.
+        word: Whether it is separated by a space from its neighbours.
     """
 
     mathml: str
@@ -69,7 +69,7 @@ class TypesetPart(NamedTuple):
 
 
 def set_letters(text: str) -> str:
-    """Return words in which letters with an index, as ``n_b``, are MathML."""
+    """Return text in which letters with an index, e.g. ``n_b``, are MathML."""
     return _LETTER.sub(lambda name: set_formula(name[0], block=False), text)
 
 
@@ -77,7 +77,7 @@ def set_formula(text: str, *, block: bool = True) -> str:
     """Return a formula as MathML.
 
     Raises:
-        FormulaError: It cannot be read; the message says where.
+        FormulaError: The formula cannot be parsed; the message says where.
     """
     reader = _Reader(text)
     body = reader.listed().mathml
@@ -88,13 +88,13 @@ def set_formula(text: str, *, block: bool = True) -> str:
 
 
 class _Reader:
-    """Reads a formula from left to right, by the strength of what binds."""
+    """Recursive-descent parser of formulas."""
 
     def __init__(self, text: str) -> None:
         self.text, self.place = text, 0
         self.tokens: list[Token] = []
-        self.barred = False  # whether a bar waits for its second one
-        self.raised = False  # whether it is an exponent, which has its fractions in one line
+        self.barred = False  # whether the next bar closes a pair
+        self.raised = False  # whether this is an exponent, where fractions are written inline
         close = False
         for found in _TOKEN.finditer(text):
             if found.lastgroup != "space":
@@ -103,15 +103,15 @@ class _Reader:
 
     @property
     def here(self) -> Token | None:
-        """The next token, if there is one."""
+        """The next token, or None at the end."""
         return self.tokens[self.place] if self.place < len(self.tokens) else None
 
     def at(self, *texts: str) -> bool:
-        """Whether the next token is one of these."""
+        """Whether the next token is one of the given texts."""
         return self.here is not None and self.here.text in texts
 
     def take(self) -> Token:
-        """Return the next token, and go on."""
+        """Consume the next token and return it."""
         token = self.here
         if token is None:
             raise FormulaError(f"{self.text!r} ends too early")
@@ -119,13 +119,13 @@ class _Reader:
         return token
 
     def refuse(self) -> NoReturn:
-        """Say what cannot be read, and where."""
+        """Raise an error that says what cannot be parsed, and where."""
         before = " ".join(token.text for token in self.tokens[: self.place])
         what = "an end" if self.here is None else repr(self.here.text)
         raise FormulaError(f"{self.text!r}: {what} after {before!r}")
 
     def listed(self) -> TypesetPart:
-        """Read statements, up to what is none."""
+        """Parse a sequence of expressions, relations and separators."""
         parts: list[TypesetPart] = []
         while self.here is not None:
             if self.at(*_BREAKS):
@@ -141,12 +141,12 @@ class _Reader:
         return parts[0] if len(parts) == 1 else TypesetPart("".join(part.mathml for part in parts))
 
     def sign(self) -> TypesetPart:
-        """Read an operator."""
+        """Parse an operator."""
         text = self.take().text
         return TypesetPart(f"<mo>{escape(_SIGNS.get(text, text))}</mo>")
 
     def sum(self) -> TypesetPart:
-        """Read terms with their signs."""
+        """Parse terms with their signs."""
         parts = [] if self.at(*_SUMMED) else [self.quotient()]
         while self.at(*_SUMMED):
             left_out = self.at("...")
@@ -158,7 +158,7 @@ class _Reader:
         return parts[0] if len(parts) == 1 else TypesetPart("".join(part.mathml for part in parts))
 
     def quotient(self) -> TypesetPart:
-        """Read products, and what they are divided by."""
+        """Parse products and quotients."""
         found = self.product()
         while self.at("/", "·"):
             if self.at("·") or self.raised:
@@ -172,7 +172,7 @@ class _Reader:
         return found
 
     def product(self) -> TypesetPart:
-        """Read what stands side by side."""
+        """Parse juxtaposed factors."""
         first = self.power()
         parts, last = [first], first
         while self.begins():
@@ -186,7 +186,7 @@ class _Reader:
         return TypesetPart("".join(p.inner if p.inner and p.fraction else p.mathml for p in parts))
 
     def begins(self) -> bool:
-        """Whether something that can be a factor is next."""
+        """Whether the next token can start a factor."""
         here = self.here
         if here is None or here.text in _WORDS | _RELATIONS:
             return False
@@ -195,7 +195,7 @@ class _Reader:
         return here.kind in {"number", "name"} or here.text in {*_CLOSING, "√", "∫"}
 
     def power(self) -> TypesetPart:
-        """Read one thing with what hangs on it: an index, a power, what it is applied to."""
+        """Parse a factor with its index, exponent or function arguments."""
         first = self.here
         found = self.atom()
         named = first is not None and first.kind == "name"
@@ -221,7 +221,7 @@ class _Reader:
         return found
 
     def index(self) -> str:
-        """Read what stands below: of two letters each is an index."""
+        """Parse a subscript; two lowercase letters are two indices."""
         if self.at(*_SUMMED):
             return self.sign().mathml
         if self.here is not None and re.fullmatch("[a-z]{2}", self.here.text):
@@ -229,7 +229,7 @@ class _Reader:
         return _bare(self.atom())
 
     def atom(self) -> TypesetPart:
-        """Read a number, a name, a root or what is in brackets."""
+        """Parse a number, a name, a root or a bracketed expression."""
         if not self.begins():
             self.refuse()
         kind, text, _ = self.take()
@@ -245,7 +245,7 @@ class _Reader:
         return self.bracketed(text)
 
     def bracketed(self, opening: str) -> TypesetPart:
-        """Read what is in brackets, up to the one that closes."""
+        """Parse a bracketed expression up to its closing bracket."""
         outside, self.barred = self.barred, opening in _BARS
         inside = self.listed()
         self.barred = outside
@@ -264,20 +264,20 @@ def _hung(tag: str, on: TypesetPart, what: str) -> TypesetPart:
 
 
 def _bare(piece: TypesetPart) -> str:
-    """Return a part without its brackets, where what is around it says as much."""
+    """Return a part without its brackets, where its position already groups it."""
     return piece.inner or f"<mrow>{piece.mathml}</mrow>"
 
 
 _SECTION = re.compile(r"^(Args|Raises|Memory and cost|Reference|Example):[ \n]", re.MULTILINE)
 _ITEM = re.compile(r"^ {4}(\w+): ", re.MULTILINE)
-# What a page says once, above the entries of a family.
+# Text that a page states once, above the entries of a family.
 _SHARED = re.compile(r"^(The other p|P)arameters are those of `\w+`(\s+and\s+`\w+`)?\.\s*")
 _FORMULA = re.compile(r"^Formula: (.+?)(?:, with (.+)\.)?$", re.MULTILINE)
 _ENTRY = re.compile(r"^### (\w+)\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 
 
 class Documentation(NamedTuple):
-    """A docstring in parts."""
+    """The parts of a docstring."""
 
     text: str
     sections: dict[str, str]
@@ -291,7 +291,7 @@ def documented(cls: type) -> Documentation:
 
 
 def formula(cls: type) -> tuple[str, str]:
-    """Return the formula in a class's docstring, and what its letters are; both may be empty."""
+    """Return the formula in a class's docstring and the meaning of its letters; both may be ""."""
     for paragraph in documented(cls).text.split("\n\n"):
         found = _FORMULA.match(" ".join(paragraph.split()))
         if found:
@@ -300,7 +300,7 @@ def formula(cls: type) -> tuple[str, str]:
 
 
 def entry(cls: type[Metric]) -> str:
-    """Return what a page says of a metric, below its heading."""
+    """Return the page's text on a metric, without the heading."""
     text, sections = documented(cls)
     paragraphs = [shown for p in text.split("\n\n") if (shown := _SHARED.sub("", p))]
     paragraphs = [_typed(p) if p.startswith("Formula: ") else p for p in paragraphs]
@@ -314,13 +314,13 @@ def entry(cls: type[Metric]) -> str:
 
 
 def _typed(paragraph: str) -> str:
-    """Return a formula as a page has it, typed: what its letters are is in words."""
+    """Return a formula as code, followed by the meaning of its letters in words."""
     line = " ".join(paragraph.split())
     return _FORMULA.sub(lambda f: f"Formula: `{f[1]}`" + (f", with {f[2]}." if f[2] else ""), line)
 
 
 def _parameters(cls: type[Metric], args: str) -> Iterator[str]:
-    """Yield the list of the parameters that are the metric's own."""
+    """Yield the list of the parameters that the metric itself defines."""
     own = {name: known for name, known in cls._parameters.items() if known.owner is cls}
     lines = [_item(name, own[name], body) for name, body in _told(args).items() if name in own]
     if lines:
@@ -328,9 +328,9 @@ def _parameters(cls: type[Metric], args: str) -> Iterator[str]:
 
 
 def inherited(cls: type[Metric]) -> str:
-    """Return the list of the parameters that a metric has of its family."""
+    """Return the list of the parameters that a metric inherits from its family."""
     told: dict[str, str] = {}
-    for base in cls.__mro__:  # what is nearer to the metric counts
+    for base in cls.__mro__:  # definitions nearer to the metric take precedence
         told = _told(documented(base).sections.get("Args", "")) | told
     return "\n".join(
         _item(name, parameter, told[name])
@@ -340,7 +340,7 @@ def inherited(cls: type[Metric]) -> str:
 
 
 def _told(args: str) -> dict[str, str]:
-    """Return what a section of parameters says of each."""
+    """Return the description of each parameter in an ``Args`` section."""
     pieces = _ITEM.split(f"\n{args}")
     return dict(zip(pieces[1::2], pieces[2::2], strict=True))
 
@@ -351,7 +351,7 @@ def _item(name: str, parameter: Parameter, body: str) -> str:
 
 
 def updated(page: str) -> str:
-    """Return a page with the entry of every metric as its docstring has it."""
+    """Return a page with the entry of every metric regenerated from its docstring."""
     metrics = catalogue()
     page = _ENTRY.sub(
         lambda found: (
@@ -366,7 +366,7 @@ def updated(page: str) -> str:
 
 
 def _added(page: str, name: str, cls: type[Metric], metrics: dict[str, type[Metric]]) -> str:
-    """Return the page with an entry more, behind those of its module or else of its room."""
+    """Return the page with a new entry, after those of the same module or else the same package."""
     room = cls.__module__.rpartition(".")[0]
     for place in (cls.__module__, room):
         beside = [

@@ -1,4 +1,4 @@
-"""What is shown of models and slices, before it is written in a format."""
+"""Results of models and slices, prepared for output but independent of the output format."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Vector:
-    """A number for each of several classes, outputs or clusters."""
+    """One number for each class, output or cluster."""
 
     what: str
     names: tuple[str, ...]
@@ -45,7 +45,7 @@ class Vector:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Numbers by what is down, the true class, and what is across, the predicted one."""
+    """Numbers in rows and columns, e.g. true classes down and predicted classes across."""
 
     what: tuple[str, str]
     down: tuple[str, ...]
@@ -55,7 +55,7 @@ class Matrix:
 
 @dataclass(frozen=True)
 class NumberTable:
-    """Several numbers for each of several names; None where a name has no such number."""
+    """Several numbers for each name; None where a name lacks a number."""
 
     what: str
     header: tuple[str, ...]
@@ -63,7 +63,7 @@ class NumberTable:
 
 
 def part_of(value: object) -> Vector | Matrix | NumberTable | int:
-    """Return what a value is made of: of a curve how many points, of a number 0."""
+    """Return the parts of a value: its number of points for a curve, 0 for a plain number."""
     match value:
         case LabelledArray(axes=[(what, labels)]):
             return Vector(what, _texts(labels), tuple(value.tolist()))
@@ -98,7 +98,7 @@ def _table(value: Report) -> NumberTable:
     lines = {
         name: tuple(part.values())
         if isinstance(part, dict)
-        else (*[None] * (len(header) - 2), part, None)  # accuracy, as scikit-learn prints it
+        else (*[None] * (len(header) - 2), part, None)  # accuracy, placed as scikit-learn does
         for name, part in value.items()
     }
     return NumberTable("class", header, lines)
@@ -116,15 +116,15 @@ class MetricRow:
     exact: bool
     n_rows: int
     n_omitted: int
-    per_query: Mapping[Any, float] | None = None  # where it was asked for
-    sure: ConfidenceInterval | None = None  # where it was asked for: nan limits if there are none
+    per_query: Mapping[Any, float] | None = None  # if requested
+    sure: ConfidenceInterval | None = None  # if requested; NaN limits if the metric has none
 
 
 @dataclass
 class ModelReport:
-    """The results of one model, what they are of, and what there is to say about them."""
+    """The results of one model, their source, and notes on them."""
 
-    about: Document  # task, columns, ...: shown in a line above, and in the JSON
+    about: Document  # task, columns, etc.: shown in the line above the table, and in the JSON
     rows: list[MetricRow]
     n_rows: int
     n_omitted: int
@@ -134,26 +134,26 @@ class ModelReport:
 
 @dataclass
 class ModelReports:
-    """The reports of one model or of several, most of whose metrics are the same."""
+    """The reports of one or more models, most of whose metrics are the same."""
 
     models: Mapping[str, ModelReport]
-    differences: Differences | None = None  # of several models that are compared
+    differences: Differences | None = None  # if several models are compared
 
     @property
     def only(self) -> ModelReport:
-        """The report, where there is one."""
+        """The report of the only model."""
         (report,) = self.models.values()
         return report
 
     @property
     def shared(self) -> Document:
-        """What is true of all models."""
+        """The entries of `about` that all models share."""
         first, *others = (report.about for report in self.models.values())
         return _common(first, others)
 
     @property
     def notes(self) -> list[str]:
-        """What is said of all models, then what is said of some, with their names."""
+        """Notes shared by all models, then the other notes, each prefixed with its model's name."""
         said = [report.notes for report in self.models.values()]
         of_all = [note for note in said[0] if all(note in notes for notes in said)]
         of_some = [
@@ -166,7 +166,7 @@ class ModelReports:
 
 
 def _common(first: Mapping[str, Json], others: Sequence[Mapping[str, Json]]) -> dict[str, object]:
-    """Return what stands in all of them alike, also inside of what stands in them."""
+    """Return the entries that are equal in all mappings, also within nested mappings."""
     found = {}
     for key, value in first.items():
         rest = [other.get(key) for other in others]
@@ -187,10 +187,11 @@ def report(
     confidence: float | None = None,
     unit: Unit = ...,
 ) -> ModelReport:
-    """Read every metric, with its limits of confidence at a level; warnings become notes.
+    """Compute every metric, with confidence limits if a level is given; warnings become notes.
 
     Raises:
-        StreamMetricsError: A metric cannot be read from the rows seen, or none has values by query.
+        StreamMetricsError: A metric cannot be computed from the rows seen, or `per_query` is set
+            and no metric is a ranking metric.
     """
     members = (
         {type(what).__name__: what} if isinstance(what, Metric) else {n: what[n] for n in what}
@@ -236,7 +237,7 @@ def _sure(metric: Metric, level: float, unit: Unit) -> ConfidenceInterval:
 
 
 def _queries(members: Mapping[str, Metric]) -> list[str]:
-    """Say how many queries the means of rankings are of."""
+    """Return notes on how many queries the ranking metrics average over."""
     groups: dict[tuple[int, int], list[str]] = {}
     ranked = {name: m for name, m in members.items() if isinstance(m, RankingMetric)}
     for name, metric in ranked.items():
@@ -255,7 +256,7 @@ def _note(name: str, kind: str, message: str) -> str:
 
 
 def number(value: float) -> str:
-    """Return a number as tables show it."""
+    """Format a number as tables show it."""
     if isinstance(value, int):
         return f"{value:,}"
     if math.isnan(value):
@@ -263,11 +264,11 @@ def number(value: float) -> str:
     return f"{value:.6f}" if 1e-3 <= abs(value) < 1e7 or value == 0 else f"{value:.6g}"
 
 
-SHOWN = 40  # slices that are shown; all are for machines
+SHOWN = 40  # maximum number of slices in a printed table; JSON and CSV have all of them
 
 
 def cells(table: SliceTable) -> tuple[tuple[str, ...], list[tuple[str, ...]], frozenset[int]]:
-    """Return the header, the lines that are shown and the places of text of a table of slices."""
+    """Return the header, the rows to print and the indices of the text columns of a slice table."""
     columns = {title: column for title, column in table.items() if title != "by"}
     keys = table._keys()
     header = tuple("Rows" if title == "n_rows" else title for title in columns)
@@ -297,14 +298,15 @@ def _number(value: object) -> str:
 
 @dataclass(frozen=True)
 class Sliced:
-    """What is told of slices.
+    """The slices of a report.
 
     Attributes:
-        table: Those of enough rows, without the one of all rows.
-        read: All that were read, of which those of fewer than `min_rows` are left out.
-        hidden: How many have too few rows.
-        worst: The worst by one metric, if they were asked for, and its name.
-        sure: Whether the table has limits of confidence.
+        table: Slices with at least `min_rows` rows, without the slice of all rows.
+        read: All slices, including those with fewer than `min_rows` rows.
+        hidden: Number of slices with fewer than `min_rows` rows.
+        by: The metric by which the worst slices are ranked, if requested.
+        worst: The worst slices by that metric, if requested.
+        sure: Whether the table has confidence limits.
     """
 
     table: SliceTable
@@ -325,7 +327,7 @@ class Sliced:
         level: float | None = None,
         unit: Unit = ...,
     ) -> Sliced:
-        """Read all slices, with limits of confidence where there is a level for them."""
+        """Compute all slices, with confidence limits if a level is given."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
             table = slices.compute(confidence=level, unit=unit)
@@ -336,9 +338,9 @@ class Sliced:
         return cls(taken(table, kept), slices, min_rows, hidden, by, worst, sure)
 
     def lines(self) -> Iterator[tuple[object, ...]]:
-        """Yield each number: metric, part, value, certain limits, whether exact, rows, omitted.
+        """Yield each number: metric, part, value, certain bounds, whether exact, rows, omitted.
 
-        Limits of confidence come last, where there are any.
+        Confidence limits come last, if there are any.
         """
         every = self.read._slices(self.read._accumulator.flush())
         shown = [each for each in every if each.columns and each.n_rows >= self.min_rows]
@@ -348,16 +350,16 @@ class Sliced:
                     yield *line, *self._limits(f"{name}_{part}" if part else name, place)
 
     def _limits(self, title: str, place: int) -> Iterator[object]:
-        """Yield both limits of a line of the table; a curve has none, nor columns."""
+        """Yield both limits of a table row; None for a curve, which has no columns."""
         for side in ("low", "high") if self.sure else ():
             column = self.table.get(f"{title}_{side}")
             yield None if column is None else column[place]
 
     def without(self, metrics: Sequence[str]) -> SliceTable:
-        """Return the table without the columns of some metrics."""
+        """Return the table without the columns of the given metrics."""
 
         def of(title: str) -> str:
-            """Return the metric whose column this is, or an empty text."""
+            """Return the metric that the column belongs to, or an empty string."""
             names = (n for n in self.read._metrics if title == n or title.startswith(f"{n}_"))
             return max(names, key=len, default="")
 
@@ -366,7 +368,7 @@ class Sliced:
         return SliceTable({title: self.table[title] for title in kept})
 
     def document(self) -> Document:
-        """Return the slices as JSON has them, column by column."""
+        """Return the slices for JSON, column by column."""
         found: Document = {"slices": self.table.to_dict()}
         if self.worst is not None:
             found["worst"] = {"by": self.by, **self.worst.to_dict()}
@@ -374,7 +376,7 @@ class Sliced:
 
 
 def taken(table: SliceTable, places: list[int]) -> SliceTable:
-    """Return some rows of a table."""
+    """Return the rows at the given places."""
     return SliceTable({title: column[places] for title, column in table.items()})
 
 
@@ -392,7 +394,7 @@ def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[str, tuple[
         yield part, (name, title, *found, exact, metric._n_rows(each.state), omitted)
 
 
-# What the Hub calls a metric where it is not its name in small letters.
+# The Hub's names of metrics that are not the class name in lower case.
 _TYPES = {
     "MatthewsCorrcoef": "matthews_correlation",
     "PearsonCorrelation": "pearsonr",
@@ -412,19 +414,19 @@ def model_index(
     split: str = "test",
     revision: str | None = None,
 ) -> dict[str, object]:
-    """Return the ``model-index`` of a model card: what the Hub shows beside a model.
+    """Return the ``model-index`` of a model card: the results that the Hub shows beside a model.
 
-    Put into the YAML at the head of a README, or given to `huggingface_hub.ModelCardData` by
-    ``eval_results=model_index_to_eval_results(...)``. Numbers that are not defined are left out.
+    Put it into the YAML header of a README, or pass it to `huggingface_hub.ModelCardData` as
+    ``eval_results=model_index_to_eval_results(...)``. Undefined values are left out.
 
     Args:
-        suite: The metrics, of the rows of one split of one dataset.
+        suite: The metrics, computed on one split of one dataset.
         model: The model's name.
-        task: The Hub's word for the task, as ``"text-classification"``.
+        task: The Hub's name of the task, e.g. ``"text-classification"``.
         dataset: The dataset's id on the Hub.
-        dataset_name: How people call it; by default its id.
-        split: Which rows of it.
-        revision: Which version of it.
+        dataset_name: The dataset's display name; defaults to its id.
+        split: The split of the dataset.
+        revision: The revision of the dataset.
 
     Example:
         >>> import streammetrics as sm
@@ -454,7 +456,7 @@ def _type(metric: Metric) -> str:
 
 
 def _args(metric: Metric) -> dict[str, object]:
-    """Return the parameters that are not the metric's defaults."""
+    """Return the parameters that differ from the metric's defaults."""
     plain = (bool, int, float, str)
     known = metric._parameters
     return {

@@ -1,7 +1,7 @@
-"""Checks for whoever writes a metric: the laws on rows of your choice, and all at once.
+"""Checks for authors of metrics.
 
-`check_laws` is what every metric of the package passes; `check_metric` tells the author of a new
-one everything that is missing or broken, in one report.
+`check_laws` checks the laws that every metric of the package satisfies, on rows of your choice.
+`check_metric` reports everything that is missing or broken in a new metric.
 """
 
 from streammetrics.testing.authors import check_metric

@@ -1,4 +1,4 @@
-"""Everything that is missing or broken in a metric, in one report to its author.
+"""`check_metric`: reports everything that is missing or broken in a metric.
 
 >>> import numpy as np
 >>> import streammetrics as sm
@@ -29,27 +29,27 @@ if TYPE_CHECKING:
 
 __all__ = ["check_metric"]
 
-_ROWS = 24  # made up where the author gives none
+_ROWS = 24  # number of generated rows if the author passes none
 
 
 def check_metric(
     metric: Metric | type[Metric], rows: Mapping[str, Any] | None = None, *, seed: int = 0
 ) -> None:
-    """Tell everything that is missing or broken in a metric, at once.
+    """Check a metric completely, and report all problems at once.
 
-    Its documentation and whether the example in it runs; parameters and statistics; the signature
-    of `update`; what its statistics remember beside their fields; weights, where it takes them; the
-    laws of `check_laws` on the rows given; numbers that are hard for it; what it gives without
-    rows; its bounds; many threads at a time.
+    Checks the documentation and its example; parameters and statistics; the signature of `update`;
+    state of the statistics outside their fields; sample weights, if the metric takes them; the laws
+    of `check_laws` on the given rows; extreme numbers; the value without rows; the bounds;
+    concurrent updates.
 
     Args:
-        metric: The metric, or its class where it can be made without parameters.
+        metric: The metric, or its class if it needs no arguments.
         rows: Columns by input name, 20 to 1000 rows that are hard for the metric: ties, repeated
-            rows, rows that cancel. ``None``: made up from the kinds of its columns.
-        seed: Of random splits and orders.
+            rows, rows that cancel. ``None`` generates rows from the kinds of the columns.
+        seed: Seed of the random splits and orders.
 
     Raises:
-        AssertionError: Something was found; the message lists all of it.
+        AssertionError: There are problems; the message lists all of them.
     """
     cls = metric if isinstance(metric, type) else type(metric)
     if not issubclass(cls, Metric):
@@ -65,7 +65,7 @@ def check_metric(
 
 
 def _made(metric: Metric | type[Metric], findings: list[Finding]) -> Metric | None:
-    """Return an empty metric; why there is none is a finding."""
+    """Return an empty metric; if it cannot be created, add a finding and return None."""
     if not isinstance(metric, type):
         return metric.copy().reset()
     if inspect.isabstract(metric):
@@ -85,7 +85,7 @@ def _made(metric: Metric | type[Metric], findings: list[Finding]) -> Metric | No
 
 
 def _of_class(cls: type[Metric]) -> Iterator[Finding]:
-    """Yield what is found without an object: documentation, types and parameters."""
+    """Yield the findings of the class: documentation, types and parameters."""
     text = inspect.cleandoc(cls.__dict__.get("__doc__") or "")
     if not text:
         yield "documentation", "the class has no docstring: say what it is, and its formula"
@@ -134,7 +134,7 @@ def _of_example(cls: type[Metric], text: str) -> Iterator[Finding]:
 
 
 def _of_object(metric: Metric, rows: Mapping[str, Any] | None, seed: int) -> Iterator[Finding]:
-    """Yield what is found with an object and rows."""
+    """Yield the findings of an instance fed with rows."""
     yield from _of_parameters(metric)
     broken = list(_of_statistics(metric))
     yield from broken
@@ -182,7 +182,7 @@ def _of_nothing(metric: Metric) -> Iterator[Finding]:
             yield "no rows", f"compute() raises: {said(error)}; return nan there"
             return
     numbers = list(numbers_in(plain(value)))
-    if any(number == number and number != 0 for number in numbers):  # noqa: PLR0124 - the test for nan
+    if any(number == number and number != 0 for number in numbers):  # noqa: PLR0124 - excludes nan
         yield "no rows", f"compute() makes up {value!r}: return nan where nothing is defined"
     odd = [warning for warning in caught if warning.category is not UndefinedMetricWarning]
     if odd:
@@ -190,7 +190,7 @@ def _of_nothing(metric: Metric) -> Iterator[Finding]:
 
 
 def made_up(metric: Metric) -> dict[str, object]:
-    """Return rows for a metric, from the kinds of its columns: ties and repeated rows included."""
+    """Return rows for a metric, generated from the kinds of its columns, with ties and repeats."""
     place = np.arange(_ROWS)
     first: dict[str, Any] = {
         "label": place % 2,
@@ -205,5 +205,5 @@ def made_up(metric: Metric) -> dict[str, object]:
         columns[name] = (later if kind in seen else first)[kind]
         seen.add(kind)
     if "query_weight" in columns:
-        columns["query_weight"] = (first["id"] + 1) / 4  # one for each query
+        columns["query_weight"] = (first["id"] + 1) / 4  # constant within a query
     return columns

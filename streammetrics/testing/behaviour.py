@@ -1,4 +1,4 @@
-"""What is found when rows are fed to a metric: columns, laws, bounds, threads, hard numbers."""
+"""Checks of a metric fed with rows: columns, laws, bounds, threads, extreme numbers."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
 
 _THREADS = 4
-# Numbers that a metric has to take or to refuse with words, each beside ordinary ones.
+# Numbers that a metric has to accept or reject with an error, each among ordinary ones.
 _HOSTILE = (
     5e-324, -5e-324, 2.0**-1022, -0.0, 0.0, 1.0, -1.0, 1e16, 1.7e308, -1.7e308, math.inf,
     -math.inf, math.nan,
 )  # fmt: skip
 _FAR = 1.7e308
 
-Finding = tuple[str, str]  # what it is about, and what to do
+Finding = tuple[str, str]  # subject, and advice
 
 
 def of_rows(metric: Metric, rows: Mapping[str, object], seed: int) -> Iterator[Finding]:
-    """Yield what is found with rows that the metric takes."""
+    """Yield the findings for rows that the metric accepts."""
     yield from _of_update(metric, rows)
     yield from _of_fields(metric, rows)
     yield from _of_weights(metric, rows)
@@ -44,7 +44,7 @@ def of_rows(metric: Metric, rows: Mapping[str, object], seed: int) -> Iterator[F
     broken = list(_of_laws(metric, rows, seed, ""))
     yield from broken
     yield from _of_bounds(metric, rows)
-    if not broken:  # else batches, and not threads, may be what makes a difference
+    if not broken:  # otherwise the batches, not the threads, may cause a difference
         yield from _of_threads(metric, rows, seed)
     yield from _of_hostile(metric, rows, seed)
 
@@ -69,12 +69,12 @@ def _of_update(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
 
 
 def _of_fields(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
-    """Find what a statistic remembers beside its fields, which nothing merges or saves."""
+    """Find state that a statistic keeps outside its fields, which is neither merged nor saved."""
     fed = metric.copy().feed(rows)._accumulator.flush().statistics
     for empty, statistic in zip(metric._accumulator.flush().statistics, fed, strict=True):
         cls = type(statistic)
         if cls.arrays is not Statistic.arrays:
-            continue  # it spells its state itself
+            continue  # it serializes its state itself
         before = vars(empty)
         known = {*statistic.fields, *statistic.config}
         for name, value in vars(statistic).items():
@@ -92,7 +92,7 @@ def _of(cls: type, name: str) -> object:
 
 
 def _of_weights(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
-    """Feed weights, where the metric takes them: two is as two rows, and 0 as none."""
+    """Check weights, if the metric takes them: a weight counts as that many rows, 0 as none."""
     if WEIGHT not in inspect.signature(metric.update).parameters:
         return
     times = np.arange(n_rows(rows)) % 3
@@ -102,7 +102,7 @@ def _of_weights(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]
         weighted.update(**{**plainly, WEIGHT: times.astype(np.float64)})
         repeated.feed({name: np.repeat(c, times, axis=0) for name, c in plainly.items()})
         mine, theirs = (list(numbers_in(plain(_read(each)))) for each in (weighted, repeated))
-    except Exception:  # rows without weights are tried elsewhere, and metrics may refuse weights
+    except Exception:  # laws() checks the rows without weights, and a metric may reject weights
         return
     if len(mine) != len(theirs) or not np.allclose(mine, theirs, rtol=1e-9, equal_nan=True):
         told = "a row of weight 2 does not count as two rows, or one of weight 0 as none"
@@ -111,13 +111,13 @@ def _of_weights(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]
 
 
 def _of_given_columns(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
-    """Feed so many rows that the statistics get the columns themselves, which are the caller's."""
+    """Feed a batch too long for the buffer: the statistics then receive the caller's own arrays."""
     many = np.arange(tuning.STAGED_ROWS + 1) % n_rows(rows)
     given = {name: np.asarray(column)[many] for name, column in rows.items()}
     before = {name: column.copy() for name, column in given.items()}
     try:
         metric.copy().feed(given).to_bytes()
-    except Exception:  # what a metric refuses is found with fewer rows
+    except Exception:  # rejections are found with fewer rows
         return
     written = [name for name, column in given.items() if not same_value(column, before[name])]
     if written:
@@ -187,7 +187,7 @@ def _of_threads(metric: Metric, rows: Mapping[str, object], seed: int) -> Iterat
 
 
 def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
-    """Feed numbers that are hard: each is taken or refused with words, and then laws hold."""
+    """Feed extreme numbers: each is accepted or rejected with an error, and the laws still hold."""
     names = [name for name, column in rows.items() if np.asarray(column).dtype.kind == "f"]
     yield from _of_far_apart(metric, rows, names)
     for name in names:
@@ -213,7 +213,7 @@ def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
         some = [number for number in taken if math.isfinite(number)][: len(rows[name]) // 2]
         for place, number in enumerate(some):
             trial = {**hard, name: _with(hard[name], place, number)}
-            if _takes(metric, trial):  # beside the other columns of that row
+            if _takes(metric, trial):  # together with the extreme numbers added before
                 hard = trial
         found = list(_of_laws(metric, hard, seed, f" where {name} is hard"))
         yield from found[:1]
@@ -222,7 +222,7 @@ def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[
 def _of_far_apart(
     metric: Metric, rows: Mapping[str, object], names: Sequence[str]
 ) -> Iterator[Finding]:
-    """Feed rows of which two numbers are each within float64, and their difference is beyond it."""
+    """Feed two columns whose numbers fit float64 but whose difference overflows."""
     for name, other in permutations(names, 2):
         apart = {name: _with(rows[name], 0, _FAR), other: _with(rows[other], 0, -_FAR)}
         fed = metric.copy()
@@ -234,7 +234,7 @@ def _of_far_apart(
 
 
 def _with(column: object, row: int, number: float) -> object:
-    """Return a column with a number in a row, or in one place of it where it is (n, d)."""
+    """Return a copy of a column with a number in one row; in its first entry if it is (n, d)."""
     hard = np.array(column)
     hard.reshape(len(hard), -1)[row, 0] = number
     return hard
@@ -269,7 +269,7 @@ def _read(metric: Metric) -> Any:
 
 
 def numbers_in(value: object) -> Iterator[Any]:
-    """Yield the numbers of a plain value."""
+    """Yield the numbers of a nested plain value."""
     if isinstance(value, dict | list | tuple):
         for item in value.values() if isinstance(value, dict) else value:
             yield from numbers_in(item)
@@ -278,5 +278,5 @@ def numbers_in(value: object) -> Iterator[Any]:
 
 
 def said(error: BaseException) -> str:
-    """Return what an error says, and its kind."""
+    """Return an error's type and message."""
     return f"{type(error).__name__}: {error}"

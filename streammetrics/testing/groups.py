@@ -1,4 +1,4 @@
-"""The laws of a metric's statistics over groups: each holds what its rows alone give."""
+"""Laws of statistics over groups: the state of each group equals the state of its rows alone."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _GROUPS = 5
 def broken_groups(
     empty: Mergeable, rows: Mapping[str, Any], rng: np.random.Generator
 ) -> Iterator[str]:
-    """Yield what does not hold of the states of rows that are split into groups at random."""
+    """Yield the laws that do not hold for the states of rows split into random groups."""
     plan, renamed = empty._plan, getattr(empty, "columns", None)
     n = len(next(iter(rows.values())))
-    codes = rng.integers(0, _GROUPS - 1, n)  # so that the last group has none
+    codes = rng.integers(0, _GROUPS - 1, n)  # the last group stays empty
     columns = {name: np.asarray(column) for name, column in rows.items()}
     states: list[State] = []
     for group in range(_GROUPS):
@@ -62,7 +62,7 @@ def broken_groups(
 def _broken_keys(
     empty: Mergeable, rows: Mapping[str, Any], renamed: Any, states: list[State]
 ) -> Iterator[str]:
-    """Yield the same of rows that come with the code of their group."""
+    """Yield the laws that do not hold for rows fed together with their group codes."""
     plan = empty._plan
     keyed = Accumulator(grouped_plan(plan))
     half = len(rows[KEY]) // 2
@@ -89,7 +89,7 @@ def _are_read_alike(metric: Metric, groups: Groups, states: Sequence[State]) -> 
     forms = groups.forms(metric)
     try:
         judged = [metric._judged(*state.statistics) for state in states]
-    except StreamMetricsError:  # of a group that does not define the value
+    except StreamMetricsError:  # the value of a group is undefined
         return True
     with own_arithmetic():
         found = None if forms is None or not states else metric._of_groups(*forms)

@@ -1,4 +1,4 @@
-"""The law kit: what every metric promises, checked on rows of your choice.
+"""The law kit: the laws that every metric satisfies, checked on rows of your choice.
 
     >>> import numpy as np
     >>> import streammetrics as sm
@@ -7,8 +7,8 @@
     >>> rows = {"y_true": rng.integers(0, 2, 50), "y_pred": rng.integers(0, 2, 50)}
     >>> check_laws(sm.F1(), rows)
 
-Give it rows that are hard for the metric: ties, repeated rows, huge and tiny numbers, rows that
-cancel. It raises `AssertionError` naming the law that does not hold.
+Use rows that are hard for the metric: ties, repeated rows, huge and tiny numbers, rows that cancel.
+If a law does not hold, `AssertionError` names it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ M = TypeVar("M", Metric, MetricSet)
 Rows = dict[str, Any]
 
 
-# What makes an object that goes on by itself, each from an object that may be amid its rows.
+# Ways to copy an object, which may have been fed some of its rows.
 _COPIES: dict[str, Callable[[Any], Any]] = {
     "pickling": lambda metric: pickle.loads(pickle.dumps(metric)),
     "pickling the state, as workers do": lambda metric: metric._over(
@@ -59,13 +59,13 @@ _COPIES: dict[str, Callable[[Any], Any]] = {
 
 
 def check_laws(metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: int = 4) -> None:
-    """Check that a metric keeps its promises on some rows.
+    """Check that a metric satisfies all laws on the given rows.
 
     Args:
-        metric: The metric or set; its rows, if it has any, are ignored.
-        rows: Columns by input name, ``sample_weight`` included where it is wanted.
-        seed: Of the random splits, orders and merge trees.
-        trials: How many of each are tried.
+        metric: The metric or metric set; its rows, if any, are ignored.
+        rows: Columns by input name, including ``sample_weight`` if weights are to be checked.
+        seed: Seed of the random splits, orders and merge trees.
+        trials: How many of each to try.
 
     Raises:
         AssertionError: A law does not hold; the message names it.
@@ -77,7 +77,7 @@ def check_laws(metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: 
 def laws(
     metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: int = 4
 ) -> Iterator[Callable[[], None]]:
-    """Yield the checks of `check_laws` one by one; each raises `AssertionError` by itself."""
+    """Yield the checks of `check_laws`; each raises `AssertionError` on its own."""
     rng = np.random.default_rng(seed)
     empty = metric.copy().reset()
     whole = _fed(empty, [dict(rows)])
@@ -94,14 +94,14 @@ def laws(
 
 
 def split_rows(rows: Mapping[str, object], rng: np.random.Generator) -> list[Rows]:
-    """Return the rows as consecutive batches of random lengths, some of them empty."""
+    """Return the rows as consecutive batches of random lengths, some possibly empty."""
     n = _length(rows)
     cuts = np.sort(rng.integers(0, n + 1, size=int(rng.integers(1, 6))))
     return [_taken(rows, np.arange(a, b)) for a, b in pairwise([0, *cuts.tolist(), n])]
 
 
 def same_value(a: object, b: object) -> bool:
-    """Whether two values of `compute` or `bounds` are the same to the bit, nan being itself."""
+    """Whether two results of `compute` or `bounds` are identical bit for bit, nan included."""
     if isinstance(a, dict) and isinstance(b, dict):
         return list(a) == list(b) and all(same_value(a[key], b[key]) for key in a)
     if isinstance(a, tuple) and isinstance(b, tuple):
@@ -152,7 +152,7 @@ def _check_monoid(
 
 
 def _check_travels(empty: M, expected: bytes, rows: Mapping[str, object]) -> None:
-    """Check that after every operation an object takes rows as a fresh one does."""
+    """Check that after every operation an object processes rows as a new one does."""
 
     def read(metric: M) -> M:
         _computed(metric), metric.bounds(), metric.exact, metric.nbytes, repr(metric)
@@ -181,16 +181,16 @@ def _check_travels(empty: M, expected: bytes, rows: Mapping[str, object]) -> Non
 
 
 def _check_long_batches(empty: M, rows: Mapping[str, object]) -> None:
-    """Check copies made after batches that are too long to be buffered, and longer than a slice.
+    """Check copies made after batches too long for the buffer, and longer than a slice.
 
-    Rows that are Python objects take a second for each such batch, so of them only the first is.
+    Columns of Python objects take a second per batch, so for them only the first length is tried.
     """
     begun = empty.copy()
     plain = all(np.asarray(column).dtype != object for column in rows.values())
     try:
         for n in (tuning.STAGED_ROWS + 1, tuning.BATCH_ROWS + 1)[: 1 + plain]:
             begun.feed(_repeated(rows, n), getattr(begun, "columns", None))
-    except InvalidBatchError:  # rows that cannot be repeated, or are too many
+    except InvalidBatchError:  # rows that cannot be repeated, or too many rows
         return
     expected = _fed(begun, [dict(rows)]).to_bytes()
     for name, operation in _COPIES.items():
@@ -239,7 +239,7 @@ def _check_independence(empty: M, whole: M, expected: bytes, rows: Mapping[str, 
         all(same_value(mine[name], given[name]) for name in mine), "update leaves its columns alone"
     )
     for column in mine.values():
-        for place in range(1, len(column)):  # an item may be an array
+        for place in range(1, len(column)):  # assigned one by one, because an item may be an array
             column[place] = column[0]
     _same(fed, expected, "writing to a column after update changes nothing")
 
@@ -272,7 +272,7 @@ def _fed(metric: M, batches: Sequence[Rows]) -> M:
     for batch in batches:
         fed.feed(batch, getattr(fed, "columns", None))
     try:
-        fed.n_rows  # noqa: B018 - reading brings rows that wait to the statistics
+        fed.n_rows  # noqa: B018 - reading passes buffered rows to the statistics
     except InvalidBatchError as error:
         law = f"a statistic takes every row that its schema accepts ({error})"
         raise AssertionError(f"law broken: {law}") from error

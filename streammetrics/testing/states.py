@@ -1,4 +1,4 @@
-"""The laws of a metric's statistics themselves: invariants, scaling and taking rows out."""
+"""Laws of single statistics: invariants, scaling and subtraction."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def broken_states(metric: Mergeable) -> Iterator[str]:
-    """Yield what is not as it must be of each statistic of a metric or a set."""
+    """Yield the laws that do not hold for each statistic of a metric or a metric set."""
     for statistic in metric._accumulator.flush().statistics:
         name = type(statistic).__name__
         try:
@@ -36,7 +36,7 @@ def broken_states(metric: Mergeable) -> Iterator[str]:
 
 
 def _is_scaled(statistic: Statistic, twice: Statistic) -> bool:
-    """Whether scaling keeps its laws, where rows have weights."""
+    """Return whether scaling satisfies its laws; True if the statistic cannot be scaled."""
     try:
         half = statistic.scaled(0.375)
     except InvalidBatchError:
@@ -48,7 +48,7 @@ def _is_scaled(statistic: Statistic, twice: Statistic) -> bool:
 
 
 def _is_taken_out(statistic: Statistic, twice: Statistic) -> bool:
-    """Whether a state merged with itself is itself without itself, where that can be told."""
+    """Return whether a doubled state minus itself is itself; True if it cannot be subtracted."""
     try:
         return twice.minus(statistic).is_same(statistic)
     except IncompatibleMetricsError:

@@ -1,1 +1,1 @@
-"""Alerts: rules that are functions of panes which no more rows are expected in."""
+"""Alert rules: functions of the panes in which no more rows are expected."""

@@ -1,4 +1,4 @@
-"""Rules of alerts, the alerts they give, and the windows that they judge."""
+"""Base classes of alert rules, the alerts, and the windows that rules judge."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 Verdict = Literal["bad", "good", "between", "no data"]
 
-_DURATIONS = frozenset({"window", "windows", "length", "for_", "after"})  # among the parameters
+_DURATIONS = frozenset({"window", "windows", "length", "for_", "after"})  # parameters
 
 
 class Moment(NamedTuple):
@@ -61,7 +61,7 @@ class Moment(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """The value of a metric of a window, its bounds, and its rows."""
+    """The value of a metric in a window, its bounds, and its number of rows."""
 
     value: float
     low: float
@@ -70,22 +70,22 @@ class Reading(NamedTuple):
 
     @property
     def known(self) -> bool:
-        """Whether there is a value."""
+        """Whether the value is defined."""
         return not (math.isnan(self.low) or math.isnan(self.high))
 
 
 class Rule(Configured, ABC):
-    """A rule of an alert, with its parameters checked and fixed.
+    """An alert rule with validated, immutable parameters.
 
-    Rules that are equal have equal parameters. `name` tells one from others to people and machines.
+    Two rules are equal if their parameters are equal. `name` identifies a rule in output.
     """
 
     name: str = ""
 
     def _configure(self, **parameters: object) -> None:
-        """Set the parameters, durations as text in canonical form.
+        """Set the parameters; durations become text in canonical form.
 
-        Each rule has a constructor of its own, as people write it.
+        Each rule has its own constructor, which gives its parameters explicit signatures.
         """
         kept = {
             name: self._shortened(value, name) if name in _DURATIONS else value
@@ -94,7 +94,7 @@ class Rule(Configured, ABC):
         configure(self, (), kept)
 
     def _shortened(self, value: Any, name: str) -> object:
-        """Return a duration, or several, in canonical form; ``None`` if that is the default."""
+        """Return durations in canonical form; ``None`` stays ``None`` if it is the default."""
         default = self._parameters[name].given
         if isinstance(default, tuple):
             return tuple(shown_duration(duration(each, name)) for each in value)
@@ -104,7 +104,7 @@ class Rule(Configured, ABC):
 
     @property
     def title(self) -> str:
-        """The name, or a short description."""
+        """The name, or a short description if there is none."""
         return self.name or self._says()
 
     @abstractmethod
@@ -117,13 +117,13 @@ class Rule(Configured, ABC):
         return 0
 
     def check(self, suite: Mergeable) -> None:
-        """Raise `ValueError` where a suite does not have what the rule reads."""
+        """Raise `ValueError` if a suite lacks what the rule reads."""
 
     @abstractmethod
     def moments(self, view: Any) -> Callable[[], list[Moment]]:
-        """Return a function that finds moments, the oldest first, as far back as panes are kept.
+        """Return a function that computes the moments, oldest first, as far back as panes are kept.
 
-        All that is needed of the view is read before this returns.
+        Everything needed from the view is read before this method returns.
         """
 
     def __eq__(self, other: object) -> bool:
@@ -137,15 +137,17 @@ class Rule(Configured, ABC):
 
 
 class WindowRule(Rule):
-    """A rule that judges successive windows, each by itself.
+    """A rule that judges successive windows independently.
 
     Args:
-        for_: How long the verdict must be bad before the alert fires; ``None``: it fires at once.
-        after: How long after its end a window is judged. ``None``: once no more events are expected
-            in it, see `Live.alerts`. A shorter time judges earlier, by the events so far.
+        min_rows: Minimum rows in a window; with fewer, the state is "no data".
+        for_: How long the verdict must be bad before the alert fires; ``None`` fires at once.
+        after: How long after its end a window is judged. ``None`` waits until no more events are
+            expected in it, see `Live.alerts`. A shorter time judges earlier, by the events received
+            so far.
     """
 
-    counted: ClassVar[bool] = False  # whether it judges coverage, and not metrics
+    counted: ClassVar[bool] = False  # whether it judges label coverage instead of metrics
 
     min_rows: int = 1
     for_: str | None = None
@@ -154,15 +156,15 @@ class WindowRule(Rule):
     @property
     @abstractmethod
     def lengths(self) -> tuple[int, ...]:
-        """The lengths of the windows that are judged together, in nanoseconds."""
+        """The lengths of the windows judged together, in nanoseconds."""
 
     @property
     def reach(self) -> int:
-        """How long the verdict must be bad, in nanoseconds."""
+        """How long the verdict must be bad before the alert fires, in nanoseconds."""
         return 0 if self.for_ is None else duration(self.for_, "for_")
 
     def check_parameters(self) -> None:
-        """Check the number of rows."""
+        """Check the minimum number of rows."""
         require(self, "min_rows", self.min_rows >= 1, "1 or more")
 
     @abstractmethod
@@ -170,11 +172,11 @@ class WindowRule(Rule):
         """Return the verdict on the windows that end at a time."""
 
     def part(self, suite: Mergeable) -> Mergeable:
-        """Return the part of a suite that is judged: all of it, or one metric."""
+        """Return the part of a suite to judge: the whole suite, or one metric."""
         return suite
 
     def moments(self, view: Any) -> Callable[[], list[Moment]]:
-        """Judge the windows of all panes."""
+        """Judge the windows that end with each pane."""
         found: Callable[[], list[Moment]] = view.judged(self)
         return found
 
@@ -183,7 +185,7 @@ def metric_of(suite: Mergeable, name: str) -> Any:
     """Return a metric of a suite.
 
     Raises:
-        ValueError: It has none of that name; the message says which it has.
+        ValueError: There is no metric of that name; the message lists the names.
     """
     names: Iterable[str] = suite if isinstance(suite, MetricSet) else (ALONE,)
     if name not in names:
@@ -192,10 +194,10 @@ def metric_of(suite: Mergeable, name: str) -> Any:
 
 
 def reading_of(metric: Any, name: str) -> Reading:
-    """Return the reading of a metric of a window.
+    """Return the reading of a metric in a window.
 
     Raises:
-        ValueError: Its value is no number.
+        ValueError: The metric's value is not a number.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -203,7 +205,7 @@ def reading_of(metric: Any, name: str) -> Reading:
         low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):
         told = f"{name} is no number but {an(type(value).__name__)}: watch one of its parts"
-        raise ValueError(told)  # noqa: TRY004 - the name is wrong
+        raise ValueError(told)  # noqa: TRY004 - the user's metric name is wrong
     return Reading(float(value), float(low), float(high), int(metric.n_rows))
 
 
@@ -214,21 +216,21 @@ _PLAIN = ("name", "state", "value", "low", "high", "rows", "why")
 
 @dataclass(frozen=True)
 class Alert:
-    """The state of a rule, and the reason.
+    """The state of a rule and its reason.
 
     Attributes:
-        name: What the alert is called.
+        name: The name of the alert.
         state: ``"ok"``, ``"firing"`` or ``"no data"``.
-        since: When that state began, as far back as panes are kept; ``None`` if there never was
-            any data.
-        until: The end of the last window that was judged.
-        value: What was compared, of that window; `low` and `high` certainly hold the exact one.
-        low: See `value`.
-        high: See `value`.
-        rows: Of how many rows.
-        why: That in a sentence, with the threshold; where it fires, of the window that made it fire
-            and of the last one.
-        changes: When it was in which state, the oldest first.
+        since: When the state began, as far back as panes are kept; ``None`` if there was never any
+            data.
+        until: The end of the last judged window.
+        value: The value compared in that window; the exact value lies between `low` and `high`.
+        low: Lower bound of `value`.
+        high: Upper bound of `value`.
+        rows: The number of rows in that window.
+        why: The reason as a sentence with the threshold; for a firing alert, about the window that
+            triggered it and the last one.
+        changes: The time and new state of each change, oldest first.
         rule: The rule.
     """
 
@@ -246,16 +248,16 @@ class Alert:
 
     @property
     def firing(self) -> bool:
-        """Whether it fires."""
+        """Whether the alert is firing."""
         return self.state == "firing"
 
     @classmethod
     def from_dict(cls, told: Mapping[str, Any], rule: Rule) -> Alert:
-        """Return the alert of which `to_dict` gave the dictionary.
+        """Return an alert from a dictionary that `to_dict` returned.
 
         Raises:
-            KeyError: Something is not told.
-            ValueError: A time is none.
+            KeyError: An entry is missing.
+            ValueError: A time is invalid.
         """
         rest: dict[str, Any] = {name: told[name] for name in _PLAIN}
         rest |= {name: told[name] and datetime.fromisoformat(told[name]) for name in _TIMES}
@@ -265,7 +267,7 @@ class Alert:
         return cls(**rest, changes=tuple(changes), rule=rule)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the alert as plain Python objects, times as ISO 8601 text."""
+        """Return the alert as plain Python objects, with times as ISO 8601 text."""
         times = {name: getattr(self, name) for name in _TIMES}
         return {
             "name": self.name,
@@ -282,17 +284,17 @@ class Alert:
 
 
 class Alerts(tuple[Alert, ...], Result):
-    """Alerts in the order of their rules; those that fire are `firing`."""
+    """Alerts in the order of their rules; `firing` selects those that fire."""
 
     __slots__ = ()
 
     @property
     def firing(self) -> Alerts:
-        """Those that fire."""
+        """The alerts that are firing."""
         return Alerts(alert for alert in self if alert.firing)
 
     def to_dict(self) -> dict[Any, Any]:
-        """Return each alert as plain Python objects by its name."""
+        """Return each alert as plain Python objects, by name."""
         return {alert.name: alert.to_dict() for alert in self}
 
     def _table(self) -> Table:
@@ -313,13 +315,13 @@ class Alerts(tuple[Alert, ...], Result):
 
 
 def alert_of(rule: Rule, moments: Iterable[Moment], reach: int) -> Alert:
-    """Return the alert of moments, the oldest first, which fires once bad for `reach`.
+    """Return the alert from moments, oldest first; it fires once the verdict is bad for `reach`.
 
-    An alert that fires goes on until all is good again, or there is no data.
+    A firing alert continues until a verdict is good, or there is no data.
     """
     state: State = "no data"
     changes: list[tuple[datetime, State]] = []
-    began: int | None = None  # when it began to be bad
+    began: int | None = None  # end of the first bad window in a row
     last: Moment | None = None
     why = "nothing was judged yet"
     for moment in moments:
@@ -361,25 +363,25 @@ def _short(time: datetime | None) -> str:
     return "" if time is None else f"{time:%Y-%m-%d %H:%M:%S}Z"
 
 
-Parts = tuple["MetricState", ...]  # the states whose merge is that of a pane
+Parts = tuple["MetricState", ...]  # the states to merge into the state of a pane
 
 
 class Reads(NamedTuple):
-    """How states are read: their suite, the part of a state, and the object that shows it."""
+    """How to read states: the suite, how to select its part of a state, and how to show it."""
 
     suite: Mergeable
     part: Callable[[MetricState], MetricState]
     shown: Callable[[MetricState], object]
 
     def of(self, states: Sequence[MetricState]) -> Any:
-        """Return the merge of some states of panes, as it is shown."""
+        """Return the merge of some pane states, as shown to the rule."""
         return self.shown(merged(self.suite, [*map(self.part, states)]))
 
 
 class PaneRun:
-    """Successive panes from a number on, as they were at a time of reading.
+    """Consecutive panes starting at `first`, as they were when read.
 
-    States are never written to: those of a pane are the same objects until rows come to it.
+    States are immutable: a pane holds the same objects until it receives rows.
     """
 
     def __init__(self, first: int, panes: Sequence[Parts]) -> None:
@@ -387,11 +389,11 @@ class PaneRun:
 
     @cached_property
     def filled(self) -> Marks:
-        """Which panes have rows."""
+        """A mask of the panes with rows."""
         return np.fromiter(map(bool, self.panes), np.bool_, len(self.panes))
 
     def changed(self, before: PaneRun | None) -> Marks:
-        """Return which panes have changed."""
+        """Return a mask of the panes that differ from those of `before`."""
         marks = np.ones(len(self.panes), np.bool_)
         if before is self:
             return ~marks
@@ -408,38 +410,39 @@ def _are_same(one: Parts, other: Parts) -> bool:
 
 
 class LastLook(NamedTuple):
-    """The panes that a rule read the last time, and its moments."""
+    """The panes that a rule read at its last evaluation, and its results."""
 
     lines: tuple[PaneRun, ...] = ()
     made: Any = None
 
 
 class Windows:
-    """Windows of so many panes of a line each, by the number of the last one.
+    """Windows of a fixed number of consecutive panes.
 
     Args:
-        line: The panes, the first of which is that of the first window that is kept.
-        lasts: The last pane of each window; they do not descend.
-        panes: How many make a window.
-        kept: Which windows are kept.
+        line: The panes, starting with the first pane of the first window that is kept.
+        lasts: The number of the last pane of each window, ascending.
+        panes: Panes per window.
+        kept: Mask of the windows that are kept.
     """
 
     def __init__(self, line: PaneRun, lasts: Ints, panes: int, kept: Bools) -> None:
         self.line, self.kept, self._panes = line, kept, panes
-        self._stops = np.where(kept, lasts - line.first + 1, panes)  # places after the last panes
+        self._stops = np.where(kept, lasts - line.first + 1, panes)  # exclusive ends
 
     def touched(self, marks: Marks) -> Marks:
-        """Return which windows contain a marked pane."""
+        """Return a mask of the windows that contain a marked pane."""
         before = np.concatenate([[0], np.cumsum(marks)])
         found: Marks = before[self._stops] > before[self._stops - self._panes]
         return found
 
     def read(self, reads: Reads, asked: Places) -> Iterator[Any]:
-        """Yield the merges of some windows, in their order.
+        """Yield the merged states of the requested windows, in order.
 
-        Each is the end of a run of as many panes as it has, and the beginning of the next run.
-        Where many of one run are asked for, these are merged pane after pane: a window is then
-        some three merges of two states, however long it is.
+        Panes are split into runs as long as a window, so that each window is the end of one run and
+        the beginning of the next. If many windows that share a boundary between runs are requested,
+        panes are merged cumulatively from the boundary in both directions. A window then costs
+        about three merges of two states, regardless of its length.
         """
         n, suite = self._panes, reads.suite
 
@@ -460,7 +463,7 @@ class Windows:
 
 
 def _running(suite: Mergeable, panes: Iterable[Parts]) -> list[Parts]:
-    """Return the merges of no pane, of the first one, of the first two and so on."""
+    """Return the cumulative merges of the first 0, 1, 2, ... panes."""
     found: list[Parts] = [()]
     for parts in panes:
         before = found[-1]
@@ -468,16 +471,16 @@ def _running(suite: Mergeable, panes: Iterable[Parts]) -> list[Parts]:
     return found
 
 
-_RULES = 1024  # rules whose last reading is kept
+_RULES = 1024  # number of rules whose last evaluation is kept
 
 
 def delay_of(config: Config, after: str | None, *, waits: bool) -> int:
-    """Return how long after its end a pane is judged.
+    """Return how long after its end a pane is judged, in nanoseconds.
 
     Args:
-        config: The tiers, and how long labels may take.
-        after: What the rule says of it, if it does.
-        waits: Whether predictions wait for their labels.
+        config: The tiers, and the time that labels may take.
+        after: The delay set by the rule, if any.
+        waits: Whether predictions wait for labels.
     """
     if after is not None:
         return duration(after, "after")
@@ -485,13 +488,13 @@ def delay_of(config: Config, after: str | None, *, waits: bool) -> int:
 
 
 def place_of(tiers: Sequence[Tier], length: int, back: int) -> int:
-    """Return the finest tier that has windows of a length that ended so long ago.
+    """Return the index of the finest tier with windows of a length that ended `back` ago.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such tier.
     """
     for place, tier in enumerate(tiers):
-        reach = tier.length * (tier.count - 1)  # the newest pane is not over
+        reach = tier.length * (tier.count - 1)  # the newest pane is incomplete
         if length % tier.length == 0 and length + back <= reach:
             return place
     raise ValueError(
@@ -503,12 +506,12 @@ def place_of(tiers: Sequence[Tier], length: int, back: int) -> int:
 
 
 def check_windows(config: Config, rule: Rule, *, waits: bool) -> None:
-    """Raise `ValueError` where a rule judges windows that no tier has.
+    """Raise `ValueError` if a rule judges windows that no tier can provide.
 
     Args:
-        config: The tiers, and how long labels may take.
+        config: The tiers, and the time that labels may take.
         rule: The rule.
-        waits: Whether predictions wait for their labels.
+        waits: Whether predictions wait for labels.
     """
     if isinstance(rule, WindowRule):
         back = rule.reach + delay_of(config, rule.after, waits=waits)
@@ -517,13 +520,13 @@ def check_windows(config: Config, rule: Rule, *, waits: bool) -> None:
 
 
 class View:
-    """A stream at a time of reading, as one rule sees it.
+    """A snapshot of a stream for one rule.
 
     Args:
-        pipeline: The pipeline, which nobody else changes meanwhile.
-        clock: The time of reading, not before the newest event.
-        seen: What the rule saw when it looked last; what it sees now stands there afterwards.
-        lines: Panes that other rules have looked at.
+        pipeline: The pipeline, which is locked while the view reads it.
+        clock: The time of reading, not earlier than the newest event.
+        seen: What the rule read at its last evaluation; updated by this one.
+        lines: Panes already read by other rules.
     """
 
     def __init__(
@@ -535,11 +538,11 @@ class View:
     ) -> None:
         self._pipeline, self.clock, self.seen, self._lines = pipeline, clock, seen, lines
         self._keys = pipeline.keys
-        self.suite = pipeline.keys.inner  # the empty set, or metric, as it is of all rows
+        self.suite = pipeline.keys.inner  # the empty set or metric, not sliced
 
     @property
     def newest(self) -> int:
-        """The newest time of an event, negative before any."""
+        """The time of the newest event, negative if there is none."""
         return self._pipeline.panes.newest
 
     @property
@@ -548,11 +551,12 @@ class View:
         return self._pipeline.config.tiers
 
     def until(self, after: str | None) -> int:
-        """Return the time before which panes are over: no more events are expected in them.
+        """Return the time before which panes are complete, i.e. no more events are expected.
 
         Args:
-            after: How long after its end a pane is; ``None``: as long as a label in time may still
-                come where predictions wait for theirs, and else one pane of the finest tier.
+            after: How long after its end a pane is complete. ``None``: if predictions wait for
+                labels, as long as a label can arrive in time; otherwise one pane of the finest
+                tier.
         """
         return self.clock - self._delay(after)
 
@@ -565,7 +569,7 @@ class View:
         return delay_of(self._pipeline.config, after, waits=bool(self._pipeline.join.names))
 
     def judged(self, rule: WindowRule) -> Callable[[], list[Moment]]:
-        """Return a function that judges the windows that end with each pane that is over."""
+        """Return a function that judges the windows that end with each complete pane."""
         delay = self._delay(rule.after)
         if self.newest < 0:
             return list
@@ -590,11 +594,11 @@ class View:
         return partial(self._judged, rule, ends, windows)
 
     def _lasts(self, place: int, ends: Ints) -> Ints:
-        """Return the last panes of windows: where panes are long, the last whole one."""
+        """Return the last complete pane of each window in a tier."""
         return self.tiers[place].numbers(ends) - 1
 
     def _judged(self, rule: WindowRule, ends: Ints, windows: Sequence[Windows]) -> list[Moment]:
-        """Return the moment of each end; windows that have not changed are not judged again."""
+        """Return the moment at each end; unchanged windows are not judged again."""
         kept = np.all([each.kept for each in windows], axis=0)
         before = self.seen.lines or [None] * len(windows)
         pairs = list(zip(windows, before, strict=True))
@@ -605,7 +609,7 @@ class View:
         due = kept.copy()
         due[kept] = [end not in found for end in ends[kept].tolist()]
         reads = self._reads(rule)
-        if (due & empty).any():  # windows without rows are all alike
+        if (due & empty).any():  # all windows without rows are equal
             blank = rule.judge(0, tuple(reads.of(()) for _ in windows))
             found |= {end: blank._replace(end=end) for end in ends[due & empty].tolist()}
         asked = np.flatnonzero(due & ~empty)
@@ -616,18 +620,18 @@ class View:
         return [found[end] for end in ends[kept].tolist()]
 
     def _reads(self, rule: WindowRule) -> Reads:
-        """Return how a rule reads states: only what it judges is merged."""
+        """Return how the rule reads states; only the part that it judges is merged."""
         if rule.counted:
             return Reads(COVERAGE, lambda state: state, lambda state: coverage_of(state, (0,) * 5))
         return self.reads(rule.part(self.suite))
 
     def reads(self, part: Mergeable) -> Reads:
-        """Return how a part of the suite is read from states of all slices."""
+        """Return how to read a part of the suite from sliced states."""
         parted, whole = self.suite._plan.parting(part._plan), self._keys.whole
         return Reads(part, lambda state: parted(whole(state)), part._at)
 
     def _line(self, span: Span, *, counted: bool = False) -> PaneRun:
-        """Return some panes as they are now."""
+        """Return the current panes of a span."""
         line = self._lines.get((span, counted))
         if line is None:
             parts = self._pipeline.each(span, self.clock, counted=counted)
@@ -635,24 +639,24 @@ class View:
         return line
 
     def busy(self) -> list[tuple[int, int]]:
-        """Return the start and the end of each run of panes with events, in order."""
+        """Return the start and end of each run of panes with events, in order."""
         return self._pipeline.busy()
 
     def panes(self, after: str | None) -> list[Span]:
-        """Return the panes that are over, the oldest first, as runs of one tier each.
+        """Return the complete panes, oldest first, as runs of one tier each.
 
-        They cover the time that any tier reaches back, each row once, by the finest panes there
-        are.
+        The runs cover the time that any tier keeps. Each row is in exactly one run, in the finest
+        panes available.
         """
         if self.newest < 0:
             return []
         found: list[Span] = []
         until, longest = self.until(after), self.tiers[-1]
-        oldest = max(longest.start(longest.number(self._oldest)), 0)  # where panes of all begin
+        oldest = max(longest.start(longest.number(self._oldest)), 0)  # a coarse boundary
         for place, tier in enumerate(self.tiers):
             last = tier.number(max(until, 0)) - 1
             first = max(tier.oldest(self.newest), tier.number(oldest), 0)
-            if place + 1 < len(self.tiers):  # from where a pane of the next one begins
+            if place + 1 < len(self.tiers):  # start at the boundary of a coarser pane
                 first = self._aligned(first, tier, self.tiers[place + 1])
             if first <= last:
                 found = [Span(place, first, last), *found]
@@ -660,16 +664,16 @@ class View:
         return found
 
     def lines(self, runs: Sequence[Span]) -> list[tuple[Ints, PaneRun]]:
-        """Return the ends of the panes of some runs, and the panes."""
+        """Return the ends and the panes of each run."""
         return [(self._ends(run), self._line(run)) for run in runs]
 
     def _ends(self, span: Span) -> Ints:
-        """Return the ends of some panes."""
+        """Return the end time of each pane of a span."""
         tier = self.tiers[span.place]
         return np.array([tier.start(n + 1) for n in range(span.first, span.last + 1)], np.int64)
 
     def _aligned(self, first: int, tier: Tier, coarse: Tier) -> int:
-        """Return the first pane, from one on, that begins where a coarse one does, or after."""
+        """Return the first pane from `first` on that begins at or after a coarse boundary."""
         start = tier.start(first)
         number = coarse.number(start)
         begins = coarse.start(number)
@@ -680,11 +684,11 @@ class View:
 
 
 class Watch:
-    """Evaluates rules, and remembers what each of them read, so that only changes are read."""
+    """Evaluates rules, and caches what each rule read, so that only changes are read again."""
 
     def __init__(self) -> None:
         self._seen: dict[Rule, LastLook] = {}
-        self._guard = Locked()  # taken before the lock of the pipeline
+        self._guard = Locked()  # acquired before the lock of the pipeline
 
     def alerts(
         self,
@@ -692,10 +696,10 @@ class Watch:
         clock: Callable[[], int],
         rules: Sequence[Rule],
     ) -> Alerts:
-        """Return the alerts of rules, in their order.
+        """Return the alerts of rules, in order.
 
-        All are judged by one state of the stream, which is held while they read it: others go on
-        while what was read is judged, as states are never written to.
+        All rules see one state of the stream, which is locked only while they read it. Judging
+        happens after the lock is released, because states are immutable.
         """
         with self._guard._lock:
             with pipeline as held:

@@ -1,4 +1,4 @@
-"""Rules: thresholds, budgets, changes, missing events and labels, drift."""
+"""The alert rules: thresholds, error budgets, changes, silence, label coverage and drift."""
 
 from __future__ import annotations
 
@@ -79,12 +79,12 @@ class _OneWindow(WindowRule):
 
 
 class _Threshold(_OneWindow):
-    """A value on the wrong side of a threshold."""
+    """Fires if a value is on the wrong side of a threshold."""
 
     clear: float | None = None
 
     def _moment(self, end: int, reading: Reading, bad: bool, good: bool, why: str) -> Moment:
-        """Return the verdict on a window, "no data" where it has too few rows."""
+        """Return the verdict on a window, "no data" if it has too few rows."""
         if reading.rows < self.min_rows or not reading.known:
             return Moment(end, "no data", *reading, f"{reading.rows:,} rows")
         verdict: Verdict = "bad" if bad else "good" if good else "between"
@@ -92,7 +92,7 @@ class _Threshold(_OneWindow):
 
 
 class _MetricThreshold(_Threshold):
-    """A metric on the wrong side of a threshold."""
+    """Fires if a metric is on the wrong side of a threshold."""
 
     metric: str
     threshold: float
@@ -126,11 +126,11 @@ class _MetricThreshold(_Threshold):
         return found
 
     def check(self, suite: Mergeable) -> None:
-        """Check that there is such a metric."""
+        """Check that the metric exists."""
         metric_of(suite, self.metric)
 
     def judge(self, end: int, windows: tuple[object, ...]) -> Moment:
-        """Read the metric, and compare it."""
+        """Compute the metric and compare it."""
         return self.compare(end, reading_of(windows[0], self.metric))
 
     @abstractmethod
@@ -145,21 +145,22 @@ class _MetricThreshold(_Threshold):
 
 
 class Below(_MetricThreshold):
-    """Fires where a metric certainly is below a threshold.
+    """Fires if a metric is certainly below a threshold.
 
-    It goes by `bounds`, not by the value: where memory was too short for the exact one, the whole
-    interval has to be below. Chance is another matter: a metric of few rows is below often, so
-    ask for many (`min_rows`) or for a time (`for_`), or use `Change`.
+    Compares `bounds`, not the value: where memory limits make a value inexact, its whole interval
+    has to be below the threshold. This does not account for chance. A metric of few rows is often
+    below a threshold, so require many rows (`min_rows`) or a duration (`for_`), or use `Change`.
 
     Args:
-        metric: Its name in the set; ``"value"`` where there is one metric only.
-        threshold: The number.
-        window: Over how long the metric is read.
-        min_rows: Of fewer rows nothing is said: the state is "no data".
-        for_: How long it has to be so before the alert fires.
-        clear: What the metric has to reach for the alert to end; without it, the threshold.
+        metric: The metric's name in the set; ``"value"`` for a single metric.
+        threshold: The threshold.
+        window: The window over which the metric is computed.
+        min_rows: Minimum rows in a window; with fewer, the state is "no data".
+        for_: How long the metric has to be below the threshold before the alert fires.
+        clear: The value that the metric has to reach for the alert to end; defaults to the
+            threshold.
         after: How long after its end a window is judged, see `Live.alerts`.
-        name: What the alert is called.
+        name: The name of the alert.
 
     Example:
         >>> import streammetrics as sm
@@ -171,12 +172,12 @@ class Below(_MetricThreshold):
     """
 
     def check_parameters(self) -> None:
-        """Check that an alert that cleared does not fire at once."""
+        """Check that `clear` is not below the threshold."""
         super().check_parameters()
         require(self, "clear", self.clear is None or self.clear >= self.threshold, "no less")
 
     def compare(self, end: int, reading: Reading) -> Moment:
-        """Compare the upper bound with the threshold, and the lower one with `clear`."""
+        """Compare the upper bound with the threshold, and the lower bound with `clear`."""
         clear = self.threshold if self.clear is None else self.clear
         return self._compared(end, reading, reading.high < self.threshold, reading.low >= clear)
 
@@ -185,7 +186,7 @@ class Below(_MetricThreshold):
 
 
 class Above(_MetricThreshold):
-    """Fires where a metric certainly is above a threshold: `Below` the other way round.
+    """Fires if a metric is certainly above a threshold; the mirror image of `Below`.
 
     Parameters are those of `Below`.
 
@@ -198,12 +199,12 @@ class Above(_MetricThreshold):
     """
 
     def check_parameters(self) -> None:
-        """Check that an alert that cleared does not fire at once."""
+        """Check that `clear` is not above the threshold."""
         super().check_parameters()
         require(self, "clear", self.clear is None or self.clear <= self.threshold, "no more")
 
     def compare(self, end: int, reading: Reading) -> Moment:
-        """Compare the lower bound with the threshold, and the upper one with `clear`."""
+        """Compare the lower bound with the threshold, and the upper bound with `clear`."""
         clear = self.threshold if self.clear is None else self.clear
         return self._compared(end, reading, reading.low > self.threshold, reading.high <= clear)
 
@@ -211,29 +212,29 @@ class Above(_MetricThreshold):
         return f"{self.metric} above {self.threshold:g} over {self.window}"
 
 
-# The SRE workbook's: the share of a 30 days' budget that is gone once the long window is full.
+# From the SRE workbook: burn rates that alert after 2, 5, 10 and 10 % of a 30-day budget.
 _FACTORS = {"1h": 14.4, "6h": 6.0, "1d": 3.0, "3d": 1.0}
 
 
 class BurnRate(WindowRule):
-    """Fires where errors burn their budget too fast, over a long window and a short one.
+    """Fires if errors use up their budget too fast, over both a long and a short window.
 
-    With an objective of 0.95, 0.05 of the rows may be wrong; an error rate of 0.10 burns this
-    budget at a rate of 2. The long window says that it matters, the short one that it still goes
-    on: the alert ends soon after the errors do.
+    With an objective of 0.95, 5 % of the rows may be wrong; an error rate of 0.10 burns this budget
+    at a rate of 2. The long window shows that the burn matters, the short window that it continues,
+    so that the alert ends soon after the errors do.
 
     Args:
-        metric: A share of rows that are right (accuracy, recall), or wrong, as the metric's
-            `higher_is_better` says.
-        objective: The share that should be right.
-        windows: The long window and the short one.
-        factor: The rate that is too fast. By default the workbook's, for long windows of ``"1h"``
-            (14.4: 2 % of a month's budget), ``"6h"`` (6: 5 %), ``"1d"`` (3: 10 %) and ``"3d"``
-            (1: 10 %).
-        min_rows: Of fewer rows in either window nothing is said.
-        for_: How long it has to be so before the alert fires.
+        metric: The share of rows that are right (accuracy, recall) or wrong; the metric's
+            `higher_is_better` says which.
+        objective: The share of rows that should be right.
+        windows: The long window and the short window.
+        factor: The burn rate that is too fast. The default is the workbook's, for long windows of
+            ``"1h"`` (14.4: 2 % of a month's budget), ``"6h"`` (6: 5 %), ``"1d"`` (3: 10 %) and
+            ``"3d"`` (1: 10 %).
+        min_rows: Minimum rows in each window; with fewer, the state is "no data".
+        for_: How long the burn rate has to be too fast before the alert fires.
         after: How long after their end windows are judged, see `Live.alerts`.
-        name: What the alert is called.
+        name: The name of the alert.
 
     Reference: Beyer et al., The Site Reliability Workbook (2018), chapter 5.
 
@@ -279,7 +280,7 @@ class BurnRate(WindowRule):
         )
 
     def check_parameters(self) -> None:
-        """Check that there is a budget, and a rate."""
+        """Check the objective, the windows and the factor."""
         super().check_parameters()
         require(self, "objective", 0 < self.objective < 1, "a share between 0 and 1")
         long, short = self.lengths
@@ -290,7 +291,7 @@ class BurnRate(WindowRule):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The long window and the short one."""
+        """The lengths of the long and the short window."""
         return tuple(duration(window, "windows") for window in self.windows)
 
     def part(self, suite: Mergeable) -> Mergeable:
@@ -299,18 +300,18 @@ class BurnRate(WindowRule):
         return found
 
     def check(self, suite: Mergeable) -> None:
-        """Check that the metric says what is an error."""
+        """Check that the metric defines which way is better."""
         if metric_of(suite, self.metric).higher_is_better is None:
             raise ValueError(f"{self.metric} is no share of rows that are right, or wrong")
 
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
-        """Read how fast the budget burns."""
+        """Compute the burn rates and compare them."""
         right = windows[0].higher_is_better
         every = (self.burnt(reading_of(window, self.metric), right=right) for window in windows)
         return self.compare(end, tuple(every))
 
     def compare(self, end: int, readings: tuple[Reading, ...]) -> Moment:
-        """Compare the rates at which both windows burn the budget with the factor."""
+        """Compare the burn rates of both windows with the factor."""
         long, short = readings
         if any(r.rows < self.min_rows or not r.known for r in readings):
             return Moment(end, "no data", rows=long.rows, told=f"{short.rows:,} rows")
@@ -325,7 +326,7 @@ class BurnRate(WindowRule):
         return Moment(end, "bad" if bad else "good" if good else "between", *long, told)
 
     def burnt(self, reading: Reading, *, right: bool) -> Reading:
-        """Return how many times as fast as allowed a share of rows, right or wrong, burns."""
+        """Return the burn rate of a share of rows, which are right or wrong."""
         budget = 1 - self.objective
         value, low, high, rows = reading
         if right:
@@ -339,37 +340,37 @@ class BurnRate(WindowRule):
 
 _PERIODS = {"day": DAY, "week": 7 * DAY, "month": 30 * DAY, "year": 365 * DAY}
 _OFTEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s+an?\s+(day|week|month|year)\s*")
-# By how much the log-odds of the rate may have moved: of each there is a detector.
+# Shifts of the log-odds of the rate, with one detector for each.
 _SHIFTS = np.array([0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2])
 
 
 class Change(Rule):
-    r"""Fires where a share of rows has left its baseline, with a stated rate of false alarms.
+    r"""Fires if a share of rows has left its baseline, with a bounded rate of false alarms.
 
-    An e-detector: with E_t the likelihood ratio of the rows of pane t for a moved share against
-    the baseline, M_t = (M_{t-1} + 1) E_t sums the evidence of a change over all times at which it
-    may have begun (Shiryaev-Roberts). The mean M over several sizes of a change fires at 1 / alpha.
-    As long as the share is the baseline, or better, M_t less t has no drift upwards, so that the
-    mean time to a false alarm is at least 1 / alpha panes of the finest tier: however often one
-    looks, whatever the rows a pane. Panes that only a coarser tier still has count as one start
-    instead of many, which makes M smaller.
+    An e-detector: E_t is the likelihood ratio of the rows of pane t for a shifted share against the
+    baseline. M_t = (M_{t-1} + 1) E_t sums the evidence of a change over all possible start times
+    (Shiryaev-Roberts). The alert fires when the mean of M over several shifts reaches 1 / alpha.
+    While the share stays at the baseline or better, M_t - t has no upward drift. The mean time to a
+    false alarm is therefore at least 1 / alpha panes of the finest tier, however often the rule is
+    evaluated and however many rows a pane has. Panes kept only by a coarser tier count as a single
+    start time, which makes M smaller.
 
-    It goes on firing until M has fallen to the root of 1 / alpha, which it is capped at.
+    M is capped at 1 / alpha. The alert continues until M falls to the square root of 1 / alpha.
 
     Args:
-        metric: The name of a share of rows (accuracy, recall, an error rate) in the set, or of a
-            Brier score; its rows weigh 1 each.
-        baseline: What it is when all is well.
-        false_alarms: How many there may be, at most, on average: ``"1 a year"``, ``"2 a month"``.
-        tolerance: How far off the baseline is still well. The baseline is never quite right, and
-            with many rows that is found out.
-        direction: ``"worse"``, as the metric's `higher_is_better` says, ``"up"``, ``"down"`` or
+        metric: The name of a share of rows (accuracy, recall, an error rate) or of a Brier score in
+            the set; its rows must have no weights.
+        baseline: The value of the metric under normal conditions.
+        false_alarms: The maximum mean rate of false alarms: ``"1 a year"``, ``"2 a month"``.
+        tolerance: The deviation from the baseline that is acceptable. A baseline is never exact,
+            and with many rows even a small error in it is detected.
+        direction: ``"worse"``, by the metric's `higher_is_better`, ``"up"``, ``"down"`` or
             ``"both"``.
         after: How long after its end a pane is judged, see `Live.alerts`.
-        name: What the alert is called.
+        name: The name of the alert.
 
     Raises:
-        ValueError: From `Live.alerts`: the metric is no share of rows.
+        ValueError: Raised by `Live.alerts` if the metric is not a share of rows.
 
     Reference: Shin, Ramdas, Rinaldo, E-detectors: a nonparametric framework for sequential change
         detection (2024).
@@ -414,7 +415,7 @@ class Change(Rule):
         )
 
     def check_parameters(self) -> None:
-        """Check that there is room on both sides of the baseline, and how often it may err."""
+        """Check the baseline with its tolerance, and the rate of false alarms."""
         low, high = self.baseline - self.tolerance, self.baseline + self.tolerance
         require(self, "baseline", 0 < low <= high < 1, "a share that is neither 0 nor 1")
         found = _OFTEN.fullmatch(self.false_alarms)
@@ -422,7 +423,7 @@ class Change(Rule):
         require(self, "false_alarms", found is not None and float(found[1]) > 0, often)
 
     def check(self, suite: Mergeable) -> None:
-        """Check that the metric is a share of rows, and which way is worse."""
+        """Check that the metric is a share of rows, and defines which way is worse if needed."""
         metric = metric_of(suite, self.metric)
         try:
             trials_of(metric, *metric._read())
@@ -432,11 +433,11 @@ class Change(Rule):
             raise ValueError(f'{self.metric}: no way is worse: say direction="up", "down", "both"')
 
     def moments(self, view: View) -> Callable[[], list[Moment]]:
-        """Go through the panes that are over, from the oldest that is kept."""
+        """Judge the complete panes, starting with the oldest."""
         return partial(self._judged, view, view.lines(view.panes(self.after)))
 
     def _judged(self, view: View, runs: Sequence[tuple[Ends, PaneRun]]) -> list[Moment]:
-        """Read the panes that are not as they were, and go on where they begin."""
+        """Read the panes that have changed, and resume at the first of them."""
         reads = view.reads(metric_of(view.suite, self.metric))
         lines = tuple(line for _, line in runs)
         before: Sequence[PaneRun | None] = view.seen.lines
@@ -457,16 +458,16 @@ class Change(Rule):
         return found.moments
 
     def _ways(self, view: View) -> tuple[int, ...]:
-        """Return in which directions a change is looked for."""
+        """Return the directions of change to detect: 1 for up, -1 for down."""
         if self.direction == "worse":
             better = metric_of(view.suite, self.metric).higher_is_better
             return (-1,) if better else (1,)
         return {"up": (1,), "down": (-1,), "both": (1, -1)}[self.direction]
 
     def limit(self, pane: int) -> float:
-        """Return 1 / alpha: how many panes there have to be to a false alarm on average."""
+        """Return 1 / alpha: the minimum mean number of panes until a false alarm."""
         found = _OFTEN.fullmatch(self.false_alarms)
-        assert found is not None  # as it was checked
+        assert found is not None  # checked by check_parameters
         return max(_PERIODS[found[2]] / float(found[1]) / pane, 1.0)
 
     def follow(
@@ -477,20 +478,20 @@ class Change(Rule):
         ways: tuple[int, ...],
         known: Followed | None = None,
     ) -> Followed:
-        """Return what is found at the end of each pane, of successes and rows (n, 2) in them.
+        """Return the evidence and the moment after each pane, from its successes and rows (n, 2).
 
-        What is `known` is taken over up to the first pane that is another.
+        Results in `known` are reused up to the first pane that has changed.
         """
         known = known or Followed([], np.empty((0, 2)), [], [])
         evidence = _logs(self.baseline, self.tolerance, trials, ways)
         start, sizes = known.same_as(ends, trials), evidence.shape[1]
         sums, moments = known.sums[:start], known.moments[:start]
-        last, total = (sums[-1] if sums else [0.0] * sizes), 0.0  # M of each size, and its mean
+        last, total = (sums[-1] if sums else [0.0] * sizes), 0.0  # M for each shift, and their mean
         with np.errstate(over="ignore"):
             factors = np.exp(evidence[start:]).tolist()
         since = _likeliest(evidence, trials)[start:]
         for end, factor, rows in zip(ends[start:], factors, since, strict=True):
-            if rows is not None:  # nothing may begin where there are no rows
+            if rows is not None:  # no change starts in a pane without rows
                 last = [(m + 1) * f for m, f in zip(last, factor, strict=True)]
                 total = math.fsum(last) / sizes
                 if total > limit:
@@ -504,7 +505,7 @@ class Change(Rule):
     def _moment(
         self, end: int, total: float, limit: float, since: Since | None, before: list[Moment]
     ) -> Moment:
-        """Return what some evidence comes to."""
+        """Return the moment for an amount of evidence."""
         if since is None:
             return before[-1]._replace(end=end) if before else Moment(end, "no data")
         verdict: Verdict = "good" if total <= math.sqrt(limit) else "between"
@@ -522,7 +523,7 @@ class Change(Rule):
 
 
 def _trials(reads: Reads, parts: Parts) -> tuple[float, float]:
-    """Return successes and rows of a pane."""
+    """Return the successes and rows of a pane."""
     if not parts:
         return 0.0, 0.0
     metric = reads.of(parts)
@@ -530,7 +531,7 @@ def _trials(reads: Reads, parts: Parts) -> tuple[float, float]:
 
 
 class Followed(NamedTuple):
-    """What was found pane after pane: their ends, trials (n, 2), the evidence, and moments."""
+    """Results per pane: end, trials (n, 2), evidence for each shift, and moment."""
 
     ends: list[int]
     trials: Floats
@@ -538,7 +539,7 @@ class Followed(NamedTuple):
     moments: list[Moment]
 
     def same_as(self, ends: list[int], trials: Floats) -> int:
-        """Return how many panes come before the first one that is another."""
+        """Return the number of leading panes that have not changed."""
         n = min(len(ends), len(self.ends))
         other = (trials[:n] != self.trials[:n]).any(axis=1)
         other |= np.array(ends[:n], np.int64) != np.array(self.ends[:n], np.int64)
@@ -546,14 +547,14 @@ class Followed(NamedTuple):
 
 
 class Since(NamedTuple):
-    """The rows since a change is likeliest to have begun."""
+    """Successes and rows since the likeliest start of a change."""
 
     success: float
     rows: float
 
 
 def _likeliest(evidence: Floats, trials: Floats) -> list[Since | None]:
-    """Return at each pane the rows since the likeliest beginning; ``None`` in panes without any."""
+    """Return for each pane the rows since the likeliest start; ``None`` if it has no rows."""
     sums = np.zeros((len(evidence) + 1, evidence.shape[1]))
     np.cumsum(evidence, axis=0, out=sums[1:])
     lowest = np.minimum.accumulate(sums, axis=0)
@@ -567,10 +568,10 @@ def _likeliest(evidence: Floats, trials: Floats) -> list[Since | None]:
 
 
 def _logs(baseline: float, tolerance: float, trials: Floats, ways: tuple[int, ...]) -> Floats:
-    """Return logarithms of likelihood ratios (panes, sizes) of moved shares against the baseline.
+    """Return log-likelihood ratios (panes, shifts) of shifted shares against the baseline.
 
-    For numbers in [0, 1] of which the mean is the baseline each ratio has a mean of at most 1, as
-    it is convex in the number; likewise where the mean is on the other side of it.
+    The ratio of a number in [0, 1] is convex in that number. If the mean of the numbers is the
+    baseline, or lies on the other side of it, the mean ratio is therefore at most 1.
     """
     success, rows = trials[:, :1], trials[:, 1:]
     found = []
@@ -584,17 +585,17 @@ def _logs(baseline: float, tolerance: float, trials: Floats, ways: tuple[int, ..
 
 
 class Coverage(_Threshold):
-    """Fires where less than a share of the predictions have their label.
+    """Fires if too small a share of the predictions has a label.
 
     Args:
-        least: The share of the predictions of a window that should have their label.
+        least: The minimum share of the predictions of a window that have a label.
         window: The window.
-        min_rows: Of fewer predictions nothing is said.
-        for_: How long it has to be so before the alert fires.
-        clear: The share at which the alert ends; without it, `least`.
-        after: How long after its end a window is judged: by default once no label in time can
-            still come. A shorter time, in which most labels come, tells earlier.
-        name: What the alert is called.
+        min_rows: Minimum predictions in a window; with fewer, the state is "no data".
+        for_: How long the share has to be too small before the alert fires.
+        clear: The share at which the alert ends; defaults to `least`.
+        after: How long after its end a window is judged; by default, once no label can arrive in
+            time any more. A shorter time, within which most labels arrive, alerts earlier.
+        name: The name of the alert.
 
     Example:
         >>> import streammetrics as sm
@@ -651,14 +652,15 @@ class Coverage(_Threshold):
 
 
 class Silence(Rule):
-    """Fires where no prediction, nor observation, is younger than a duration.
+    """Fires if no prediction or observation has arrived for a given duration.
 
-    What time it is says `Live.now`; without it, the newest event does, and nothing is silent. Of
-    the past it knows which panes have events: it was silent where it certainly was for so long.
+    The current time comes from `Live.now`. Without it, time is that of the newest event, and the
+    rule never fires. For past times, only panes with events are known; the rule counts as firing
+    where it certainly would have.
 
     Args:
-        length: How long nothing may come.
-        name: What the alert is called.
+        length: The maximum time without events.
+        name: The name of the alert.
 
     Example:
         >>> import streammetrics as sm
@@ -673,7 +675,7 @@ class Silence(Rule):
         self._configure(length=length, name=name)
 
     def moments(self, view: View) -> Callable[[], list[Moment]]:
-        """Return when events came and when they did not, the past as far as panes tell it."""
+        """Return when events arrived and when they stopped, as precisely as the panes show it."""
         newest, clock, runs = view.newest, view.clock, view.busy()
         return partial(self._moments, newest, clock, runs)
 
@@ -682,7 +684,7 @@ class Silence(Rule):
         seconds = f"{age:,.0f} second{'s' * (round(age) != 1)}"
         told = f"the newest event is {seconds} old, the limit is {self.length}"
         found: list[Moment] = []
-        until = 0  # no event is later, of those of the runs before
+        until = 0  # upper bound of event times in the runs so far
         for start, end in runs:
             if found and start - until > length:
                 found.append(Moment(until + length, "bad", told=told))
@@ -704,31 +706,32 @@ _THRESHOLDS = {"ks": 0.1, "psi": 0.2, "js": 0.1}
 
 
 class Drift(_OneWindow):
-    """Fires where the values of a column in a window are far from those of a reference.
+    """Fires if the values of a column in a window are far from those of a reference.
 
-    Far is what is both above `threshold` and above the noise floor: what chance alone keeps a
-    distance of as many rows below, in a share `level` of all windows. A PSI of 0.2 means nothing of
-    200 rows in 10 bins, and a distance that is certain may still be too small to matter.
+    The distance has to exceed both `threshold` and a noise floor. The noise floor is the distance
+    that samples of this size from one distribution stay below in a share `level` of all windows. A
+    PSI of 0.2 is meaningless for 200 rows in 10 bins, and a significant distance may still be too
+    small to matter.
 
-    It compares histograms that are there already: those of a metric of scores, such as `ROCAUC`, or
-    of a `Quantile`. So it sees the rows that the window has: where predictions wait for labels,
-    those with one. To see all, and at once, observe the scores in a `Live` of their own.
+    The rule compares existing histograms: those of a score metric, e.g. `ROCAUC`, or of a
+    `Quantile`. It therefore sees the rows of the window; if predictions wait for labels, only
+    labelled rows. To monitor all rows at once, observe the scores in a separate `Live`.
 
     Args:
-        reference: A set that has seen the reference's rows, or a metric of any column; its bytes,
-            or the path of a saved one.
-        column: The column of scores or of values, by its name in events.
+        reference: A metric set that has seen the reference rows, or a single metric of any column;
+            or its bytes, or the path of a saved one.
+        column: The name of the column of scores or values in events.
         method: ``"ks"``: `KSDistance`; ``"wasserstein"``; ``"psi"``: `PopulationStability` with a
-            pseudo-count of a half; ``"js"``: `JensenShannon`.
-        threshold: The distance that matters: by default 0.1 (``"ks"``, ``"js"``) or 0.2
-            (``"psi"``); that of ``"wasserstein"`` has the unit of the values, and has to be given.
-        bins: Of ``"psi"`` and ``"js"``.
-        level: In which share of windows chance alone stays below the noise floor.
+            pseudo-count of 0.5; ``"js"``: `JensenShannon`.
+        threshold: The distance that matters; defaults to 0.1 (``"ks"``, ``"js"``) or 0.2
+            (``"psi"``). For ``"wasserstein"`` it has the unit of the values and is required.
+        bins: The number of bins of ``"psi"`` and ``"js"``.
+        level: The share of windows in which chance alone stays below the noise floor.
         window: The window.
-        min_rows: Of fewer rows nothing is said.
-        for_: How long it has to be so before the alert fires.
+        min_rows: Minimum rows in a window; with fewer, the state is "no data".
+        for_: How long the distance has to be too large before the alert fires.
         after: How long after its end a window is judged, see `Live.alerts`.
-        name: What the alert is called.
+        name: The name of the alert.
 
     Example:
         >>> import numpy as np
@@ -747,7 +750,7 @@ class Drift(_OneWindow):
     threshold: float | None = None
     bins: Annotated[int, Between(2, 1000)] = 10
     level: float = 0.999
-    reference: str = ""  # its digest
+    reference: str = ""  # the digest of its state
 
     def __init__(
         self,
@@ -772,7 +775,7 @@ class Drift(_OneWindow):
             raise TypeError(
                 f"the reference is {an(type(reference).__name__)}, no metric and no set"
             )
-        alone = not isinstance(reference, MetricSet)  # whose only histogram it is
+        alone = not isinstance(reference, MetricSet)  # a single metric, with only one histogram
         self._reference = values_in(reference, None if alone else column)
         if self._reference.histogram is None:
             raise ValueError(f"the reference has seen no rows of {column!r}")
@@ -791,19 +794,19 @@ class Drift(_OneWindow):
         )
 
     def check_parameters(self) -> None:
-        """Check that there is a threshold and a level."""
+        """Check the threshold and the level."""
         super().check_parameters()
         known = self.threshold is not None and self.threshold >= 0
         require(self, "threshold", known, "a distance, 0 or above, in the unit of the values")
         require(self, "level", 0.5 <= self.level < 1, "a share from 0.5 to below 1")
 
     def check(self, suite: Mergeable) -> None:
-        """Check that a histogram of the column is there, of what the reference has."""
+        """Check that the suite has a histogram of the column, on the scale of the reference."""
         if values_in(suite, self.column).logits != self._reference.logits:
             raise ValueError(f"{self.column!r} holds logits in one of reference and stream only")
 
     def part(self, suite: Mergeable) -> Mergeable:
-        """Return a metric that has the histogram, and no other, if there is one."""
+        """Return the metric with only the histogram, if there is one, otherwise the suite."""
         every: Any = suite.values() if isinstance(suite, MetricSet) else ()
         wanted = _statistic(suite, self.column)
         key = wanted._key, wanted.schema
@@ -816,7 +819,7 @@ class Drift(_OneWindow):
         rows = int(windows[0].n_rows)
         if current is None or rows < self.min_rows:
             return Moment(end, "no data", rows=rows, told=f"{rows:,} rows")
-        reference: Any = self._reference.histogram  # which has rows, as was checked
+        reference: Any = self._reference.histogram  # not None, as the constructor has checked
         samples = _together(reference, current)
         distance = self._distance(samples.max_bins)
         with own_arithmetic():
@@ -841,21 +844,21 @@ class Drift(_OneWindow):
         return JensenShannon(max_bins=max_bins, bins=self.bins)
 
     def _floor(self, samples: SampleHistogram) -> float:
-        """Return what distances of samples of one population exceed seldom, by their limit laws."""
+        """Return the noise floor: a bound on the `level` quantile of the drift-free distance."""
         (histogram,) = samples.classes()
         n, m = histogram.totals()
         parts, tail = 1 / n + 1 / m, 1 - self.level
-        if self.method == "ks":  # Smirnov's limit; ties only make it smaller
+        if self.method == "ks":  # Smirnov's limit law; conservative with ties
             return min(math.sqrt(-math.log(tail / 2) / 2 * parts), 1.0)
         if self.method == "wasserstein":
-            # The integral of |B(F)|, B a Brownian bridge: its mean, and concentration around it.
+            # The integral of |B(F)| for a Brownian bridge B: its mean plus a concentration bound.
             spread = gaps_of(samples).spread
             return (
                 spread
                 * math.sqrt(parts)
                 * (math.sqrt(2 / math.pi) + math.sqrt(-2 * math.log(tail)))
             )
-        free = self.bins - 1  # Pearson's chi-square, by Wilson and Hilferty
+        free = self.bins - 1  # Pearson's chi-squared, in the Wilson-Hilferty approximation
         cube = 1 - 2 / (9 * free) + normal_quantile(self.level) * math.sqrt(2 / (9 * free))
         stability = free * max(cube, 0.0) ** 3 * parts
         return stability if self.method == "psi" else math.sqrt(stability / 8)
@@ -865,17 +868,17 @@ class Drift(_OneWindow):
 
 
 class ColumnHistogram(NamedTuple):
-    """The histogram of a column, ``None`` without rows, and whether it is one of logits."""
+    """The histogram of a column, ``None`` without rows, and whether it holds logits."""
 
     histogram: SortedHistogram | None
     logits: bool
 
 
 def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
-    """Return the histogram of a column, or of any, in a set or a metric.
+    """Return the histogram of a column in a set or a metric; with None, the first histogram.
 
     Raises:
-        ValueError: There is none.
+        ValueError: There is no such histogram, or the column has several.
     """
     held = _statistic(what, column)
     histograms = held.histograms
@@ -886,7 +889,7 @@ def values_in(what: Mergeable, column: str | None) -> ColumnHistogram:
 
 
 def _statistic(what: Mergeable, column: str | None) -> Any:
-    """Return what holds the histogram of a column, or of any, in a set or a metric."""
+    """Return the statistic with the histogram of a column; with None, the first such statistic."""
     titles = getattr(what, "columns", {})
     for statistic in what._accumulator.flush().statistics:
         name = statistic.schema.inputs[-1]
@@ -902,12 +905,12 @@ def _statistic(what: Mergeable, column: str | None) -> Any:
 
 @lru_cache(maxsize=64)
 def _pooled(reference: SortedHistogram, most: int) -> SortedHistogram:
-    """Return a reference, which nobody changes, as the one sample; it is compared often."""
+    """Return an immutable reference as the first sample; cached, because it is used often."""
     return reference.pooled(most, 0)
 
 
 def _together(reference: SortedHistogram, current: SortedHistogram) -> SampleHistogram:
-    """Return both as the two samples of one histogram."""
+    """Return both histograms as the two samples of one histogram."""
     most = max(reference.max_cells, current.max_cells)
     both = _pooled(reference, most).fork()
     both.merge(current.pooled(most, 1))

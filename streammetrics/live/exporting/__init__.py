@@ -1,1 +1,1 @@
-"""What other tools are told: Prometheus, Grafana, OpenTelemetry."""
+"""Exports for other tools: Prometheus, Grafana and OpenTelemetry."""

@@ -1,4 +1,4 @@
-"""The numbers of a live state as tools for metrics have them: families of samples with labels."""
+"""The numbers of a live state as metric families: samples with labels."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ COUNTERS = frozenset({"dropped_rows", "refused_events"})  # all others are gauge
 
 
 class Sample(NamedTuple):
-    """One number and what it is of."""
+    """One number and its labels."""
 
     labels: dict[str, str]
     value: float
 
 
-Families = dict[str, list[Sample]]  # by the name without its prefix
+Families = dict[str, list[Sample]]  # by name without the prefix
 
 
 def families(queries: Queries, window: str) -> Families:
-    """Return what there is to say of a live state, which is read once."""
+    """Return the families of a live state."""
     found = _of_window(queries.window(window), window)
     found |= _of_coverage(queries.coverage(window), window)
     with queries.reading() as pipeline:
@@ -94,7 +94,7 @@ def _of_coverage(counted: Coverage, window: str) -> Families:
 
 
 def families_of(alerts: Alerts) -> Families:
-    """Return what there is to say of alerts."""
+    """Return the families of alerts."""
     found: Families = {name: [] for name in HELP if name.startswith("alert_")} if alerts else {}
     for alert in alerts:
         labels = {"alert": alert.name}
@@ -110,7 +110,7 @@ def families_of(alerts: Alerts) -> Families:
 
 
 def text_of(labels: Mapping[str, str]) -> str:
-    """Return labels as the text formats of Prometheus have them."""
+    """Format labels as in the Prometheus text formats."""
     escaped = {
         name: value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
         for name, value in labels.items()

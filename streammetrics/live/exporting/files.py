@@ -1,4 +1,4 @@
-"""Files for tools that read them: alerting rules, a dashboard, and history for `promtool`."""
+"""Files for other tools: Prometheus rules, a Grafana dashboard, and history for `promtool`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
     from streammetrics.live.queries import Readable
 
-JOB = "live"  # what `prometheus.yml` of docs/alerts.md calls a service
-_KEPT = "15m"  # for which an alert goes on where nothing is scraped, as while a service restarts
+JOB = "live"  # job name in the `prometheus.yml` of docs/alerts.md
+_KEPT = "15m"  # how long an alert keeps firing while nothing is scraped, e.g. during a restart
 
 
 class Notice(NamedTuple):
-    """How Prometheus passes an alert on.
+    """How Prometheus forwards an alert.
 
     Attributes:
-        alert: Its name.
+        alert: The name of the alert.
         says: The rule in words, with its threshold.
-        severity: Whom it is for, as Alertmanager routes it.
-        wait: How long it has to fire before it is passed on.
+        severity: The severity label, by which Alertmanager routes it.
+        wait: How long it has to fire before it is forwarded.
     """
 
     alert: str
@@ -40,15 +40,15 @@ class Notice(NamedTuple):
 
 
 def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
-    """Return alerting rules of Prometheus, as YAML.
+    """Return Prometheus alerting rules as YAML.
 
-    `Live.alerts` judges what an alert means; these rules pass it on. They select one service of one
-    job: `streammetrics_info` says which title an instance has.
+    `Live.alerts` evaluates the alerts; these rules only forward them. They select one service of
+    one job by the title in `streammetrics_info`.
 
     Args:
-        name: The title of the service, which is also the name of the group.
-        notices: A rule for each of these alerts; without any, one rule for all alerts.
-        job: What the configuration of Prometheus calls the service.
+        name: The title of the service, also used as the name of the group.
+        notices: One rule for each of these alerts; if empty, one rule for all alerts.
+        job: The job name of the service in the Prometheus configuration.
     """
     mine = {"job": job}
     info = f"{PREFIX}info{text_of({**mine, 'title': name})}"
@@ -70,7 +70,7 @@ def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
     told = "{{ $labels.alert }} has no data"
     no_data = f"{PREFIX}alert_state{silent} == 1{own}"
     lines += _rule("StreammetricsNoData", no_data, "15m", "ticket", told)
-    differs = text_of({**mine, "title!": name})  # title!="..."
+    differs = text_of({**mine, "title!": name})  # formatted as title!="..."
     others = f"last_over_time({PREFIX}info{differs}[1d])"
     down = f"up{text_of(mine)} == 0 unless on (job, instance) {others} or on (job) absent({info})"
     told = _literal(f"nothing is scraped of {job}")
@@ -79,7 +79,7 @@ def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
 
 
 def _literal(text: str) -> str:
-    """Return text as a template of Prometheus that gives this text."""
+    """Escape text for a Prometheus template."""
     return text.replace("{{", '{{"{{"}}')
 
 
@@ -99,7 +99,7 @@ def _rule(
 
 
 def dashboard(title: str, metrics: Sequence[str], window: str) -> str:
-    """Return a dashboard of Grafana, as JSON: a panel for each metric, rows, labels, alerts."""
+    """Return a Grafana dashboard as JSON, with panels for each metric, rows, labels and alerts."""
     panels = []
     for metric in metrics:
         of = text_of({"metric": metric, "window": window})
@@ -155,11 +155,11 @@ def _panel(
 
 
 def openmetrics(live: Readable, window: str, every: str) -> Iterator[str]:
-    """Yield the lines of the history that is kept, for `promtool tsdb create-blocks-from`.
+    """Yield the lines of the stored history, for `promtool tsdb create-blocks-from`.
 
-    Labels that come late change windows that were scraped long ago; what is scraped stays as it
-    was. This is each window as it is known now, at its end. Where only coarser panes are kept, a
-    window is longer, and its label ``window`` says so.
+    Late labels change windows after they were scraped, but scraped values are final. This history
+    has each window as it is known now, at the time of its end. Where only coarser panes are kept,
+    windows are longer, and their ``window`` label states the actual length.
     """
     queries = live._queries
     windows = [*queries.windows(queries.spans(window, every))]
@@ -182,7 +182,7 @@ def _nanoseconds(times: object) -> list[int]:
 
 
 def _columns(series: Any) -> dict[str, list[tuple[dict[str, str], Any]]]:
-    """Return the columns of a series by family, and the labels of each."""
+    """Return the columns of a series by family, with the labels of each."""
     found: dict[str, list[tuple[dict[str, str], Any]]] = {
         "value": [],
         "value_low": [],

@@ -1,4 +1,4 @@
-"""OpenTelemetry: observable gauges of a live state."""
+"""OpenTelemetry: observable gauges and counters of a live state."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
 __all__ = ["observe"]
 
-_TOGETHER = 0.5  # seconds in which gauges are of one reading
+_TOGETHER = 0.5  # seconds within which instruments share one reading
 
 
 def observe(
     meter: Meter, live: Readable, *, window: str = "1h", rules: Sequence[Rule] = ()
 ) -> None:
-    """Make instruments, ``streammetrics.value`` and its kin, which read the state when collected.
+    """Create instruments, e.g. ``streammetrics.value``, that read the state at each collection.
 
     Names and labels are those of Prometheus, see `LiveCollector`, with dots.
 
     Args:
-        meter: Of which they are.
+        meter: The meter that creates the instruments.
         live: The live state.
-        window: Of which window values are told.
-        rules: Rules of alerts.
+        window: The window of the values.
+        rules: The alert rules.
     """
     queries = live._queries
     read = _Reading(lambda: families(queries, window) | families_of(queries.alerts(rules)))
@@ -48,7 +48,7 @@ def observe(
 
 
 class _Reading:
-    """One reading for all gauges of a collection."""
+    """A reading that all instruments of a collection share."""
 
     def __init__(self, read: Callable[[], Families]) -> None:
         self._read, self._lock = read, threading.Lock()
@@ -56,7 +56,7 @@ class _Reading:
         self._at = float("-inf")
 
     def of(self, name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        """Return the callback of one gauge."""
+        """Return the callback of one instrument."""
 
         def callback(_: CallbackOptions) -> list[Observation]:
             with self._lock:

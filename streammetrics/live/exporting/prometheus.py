@@ -1,4 +1,4 @@
-"""Prometheus: a collector of one live state, read whole at each scrape."""
+"""Prometheus: a collector that reads a whole live state at each scrape."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ __all__ = ["LiveCollector", "exposition"]
 class LiveCollector:
     """Metrics of a live state: values with their bounds, rows, coverage, delays and alerts.
 
-    Every worker reads the whole service where there is a store, so that one target is enough and
-    several say the same; no files of `prometheus_client`'s own are needed. `docs/alerts.md` lists
-    the names.
+    With a store, every worker reads the events of the whole service. Scraping one worker is
+    therefore enough, all workers report the same, and `prometheus_client`'s multiprocess files are
+    not needed. `docs/alerts.md` lists the names.
 
     Args:
         live: The live state.
-        window: Of which window values are told.
-        rules: Rules of alerts.
+        window: The window of the values.
+        rules: The alert rules.
         title: The name of the service in `streammetrics_info`, by which generated rules select it.
 
     Example:
@@ -65,7 +65,7 @@ class LiveCollector:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families of one moment."""
+        """Yield the families of one reading."""
         yield info(self._title)
         yield from metrics(
             families(self._queries, self._window) | families_of(self._queries.alerts(self._rules))
@@ -73,14 +73,14 @@ class LiveCollector:
 
 
 def info(title: str) -> Metric:
-    """Return the family that carries the name of the service."""
+    """Return the family that holds the name of the service."""
     family = GaugeMetricFamily(f"{PREFIX}info", "The service, by its title.", labels=("title",))
     family.add_metric([title], 1.0)
     return family
 
 
 def metrics(found: Families) -> Iterator[Metric]:
-    """Yield families as `prometheus_client` has them; what only grows is a counter."""
+    """Convert families to those of `prometheus_client`; monotone ones are counters."""
     for name, samples in found.items():
         labels = tuple(samples[0].labels) if samples else ()
         kind = CounterMetricFamily if name in COUNTERS else GaugeMetricFamily
@@ -91,7 +91,7 @@ def metrics(found: Families) -> Iterator[Metric]:
 
 
 def exposition(collector: Collector, accept: str = "") -> tuple[bytes, str]:
-    """Return what a scrape gets, and its content type, by the ``Accept`` header that it has."""
+    """Return the body and the content type of a scrape, for an ``Accept`` header."""
     registry = CollectorRegistry()
     registry.register(collector)
     encode, content_type = choose_encoder(accept)

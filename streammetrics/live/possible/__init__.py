@@ -1,1 +1,1 @@
-"""What the missing labels could do: certain intervals over everything that they may be."""
+"""Certain intervals of metrics over all values that missing labels may have."""

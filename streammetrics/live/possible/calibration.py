@@ -1,4 +1,4 @@
-"""Labels at which scores are calibrated as well, and as badly, as can be."""
+"""Extremes of the calibration error over missing labels."""
 
 from __future__ import annotations
 
@@ -30,17 +30,18 @@ if TYPE_CHECKING:
 
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
-    """Return the scores."""
+    """Return the scores to remember, or None if there is no rule for the metric."""
     if type(metric) is not CalibrationError or not is_plain(metric, "n_bins", "norm", "strategy"):
         return None
     return scores_of(metric, titles)
 
 
 def interval(known: CalibrationError, held: ScoreCells, _: object) -> Interval | None:
-    """Return the error with the least, and the largest, gap of each bin.
+    """Return the error with the smallest and the largest possible gap of each bin.
 
-    Each norm grows with the gap of each bin, and gaps are each of their own rows: a gap is largest
-    where all or none of them are positive, and least at the count next to the sum of the scores.
+    Every norm is monotone in the gap of each bin, and bins share no rows. A gap is largest if all
+    or none of the bin's unlabelled rows are positive, and smallest at the count nearest to the sum
+    of scores.
     """
     both = None if two_classes(known) is None else with_unlabelled(known, held)
     if both is None:
@@ -65,7 +66,7 @@ def interval(known: CalibrationError, held: ScoreCells, _: object) -> Interval |
 def _certain(
     known: CalibrationError, negative: CumulativeCounts, other: Numeric
 ) -> Interval | None:
-    """Return the same of cells of several scores: all rows without a label are of one class."""
+    """Return the interval for inexact cells, with all unlabelled rows in either class."""
     if other is None:
         return None
     sides = (negative, other[0])

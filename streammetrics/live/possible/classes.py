@@ -1,4 +1,4 @@
-"""Metrics of counts: labels at which they are as small, and as large, as can be."""
+"""Extremes of metrics of counts over missing labels."""
 
 from __future__ import annotations
 
@@ -38,27 +38,28 @@ if TYPE_CHECKING:
     from streammetrics.core.types import ClassLabel
     from streammetrics.live.possible.remembered import Rows
 
-    Two = tuple[ClassLabel, ClassLabel]  # the negative class, and the positive one
+    Two = tuple[ClassLabel, ClassLabel]  # the negative and the positive class
     Counts = dict[ClassLabel, int]
 
-# Each grows, or falls, with either of two counts: those of the rows that are called positive, and
-# those that are called negative, whose label is positive. So its extremes are at the corners.
+# Each metric is monotone in each of two counts: the rows predicted positive whose label is
+# positive, and the rows predicted negative whose label is positive. Its extremes are therefore at
+# the corners.
 _COUNTED = frozenset({
     Accuracy, ZeroOneLoss, BalancedAccuracy, GMean, MatthewsCorrcoef, CohenKappa, Precision, Recall,
     FBeta, F1, Jaccard, Specificity, FalsePositiveRate, FalseNegativeRate, FalseDiscoveryRate,
     NegativePredictiveValue, Informedness,
 })  # fmt: skip
-_MATCHES = (Accuracy, ZeroOneLoss)  # which count the rows where two labels are one, however many
+_MATCHES = (Accuracy, ZeroOneLoss)  # count rows with equal labels, with any number of classes
 
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> Called | Classes | None:
-    """Return the rows on either side of a threshold, or those of each class."""
+    """Return the rows to remember: those on each side of a threshold, or those of each class."""
     kind, config = type(metric), metric.config
     if kind not in _COUNTED or config.get("from_logits") or config["ignore_index"] is not None:
         return None
     threshold, policy = config["threshold"], config["nan_policy"]
     plain = config.get("average", "binary") == "binary" and config.get("weights") is None
-    subset = kind is CohenKappa and config["labels"] is not None  # beside which are others
+    subset = kind is CohenKappa and config["labels"] is not None  # of all labels
     if (not plain or subset) and not (kind in _MATCHES and threshold is None):
         return None
     if threshold is None:
@@ -68,7 +69,7 @@ def asks(metric: Metric, titles: Mapping[str, str]) -> Called | Classes | None:
 
 
 def interval(known: Metric, held: Called | Classes, _: object) -> Interval | None:
-    """Return the least and the most at the corners, and next to them where it is undefined."""
+    """Return the extremes over the corners, and their neighbours if a corner is undefined."""
     if isinstance(held, Classes) and type(known) in _MATCHES:
         return _matching(known, held.counts)
     two = two_classes(known, held.counts if isinstance(held, Classes) else {})
@@ -84,16 +85,16 @@ def interval(known: Metric, held: Called | Classes, _: object) -> Interval | Non
 
 
 class _CalledRows(NamedTuple):
-    """Rows that are called positive, and rows that are called negative."""
+    """The number of unlabelled rows predicted positive and predicted negative."""
 
     positive: int
     negative: int
-    name: str  # of what says so
-    called: Two  # what it is of a row of either
+    name: str  # name of the prediction column
+    called: Two  # prediction of a row of either kind
     two: Two
 
     def value(self, known: Metric, a: int, b: int) -> tuple[float, float]:
-        """Return the value where `a` rows of the one and `b` of the other are positive."""
+        """Return the bounds if `a` of the predicted positives and `b` negatives are positive."""
         yes, no = self.called
         negative, positive = self.two
         return with_rows(known, self.name, [
@@ -102,7 +103,7 @@ class _CalledRows(NamedTuple):
         ])  # fmt: skip
 
     def beside(self, a: int, b: int) -> Iterator[tuple[int, int]]:
-        """Yield labels of which one is another, of a row of either."""
+        """Yield the counts with the label of one row changed, for each kind of row."""
         if self.positive:
             yield (a - 1 if a else 1), b
         if self.negative:
@@ -120,7 +121,7 @@ def _sides_of(held: Called | Classes, two: Two) -> _CalledRows:
 
 
 def _matching(known: Metric, predicted: Counts) -> Interval | None:
-    """Return the value where all labels are right, and where all are wrong."""
+    """Return the value if all missing labels match their predictions, and if none do."""
     fixed = known.config["labels"]
     every = sorted({*predicted, *_seen(known)} if fixed is None else fixed)
     if len(every) == 1 and fixed is None:
@@ -137,7 +138,7 @@ def _matching(known: Metric, predicted: Counts) -> Interval | None:
 
 
 def two_classes(known: Metric, predicted: Counts | None = None) -> Two | None:
-    """Return the two classes that labels are of, ``None`` where there may be others."""
+    """Return the two classes of the labels, ``None`` if there may be more."""
     config = known.config
     positive, fixed = config.get("pos_label"), config.get("labels")
     positive = 1 if positive is None else positive
@@ -148,14 +149,14 @@ def two_classes(known: Metric, predicted: Counts | None = None) -> Two | None:
 
 
 def _seen(known: Metric) -> set[ClassLabel]:
-    """Return the labels that rows had, as far as the state tells."""
+    """Return the labels seen so far, as far as the state records them."""
     facts = [feed.facts for feed in known._accumulator.flush().infos]
     found = {fact["negative label"] for fact in facts if "negative label" in fact}
     return found | set(getattr(known, "classes", ()) if "y_pred" in known.inputs else ())
 
 
 def _another(label: ClassLabel) -> ClassLabel:
-    """Return a label that is not this one."""
+    """Return a label other than this one."""
     if isinstance(label, str):
         return label + "~"
     return 0 if label else 1

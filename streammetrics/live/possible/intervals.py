@@ -1,4 +1,4 @@
-"""The interval of each metric: what it may be, whatever labels are missing."""
+"""The interval of each metric over all values of missing labels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def possible(suite: Mergeable, state: State, rows: Unlabelled, target_range: Range) -> object:
-    """Return what each metric may be, by name, or of a single one; ``None`` where nobody knows."""
+    """Return the interval of each metric by name, or of a single metric; ``None`` if unknown."""
     seen = suite._at(state)._accumulator
     found = {
         name: _interval(metric._over(seen), metric, suite, rows, target_range)
@@ -32,7 +32,7 @@ def possible(suite: Mergeable, state: State, rows: Unlabelled, target_range: Ran
 def _interval(
     known: Metric, metric: Metric, suite: Mergeable, rows: Unlabelled, target_range: Range
 ) -> Interval | None:
-    """Return what one metric may be, which is `known` of the rows with a label."""
+    """Return the interval of one metric; `known` is the metric of the labelled rows."""
     if not rows.n_left + rows.n_waiting:
         return known.bounds()
     rule = rule_of(metric, getattr(suite, "columns", {}))
@@ -41,5 +41,5 @@ def _interval(
         return None
     try:
         return rule.interval(known, held, target_range)
-    except (InvalidBatchError, IncompatibleMetricsError):  # labels are of another kind
+    except (InvalidBatchError, IncompatibleMetricsError):  # labels of another type
         return None

@@ -1,4 +1,4 @@
-"""Losses of labels: each row costs least where its label is the likelier one, else most."""
+"""Extremes of probability losses: each row has its likelier label, or its less likely one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOSSES: dict[type, Literal["log", "brier"]] = {LogLoss: "log", BrierScore: "bri
 
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> Terms | None:
-    """Return the sums of both losses of each row."""
+    """Return the sums to remember of the smaller and the larger loss of each row."""
     config = metric.config
     if type(metric) not in _LOSSES or config["from_logits"] or config["ignore_index"] is not None:
         return None
@@ -32,7 +32,7 @@ def asks(metric: Metric, titles: Mapping[str, str]) -> Terms | None:
 
 
 def interval(known: Metric, held: Terms, _: object) -> Interval | None:
-    """Return the mean loss with the sum of the smaller terms, and that of the larger ones."""
+    """Return the mean loss with the sum of the smaller losses, and with that of the larger ones."""
     if two_classes(known) is None:
         return None
     return Interval(*[_mean(known, terms, held.rows) for terms in (held.least, held.most)])

@@ -1,4 +1,4 @@
-"""Areas and distances of curves: which order of labels makes them least and largest."""
+"""Extremes of areas under curves and of the KS distance over missing labels."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 
     Numbers = Floats
 
-_WORK = 1 << 20  # of groups of scores and counts of positives, beyond which a distance is looser
+_WORK = 1 << 20  # score groups times unlabelled rows, up to which the minimum distance is exact
 _HALVINGS = 60
-_COUNTABLE = 1 << 30  # rows of which pairs are counted in int64, else in float64
-_ROUNDING = 2.0**-30  # relative, of sums of such floats: more than they come to
+_COUNTABLE = 1 << 30  # maximum rows for counting pairs in int64; beyond it, float64 is used
+_ROUNDING = 2.0**-30  # bound on the relative rounding error of such float64 sums
 
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
-    """Return the scores."""
+    """Return the scores to remember, or None if there is no rule for the metric."""
     if type(metric) not in _RULES or not is_plain(metric):
         return None
     return scores_of(metric, titles)
 
 
 def scores_of(metric: Metric, titles: Mapping[str, str]) -> ScoreCells:
-    """Return the scores, in as many cells as the metric's own."""
+    """Return the scores to remember, in as many cells as the metric uses."""
     config = metric.config
     return ScoreCells(
         of=titles.get("y_score", "y_score"),
@@ -47,23 +47,24 @@ def scores_of(metric: Metric, titles: Mapping[str, str]) -> ScoreCells:
 
 
 def is_plain(metric: Metric, *others: str) -> bool:
-    """Whether all parameters but those of labels, memory, and `others` are the default."""
+    """Whether all parameters except those of labels, memory and `others` have their defaults."""
     given, default = metric.config, type(metric)().config
     free = {"pos_label", "labels", "max_bins", "nan_policy", *others}
     return all(given[name] == default[name] for name in given if name not in free)
 
 
 def interval(known: Metric, held: ScoreCells, _: object) -> Interval | None:
-    """Return what the metric of an order may be."""
+    """Return the interval of a metric of the score order."""
     both = None if two_classes(known) is None else with_unlabelled(known, held)
     return None if both is None else _RULES[type(known)](groups_of(*both))
 
 
 def area(groups: ScoreGroups) -> Interval | None:
-    """Return the least and the most of the area under the ROC curve.
+    """Return the minimum and maximum of the area under the ROC curve.
 
-    For any number k of positives it is least, or largest, where they have the lowest, or the
-    highest, scores: an exchange of two labels moves it one way.
+    For any number k of positives among the unlabelled rows, the area is smallest if these have the
+    k lowest scores, and largest if they have the k highest: moving a positive label to a row of
+    higher score never lowers the area.
     """
     one, other = _largest_area(groups), _largest_area(groups.exchanged)
     if one is None or other is None:
@@ -72,11 +73,11 @@ def area(groups: ScoreGroups) -> Interval | None:
 
 
 def _largest_area(groups: ScoreGroups) -> float | None:
-    """Return the largest area, of which positives have the top scores.
+    """Return the largest area, at which the positives have the highest scores.
 
-    Within a group, the pairs in order and all pairs are squares of the number of positives: their
-    ratio is largest at an end, or next to where its slope is 0. Pairs in order are counted twice,
-    so that a tie is one; in a cell of several scores each pair may be in order.
+    Within a group, the ordered pairs and all pairs are quadratic in the number of positives. Their
+    ratio is largest at an end or next to a zero of its derivative. Ordered pairs count twice, so
+    that a tie counts one; in a cell of several scores, each pair may be ordered.
     """
     p: Array
     n: Array
@@ -90,7 +91,7 @@ def _largest_area(groups: ScoreGroups) -> float | None:
     gained = 2 * (negatives - np.cumsum(n)) + tie * n
     lost = 2 * (np.cumsum(p) - p) + tie * p
     inside = (p * gained).sum()
-    before = np.cumsum(u) - u  # unknown rows above each group, which are positive
+    before = np.cumsum(u) - u  # unlabelled rows in higher groups, all positive
     base = inside + np.cumsum(u * gained) - u * gained + np.cumsum((u * lost)[::-1])[::-1]
     free = unknown - before
     pairs = (base + 2 * before * free, gained - lost + 2 * (free - before) - (2 - tie) * u, -tie)
@@ -104,7 +105,7 @@ def _largest_area(groups: ScoreGroups) -> float | None:
 
 
 def _turns(above: Sequence[Array], below: Sequence[Array], most: Array) -> Iterator[Array]:
-    """Yield whole numbers, up to the most, next to which a ratio of squares can be largest."""
+    """Yield integers from 0 to `most` next to which a ratio of quadratics can be largest."""
     (a, b, c), (d, e, f) = ([x.astype(np.float64) for x in each] for each in (above, below))
     two, one, none = c * e - b * f, 2 * (c * d - a * f), b * d - a * e
     with np.errstate(all="ignore"):
@@ -119,7 +120,7 @@ def _turns(above: Sequence[Array], below: Sequence[Array], most: Array) -> Itera
 
 
 def _ratio(above: Sequence[Array], below: Sequence[Array], j: Array) -> Numbers:
-    """Return the ratio of two squares, nan where there are no pairs."""
+    """Return the ratio of two quadratics at j, nan where there are no pairs."""
     (a, b, c), (d, e, f) = above, below
     whole = d + j * (e + f * j)
     found = np.full(len(j), math.nan)
@@ -128,11 +129,12 @@ def _ratio(above: Sequence[Array], below: Sequence[Array], j: Array) -> Numbers:
 
 
 def distance(groups: ScoreGroups) -> Interval | None:
-    """Return the least and the most of the distance between the classes' distributions.
+    """Return the minimum and maximum of the distance between the classes' distributions.
 
-    At one threshold the rates are furthest apart where the unknown rows are all of one class above
-    it and of the other below. The least is sought among all orders, or, where these are too many,
-    is what every threshold needs by itself: certain, and mostly somewhat less.
+    At one threshold, the rates differ most if the unlabelled rows above it are all of one class and
+    those below all of the other. The minimum is searched over all label counts. If that is too much
+    work, a lower bound from each threshold separately is used, which is certain but mostly somewhat
+    smaller.
     """
     known = groups.totals
     one, other = _furthest(groups), _furthest(groups.exchanged)
@@ -145,10 +147,10 @@ def distance(groups: ScoreGroups) -> Interval | None:
 
 
 def _furthest(groups: ScoreGroups) -> tuple[float, float] | None:
-    """Return how far the second rate must be above the first, and the first can be above it.
+    """Return how far the second rate must exceed the first, and how far the first can exceed it.
 
-    A threshold within a cell of several scores passes some of its rows: all that make the first
-    rate larger, and none that make the second one so.
+    A threshold within a cell of several scores may pass any of its rows: here, all that raise the
+    first rate and none that raise the second.
     """
     known, (p, n, u) = groups.totals, map(np.cumsum, groups.amounts)
     if sum(known) < 2:
@@ -161,7 +163,7 @@ def _furthest(groups: ScoreGroups) -> tuple[float, float] | None:
 
 
 def _apart(known: tuple[int, int, int], p: Ints, u: Ints, n: Ints, v: Ints) -> Numbers:
-    """Return the rate of p and u less that of n, where v of the unknown are not negative."""
+    """Return the rate of p + u minus that of n, if v of the unlabelled rows are not negative."""
     positives, negatives = known[0] + u, known[1] + known[2] - v
     good = (positives > 0) & (negatives > 0)
     found = np.zeros(len(p))
@@ -170,9 +172,9 @@ def _apart(known: tuple[int, int, int], p: Ints, u: Ints, n: Ints, v: Ints) -> N
 
 
 def _nearest(groups: ScoreGroups) -> float:
-    """Return the least of the largest distance, to some 1e-12.
+    """Return the minimum of the largest distance, to about 1e-12.
 
-    Thresholds within cells of several scores are left out: with them it can only be larger.
+    Thresholds within cells of several scores are left out; they could only increase the distance.
     """
     positives, negatives, unknown = groups.totals
     k = np.arange(unknown + 1)
@@ -180,7 +182,7 @@ def _nearest(groups: ScoreGroups) -> float:
     low, high = np.zeros(len(k)), np.ones(len(k))
     sums = [np.cumsum(each) for each in groups.amounts]
     for _ in range(_HALVINGS):
-        least = low <= high.min()  # of the others none is the least
+        least = low <= high.min()  # the others cannot reach the minimum
         k, low, high = k[least], low[least], high[least]
         middle = (low + high) / 2
         good = _reachable(middle, k, 1.0 / (positives + k), 1.0 / (negatives + unknown - k), sums)
@@ -191,10 +193,10 @@ def _nearest(groups: ScoreGroups) -> float:
 def _reachable(
     within: Numbers, k: Ints, one: Numbers, other: Numbers, sums: Sequence[Array]
 ) -> Bools:
-    """Return for which numbers of positives no threshold needs to be further apart.
+    """Return a mask of the numbers of positives for which a distance is feasible at all thresholds.
 
-    Above each threshold there are as many positives among the unknown rows as both rates allow,
-    not fewer than above the one before, and not more by more than the rows between them.
+    At each threshold, both rates bound the number of positives among the unlabelled rows above it.
+    The number must not decrease, and grows by at most the unlabelled rows between two thresholds.
     """
     p, n, a = sums
     k, one, other = k[:, None], one[:, None], other[:, None]

@@ -1,4 +1,4 @@
-"""The least and the most of average precision, over all labels that rows may have."""
+"""Extremes of average precision over missing labels."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ if TYPE_CHECKING:
 
     Numbers = Floats
 
-_MOST = 10_000  # rows without a label that are looked at
+_MOST = 10_000  # maximum number of unlabelled rows
 
 
 def precision(groups: ScoreGroups) -> Interval | None:
-    """Return the least and the most of average precision, ``None`` of too many rows.
+    """Return the minimum and maximum of average precision, ``None`` with too many unlabelled rows.
 
-    Of the first groups and each number of positives among their unknown rows the best sum of
-    precisions is kept, from the highest scores down: what is below does not ask for more.
+    Dynamic programming over score groups, from the highest scores down: for each number of
+    positives among the unlabelled rows so far, keep the best sum of precisions. Lower groups depend
+    only on that number.
     """
     known, _, unknown = groups.totals
     total = known + np.arange(unknown + 1)
@@ -34,7 +35,7 @@ def precision(groups: ScoreGroups) -> Interval | None:
 
 
 class _Group(NamedTuple):
-    """Rows of one score or cell, below `above` known positives and `before` rows in all."""
+    """Rows of one score or cell, below `above` labelled positives and `before` rows in all."""
 
     p: Numeric
     n: Numeric
@@ -43,11 +44,12 @@ class _Group(NamedTuple):
     before: Numeric
 
     def sum(self, m: Numeric, above: Numeric, rows: Numeric, best: Numeric) -> Numeric:
-        """Return the sum of precisions at m positives of so many rows, below so many positives.
+        """Return the best sum of precisions at m positives in `rows`, below `above` others.
 
-        Rows of one score count together. In a cell of several scores it is most where all
-        positives have one above the others, and least where they follow one by one below them:
-        precisions then rise less and less, and are no less in sum than the line between the ends.
+        Rows of one score count together. In a cell of several scores, the sum is largest if all
+        positives share one score above the negatives. It is smallest if they follow one by one
+        below the negatives: the precisions then increase concavely, and their sum is at least that
+        of the line between the first and the last.
         """
         others = rows - m
         last = (above + m) / np.maximum(self.before + m + others, 1)
@@ -59,11 +61,11 @@ class _Group(NamedTuple):
 
 
 def _sums(groups: ScoreGroups, best: object) -> Numbers:
-    """Return the best sum of precisions at each number of positives among the unknown rows."""
+    """Return the best sum of precisions for each number of positives among the unlabelled rows."""
     p, n, u = groups.amounts
     rows = p + n + u
     every = _Group(p, n, groups.single, np.cumsum(p) - p, np.cumsum(rows) - rows)
-    # Groups whose own positives are known add a line in the number of unknown positives above.
+    # Groups without unlabelled rows add a linear function of the unlabelled positives above them.
     fixed = np.where(u == 0, p, 0)
     flat = every.sum(fixed, every.above, rows, best)
     slope = every.sum(fixed, every.above + 1, rows, best) - flat
@@ -78,13 +80,13 @@ def _sums(groups: ScoreGroups, best: object) -> Numbers:
 
 
 def _line(flat: Numbers, slope: Numbers, first: int, last: int, size: int) -> Numbers:
-    """Return what some groups add at each count of positives above."""
+    """Return what some groups without unlabelled rows add for each number of positives above."""
     line: Numbers = flat[last] - flat[first] + (slope[last] - slope[first]) * np.arange(size)
     return line
 
 
 def _chosen(sums: Numbers, group: _Group, unknown: int, rows: int, best: Numeric) -> Numbers:
-    """Return the best sums after a group, of which any number of unknown rows is positive."""
+    """Return the best sums after a group, over all label counts of its unlabelled rows."""
     found = np.full(len(sums) + unknown, np.inf if best is np.minimum else -np.inf)
     above = group.above + np.arange(len(sums))
     for j in range(unknown + 1):

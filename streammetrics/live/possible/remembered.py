@@ -1,4 +1,4 @@
-"""What panes remember of rows without a label."""
+"""Statistics that panes keep of rows without a label."""
 
 from __future__ import annotations
 
@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Array, ClassLabel
 
-    Rows = Sequence[
-        tuple[ClassLabel, ClassLabel, int]
-    ]  # a label, a prediction, and how many such rows
+    Rows = Sequence[tuple[ClassLabel, ClassLabel, int]]  # label, prediction, number of rows
     Limits = tuple[float, float]
     from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.columns.conversion import Column
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 
 
 def with_rows(known: Metric, name: str, rows: Rows) -> Limits:
-    """Return what the value is certainly between after rows as well."""
+    """Return the certain bounds of a metric after adding rows."""
     some = [row for row in rows if row[2]]
     labels, predicted, counts = map(list, zip(*some, strict=True)) if some else ([], [], [])
     return with_columns(known, name, np.array(labels), np.array(predicted), np.array(counts))
@@ -52,7 +50,7 @@ def with_rows(known: Metric, name: str, rows: Rows) -> Limits:
 def with_columns(
     known: Metric, name: str, labels: Array, predicted: Array, counts: Array
 ) -> Limits:
-    """Return the same after rows in columns: a weight is that many equal rows, exactly."""
+    """Return the certain bounds after adding rows, each `counts` times, given in columns."""
     twin: Any = known.copy()
     if len(counts):
         twin.update(y_true=labels, sample_weight=counts, **{name: predicted})
@@ -63,20 +61,20 @@ def with_columns(
 
 
 def extremes(values: Iterable[Limits]) -> Interval | None:
-    """Return the least and the most of values, ``None`` where all are undefined."""
+    """Return the smallest and largest value, ``None`` if all are undefined."""
     defined = [pair for pair in values if not any(map(math.isnan, pair))]
     if not defined:
         return None
     return Interval(min(low for low, _ in defined), max(high for _, high in defined))
 
 
-READ_CELLS = 1 << 20  # in which rows that still wait are read, and those that left where they fit
+READ_CELLS = 1 << 20  # cells for rows that still wait, and for rows that left as far as they fit
 
-UNWEIGHTED = "metrics of rows without a label"  # as no rule is known for weights
+UNWEIGHTED = "metrics of rows without a label"  # no rule supports weights
 
 
 class Remembered(Statistic):
-    """What is remembered of one column, by the user's name of it."""
+    """A statistic of one column of unlabelled rows; `of` is the user's name of the column."""
 
     of: str
     nan_policy: NanPolicy = "raise"
@@ -89,20 +87,20 @@ class Remembered(Statistic):
     @property
     @abstractmethod
     def n_rows(self) -> int:
-        """The rows that are remembered."""
+        """The number of rows in the statistic."""
 
     def of_rows(self, n: int) -> None:
-        """Check that the state, which was read, is of so many rows."""
+        """Raise if a deserialized state does not have n rows."""
         if self.n_rows != n:
             raise StateFormatError(f"{self.n_rows} rows of {self.of} are remembered, and not {n}")
 
     def widened(self) -> Self:
-        """Return the same rows with room to tell apart more of those that are merged into it."""
+        """Return the same rows with room to distinguish more of the rows merged into them."""
         return self
 
 
 class ScoreCells(Remembered):
-    """A sorted histogram of scores, or of predicted numbers."""
+    """A sorted histogram of scores or of predicted numbers."""
 
     max_bins: Bins
 
@@ -117,11 +115,11 @@ class ScoreCells(Remembered):
 
     @property
     def n_rows(self) -> int:
-        """The rows in the cells."""
+        """The number of rows in the cells."""
         return int(sum(sum(cells.totals()) for cells in self.columns))
 
     def widened(self) -> Self:
-        """Return the same rows in as many cells as are read."""
+        """Return the same rows in a histogram with room for `READ_CELLS` cells."""
         twin = type(self)(
             of=self.of, nan_policy=self.nan_policy, max_bins=max(self.max_bins, READ_CELLS)
         )
@@ -130,12 +128,12 @@ class ScoreCells(Remembered):
 
     @property
     def histogram(self) -> SortedHistogram:
-        """The histogram, which has no cells where there are no rows."""
+        """The histogram, which has no cells if there are no rows."""
         return type(self).columns.forks(self.columns, 1, self)[0]
 
 
 def ends_of(histogram: SortedHistogram) -> tuple[Floats, Floats, Ints]:
-    """Return the least and the largest number that each cell may hold, and its rows (of code 0)."""
+    """Return the lower and upper end of each cell, and its number of rows (of code 0)."""
     empty = np.empty(0), np.empty(0), np.empty(0, np.int64)
     parts = [(block.low, block.high, block.counts[0]) for block in histogram.cells()]
     low, high, counts = map(np.concatenate, zip(empty, *parts, strict=True))
@@ -143,14 +141,14 @@ def ends_of(histogram: SortedHistogram) -> tuple[Floats, Floats, Ints]:
 
 
 class Called(Remembered):
-    """How many rows a threshold calls negative, and how many positive."""
+    """The number of rows below a threshold, and at or above it."""
 
     threshold: float
 
     rows = Weight((2,), inline=True)
 
     def update(self, values: Floats, *, weight: None) -> None:  # noqa: ARG002 - rows weigh one
-        """Count the rows on either side."""
+        """Count the rows on each side."""
         positive = int(np.count_nonzero(values >= self.threshold))
         self.rows += WeightedCount.of_counts(
             np.array([values.size - positive, positive]), values.size
@@ -158,12 +156,12 @@ class Called(Remembered):
 
     @property
     def n_rows(self) -> int:
-        """The rows on both sides."""
+        """The number of rows on both sides."""
         return int(self.rows.counts.sum())
 
 
 class Terms(Remembered):
-    """The exact sums of what each row loses with the label that costs it least, and most."""
+    """The exact sums of each row's smaller and larger loss over its two possible labels."""
 
     loss: Literal["log", "brier"]
 
@@ -182,18 +180,18 @@ class Terms(Remembered):
 
     @property
     def n_rows(self) -> int:
-        """The rows that lose."""
+        """The number of rows."""
         return int(self.rows.counts)
 
     def check_fields(self) -> None:
-        """Check that the sums are in order, and of rows."""
+        """Check that the sums are ordered, and zero without rows."""
         least, most = self.least.fraction(), self.most.fraction()
         if not 0 <= least <= most or (most and not self.rows):
             raise StateFormatError("the least and the most that rows lose are out of order")
 
 
 class Classes(Remembered):
-    """How many rows are predicted to be of each class."""
+    """The number of rows predicted to be of each class."""
 
     classes = LabelTable(rows=Weights(whole=True), inline=True)
 
@@ -213,47 +211,47 @@ class Classes(Remembered):
 
     @property
     def n_rows(self) -> int:
-        """The rows of all classes."""
+        """The number of rows of all classes."""
         return int(self.classes.columns["rows"].counts.sum())
 
     @property
     def counts(self) -> dict[ClassLabel, int]:
-        """The rows of each class that occurs."""
+        """The number of rows of each class that occurs."""
         table = self.classes
         return dict(zip(table.labels.tolist(), table.columns["rows"].counts.tolist(), strict=True))
 
 
 class ScoreGroups(NamedTuple):
-    """Rows that are told apart by their scores, from the highest down."""
+    """Rows grouped by score, from the highest down."""
 
     positives: Ints
     negatives: Ints
     unknown: Ints
-    single: Bools  # whether the rows of a group have one score
+    single: Bools  # whether all rows of a group have one score
 
     @property
     def amounts(self) -> tuple[Ints, Ints, Ints]:
-        """How many rows of each kind are in each group."""
+        """The number of rows of each kind in each group."""
         return self.positives, self.negatives, self.unknown
 
     @property
     def totals(self) -> tuple[int, int, int]:
-        """How many there are of each kind."""
+        """The total number of rows of each kind."""
         return int(self.positives.sum()), int(self.negatives.sum()), int(self.unknown.sum())
 
     @property
     def exchanged(self) -> ScoreGroups:
-        """The same rows with the classes exchanged."""
+        """The same rows with positives and negatives exchanged."""
         return ScoreGroups(self.negatives, self.positives, self.unknown, self.single)
 
 
 def with_unlabelled(
     known: Metric, held: ScoreCells, code: int = 0
 ) -> tuple[CumulativeCounts, SortedHistogram] | None:
-    """Return the scores of rows with a label and of others as one class, and the former alone.
+    """Return all scores, with unlabelled rows in the class `code`, and the labelled scores.
 
-    ``None`` where there are more than two classes, or rows with weights or with integers that
-    float64 does not hold.
+    ``None`` if there are more than two classes, weighted rows, or integers that float64 cannot
+    represent.
     """
     scores: Any = known._read()[0]
     (first, *more), classes = staircases(scores), scores.classes()
@@ -268,17 +266,17 @@ def with_unlabelled(
 
 
 def groups_of(stairs: CumulativeCounts, seen: SortedHistogram) -> ScoreGroups:
-    """Return the groups of all scores, of which some negatives are rows without a label."""
+    """Return the score groups; unlabelled rows are the negatives of `stairs` but not `seen`."""
     low, single, p, n = _cells(stairs)
     first, _, negatives = ends_of(seen)
-    # A cell is in one of the wider ones: that with the last lower edge that is not above its own.
+    # Each cell lies within the last wider cell whose lower edge is not above its own.
     places = np.searchsorted(low, first, side="right") - 1
     known = added_at(places, negatives, len(low))
     return ScoreGroups(p[::-1], known[::-1], (n - known)[::-1], single[::-1])
 
 
 def unknown_of(stairs: CumulativeCounts, seen: SortedHistogram) -> Ints:
-    """Return the rows without a label in each cell, from the lowest up."""
+    """Return the number of unlabelled rows in each cell, from the lowest scores up."""
     return groups_of(stairs, seen).unknown[::-1]
 
 

@@ -1,4 +1,4 @@
-"""Which rule there is for a metric, what it asks to be remembered, and the interval it gives."""
+"""The rule of each metric: the statistic to keep of unlabelled rows, and the interval from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class MissingLabelRule(NamedTuple):
-    """What a metric asks to be remembered of rows without a label, and what it may be for it."""
+    """The statistic that a metric needs of unlabelled rows, and how to get its interval."""
 
     asks: Remembered
     interval: Callable[[Metric, Any, Range], Interval | None]
@@ -27,7 +27,7 @@ _RULES = (targets, orders, calibration, losses, classes)
 
 
 def rule_of(metric: Metric, titles: Mapping[str, str]) -> MissingLabelRule | None:
-    """Return the rule for a metric whose inputs have these names, ``None`` where there is none."""
+    """Return the rule for a metric whose inputs have these names, ``None`` if there is none."""
     for each in _RULES:
         asks = each.asks(metric, titles)
         if asks is not None:

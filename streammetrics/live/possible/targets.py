@@ -1,4 +1,4 @@
-"""Targets at which errors are as small, and as large, as a range of targets allows."""
+"""Extremes of regression errors over missing targets within a range."""
 
 from __future__ import annotations
 
@@ -62,23 +62,23 @@ def _tilted(metric: Any, target: Numbers, predicted: Numbers) -> Numbers:
     return loss
 
 
-# Losses of one row that fall until its target is the prediction and rise after it: so they are
-# least at the target next to it, and largest at one of the ends. Quantiles and the maximum of
-# rows' losses grow with each of them.
+# Losses that decrease in the target up to the prediction and increase after it. They are smallest
+# at the nearest target and largest at an end of the range. Quantiles and the maximum of the rows'
+# losses are monotone in each loss.
 _LOSSES: dict[type, Callable[[Any, Numbers, Numbers], Numbers]] = {
     MAE: _apart, MSE: _apart, RMSE: _apart, HuberLoss: _apart, LogCoshError: _apart,
     MaxError: _apart, MedianAbsoluteError: _apart, AbsoluteErrorQuantile: _apart,
     MSLE: _apart_by_logs, RMSLE: _apart_by_logs, MAPE: _relative, SMAPE: _relative_to_both,
     PinballLoss: _tilted,
 }  # fmt: skip
-_POSITIVE = (MSLE, RMSLE, MAPE, SMAPE)  # of which that is so where nothing is negative, or 0
+_POSITIVE = (MSLE, RMSLE, MAPE, SMAPE)  # holds only if no number is negative or 0
 
 
-_CELLS = 1024  # of predictions in a pane, where the metric has no budget of its own
+_CELLS = 1024  # cells of predictions per pane, if the metric has no `max_bins`
 
 
 def check_range(target_range: Any) -> None:
-    """Raise unless it says what the least and the largest target may be, or nothing."""
+    """Raise unless the range is None or a pair of the smallest and the largest possible target."""
     if target_range is None:
         return
     try:
@@ -93,7 +93,7 @@ def check_range(target_range: Any) -> None:
 
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
-    """Return the predicted numbers."""
+    """Return the predictions to remember, or None if there is no rule for the metric."""
     if type(metric) not in _LOSSES and type(metric) is not MeanError:
         return None
     config = metric.config
@@ -105,13 +105,13 @@ def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
 
 
 def interval(known: Metric, held: ScoreCells, target_range: tuple[float, float] | None) -> Any:
-    """Return the value where each row loses as little, and as much, as its target can make it.
+    """Return the values at which each row has its smallest, and its largest, possible loss.
 
-    Predictions that share a cell may be anywhere in it: they are taken where they lose least, and
-    most.
+    Predictions in a cell may lie anywhere in it; each extreme takes them where their loss is
+    extreme.
     """
     low, high, counts = ends_of(held.histogram)
-    if not len(counts):  # each of the rows is left out, as its prediction is missing
+    if not len(counts):  # all rows are omitted, because their prediction is missing
         return known.bounds()
     if target_range is None or (type(known) in _POSITIVE and min(target_range[0], low[0]) <= 0):
         return None
@@ -122,11 +122,11 @@ def interval(known: Metric, held: ScoreCells, target_range: tuple[float, float] 
 def _extremes(
     known: Metric, low: Numbers, high: Numbers, least: float, most: float
 ) -> list[tuple[Numbers, Numbers]]:
-    """Return the targets and the predictions of either extreme, of cells and a range of targets."""
+    """Return the targets and predictions of the smallest and of the largest losses."""
     ends = np.full(len(low), least), np.full(len(low), most)
     if type(known) is MeanError:
         return [(ends[0], high), (ends[1], low)]
-    target = np.clip(high, least, most)  # as near as can be, where no target is in the cell
+    target = np.clip(high, least, most)  # the nearest target, if none lies in the cell
     near = target, np.clip(target, low, high)
     corners = [(end, side) for end in ends for side in (low, high)]
     loss = _LOSSES[type(known)]

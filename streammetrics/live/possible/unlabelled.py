@@ -1,4 +1,4 @@
-"""Rows without a label: those that left the join, as far as panes remember them, and others."""
+"""Rows without a label: those that left the join, as panes keep them, and those that wait."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ R = TypeVar("R", bound="Remembered")
 
 
 class UnlabelledPanes:
-    """The panes of rows that left without a label: for each column what metrics ask of it.
+    """Panes of rows that left without a label, with the statistics that rules need of each column.
 
-    They are panes as those of labelled rows, and so are a function of the events as they are. A
-    column is by itself, as no rule looks at two. Nothing is kept of rows with weights, and of
-    columns of which a row has several: no rule is known for them.
+    As with labelled rows, the panes depend only on the events. Columns are independent, because no
+    rule reads two of them. Rows with weights and nested columns are not kept, because no rule
+    supports them.
     """
 
     def __init__(self, suite: Mergeable, tiers: Sequence[Tier]) -> None:
@@ -45,19 +45,19 @@ class UnlabelledPanes:
         self.weight = titles.get(WEIGHT, WEIGHT)
 
     def advance(self, newest: int) -> None:
-        """Learn of a newest time."""
+        """Advance the panes to a new newest time."""
         for panes in self.columns.values():
             panes.advance(newest)
 
     def add(self, times: Array, columns: NamedColumns) -> None:
-        """Take rows that leave."""
+        """Add rows that leave without a label."""
         for title, panes in self.columns.items():
             batch = self.batch(title, columns)
             if batch is not None:
                 panes.add(times, batch, known=True)
 
     def batch(self, title: str, columns: NamedColumns) -> Batch | None:
-        """Return a column as it is read, ``None`` where no rule is known for its rows."""
+        """Return a column as a batch, ``None`` if no rule supports its rows."""
         column = columns.get(title)
         if column is None or column.values.ndim > 1 or self.weight in columns:
             return None
@@ -66,28 +66,28 @@ class UnlabelledPanes:
         return batch
 
     def work(self) -> bool:
-        """Do a piece of what rows have left to do; return whether there was one."""
+        """Do one step of pending work; return whether there was one."""
         return any(panes.work() for panes in self.columns.values())
 
     def over(self, span: Span) -> dict[str, State]:
-        """Return what is remembered of the rows of some panes, by column."""
+        """Return the merged state of a span, by column."""
         return {
             title: panes.plan.merged(panes.plan.start, panes.over(*span))
             for title, panes in self.columns.items()
         }
 
     def unmerged(self, span: Span) -> Iterator[tuple[PaneTree, Node]]:
-        """Yield the nodes that `over` has to merge first, and their trees."""
+        """Yield the nodes that `over` would have to merge first, with their trees."""
         for panes in self.columns.values():
             yield from panes.unmerged(*span)
 
     def merge(self, others: Sequence[UnlabelledPanes]) -> None:
-        """Take what others hold, which are untouched."""
+        """Merge others, which stay unchanged."""
         for title, panes in self.columns.items():
             panes.merge([other.columns[title] for other in others])
 
     def copy(self) -> UnlabelledPanes:
-        """Return independent panes at the same states."""
+        """Return an independent copy."""
         twin = object.__new__(UnlabelledPanes)
         twin.columns = {title: panes.copy() for title, panes in self.columns.items()}
         twin.weight = self.weight
@@ -95,24 +95,24 @@ class UnlabelledPanes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state held now."""
+        """Bytes used by states."""
         return sum(panes.nbytes for panes in self.columns.values())
 
 
 class Unlabelled(NamedTuple):
-    """The rows of a window without a label: so many that left, and those that wait."""
+    """The unlabelled rows of a window: those that left, and those that wait."""
 
     left: UnlabelledPanes
-    states: Mapping[str, State]  # of those that left
+    states: Mapping[str, State]  # by column, of the rows that left
     n_left: int
     waiting: NamedColumns
     n_waiting: int
 
     def of(self, asked: R) -> R | None:
-        """Return what is remembered of all rows, ``None`` where some of them are not known.
+        """Return a statistic of all unlabelled rows, ``None`` if it lacks some of them.
 
-        These left before anything was remembered of such rows, or are rows for which there is no
-        rule. Those that wait are told apart as if there were room for all of them.
+        It lacks rows that left before it was kept, and rows that no rule supports. Rows that wait
+        are added without any limit on memory.
         """
         plan = self.left.columns[asked.of].plan
         place, state = plan.places[asked._key, asked.schema], self.states[asked.of]

@@ -1,1 +1,1 @@
-"""A live state as a service: its configuration, its endpoints and its page."""
+"""A live state as an HTTP service: configuration, endpoints and page."""

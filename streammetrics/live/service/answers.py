@@ -1,4 +1,4 @@
-"""What a service says of its metrics, as what JSON has."""
+"""The service's answers about its metrics, as JSON values."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
     from streammetrics.live.service.names import PageView
     from streammetrics.live.spans import Span
 
-LEVEL = 0.95  # of confidence
-POINTS = 1000  # of a line, that a request may read
-BYTES = 1 << 28  # of the states that a request may merge, some seconds' worth
-_SLICES = 500  # lines of a table
+LEVEL = 0.95  # confidence level
+POINTS = 1000  # maximum points of a series in one request
+BYTES = 1 << 28  # maximum bytes of states that a request may merge, which takes some seconds
+_SLICES = 500  # maximum rows of a table
 
 
 def now(queries: Queries, view: PageView) -> Document:
-    """Return the newest window: each metric with its intervals, and what became of its rows."""
+    """Return the newest window: each metric with its intervals, and the label coverage."""
     window = queries.window(view.window)
     start, end = bounds_of(queries.config.tiers, queries.span(view.window))
     may_be = _possible(queries, view)
@@ -64,18 +64,18 @@ class CostError(StreamMetricsError, ValueError):
 
 
 def check_cost(queries: Queries, window: str, go_on: Callable[[], None]) -> None:
-    """Raise `CostError` where the states of the newest window are more than a read may merge.
+    """Raise `CostError` if the states of the newest window exceed the limit of a read.
 
     Args:
         queries: The live state.
-        window: How long the window is.
-        go_on: What is called between two merges, and raises where nobody waits any more.
+        window: The length of the window.
+        go_on: Called between two merges; raises if no client waits any more.
     """
     span = queries.span(window)
     cost = queries.cost(span, go_on)
     if cost <= BYTES:
         return
-    least, most = 1, span.last - span.first + 1  # panes: one is always allowed
+    least, most = 1, span.last - span.first + 1  # in panes: a single one is always allowed
     while most - least > 1:
         middle = (least + most) // 2
         good = queries.cost(span._replace(first=span.last - middle + 1), go_on) <= BYTES
@@ -89,7 +89,7 @@ def check_cost(queries: Queries, window: str, go_on: Callable[[], None]) -> None
 
 
 class WindowAnswers:
-    """Windows one after the other; one that is as it was is not measured again."""
+    """Series of windows; unchanged windows are not computed again."""
 
     def __init__(self) -> None:
         self._known: dict[Span, tuple[Sequence[State], WindowRow]] = {}
@@ -103,17 +103,18 @@ class WindowAnswers:
         *,
         whole: bool,
     ) -> Document:
-        """Return the windows, the newest last: each metric as columns.
+        """Return the windows, newest last, with each metric as columns.
 
         Args:
             queries: The live state.
-            view: How long the windows are, and how far apart.
-            back: How far back their ends are; ``None``: as far as there are rows.
-            go_on: What is called between two windows, and raises where nobody waits any more.
-            whole: Whether it is all of that or nothing, and not the newest that a read may cost.
+            view: The length and the distance of the windows.
+            back: How far back windows may end; ``None`` goes back to the first row.
+            go_on: Called between two windows; raises if no client waits any more.
+            whole: Whether to return all windows or raise, instead of the newest that a read may
+                cost.
 
         Raises:
-            CostError: It is more than a read may cost, where the `whole` is wanted.
+            CostError: With `whole`, all windows cost more than a read may.
         """
         tiers, spans = queries.config.tiers, queries.spans(view.window, view.every)
         spans = _within(tiers, spans, back)
@@ -135,13 +136,13 @@ class WindowAnswers:
             rows.append(known[found.span][1])
         self._known, complete = known, len(rows) == len(spans)
         while rows and not rows[-1].n_rows:
-            rows.pop()  # a line begins where there are rows
+            rows.pop()  # the series begins with the first row
         told = {"window": view.window, "every": view.every, "complete": complete}
         return {**told, **_columns(rows[::-1])}
 
 
 class WindowRow(NamedTuple):
-    """One window of a line, as JSON has it."""
+    """One window of a series, as JSON values."""
 
     start: str
     end: str
@@ -151,7 +152,7 @@ class WindowRow(NamedTuple):
 
     @classmethod
     def of(cls, queries: Queries, found: WindowRead) -> WindowRow:
-        """Return what a window holds, measured."""
+        """Return the computed metrics of a window."""
         window = queries.shown(merged(queries.suite, found.parts))
         metrics = {name: measured(metric) for name, metric in metrics_of(window).items()}
         ends = shown_time(found.start), shown_time(found.end)
@@ -159,7 +160,7 @@ class WindowRow(NamedTuple):
 
 
 def _columns(rows: Sequence[WindowRow]) -> Document:
-    """Return rows as columns."""
+    """Transpose rows to columns."""
     metrics: dict[str, dict[str, list[Json]]] = {}
     for row in rows:
         for name, values in row.metrics.items():
@@ -185,7 +186,7 @@ def _within(tiers: Sequence[Tier], spans: list[Span], back: str | None) -> list[
 def _check_spans(
     queries: Queries, spans: Sequence[Span], view: PageView, go_on: Callable[[], None]
 ) -> None:
-    """Raise `CostError` where windows are more, or of larger states, than a read may merge."""
+    """Raise `CostError` if windows are too many, or their states exceed the limit of a read."""
     cost = 0
     for place, found in enumerate(queries.windows(reversed(spans), go_on)):
         cost += size_of(found.parts)
@@ -205,12 +206,12 @@ def _size(n: int) -> str:
 
 
 def coverage(queries: Queries, view: PageView) -> Document:
-    """Return what became of the predictions of the newest window."""
+    """Return the label coverage of the newest window."""
     return {"window": view.window, **counted(queries.coverage(view.window))}
 
 
 def possible(queries: Queries, view: PageView) -> Document:
-    """Return what each metric may be, whatever the missing labels are."""
+    """Return the interval of each metric over all values of the missing labels."""
     return {"window": view.window, "metrics": _possible(queries, view)}
 
 
@@ -221,7 +222,7 @@ def _possible(queries: Queries, view: PageView) -> dict[str, list[object] | None
 
 
 def alerts(judged: Alerts) -> Document:
-    """Return how rules stand, those that fire first."""
+    """Return the states of alert rules, firing ones first."""
     found = [{**alert.to_dict(), "changes": len(alert.changes)} for alert in judged]
     for alert in found:
         alert |= {key: _number(alert[key]) for key in ("value", "low", "high")}
@@ -230,7 +231,7 @@ def alerts(judged: Alerts) -> Document:
 
 
 def slices(queries: Queries, view: PageView) -> Document:
-    """Return each kind of slices that is kept, of the newest window, as lines of a table."""
+    """Return each kind of slices of the newest window, as rows of a table."""
     window = view.window
     if not isinstance(queries.suite, Slices):
         return {"window": window, "slices": []}
@@ -255,12 +256,12 @@ def _cell(cell: object) -> object:
 
 
 def shown_key(key: object) -> str | None:
-    """Return a key as text; one that is missing is nothing."""
+    """Return a key as text, None if it is missing."""
     return None if key is None else str(key)
 
 
 def measured(metric: Metric[Any]) -> dict[str, object]:
-    """Return a value that is a number, what certainly holds the exact one, and its confidence."""
+    """Return a numeric value, its certain bounds, and its confidence limits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         value, bounds = metric.compute(), metric.bounds()
@@ -269,7 +270,7 @@ def measured(metric: Metric[Any]) -> dict[str, object]:
         try:
             sure = metric.confidence(LEVEL)
             limits = _number(sure.low), _number(sure.high)
-        except NoConfidenceError:  # metrics without limits, or of weights that tell too little
+        except NoConfidenceError:  # metrics without confidence limits, or with unsuitable weights
             limits = None, None
     return {
         "value": _number(value),
@@ -281,7 +282,7 @@ def measured(metric: Metric[Any]) -> dict[str, object]:
 
 
 def counted(found: Coverage) -> Document:
-    """Return what became of predictions."""
+    """Return the counts and the share of `Coverage`."""
     counts = {name: _number(value) for name, value in found._asdict().items()}
     return {**counts, "coverage": _number(found.coverage)}
 
@@ -293,7 +294,7 @@ def _interval(interval: Any) -> list[object] | None:
 
 
 def _number(value: object) -> Json:
-    """Return a number as JSON has it, which knows no nan."""
+    """Return a number as JSON, where NaN and infinities are null."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):

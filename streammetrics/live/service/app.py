@@ -1,4 +1,4 @@
-"""The application: endpoints, the page, and the description of both."""
+"""The ASGI application: endpoints, the page, and the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from streammetrics.live.journal import Journal
     from streammetrics.live.queries import Queries
 
-    GoOn = Callable[[], None]  # which raises where nobody waits any more
+    GoOn = Callable[[], None]  # raises if no client waits any more
 
 
 _TYPES = {"number": "number", "id": "string", "label": "string"}
@@ -67,7 +67,7 @@ _SAID = {
     "every": 'A duration such as "5min"; without it, that of the configuration.',
     "span": 'How far back the windows end, such as "2d"; without it, as far as there are rows.',
 }
-_READS = {  # by path: what is read, and the parameters of a request
+_READS = {  # by path: a summary and the query parameters
     "/api/now": ("Each metric over the newest window.", "window"),
     "/api/series": ("Windows one after the other.", "window", "every", "span"),
     "/api/coverage": ("What became of predictions.", "window"),
@@ -87,7 +87,7 @@ _ERROR = {
 
 
 def described(live: object, names: Names, view: PageView, server: Server) -> dict[str, object]:
-    """Return the description of a service."""
+    """Return the OpenAPI description of a service."""
     paths = {
         "/events": {"post": _events(live, names)},
         **{path: _reading(summary, *names) for path, (summary, *names) in _READS.items()},
@@ -217,7 +217,7 @@ _FOLDERS = {__package__: "static", "plotly": "package_data"}
 
 
 async def static(name: str, request: Request) -> Response:
-    """Answer with a file of the page."""
+    """Answer with a static file of the page."""
     tag, plain, packed = await asyncio.to_thread(_file, name)
     headers = {"etag": tag, "cache-control": "no-cache", "vary": "accept-encoding"}
     if request.headers.get("if-none-match") == tag:
@@ -244,24 +244,24 @@ with needs("prometheus_client", "live"):
     )
 
 
-DEADLINE = 2.0  # seconds in which a scrape reads the state, or has what was read last
+DEADLINE = 2.0  # seconds for a scrape to read the state, before it gets the last reading
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
 
 
 class UnreadError(Exception):
-    """Nothing has been read yet of which a scrape could tell."""
+    """There is no reading yet that a scrape could show."""
 
 
 class Scrape:
-    """A collector of a service. It never waits for long: no other read holds it up.
+    """The Prometheus collector of a service, which never waits long for other reads.
 
     Args:
         read: Reads the live state.
         title: The name of the service.
-        watching: How the rules stand.
-        intake: Which events came.
-        requests: How long requests took.
-        shared: Whether other workers answer scrapes, too: counters then say which worker counted.
+        watching: The states of the alert rules.
+        intake: Counts of events.
+        requests: Durations of requests.
+        shared: Whether other workers answer scrapes as well; counters then have a worker label.
     """
 
     def __init__(
@@ -284,10 +284,10 @@ class Scrape:
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families of one moment.
+        """Yield the families of one reading.
 
         Raises:
-            UnreadError: The first reading is not over.
+            UnreadError: The first reading is not complete.
         """
         found = self._read.get(DEADLINE)
         if found is None:
@@ -319,10 +319,10 @@ class Scrape:
 
 
 class Requests:
-    """How long requests took, by path and by the status of the answer; around all that answers.
+    """Durations of requests, by path and status; wraps the whole application.
 
     Args:
-        paths: Which paths are told apart; all others are one.
+        paths: Paths to count separately; all others are counted together.
     """
 
     def __init__(self, paths: Collection[str]) -> None:
@@ -330,13 +330,13 @@ class Requests:
         self._seen: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
 
     def around(self, app: ASGIApp) -> ASGIApp:
-        """Return an application whose requests are counted here."""
+        """Wrap an application to measure its requests."""
 
         async def timed(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] != "http":
                 await app(scope, receive, send)
                 return
-            began, status = time.perf_counter(), 499  # the client is gone before there is an answer
+            began, status = time.perf_counter(), 499  # the client disconnected before the answer
 
             async def told(message: Message) -> None:
                 nonlocal status
@@ -359,7 +359,7 @@ class Requests:
         total[0] += seconds
 
     def family(self, labels: Mapping[str, str]) -> HistogramMetricFamily:
-        """Return the histogram, with some labels before its own."""
+        """Return the histogram, with additional labels before its own."""
         family = HistogramMetricFamily(
             f"{PREFIX}request_duration_seconds",
             "How long requests took.",
@@ -372,21 +372,21 @@ class Requests:
         return family
 
 
-_AGAIN = (429, 503)  # answers that say when to come again
-_STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of refusals
-_GZIP = 31  # what zlib calls it
-_PACKED = ("gzip", "x-gzip")  # one encoding by both names, as HTTP has it
-_HELD = 16  # bodies of the largest size that may be held at once
+_AGAIN = (429, 503)  # answers that ask the client to retry
+_STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of rejected requests
+_GZIP = 31  # zlib's window bits for gzip
+_PACKED = ("gzip", "x-gzip")  # two names of one encoding in HTTP
+_HELD = 16  # number of maximum-size bodies that memory may hold at once
 
 
 def _encoding(request: Request) -> str:
-    """Return how a body is packed, in whatever case that is written."""
+    """Return the content encoding of a body in lower case."""
     written: str = request.headers.get("content-encoding", "identity")
     return written.strip().lower()
 
 
 class RefusalError(Exception):
-    """A request is not taken; the answer says why."""
+    """A request is rejected; the answer says why."""
 
     def __init__(self, status: int, why: str, **more: object) -> None:
         super().__init__(why)
@@ -397,12 +397,12 @@ class RefusalError(Exception):
 
 
 class Intake:
-    """Takes requests with events, one after the other, on a thread of its own."""
+    """Takes requests with events, one after the other, in its own thread."""
 
     def __init__(self, live: Any, names: Names, server: Server) -> None:
         self._bodies, self._server = Bodies(live._ingest, names), server
         self._worker = ThreadPoolExecutor(1, "events")
-        self.waiting = 0  # requests that are whole and wait for their turn
+        self.waiting = 0  # complete requests that wait for their turn
         self.held = 0  # bytes of bodies in memory
         self.taken: Counter[str] = Counter(dict.fromkeys(KINDS, 0))  # events, by kind
         self.refused: Counter[str] = Counter(dict.fromkeys(_STATUSES, 0))  # requests
@@ -437,7 +437,7 @@ class Intake:
         return form, request.query_params.get("kind")
 
     async def _read(self, request: Request, body: bytearray) -> None:
-        """Read the body as it comes, as long as it is neither too long nor too slow."""
+        """Read the body in chunks, unless it is too long or too slow."""
         server = self._server
         try:
             length = int(request.headers.get("content-length", "0"))
@@ -463,14 +463,14 @@ class Intake:
             )
 
     def _bring(self, body: bytes, form: str, kind: str | None, packed: bool) -> dict[str, int]:
-        """Bring events to the live state; one body at a time is unpacked."""
+        """Add events to the live state; only one body at a time is decompressed."""
         return self._bodies.take(self._unpacked(body) if packed else body, form, kind)
 
     def _unpacked(self, body: bytes) -> bytes:
-        """Return what gzip has packed, if that is no longer than a body may be."""
+        """Decompress gzip, unless the result exceeds the maximum size of a body."""
         found, rest = bytearray(), body
         try:
-            while rest:  # there may be several members, one after the other
+            while rest:  # there may be several members
                 member = zlib.decompressobj(wbits=_GZIP)
                 found += member.decompress(rest, self._server.body + 1 - len(found))
                 self._check_size(len(found))
@@ -484,7 +484,7 @@ class Intake:
     async def _take(
         self, body: bytes, form: str, kind: str | None, *, packed: bool
     ) -> dict[str, int]:
-        """Bring events to the live state when it is their turn."""
+        """Add events to the live state when it is their turn."""
         if self.waiting >= self._server.queue:
             why = f"{self.waiting} requests wait, and no more may: send it again in a second"
             raise RefusalError(429, why)
@@ -508,10 +508,10 @@ class Intake:
     def _done(self, call: asyncio.Future[Any]) -> None:
         self.waiting -= 1
         if not call.cancelled():
-            call.exception()  # of a client that has gone, nobody else asks
+            call.exception()  # retrieve the exception in case the client has disconnected
 
     def close(self) -> None:
-        """Take what has begun, and no more: of the others nobody was told that they are taken."""
+        """Finish the request in progress and drop waiting ones, which were not acknowledged."""
         self._worker.shutdown(wait=True, cancel_futures=True)
 
 
@@ -524,7 +524,7 @@ with needs("starlette", "live"):
 
 T = TypeVar("T")
 
-_SCRAPES = 4  # at once
+_SCRAPES = 4  # concurrent scrapes
 _OPEN = ("/", "/health", "/ready", "/openapi.json", *(f"/{name}" for name in FILES))
 _PATHS = (
     *_OPEN, "/events", "/metrics", "/state",
@@ -541,15 +541,15 @@ def application(
     rules: Sequence[Rule] = (),
     owned: bool = False,
 ) -> Starlette:
-    """Return an application that takes events of a live state and answers for it.
+    """Return an application that takes events of a live state and answers queries.
 
     Args:
         live: The live state.
-        names: What columns of events are called.
-        view: What is shown.
-        server: Limits of requests, and the token that they bear.
-        rules: What alerts are watched for.
-        owned: Whether it is closed when the application ends; else what waits is written.
+        names: The names of event columns.
+        view: What the page shows.
+        server: Limits of requests, and their token.
+        rules: The alert rules.
+        owned: Whether to close the live state when the application ends; otherwise it is flushed.
     """
     server = server or Server()
     requests = Requests(_PATHS)
@@ -578,10 +578,10 @@ def application(
 
 
 class Service:
-    """What answers.
+    """The endpoints.
 
-    Windows are read one after the other, beside the thread that takes events; series, scrapes and
-    alerts have threads of their own, and health needs none.
+    Windows are read one after the other, in another thread than events. Series, scrapes and alerts
+    have their own threads, and health checks need none.
     """
 
     def __init__(
@@ -600,11 +600,11 @@ class Service:
         self._names, self._watching = names, Watching(self._queries, rules)
         self._began = time.time()
         self._reader = ThreadPoolExecutor(1, "reads")
-        self._historian = ThreadPoolExecutor(1, "history")  # for which no window waits
-        self._scraper = ThreadPoolExecutor(_SCRAPES, "scrapes")  # which wait for no other read
+        self._historian = ThreadPoolExecutor(1, "history")  # never delays reads of windows
+        self._scraper = ThreadPoolExecutor(_SCRAPES, "scrapes")  # does not wait for other reads
         self._cache, self._quick = Cache(self._reader), Cache(self._scraper)
         self._history = Cache(self._historian)
-        self._line = answers.WindowAnswers()  # of what the page shows
+        self._line = answers.WindowAnswers()  # series of the page
         self._intake = Intake(live, names, server)
         read = partial(self._at_present, partial(families, self._queries, view.window))
         self._scrape = Scrape(
@@ -613,10 +613,11 @@ class Service:
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
-        """Write what waits when the service ends.
+        """Write pending events when the service ends.
 
         Raises:
-            StreamMetricsError: It cannot be written, or its file is gone, and events are lost.
+            StreamMetricsError: Events cannot be written, or the store's file is gone, so that they
+                are lost.
         """
         yield
         loop = asyncio.get_running_loop()
@@ -649,16 +650,16 @@ class Service:
         """Take events."""
         return await self._intake.answer(request)
 
-    # --- what is read ----------------------------------------------------------------------
+    # --- reads ------------------------------------------------------------------------------
 
     async def now(self, request: Request) -> Response:
-        """Answer what the newest window says."""
+        """Answer with the newest window."""
         return await self._window(request, "now", answers.now)
 
     async def series(self, request: Request) -> Response:
-        """Answer how the metrics went."""
+        """Answer with a series of windows."""
         view, span = self._asked(request), request.query_params.get("span")
-        page = view == self._view and span is None  # which has as much as a request may read
+        page = view == self._view and span is None  # limited to what a request may read
         line = self._line if page else answers.WindowAnswers()
 
         def call(go_on: GoOn) -> Document:
@@ -668,19 +669,19 @@ class Service:
         return await self._answer(request, key, call, self._cache if page else self._history)
 
     async def coverage(self, request: Request) -> Response:
-        """Answer what became of predictions."""
+        """Answer with the label coverage."""
         return await self._window(request, "coverage", answers.coverage)
 
     async def possible(self, request: Request) -> Response:
-        """Answer what the missing labels could do."""
+        """Answer with the intervals over all values of the missing labels."""
         return await self._window(request, "possible", answers.possible)
 
     async def slices(self, request: Request) -> Response:
-        """Answer what the metrics are by slice, where there are any."""
+        """Answer with the metrics by slice, if there are any."""
         return await self._window(request, "slices", answers.slices)
 
     async def alerts(self, request: Request) -> Response:
-        """Answer how the rules stand."""
+        """Answer with the states of the alert rules."""
 
         def call(_: GoOn) -> Document:
             return answers.alerts(self._watching.alerts() or self._watching.unjudged)
@@ -699,14 +700,14 @@ class Service:
         return Response(body, headers={"content-type": content_type})
 
     def _asked(self, request: Request) -> PageView:
-        """Return what a request looks at: what it does not say is as the page has it."""
+        """Return the view of a request; parameters that it lacks are those of the page."""
         said = {k: v for k, v in request.query_params.items() if k in {"window", "every"}}
         return replace(self._view, **said)
 
     async def _window(
         self, request: Request, name: str, read: Callable[[Queries, PageView], Document]
     ) -> Response:
-        """Answer what one window says; one that the page does not have must not cost too much."""
+        """Answer with one window; a window other than the page's must not cost too much."""
         view = self._asked(request)
 
         def call(go_on: GoOn) -> Document:
@@ -723,7 +724,7 @@ class Service:
         call: Callable[[GoOn], Json],
         cache: Cache | None = None,
     ) -> Response:
-        """Answer from the cache, or with 304 where the client has it."""
+        """Answer from the cache, or with 304 if the client has the current answer."""
 
         def make(go_on: GoOn) -> Json:
             return self._at_present(partial(call, go_on))
@@ -737,7 +738,7 @@ class Service:
         try:
             body = await (cache or self._cache).get(key, make, partial(_gone, request))
         except GoneError:
-            return Response(status_code=499)  # which nobody reads
+            return Response(status_code=499)  # nobody reads it
         except answers.CostError as error:
             return JSONResponse({"error": str(error)}, 422)
         except (StreamMetricsError, ValueError, TypeError) as error:
@@ -754,15 +755,15 @@ class Service:
         return call()
 
     async def state(self, _: Request) -> Response:
-        """Answer with the state as bytes, which others merge."""
+        """Answer with the serialized state, for merging elsewhere."""
         loop = asyncio.get_running_loop()
         blob = await loop.run_in_executor(self._reader, self._live.to_bytes)
         return Response(blob, media_type="application/octet-stream")
 
     async def health(self, request: Request) -> Response:
-        """Answer how the service is, to who bears the token all of it."""
+        """Answer with the status of the service; with the token, in full."""
         journal, intake = self._queries.ingest.journal, self._intake
-        trouble = "" if journal is None else journal.trouble  # read once, as it changes meanwhile
+        trouble = "" if journal is None else journal.trouble  # read once, because it may change
         told: Document = {"status": "degraded" if trouble else "ok"}
         if request.scope["streammetrics.trusted"]:
             newest = self._live._shared.current.panes.newest
@@ -778,16 +779,16 @@ class Service:
         return JSONResponse(told)
 
     async def ready(self, _: Request) -> Response:
-        """Answer that all that was stored has been read: before, nothing of this answers."""
+        """Answer that all stored events have been read; before, this does not answer."""
         return JSONResponse({"status": "ready"})
 
     async def openapi(self, _: Request) -> Response:
-        """Answer with the description of all this."""
+        """Answer with the OpenAPI description."""
         return JSONResponse(described(self._live, self._names, self._view, self._server))
 
 
 def _of_store(journal: Journal, trouble: str) -> Document:
-    """Return how the store is, and what a crash would lose."""
+    """Return the status of the store, and what a crash would lose."""
     n = journal.unwritten
     them = "1 event, which is" if n == 1 else f"{n:,} events, which are"
     lost = f"a crash would lose {them} in memory alone: durable = true refuses them"
@@ -801,6 +802,6 @@ def _of_store(journal: Journal, trouble: str) -> Document:
 
 
 async def _gone(request: Request) -> None:
-    """Wait until the client of a request is gone."""
+    """Wait until the client of a request disconnects."""
     while (await request.receive())["type"] != "http.disconnect":
         pass

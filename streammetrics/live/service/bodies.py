@@ -1,4 +1,4 @@
-"""Bodies of requests: lines of JSON, arrays, tables of Arrow."""
+"""Parsing of request bodies: JSON lines, JSON arrays and Arrow tables."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Document, Json
     from streammetrics.live.events import Kind
 
-    Told = tuple[str | None, frozenset[str]]  # the kind said of all, and the keys of the first row
+    Told = tuple[str | None, frozenset[str]]  # kind in the query, keys of the first row
     from streammetrics.live.ingest import Ingest
     from streammetrics.live.service.names import Names
 
 
 class BodyError(InvalidBatchError):
-    """A request holds no events, or one that is refused; `row` is its number, from 0 on."""
+    """A request without events or with an invalid one; `row` is its zero-based number."""
 
 
 class Group(NamedTuple):
@@ -42,16 +42,16 @@ class Group(NamedTuple):
 
 
 def no_kind(which: object, row: int) -> NoReturn:
-    """Raise about a row of a kind that there is not."""
+    """Raise for a row with an unknown kind."""
     shown = "no kind" if which is None else f"the kind {which!r}"
     raise BodyError(f"row {row} has {shown}: say one of {', '.join(KINDS)} in it", "kind", row)
 
 
 def of_lines(body: bytes, kind: str | None) -> list[Group]:
-    """Return the objects of a request, which say their kind unless it is said of all.
+    """Parse JSON events; each states its kind, unless `kind` gives it for all.
 
     Raises:
-        BodyError: A row is no object, has no kind, or is unlike the others of its kind.
+        BodyError: A row is not an object, has no kind, or has other keys than its kind's first row.
     """
     found: dict[str, tuple[list[int], list[Document]]] = {}
     for row, event in enumerate(_objects(body)):
@@ -67,7 +67,7 @@ def of_lines(body: bytes, kind: str | None) -> list[Group]:
 
 
 def _alike(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]) -> Group:
-    """Return events of a kind as columns."""
+    """Return events of one kind as columns."""
     keys = tuple(events[0])
     if {*map(len, events)} != {len(keys)}:
         _differ(kind, rows, events)
@@ -79,7 +79,7 @@ def _alike(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]])
 
 
 def _differ(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]) -> NoReturn:
-    """Raise about the first event that has other keys than the first one."""
+    """Raise for the first event whose keys differ from those of the first one."""
     first = events[0]
     row, other = next(
         (row, event)
@@ -96,12 +96,12 @@ def _differ(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]
 
 
 def _objects(body: bytes) -> Iterator[Json]:
-    """Yield what the lines that are not empty hold, or an array; raise about the first bad one."""
+    """Yield the values of non-empty lines, or of an array; raise for the first invalid one."""
     if body.lstrip().startswith(b"["):
         yield from _decoded(body, 0)
         return
     row = 0
-    for line in io.BytesIO(body):  # one by one, as most of what is none is known by its first
+    for line in io.BytesIO(body):  # lazily, because most invalid bodies fail at the first line
         if not line.isspace():
             yield _decoded(line, row)
             row += 1
@@ -122,12 +122,12 @@ _DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def of_table(body: bytes, kind: str | None) -> list[Group]:
-    """Return the rows of a table, which say their kind unless it is said of all.
+    """Parse an Arrow table; its rows state their kind, unless `kind` gives it for all.
 
     Raises:
-        BodyError: It is no table, or a row has no kind.
+        BodyError: The body is not a table, or a row has no kind.
     """
-    import pyarrow as pa  # noqa: PLC0415 - only for those who send it
+    import pyarrow as pa  # noqa: PLC0415 - imported only to parse Arrow
     import pyarrow.compute as pc  # noqa: PLC0415
 
     opened = pa.ipc.open_file if body[:6] == b"ARROW1" else pa.ipc.open_stream
@@ -148,7 +148,7 @@ def of_table(body: bytes, kind: str | None) -> list[Group]:
     for which in kinds:
         if which not in KINDS:
             no_kind(which, told.to_pylist().index(which))
-    if len(kinds) == 1:  # nothing has to be copied
+    if len(kinds) == 1:  # no copy needed
         return [_group(kinds[0], range(table.num_rows), table)]
     found = []
     for which in kinds:
@@ -162,7 +162,7 @@ def _group(kind: Any, rows: Any, table: Any) -> Group:
     for name in table.column_names:
         column = table[name]
         if column.null_count == len(column) and len(column):
-            continue  # which events of another kind have
+            continue  # a column of other kinds of events
         columns[name] = column.combine_chunks()
     return Group(kind, rows, columns)
 
@@ -171,12 +171,12 @@ with needs("msgspec", "live"):
     import msgspec
 
 
-_MOST = 64  # forms that are known; more are others' junk, or nobody's
+_MOST = 64  # maximum number of known forms; beyond it, they are probably junk
 _ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class LineForm(NamedTuple):
-    """What reads a line, and what its rows are: a class for each kind, and its keys in order."""
+    """A decoder of lines, with the class of rows of each kind and its keys in order."""
 
     read: Callable[[bytes], Any]
     keys: Mapping[Kind, tuple[str, ...]]
@@ -184,22 +184,22 @@ class LineForm(NamedTuple):
 
     @classmethod
     def of(cls, keys: Mapping[Kind, tuple[str, ...]], *, tagged: bool) -> LineForm:
-        """Return the form of rows with some keys; `tagged`: each says its kind."""
+        """Return the form of rows with the given keys; if `tagged`, each states its kind."""
         classes = {_row(keys[kind], kind if tagged else None): kind for kind in keys}
-        # A class that is alone would not ask a row for its kind.
+        # A decoder of a single class would not check the kind of a row.
         every = [*classes, _row((), "")] if tagged else [*classes]
         read = msgspec.json.Decoder(Union[tuple(every)]).decode  # noqa: UP007 - of any number
         return cls(read, keys, classes)
 
 
 class Forms:
-    """The forms of requests that were taken, by how the first row of each looks."""
+    """The forms of accepted requests, by the kind and keys of their first row."""
 
     def __init__(self) -> None:
         self._known: dict[Told, LineForm] = {}
 
     def read(self, body: bytes, kind: str | None) -> list[Group] | None:
-        """Return the rows of a body, ``None`` where it is of no form that is known."""
+        """Decode a body with a known form; return ``None`` if there is none."""
         form = self._known.get(_told(body, kind))
         if form is None:
             return None
@@ -210,22 +210,22 @@ class Forms:
         return _groups(form, rows)
 
     def learn(self, body: bytes, kind: str | None, groups: Sequence[Group]) -> None:
-        """Learn of what form a body is, of which these are the rows."""
+        """Remember the form of a body that was parsed into these groups."""
         told = _told(body, kind)
         tagged = "kind" in told[1]
         if not told[1] or (len(groups) > 1 and not tagged):
             return
         keys = {group.kind: tuple(group.columns) for group in groups}
-        if told in self._known:  # it began as others did, and went on otherwise
+        if told in self._known:  # a body with the same first row had other kinds
             keys = {**self._known[told].keys, **keys}
         if len(self._known) >= _MOST:
             self._known.clear()
-        with suppress(ValueError):  # of names that it does not take
+        with suppress(ValueError):  # invalid field names
             self._known[told] = LineForm.of(keys, tagged=tagged)
 
 
 def _told(body: bytes, kind: str | None) -> Told:
-    """Return what tells the form of lines, nothing where there are not several."""
+    """Return the key of a body's form; without names if the body is not several lines."""
     line, several, _ = body.partition(b"\n")
     try:
         row = msgspec.json.decode(line) if several else None
@@ -235,7 +235,7 @@ def _told(body: bytes, kind: str | None) -> Told:
 
 
 def _row(keys: Sequence[str], kind: str | None) -> type:
-    """Return the class of rows of a kind, which have exactly these keys."""
+    """Return a class of rows of one kind with exactly these keys."""
     names = [f"value_{place}" for place in range(len(keys))]
     row: type = msgspec.defstruct(
         "Row",
@@ -250,7 +250,7 @@ def _row(keys: Sequence[str], kind: str | None) -> type:
 
 
 def _groups(form: LineForm, rows: Sequence[Any]) -> list[Group] | None:
-    """Return rows by their kinds, in the order in which they come."""
+    """Group rows by kind, in order of appearance; ``None`` if one has no known kind."""
     found = []
     types = [*map(type, rows)]
     classes = dict.fromkeys(types)
@@ -275,28 +275,28 @@ ARROW_TYPES = ("application/vnd.apache.arrow.stream", "application/vnd.apache.ar
 
 
 class Bodies:
-    """What brings requests to a live state, one after the other.
+    """Feeds requests to a live state, one after the other.
 
     Args:
-        ingest: Where their events are brought.
-        names: What their columns are called.
+        ingest: The destination of the events.
+        names: The names of their columns.
     """
 
     def __init__(self, ingest: Ingest, names: Names) -> None:
         self._ingest, self._names, self._forms = ingest, names, Forms()
-        # What errors call the event's own columns, but for those that a metric reads.
+        # Names that errors use for the event's own columns, except for those that a metric reads.
         self._heads = {"id", "time", "version"} - kinds_of(ingest.shared.suite).keys()
 
     def take(self, body: bytes, form: str, kind: str | None) -> dict[str, int]:
-        """Bring the events of a request to the state, all or none; return how many of each kind.
+        """Add the events of a request, all or none; return the number of each kind.
 
         Args:
-            body: The request's.
-            form: Its type, one of those above.
-            kind: That of rows which do not say their own, in `kind`.
+            body: The body of the request.
+            form: Its content type, one of those above.
+            kind: The kind of rows that do not state one.
 
         Raises:
-            BodyError: A row is refused, or what there is are no rows; nothing has changed.
+            BodyError: A row is invalid, or the body has no rows; nothing has changed.
         """
         if kind is not None and kind not in KINDS:
             raise BodyError(f"no kind {kind!r}: there are {', '.join(KINDS)}")
@@ -319,7 +319,7 @@ class Bodies:
             raise self._placed(error, groups[error.place].rows) from error
 
     def _placed(self, error: InvalidBatchError, rows: Any) -> BodyError:
-        """Return an error of a group with the row's number in the request, and the user's names."""
+        """Return an error with the row's number in the request, and the user's column names."""
         text, column = str(error), error.column
         if column in self._heads:
             column = getattr(self._names, column)
@@ -331,7 +331,7 @@ class Bodies:
 
 
 def _part(group: Group, names: Names) -> EventColumns:
-    """Return a group as it is taken."""
+    """Return a group as event columns."""
     kind, columns = group.kind, dict(group.columns)
     time = columns.pop(names.time, None)
     if time is None:
@@ -346,7 +346,7 @@ def _part(group: Group, names: Names) -> EventColumns:
 
 
 def _as_array(times: object) -> object:
-    """Return a list of numbers as an array, which need not be looked at one by one."""
+    """Convert a list of numbers to an array, which needs no check of each value."""
     if type(times) is list and {*map(type, times)} <= {float, int}:
         with contextlib.suppress(OverflowError):
             return np.array(times, np.float64)

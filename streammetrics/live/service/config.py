@@ -1,4 +1,4 @@
-"""The configuration: keys, rules, and the document that explains them."""
+"""The configuration file: its keys, its rules, and a commented template."""
 
 from __future__ import annotations
 
@@ -94,15 +94,15 @@ RULES: dict[str, type[Rule]] = {
 
 
 def rule_of(text: str, name: str, folder: str) -> Rule:
-    """Return the rule that a text is a call of; files that it names are beside the configuration.
+    """Return the rule that a text calls; relative file names start at the configuration's folder.
 
     Raises:
-        SpecError: It is something else, or there is no such rule, or no such parameter.
+        SpecError: The text is not a call, or the rule or a parameter does not exist.
     """
     try:
         call = ast.parse(text.strip(), mode="eval").body
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
-            raise TypeError("no call")  # noqa: TRY301 - told like what is no Python
+            raise TypeError("no call")  # noqa: TRY301 - reported like invalid Python
         title = call.func.id
         values = [ast.literal_eval(each) for each in call.args]
         named = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords}
@@ -126,27 +126,27 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
         raise SpecError(f"{title}: {error}") from error
 
 
-_KEYS = re.compile(  # of [live], as errors name them
+_KEYS = re.compile(  # keys of [live], as errors name them
     r"^by\b|\b(?:default_label|target_range|types|labels|label_ttl|label_lateness|max_ahead)\b"
 )
-_TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice as Python has it
+_TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syntax
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
 _RENAME = "give the column another name"
-_OWN = ("id", "time", "label_time", "version")  # columns that are of events, not of metrics
+_OWN = ("id", "time", "label_time", "version")  # columns that belong to events, not to metrics
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A file that was read, and found to make sense."""
+    """A validated configuration."""
 
     path: str
     suite: MetricSet
     names: Names
-    options: Options  # of `Live`
+    options: Options  # arguments of `Live`
     view: PageView
     server: Server
-    rules: tuple[Rule, ...]  # of alerts
-    notices: tuple[Notice, ...]  # how Prometheus passes each of them on
+    rules: tuple[Rule, ...]  # alert rules
+    notices: tuple[Notice, ...]  # how Prometheus forwards each alert
 
     def live(self, *, store: bool = True) -> Live:
         """Return the live state that the file describes, opened from its store."""
@@ -157,10 +157,10 @@ class Settings:
 
 
 def settings(path: str | os.PathLike[str]) -> Settings:
-    """Read a file and check all of it; nothing is opened or made.
+    """Read a file and validate it completely; nothing is opened or created.
 
     Raises:
-        ConfigError: Something in it cannot be; the message says where, and what to write.
+        ConfigError: The file is invalid; the message says where, and what to write.
     """
     file = toml.read(os.fspath(path))
     title = file.take("title", str, PageView.title)
@@ -182,7 +182,7 @@ def settings(path: str | os.PathLike[str]) -> Settings:
 
 
 def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
-    """Return the live state without a store; raise where no event could fit its parameters."""
+    """Return a live state without a store; raise if no event could match its parameters."""
     try:
         empty = Live(suite, **{**options, "store": None})
     except (ValueError, TypeError) as error:
@@ -195,7 +195,7 @@ def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
 
 
 def _fail(table: Section, why: str) -> NoReturn:
-    """Raise with the line of the key that an error of `Live` names, and its advice as TOML."""
+    """Raise with the line of the key that an error of `Live` names, and with its advice in TOML."""
     key = _KEYS.search(why)
     why = why.removeprefix("types: ")
     why = _TYPES.sub(lambda found: f"types = {{ {found[1]} = {found[2]} }}", why)
@@ -203,7 +203,7 @@ def _fail(table: Section, why: str) -> NoReturn:
 
 
 def _rules(table: Section, empty: Live, folder: str) -> tuple[tuple[Rule, ...], tuple[Notice, ...]]:
-    """Return the rules of alerts, and how Prometheus passes each of them on."""
+    """Return the alert rules, and how Prometheus forwards each alert."""
     found, notices = [], []
     for name, told in table.rest().items():
         words, notice = _notice(table, name, told if isinstance(told, dict) else {"rule": told})
@@ -212,7 +212,7 @@ def _rules(table: Section, empty: Live, folder: str) -> tuple[tuple[Rule, ...], 
         try:
             found.append(rule_of(words, name, folder))
             empty.alerts(found[-1:])
-            # Predictions may come whose labels are waited for, though none has come yet.
+            # Predictions may wait for labels later, even if there is none yet.
             check_windows(empty._config, found[-1], waits=bool(truth_of(empty._suite)))
         except (SpecError, ValueError) as error:
             table.fail(name, str(error))
@@ -221,7 +221,7 @@ def _rules(table: Section, empty: Live, folder: str) -> tuple[tuple[Rule, ...], 
 
 
 def _notice(table: Section, name: str, values: Mapping[str, object]) -> tuple[object, Notice]:
-    """Return a rule that stands in a table of its own, and how Prometheus passes it on."""
+    """Return the rule in a table of its own, and how Prometheus forwards its alert."""
     told = {"severity": Notice(name).severity, "for": Notice(name).wait, **values}
     for key in told:
         if key not in {"rule", "severity", "for"}:
@@ -230,7 +230,7 @@ def _notice(table: Section, name: str, values: Mapping[str, object]) -> tuple[ob
     if not isinstance(severity, str) or not severity:
         table.fail(name, 'severity is no text: write severity = "page"')
     try:
-        duration(wait, "for")  # type: ignore[arg-type]  # it checks it
+        duration(wait, "for")  # type: ignore[arg-type]  # duration checks it
     except (ValueError, TypeError):
         table.fail(name, f'for = {wait!r} is no duration: write "1min"')
     return told.get("rule"), Notice(name, "", severity, str(wait))
@@ -266,7 +266,7 @@ def _suite(file: Section, columns: Section, inputs: Mapping[str, Sequence[str]])
 
 
 def _check_apart(columns: Section, names: Names, suite: MetricSet) -> None:
-    """Raise where one column would be two things in one event."""
+    """Raise if one column of an event would have two meanings."""
     read = {title: name for name, title in suite.columns.items()}
     read |= {suite.columns.get(name, name): name for name in suite.inputs}
     if "kind" in read:

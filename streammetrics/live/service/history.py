@@ -1,4 +1,4 @@
-"""Events from files, in the order of their times, whatever the order in which they are stored."""
+"""Events from files, fed in the order of their times, whatever the order of the files."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
-AT_ONCE = 1 << 15  # events that are taken together
+AT_ONCE = 1 << 15  # events to feed at a time
 
 
 class HistoryRows(NamedTuple):
-    """Rows of some files as columns, by what `Live` calls them, and where each comes from."""
+    """Rows of some files as columns, by the parameter names of `Live`, with their origin."""
 
     times: Ints
     columns: dict[str, Any]
-    files: tuple[tuple[str, int], ...]  # and the number of the first row of each
+    files: tuple[tuple[str, int], ...]  # name and number of the first row of each file
 
     def part(self, rows: Places) -> dict[str, Any]:
         """Return some rows as arguments of `observe`, `predict` or `label`."""
@@ -40,7 +40,7 @@ class HistoryRows(NamedTuple):
         return {"time": self.times[rows].view("datetime64[ns]"), **named}
 
     def place(self, row: int) -> str:
-        """Return where a row stands, for messages."""
+        """Return the row and the file of a row, for messages."""
         name, first = next((n, at) for n, at in reversed(self.files) if at <= row)
         return f"in row {row - first} of {name}"
 
@@ -48,26 +48,26 @@ class HistoryRows(NamedTuple):
 class History(NamedTuple):
     """All events of some files."""
 
-    kinds: tuple[tuple[str, HistoryRows], ...]  # a method of `Live`, and what it is called with
+    kinds: tuple[tuple[str, HistoryRows], ...]  # the method of `Live`, and its rows
     sources: tuple[str, ...]
     notes: tuple[str, ...]
 
     @property
     def n_events(self) -> int:
-        """How many events there are."""
+        """The number of events."""
         return sum(len(rows.times) for _, rows in self.kinds)
 
     def feed(self, live: Live, progress: Callable[[int], None] | None = None) -> None:
-        """Bring all events to a live state, the oldest first.
+        """Feed all events to a live state, oldest first.
 
         Raises:
-            InvalidBatchError: A row is refused; the message names its file. `live` has taken
-                those before it.
+            InvalidBatchError: A row is invalid; the message names its file. `live` has taken the
+                rows before it.
         """
         times = np.concatenate([rows.times for _, rows in self.kinds])
         order = np.argsort(times, kind="stable")
         ends = np.cumsum([len(rows.times) for _, rows in self.kinds])
-        # What is taken together lies within the lateness of labels: none is refused that was there.
+        # Each part spans at most the label lateness, so that feeding it by kind rejects no label.
         sections = times[order] // live._config.label_lateness
         cuts = np.flatnonzero(np.diff(sections)) + 1
         starts = np.union1d(cuts, np.arange(0, len(order), AT_ONCE))
@@ -99,7 +99,7 @@ def history(
     """Read files of predictions and of labels, or of rows with both.
 
     Raises:
-        InvalidBatchError: A column is missing, or a value is not what it should be.
+        InvalidBatchError: A column is missing, or a value is invalid.
         ReadError: A file cannot be read.
     """
     suite, names = found.suite, found.names
@@ -136,7 +136,7 @@ def history(
 
 
 def _check_ids(predictions: HistoryRows, labels: HistoryRows) -> None:
-    """Raise where no label can match a prediction, because the types of their ids differ."""
+    """Raise if the types of ids differ, so that no label can match a prediction."""
     first, second = (_type_of_ids(rows.columns["id"]) for rows in (predictions, labels))
     if first and second and first != second:
         raise InvalidBatchError(
@@ -148,7 +148,7 @@ def _check_ids(predictions: HistoryRows, labels: HistoryRows) -> None:
 
 
 def _type_of_ids(ids: Foreign) -> str:
-    """Return the type of some ids in words, nothing where there are none or it is another one."""
+    """Return the type of ids in words; "" if there are none or they have another type."""
     if not len(ids):
         return ""
     if isinstance(ids, np.ndarray):
@@ -158,7 +158,7 @@ def _type_of_ids(ids: Foreign) -> str:
 
 
 def _kind(found: Settings, title: str) -> Kind:
-    """Return how text of a column of keys is read: as what is declared, and that is mostly text."""
+    """Return how to read text in a key column: as the declared type, which is text by default."""
     return "id" if found.options["types"].get(title, "text") == "text" else "label"
 
 
@@ -175,7 +175,7 @@ class _Files:
     def rows(
         self, heads: dict[str, str], time: str, titles: Sequence[str], kinds: dict[str, Kind]
     ) -> HistoryRows:
-        """Return columns of all files: `heads` by the names of parameters, the others by theirs."""
+        """Return columns of all files: `heads` by parameter name, the others by their own names."""
         wanted = {"time": time, **heads, **{title: title for title in titles}}
         every: dict[str, Kind] = {**dict.fromkeys(wanted, "label"), **kinds, "id": "id"}
         read = {key: every[key] for key in wanted}
@@ -201,12 +201,12 @@ class _Files:
 
 
 def _together(parts: Sequence[Foreign]) -> Foreign:
-    """Return one column of several, of NumPy where all are numbers."""
+    """Concatenate parts of a column; the result is a NumPy array if all parts are."""
     if all(isinstance(part, np.ndarray) for part in parts):
         return np.concatenate(parts) if parts else np.empty(0)
     arrays = [_decoded(part) for part in parts]
     kinds = list(dict.fromkeys(array.type for array in arrays))
-    if len(kinds) > 1:  # one batch spells integers where another one holds words
+    if len(kinds) > 1:  # integers in one batch, words in another
         arrays = [array.cast(pa.string()) for array in arrays]
     return pa.concat_arrays(arrays)
 
@@ -217,7 +217,7 @@ def _decoded(part: Foreign) -> Foreign:
 
 
 def series_rows(series: dict[str, Array]) -> Iterator[tuple[str, ...]]:
-    """Yield the lines of a series as text, its header first."""
+    """Yield the rows of a series as text, its header first."""
     yield tuple(series)
     yield from zip(*[_texts(column) for column in series.values()], strict=True)
 

@@ -1,4 +1,4 @@
-"""Limits of requests, connections, and answers that are kept."""
+"""HTTP: cached answers, access control, and limits on connections."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Json
 
 
-_LEAST = 0.25  # seconds that an answer is kept
-_SHARE = 8  # times what it took to make it
-_MOST = 64  # answers
+_LEAST = 0.25  # minimum seconds to cache an answer
+_SHARE = 8  # an answer is cached for this multiple of its computation time
+_MOST = 64  # maximum number of cached answers
 
 
 class GoneError(Exception):
-    """Nobody waits any more for an answer."""
+    """No client waits for an answer any more."""
 
 
 class Making:
-    """An answer that is made, and how many wait for it."""
+    """An answer that is being computed, and the number of clients that wait for it."""
 
     def __init__(self) -> None:
         self.waiting = 0
-        self.over = False  # as all have gone
+        self.over = False  # whether all clients have disconnected
         self.task: asyncio.Task[bytes]
 
     def go_on(self) -> None:
-        """Raise `GoneError` where nobody waits any more."""
+        """Raise `GoneError` if no client waits any more."""
         if self.over:
             raise GoneError
 
 
 class Cache:
-    """Bodies by what was asked; one that took long is kept for longer, so reads leave room."""
+    """Response bodies by request; slow ones are cached longer, to leave time for events."""
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
@@ -61,16 +61,16 @@ class Cache:
         make: Callable[[Callable[[], None]], Json],
         gone: Callable[[], Coroutine[Any, Any, None]],
     ) -> bytes:
-        """Return the body for a key, made if it is not there or too old.
+        """Return the body for a key, computed if it is missing or expired.
 
         Args:
-            key: What was asked.
-            make: Makes the answer. It calls what it is given between two pieces of its work, which
-                raises where nobody waits any more.
-            gone: Waits until the client that asks is gone.
+            key: Identifies the request.
+            make: Computes the answer. It calls its argument between two steps, which raises if no
+                client waits any more.
+            gone: Waits until the client disconnects.
 
         Raises:
-            GoneError: The client is gone.
+            GoneError: The client has disconnected.
         """
         until, body = self._kept.get(key, (0.0, b""))
         if time.monotonic() < until:
@@ -117,7 +117,7 @@ class Cache:
 
 
 def _heard(task: asyncio.Task[bytes]) -> None:
-    """Take note of an error: who asked for the answer gets it, or nobody waits any more."""
+    """Retrieve an exception, so that asyncio does not log it; waiting clients get it."""
     if not task.cancelled():
         task.exception()
 
@@ -130,9 +130,9 @@ def _timed(make: Callable[[Callable[[], None]], Json], making: Making) -> tuple[
 
 
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
-_PIECE = 1 << 16  # bytes of an answer that are brought on together
+_PIECE = 1 << 16  # bytes of an answer to send at a time
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"  # of a style that says nothing
+_EMPTY = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"  # hash of an empty style
 _HEADERS = {
     "content-security-policy": (
         f"default-src 'none'; script-src 'self'; style-src 'self' {_EMPTY}; img-src 'self' data:; "
@@ -147,15 +147,14 @@ _HEADERS = {
 
 
 class Guard:
-    """Refuses who has no token, and pages of other sites that ask in a user's name.
+    """Rejects requests without the token, and cross-site requests on behalf of a user.
 
     Args:
-        app: What answers.
-        token: What requests bear as ``Authorization: Bearer TOKEN``; empty: none is asked for, and
-            only names of this machine are answered to where `local`, so that no site that calls
-            itself so can ask.
-        local: Whether this listens on this machine alone.
-        open_paths: What is answered without a token, as it says nothing of the metrics.
+        app: The application to protect.
+        token: The bearer token that requests need. If empty, they need none; with `local`, only
+            host names of this machine are then answered, which prevents DNS rebinding.
+        local: Whether the service listens only on this machine.
+        open_paths: Paths that need no token, because they reveal nothing about the metrics.
     """
 
     def __init__(
@@ -165,7 +164,7 @@ class Guard:
         self._local = local and not token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or refuse."""
+        """Answer a request, or reject it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -186,7 +185,7 @@ class Guard:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
         if "transfer-encoding" in headers and "content-length" in headers:
-            # A proxy before this may go by the other one, and so see another request here.
+            # A proxy in front may use the other length, and so see different requests (smuggling).
             answer = _refused(400, "Transfer-Encoding and Content-Length say two lengths: send one")
             answer.headers["connection"] = "close"
             return answer
@@ -208,7 +207,7 @@ class Guard:
 
     @staticmethod
     def _is_own(headers: Headers, host: str) -> bool:
-        """Whether a request is of no page, or of one of ours."""
+        """Return whether a request comes from no page, or from a page of this service."""
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             return False
@@ -221,7 +220,7 @@ class Guard:
 
 
 def _pieces(message: Message) -> Iterator[Message]:
-    """Yield a long body in pieces, of which the server waits for each to be read by the client."""
+    """Yield a long body in pieces, so that the server waits for the client to read each."""
     body = message.get("body", b"")
     last = max(0, len(body) - 1) // _PIECE * _PIECE
     for place in range(0, last, _PIECE):
@@ -230,7 +229,7 @@ def _pieces(message: Message) -> Iterator[Message]:
 
 
 def _name(host: str) -> str:
-    """Return the name in a Host header, without the port."""
+    """Return the host name in a Host header, without the port."""
     try:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
@@ -246,34 +245,34 @@ with needs("uvicorn", "live"):
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
-class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not be there
-    """A connection that is closed where its client takes too long, or others need its place.
+class Connection(H11Protocol):  # type: ignore[misc]  # an optional dependency
+    """A connection that is closed if its client is too slow, or if too many are open.
 
-    It waits for its client until the headers of a request have come, for the rest of the request
-    (which what answers gives up by itself), and where the client does not read the answer. When
-    more are open than may be, the one that has waited longest is closed: who sends a request as
-    fast as the network has it always finds a place, however many hold theirs by saying nothing.
+    It waits for its client until the headers of a request have arrived, while the body arrives
+    (with its own time limit in the application), and while the client does not read the answer. If
+    too many connections are open, the one that has waited longest is closed. A client that sends
+    its request without delay is therefore served even if idle connections use up the limit.
     """
 
     patience = 30.0  # seconds
-    most = 1000  # that are open
-    _since = 0.0  # when it began to wait
-    _begun = False  # whether a part of the next request has come
+    most = 1000  # maximum number of open connections
+    _since = 0.0  # time at which it began to wait
+    _begun = False  # whether part of the next request has arrived
     _late: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: object) -> None:
-        """Begin to wait for the first request."""
+        """Start waiting for the first request."""
         super().connection_made(transport)
         self._wait()
         if len(self.connections) > self.most:
             self._make_room()
 
     def data_received(self, data: bytes) -> None:
-        """Read on, and wait no longer once the headers are there."""
+        """Read data, and stop waiting once the headers are complete."""
         if self._is_idle() and not self._begun:
             self._begun = True
             self._wait()
-        # Where no place could be made, the server refuses what it has no limit for.
+        # If no connection could be closed, let the server reject this one.
         full = len(self.connections) > self.most
         self.limit_concurrency = 0 if full else self.config.limit_concurrency
         super().data_received(data)
@@ -281,35 +280,35 @@ class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not
             self._forget()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP; who answers the request that it is part of answers nobody."""
+        """Reject invalid HTTP, and disconnect the request in progress, if any."""
         if not self._is_idle():
             self.cycle.disconnected = True
             self.cycle.message_event.set()
         try:
             super().send_400_response(msg)
-        except h11.LocalProtocolError:  # it has an answer already, or may have none with a text
+        except h11.LocalProtocolError:  # it was answered already, or may not have a body
             self.transport.close()
 
     def on_response_complete(self) -> None:
-        """Begin to wait for the next request, or for the client to read the last answer."""
+        """Start waiting for the next request, or for the client to read the last answer."""
         super().on_response_complete()
-        if self._is_idle():  # else the next one had come already
+        if self._is_idle():  # otherwise the next request has already arrived
             self._begun = False
             self._wait()
 
     def pause_writing(self) -> None:
-        """Begin to wait for the client to read."""
+        """Start waiting for the client to read."""
         super().pause_writing()
         self._wait()
 
     def resume_writing(self) -> None:
-        """Wait no longer, as the client has read."""
+        """Stop waiting, because the client has read."""
         super().resume_writing()
         if not self._is_idle():
             self._forget()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         self._forget()
         super().connection_lost(exc)
 
@@ -317,7 +316,7 @@ class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not
         return self.cycle is None or self.cycle.response_complete
 
     def _waits(self) -> bool:
-        """Whether it is the client's turn."""
+        """Return whether it is the client's turn."""
         return self._is_idle() or self.cycle.more_body or self.flow.write_paused
 
     def _wait(self) -> None:
@@ -331,7 +330,7 @@ class Connection(H11Protocol):  # type: ignore[misc]  # an extra, which need not
             self._late = None
 
     def _make_room(self) -> None:
-        """Close the connection that has waited longest; where none does, this one is refused."""
+        """Close the connection that has waited longest; if none waits, this one is rejected."""
         others = (other for other in self.connections if other is not self and other._waits())
         longest = min(others, key=lambda other: other._since, default=None)
         if longest is not None:

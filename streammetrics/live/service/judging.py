@@ -1,4 +1,4 @@
-"""How old what each rule of a configuration judges is, for those who write one."""
+"""Explains when each rule of a configuration is evaluated, for its author."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def judging(found: Settings) -> Iterator[str]:
-    """Yield for each rule of a configuration a line that says how old what it judges is."""
+    """Yield a line for each rule of a configuration on the age of the panes that it judges."""
     with found.live(store=False) as live:
         config = live._config
     waiting, alone = (shown_duration(delay_of(config, None, waits=w)) for w in (True, False))

@@ -1,4 +1,4 @@
-"""What a service calls its columns, and what it shows."""
+"""Names of event columns, and the view that the page shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Names:
-    """What the columns of events and files are called that no metric reads."""
+    """The names of the columns of events and files that no metric reads."""
 
     id: str = "id"
     time: str = "time"
@@ -17,7 +17,7 @@ class Names:
 
 @dataclass(frozen=True)
 class PageView:
-    """What is looked at: windows that end one after the other."""
+    """What the page and the default queries show: successive windows."""
 
     title: str = "Live metrics"
     window: str = "1h"

@@ -1,4 +1,4 @@
-"""A service that answers from its first moment, while its history is being read."""
+"""A service that answers requests while it is still reading its history."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ if TYPE_CHECKING:
 
 
 class Workers(NamedTuple):
-    """The workers of a service: how many they are, and which of them are ready.
+    """The workers of a service, and which of them are ready.
 
     Attributes:
-        number: How many workers there are.
-        folder: Holds an empty file for every worker that is ready, named by its process; ``None``
-            where there is only one worker.
+        number: The number of workers.
+        folder: Holds an empty file for every worker that is ready, named after its process id;
+            ``None`` with a single worker.
     """
 
     number: int = 1
     folder: Path | None = None
 
     def tell_ready(self) -> None:
-        """Say that this worker is ready."""
+        """Record that this worker is ready."""
         if self.folder is not None:
             (self.folder / str(os.getpid())).touch()
 
     def all_ready(self) -> bool:
-        """Whether as many workers are ready as there are: one that has died is not."""
+        """Return whether all workers are ready; one that has died is not."""
         if self.folder is None:
             return True
         return sum([_is_running(int(path.name)) for path in self.folder.iterdir()]) >= self.number
@@ -51,19 +51,19 @@ ALONE = Workers()
 
 
 class Opening:
-    """Answers that a service starts until its application is made, and then lets that answer.
+    """Answers that a service is starting until its application exists, then delegates to it.
 
-    ``/health`` is answered 200, and all else 503 with ``Retry-After``; ``/ready`` until all workers
-    have their application, as any of them may get the next request. Where the application cannot be
-    made, the process ends as by SIGTERM.
+    ``/health`` is answered with 200, everything else with 503 and ``Retry-After``. ``/ready`` is
+    answered with 503 until all workers have their application, because any of them may get the next
+    request. If the application cannot be created, the process ends as on SIGTERM.
 
     Args:
-        make: Makes the application, on a thread of its own.
-        lost: Takes the error with which the application ends where it cannot write all events.
-        workers: This worker among the others.
+        make: Creates the application, in a separate thread.
+        lost: Called with the error if the application ends and cannot write all events.
+        workers: The workers of the service.
 
     Attributes:
-        error: Why the application cannot be made.
+        error: Why the application could not be created.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Opening:
         self.error: Exception | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, or let the application answer."""
+        """Answer a request, or delegate it to the application."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
         elif self._app is not None and not self._waits(scope):
@@ -86,7 +86,7 @@ class Opening:
             await _starting(scope["path"])(scope, receive, send)
 
     def _waits(self, scope: Scope) -> bool:
-        """Whether a request asks if the service is ready, and another worker is not."""
+        """Return whether a request asks if the service is ready while another worker is not."""
         asks = scope["type"] == "http" and scope["path"] == "/ready"
         return asks and not self._workers.all_ready()
 
@@ -99,12 +99,12 @@ class Opening:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _live(self, receive: Receive, send: Send, stack: AsyncExitStack) -> None:
-        """Make the application, and wait until it is to end."""
+        """Create the application, and wait until the service ends."""
         await receive()
         made: asyncio.Future[Starlette] = asyncio.get_running_loop().create_future()
         opening = asyncio.ensure_future(self._open(made, stack))
         arguments = (made, asyncio.get_running_loop())
-        # A thread that nobody waits for: a service that ends has nothing to write before this.
+        # A daemon thread: if the service ends before this, there is nothing to write.
         threading.Thread(target=self._run, args=arguments, name="opening", daemon=True).start()
         await send({"type": "lifespan.startup.complete"})
         await receive()
@@ -113,10 +113,10 @@ class Opening:
         await asyncio.wait([opening])
 
     def _run(self, made: asyncio.Future[Starlette], loop: asyncio.AbstractEventLoop) -> None:
-        """Make the application."""
+        """Create the application."""
         try:
             app = self._make()
-        except Exception as error:  # of whatever kind: who started the service is told
+        except Exception as error:  # any exception is reported to the caller of the service
             self.error = error
             os.kill(os.getpid(), signal.SIGTERM)
         else:
@@ -124,7 +124,7 @@ class Opening:
                 loop.call_soon_threadsafe(_set, made, app)
 
     async def _open(self, made: asyncio.Future[Starlette], stack: AsyncExitStack) -> None:
-        """Let the application answer once it is made."""
+        """Delegate requests to the application once it exists."""
         app = await made
         await stack.enter_async_context(app.router.lifespan_context(app))
         self._app = app
@@ -132,7 +132,7 @@ class Opening:
 
 
 def _is_running(process: int) -> bool:
-    """Whether a process of the same user runs."""
+    """Return whether a process of the same user is running."""
     try:
         os.kill(process, 0)
     except OSError:
@@ -141,12 +141,12 @@ def _is_running(process: int) -> bool:
 
 
 def _set(made: asyncio.Future[Starlette], app: Starlette) -> None:
-    if not made.done():  # it is cancelled where the service has ended meanwhile
+    if not made.done():  # it is cancelled if the service has ended meanwhile
         made.set_result(app)
 
 
 def _starting(path: str) -> JSONResponse:
-    """Return the answer of a service whose history is being read."""
+    """Return the answer of a service that is still reading its history."""
     if path == "/health":
         return JSONResponse({"status": "starting"})
     why = "the service starts and reads its history: come again in a second"

@@ -1,4 +1,4 @@
-"""A service as processes: as many workers as asked for, each of which ends with all written."""
+"""Runs a service as worker processes, each of which writes all its events before it ends."""
 
 from __future__ import annotations
 
@@ -37,23 +37,23 @@ if TYPE_CHECKING:
     from streammetrics.live.service.config import Settings
     from streammetrics.live.service.server import Server
 
-_PATH = "STREAMMETRICS_LIVE_CONFIG"  # how a worker learns what it is to serve
-_SHARED = "STREAMMETRICS_LIVE_WORKERS"  # the folder in which workers say what others must know
-_HEADERS = 16_384  # bytes of a request's headers
-_BACKLOG = 2048  # connections that are taken at once
-_GRACE = 5  # seconds for requests to end; who stops a container often waits for no more than 10
-_SILENCE = 60  # seconds without a sign of life, as on a machine that is busy, until one is replaced
-_PAUSE = 0.05  # seconds between looks whether it listens
+_PATH = "STREAMMETRICS_LIVE_CONFIG"  # tells a worker its configuration
+_SHARED = "STREAMMETRICS_LIVE_WORKERS"  # the folder through which workers share their status
+_HEADERS = 16_384  # maximum bytes of a request's headers
+_BACKLOG = 2048  # maximum pending connections
+_GRACE = 5  # seconds for requests to end; container runtimes often wait for no more than 10
+_SILENCE = 60  # seconds without a heartbeat after which a worker is replaced
+_PAUSE = 0.05  # seconds between checks whether it listens
 _opening: Opening | None = None  # of this process
 _losses: list[StreamMetricsError] = []  # of this process
-_begun = threading.Event()  # the server takes signals from here on
+_begun = threading.Event()  # set once the server handles signals
 
 
 def served() -> Opening:
-    """Return the application of a worker, which finds its configuration in the environment."""
-    global _opening  # noqa: PLW0603 - the server takes a function, and returns nothing
+    """Return the application of a worker, configured through the environment."""
+    global _opening  # noqa: PLW0603 - the server calls a function, and drops its state
     _begun.set()
-    warnings.simplefilter("ignore", UndefinedMetricWarning)  # answers say null
+    warnings.simplefilter("ignore", UndefinedMetricWarning)  # answers have null instead
     warnings.showwarning = _show_warning
     found = settings(os.environ[_PATH])
     Connection.patience, Connection.most = found.server.timeout, found.server.connections
@@ -68,19 +68,19 @@ def served() -> Opening:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Write a warning as a line of a log; the place in the code that it is of helps nobody."""
+    """Print a warning as one line of a log, without its source location."""
     print(f"warning: {message}", file=sys.stderr, flush=True)
 
 
 def _tell_parent(error: StreamMetricsError) -> None:
-    """Say in a worker that events are lost, and see that the exit code of its parent does."""
+    """Report lost events in a worker, and make the parent exit with an error."""
     print(f"error: {error}", file=sys.stderr, flush=True)
     with Path(os.environ[_SHARED], "lost").open("r+b") as file:  # in place: the disk may be full
         file.write(b"1")
 
 
 def _made(found: Settings) -> Starlette:
-    """Return what answers, once all that is stored has been read."""
+    """Return the application, after reading everything that is stored."""
     return application(
         found.live(),
         names=found.names,
@@ -92,22 +92,22 @@ def _made(found: Settings) -> Starlette:
 
 
 def _end_with(parent: BaseProcess) -> None:
-    """End this worker, with all written, when its parent is gone and nobody else would end it."""
+    """End this worker, with all events written, when its parent is gone."""
     parent.join()
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def serve(found: Settings) -> None:
-    """Serve until somebody ends it, by Ctrl-C or SIGTERM; then write all that came.
+    """Serve until Ctrl-C or SIGTERM, then write all events.
 
     Raises:
-        StreamMetricsError: Not all that came could be written.
+        StreamMetricsError: Not all events could be written.
     """
     server = found.server
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _ended)
     store = found.options["store"]
-    if server.workers > 1:  # what is wrong with the store is told here, not by every worker
+    if server.workers > 1:  # report problems with the store here, not in every worker
         empty = found.live(store=False)
         pipeline = empty._shared.current
         open_store(store, type(empty), pipeline, durable=False, timeout=1.0).close()
@@ -124,7 +124,7 @@ def serve(found: Settings) -> None:
 
 
 def _run_workers(server: Server) -> None:
-    """Run the server in several processes, and raise where one of them lost events."""
+    """Run the server in several processes, and raise if one of them lost events."""
     with tempfile.TemporaryDirectory(prefix="streammetrics-") as folder:
         os.environ[_SHARED] = folder
         lost = Path(folder, "lost")
@@ -146,13 +146,13 @@ def _run(server: Server) -> None:
         ws="none",
         loop="asyncio",
         backlog=_BACKLOG,
-        # Of requests: beside those of open connections so many of closed ones may be about to end.
+        # Counts requests: besides open connections, up to a backlog of closed ones may be ending.
         limit_concurrency=server.connections + _BACKLOG,
         h11_max_incomplete_event_size=_HEADERS,
         timeout_keep_alive=max(1, math.ceil(server.timeout)),
         timeout_graceful_shutdown=_GRACE,
         timeout_worker_healthcheck=_SILENCE,
-        log_level="error",  # not a line for each request that is no HTTP
+        log_level="error",  # no line for each invalid HTTP request
         access_log=False,
         server_header=False,
         date_header=False,
@@ -161,7 +161,7 @@ def _run(server: Server) -> None:
 
 
 def _tell(host: str, port: int) -> None:
-    """Say where the service listens, once it does."""
+    """Print the address of the service once it listens."""
     at = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     while True:
         with suppress(OSError), socket.create_connection((at, port), timeout=1):
@@ -171,7 +171,7 @@ def _tell(host: str, port: int) -> None:
 
 
 def _ended(*_: object) -> None:
-    """End where nothing has begun; else go on, as the server ends itself and raises it again."""
+    """Exit if the server has not begun; otherwise it ends itself and re-raises the signal."""
     if not _begun.is_set():
         raise SystemExit(0)
 

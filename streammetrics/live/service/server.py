@@ -1,4 +1,4 @@
-"""How a service listens, and what it refuses."""
+"""The server settings of a service, and their limits."""
 
 from __future__ import annotations
 
@@ -24,15 +24,17 @@ class Server:
     """How a service listens.
 
     Attributes:
-        host: The address, which is of this machine alone unless there is a token.
-        port: Its port; 0: any free one.
-        workers: Processes, which share a store.
-        token: What requests have to bear; empty: none.
-        clock: What time it is for reads: that of the wall, or of the newest event.
-        body: Bytes of a request at most.
-        queue: Requests with events that may wait; more are told to come again.
-        timeout: Seconds that a request may take to arrive.
-        connections: That may be open; of more, those that have waited longest are closed.
+        host: The address; without a token it has to be local to this machine.
+        port: The port; 0 for any free one.
+        workers: The number of processes, which share a store.
+        token: The bearer token that requests need; if empty, they need none.
+        clock: The time of reads: ``"wall"`` for the system clock, ``"events"`` for the newest
+            event.
+        body: The maximum bytes of a request body.
+        queue: The maximum number of waiting requests with events; others are told to retry.
+        timeout: The maximum seconds for a request to arrive.
+        connections: The maximum number of open connections; beyond it, the longest waiting are
+            closed.
     """
 
     host: str = "127.0.0.1"
@@ -47,7 +49,7 @@ class Server:
 
     @property
     def is_local(self) -> bool:
-        """Whether the address is of this machine alone."""
+        """Whether the address is local to this machine."""
         if self.host == "localhost":
             return True
         try:
@@ -57,7 +59,7 @@ class Server:
 
 
 def server_of(table: Section, *, shared: bool) -> Server:
-    """Return what a table says; `shared`: whether there is a store."""
+    """Return the settings in a table; `shared` says whether there is a store."""
     none = Server()
     host: str = table.take("host", str, none.host)
     port = _number(table, "port", none.port, 0, 65_535)

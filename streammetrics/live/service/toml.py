@@ -1,4 +1,4 @@
-"""TOML read table by table: what is wrong is named by file, line and key."""
+"""TOML read table by table; errors name the file, line and key."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ Path = tuple[str | int, ...]
 
 
 class ConfigError(StreamMetricsError, ValueError):
-    """A configuration says what cannot be; the message names file, line and key."""
+    """An invalid configuration; the message names file, line and key."""
 
 
 class Section:
-    """A table of a file, of which every key is taken, and those that are left are mistakes."""
+    """A table of a file; every key has to be taken, and keys that remain are errors."""
 
     def __init__(
         self, file: str, lines: Mapping[Path, int], values: Mapping[str, Json], path: Path = ()
@@ -40,7 +40,7 @@ class Section:
         self._known: list[str] = []
 
     def take(self, key: str, kind: type, default: object = None) -> Json:
-        """Return a value, or the default where there is none, after checking its type."""
+        """Return the value of a key after checking its type, or the default if it is missing."""
         self._known.append(key)
         value = self._values.pop(key, None)
         if value is None:
@@ -51,12 +51,12 @@ class Section:
         return value
 
     def table(self, key: str) -> Section:
-        """Return a table in this one; empty where there is none."""
+        """Return a subtable; it is empty if missing."""
         values = self.take(key, dict, {})
         return Section(self.file, self._lines, values, (*self.path, key))
 
     def tables(self, key: str) -> list[Section]:
-        """Return the tables that stand under one name in double brackets."""
+        """Return the tables of an array of tables."""
         found = self.take(key, list, [])
         if not all(isinstance(values, dict) for values in found):
             self.fail(key, f"expected tables: write [[{key}]] on a line, and its keys below")
@@ -66,17 +66,17 @@ class Section:
         ]
 
     def rest(self) -> Document:
-        """Return all keys that were not taken, which may be called anything."""
+        """Return all remaining keys, whose names are arbitrary."""
         values, self._values = self._values, {}
         return values
 
     def end(self) -> None:
-        """Raise where there is a key that means nothing."""
+        """Raise if there is an unknown key."""
         for key in self._values:
             self.fail(key, f"no such key{near(key, sorted(self._known))}")
 
     def fail(self, key: str, why: str) -> NoReturn:
-        """Raise with the place of a key, or of the table where the key is not there."""
+        """Raise with the line of a key, or of its table if the key is missing."""
         path = (*self.path, key) if key else self.path
         shown = ".".join(map(str, path))
         line = next(
@@ -91,10 +91,10 @@ def _shown(value: object) -> str:
 
 
 def read(path: str) -> Section:
-    """Return what is in a file.
+    """Read a file.
 
     Raises:
-        ConfigError: It cannot be read, or is no TOML.
+        ConfigError: The file cannot be read, or is not valid TOML.
     """
     try:
         with open(path, "rb") as file:
@@ -113,7 +113,7 @@ def read(path: str) -> Section:
 
 
 def _lines(text: str) -> Iterator[tuple[Path, int]]:
-    """Yield the paths of tables and keys, and the lines they are on; for messages alone."""
+    """Yield the paths of tables and keys with their line numbers, for messages."""
     table: Path = ()
     counts: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):

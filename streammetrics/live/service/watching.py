@@ -1,4 +1,4 @@
-"""What is read beside what answers: who asks waits a moment, and is told the last that is known."""
+"""Readings in background threads: callers wait briefly, then get the last known result."""
 
 from __future__ import annotations
 
@@ -17,31 +17,30 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.queries import Queries
 
-PATIENCE = 0.5  # seconds that who asks for alerts waits for what is new
+PATIENCE = 0.5  # seconds that a request for alerts waits for new ones
 
 T = TypeVar("T")
 
 
 class Latest(Generic[T]):
-    """A reading that is made again and again, on a thread of its own, by whoever asks for it.
+    """A value that is read in a background thread whenever it is requested.
 
     Args:
-        read: Makes it.
-        known: What is told before the first is made.
-        name: Of the thread.
+        read: Reads the value.
+        known: The value before the first reading is complete.
+        name: The name of the thread.
     """
 
     def __init__(self, read: Callable[[], T], known: T, name: str) -> None:
         self._read, self._known, self._name = read, known, name
         self._guard = threading.Lock()
         self._made: Future[T] | None = None
-        self._rests = 0.0  # until when
+        self._rests = 0.0  # time until which it pauses
 
     def get(self, patience: float) -> T:
-        """Return what is read now, or the last that is known where that takes longer.
+        """Return the current value, or the last known one if reading takes longer than `patience`.
 
-        A reading that takes longer is followed by a rest as long as it took, so that events come
-        in.
+        After a slow reading, reads pause for as long as it took, so that events get through.
 
         Args:
             patience: Seconds to wait.
@@ -62,7 +61,7 @@ class Latest(Generic[T]):
             return self._known
 
     def _take(self) -> None:
-        """Learn what was read, if that is over."""
+        """Store the result of a finished reading."""
         if self._made is not None and self._made.done():
             made, self._made = self._made, None
             self._known = made.result()
@@ -71,7 +70,7 @@ class Latest(Generic[T]):
         began = time.monotonic()
         try:
             found = self._read()
-        except Exception as error:  # of whatever kind: who asks is told
+        except Exception as error:  # any exception is passed to the caller
             made.set_exception(error)
         else:
             took = time.monotonic() - began
@@ -80,17 +79,17 @@ class Latest(Generic[T]):
 
 
 class Watching:
-    """Rules of alerts, judged on a thread of their own.
+    """Alert rules that are evaluated in a background thread.
 
-    A first look at weeks of panes takes long. Who asks meanwhile is told how the rules stood when
-    they were judged last, and that is in the store: no alert ends by a restart.
+    The first evaluation over weeks of panes takes long. Until it is complete, requests get the last
+    evaluation, which is kept in the store, so that a restart ends no alert.
 
     Args:
         queries: The live state.
         rules: The rules.
 
     Attributes:
-        unjudged: How rules stand of which nothing is known yet.
+        unjudged: The alerts of rules before any evaluation.
     """
 
     def __init__(self, queries: Queries, rules: Sequence[Rule]) -> None:
@@ -101,11 +100,11 @@ class Watching:
         self._judged = Latest(self._judge, self._restored(), "rules")
 
     def alerts(self) -> Alerts:
-        """Return how the rules stand, or stood when they were judged last; none before that."""
+        """Return the alerts of the current or the last evaluation; none before the first."""
         return self._judged.get(PATIENCE) if self._rules else Alerts()
 
     def _judge(self) -> Alerts:
-        """Judge the rules, and write to the store how they stand, where that has changed."""
+        """Evaluate the rules, and write the alerts to the store if they have changed."""
         found, journal = self._queries.alerts(self._rules), self._queries.ingest.journal
         told = {alert.name: json.dumps(alert.to_dict()) for alert in found}
         if journal is not None and told != self._saved and journal.put_alerts(told):
@@ -113,7 +112,7 @@ class Watching:
         return found
 
     def _restored(self) -> Alerts:
-        """Return how rules stood when any worker of the store judged them last, of those alike."""
+        """Return the alerts that any worker stored last, for rules that have not changed."""
         found = []
         for rule in self._rules:
             with suppress(KeyError, ValueError, TypeError):

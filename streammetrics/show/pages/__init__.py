@@ -1,1 +1,1 @@
-"""Reports in one file: what was measured on what, how sure that is, and pictures of it."""
+"""HTML reports in one self-contained file."""

@@ -1,4 +1,4 @@
-"""Reports: one HTML file of a state, of several, or over time."""
+"""HTML reports: one file for one or more states, including live ones over time."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ if TYPE_CHECKING:
     from streammetrics.show.report import ModelReport
 
 
-_INK, _LINE = "#1a2b3c", "#a1b2c3"  # stand-ins, each for a colour of the page
-_ROWS = 24  # of the table beside a curve
-_LARGE = 60_000  # characters of a picture
-_MOST = 16  # pictures
-_ALL = 330_000  # characters of all of them and their tables, so that a page has half a megabyte
-SLICED = 4  # metrics whose slices, or whose values over time, are drawn
+_INK, _LINE = "#1a2b3c", "#a1b2c3"  # placeholders, replaced by colours of the page
+_ROWS = 24  # rows of the table beside a curve
+_LARGE = 60_000  # maximum characters of a picture
+_MOST = 16  # maximum number of pictures
+_ALL = 330_000  # characters of all pictures and tables, which keeps a page to about 0.5 MB
+SLICED = 4  # number of metrics drawn by slice or over time
 _KINDS: dict[type, tuple[str | None, ...]] = {ROCPoints: ("roc",), PRPoints: ("pr", "thresholds")}
 _STYLE = {
     "svg.hashsalt": "streammetrics", "text.color": _INK, "axes.labelcolor": _INK,
@@ -72,22 +72,22 @@ _STYLE = {
 
 @dataclass(frozen=True)
 class Figure:
-    """A picture, what it shows, and the numbers it was drawn of."""
+    """A picture, its title, and the table of its numbers."""
 
     title: str
     svg: str
     header: tuple[str, ...]
     lines: list[tuple[object, ...]]
-    more: int  # lines that are left out
+    more: int  # number of lines left out of the table
 
     @property
     def size(self) -> int:
-        """Some number of characters that it takes of a page."""
+        """The approximate number of characters that it adds to the page."""
         return len(self.svg) + sum(len(str(cell)) + 10 for line in self.lines for cell in line)
 
 
 def figures(found: Findings) -> Iterator[Figure]:
-    """Yield the pictures of all models: what their values are read from, slices, differences."""
+    """Yield the pictures of all models: differences, time series, slices, and curves and tables."""
     number = size = 0
     for draw in _drawings(found):
         if number == _MOST:
@@ -119,7 +119,7 @@ def _timeline(
     for metric in metrics_of_series(timeline.series)[:SLICED]:
         title = f"{metric} over time, {timeline.every} each{of}"
         table = _only(timeline.series._table(), metric, "time", "coverage")
-        yield lambda at, t=title, told=table, m=metric: _figure(  # type: ignore[misc]  # they are bound at once
+        yield lambda at, t=title, told=table, m=metric: _figure(  # type: ignore[misc]  # variables are bound as defaults
             t, timeline.series, told, at, metric=m
         )
 
@@ -134,13 +134,13 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
         table = sliced.read._read(state, found.confidence, anytime=False, only=names)
     keys = list(table)[: list(table).index("n_rows")]
     for metric in names:
-        yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # it is bound at once
+        yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # the variable is bound as a default
             f"{metric} by slice{of}", table, _only(table._told(), metric, *keys), at, metric=metric
         )
 
 
 def sliced_metrics(subject: Subject, found: Findings) -> list[str]:
-    """Return the metrics that are one number in each slice."""
+    """Return the metrics whose value in each slice is a single number."""
     sliced = found.results.models[subject.name].slices
     titles = [] if sliced is None else metrics_of(sliced.table)
     metrics = subject.metrics
@@ -148,7 +148,7 @@ def sliced_metrics(subject: Subject, found: Findings) -> list[str]:
 
 
 def _only(table: Table, metric: str, *beside: str) -> Table:
-    """Return all rows with what is known of one metric."""
+    """Return the columns of one metric, for all rows."""
     told = {"n_rows", metric, f"{metric}_low", f"{metric}_high", *beside}
     return Table(table.index, {name: c for name, c in table.columns.items() if name in told})
 
@@ -165,23 +165,23 @@ def _metrics(
         first = value[0] if isinstance(value, Curves) and value else value
         many = isinstance(first, LabelledArray) and first.ndim > 2
         if many or not has_picture(type(first)):
-            continue  # there is no such picture
+            continue  # there is no picture for this type
         own = isinstance(first, LabelledArray | Report | KeyedValues)
         key = name if own else (type(first), *(s._key for s in metric.statistics()))
-        if key in done:  # as it is drawn of another metric that reads the same
+        if key in done:  # already drawn for another metric with the same statistics
             continue
         done.add(key)
         for kind in _KINDS.get(type(first), (None,)):
             if kind == "thresholds" and isinstance(value, Curves):
                 continue
             title = _figure_title(name, first, kind) + of
-            yield lambda at, m=metric, v=value, k=kind, t=title: _figure(  # type: ignore[misc]  # they are bound at once
+            yield lambda at, m=metric, v=value, k=kind, t=title: _figure(  # type: ignore[misc]  # variables are bound as defaults
                 t, m, v._table(), at, kind=k, **_sure(m, v, confidence)
             )
 
 
 def _rank(metric: Metric) -> bool:
-    """Put what is a curve itself before what is only read from one: it has bounds."""
+    """Sort curve metrics before metrics that only summarize a curve, because curves have bounds."""
     return not isinstance(metric.readout(*metric._read()), Result)
 
 
@@ -193,7 +193,7 @@ def _figure_title(name: str, value: object, kind: str | None) -> str:
 
 
 def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]:
-    """Return the confidence that a picture is asked for, nothing where there is none."""
+    """Return the `confidence` option of a picture, or {} if the metric has no confidence limits."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         read, curve = metric._read(), metric._pictured()
@@ -209,11 +209,11 @@ def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]
 
 
 def _figure(title: str, what: Any, table: Table, number: int, **options: Any) -> Figure | None:
-    """Draw something, or return None where the picture would be too large."""
+    """Draw a picture; return None if it is too large."""
     sheet = Sheet()
     with library("").rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if "metric" in options:  # slices, whose table has the limits
+        if "metric" in options:  # slices and series, whose tables hold the limits
             what.plot(sheet, **options)
         else:
             what.plot(sheet, **{k: v for k, v in options.items() if v is not None})
@@ -227,7 +227,7 @@ def _figure(title: str, what: Any, table: Table, number: int, **options: Any) ->
 
 
 def _inline(text: str, title: str, number: int) -> str:
-    """Return an SVG file as a part of a page, in its colours, with names of its own."""
+    """Return an SVG file as an inline element with the page's colours and unique ids."""
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     width, height = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)[0]
@@ -253,7 +253,7 @@ def _escaped(text: str) -> str:
 
 
 def _lines(table: Table) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
-    """Return a table as text, of a long one lines at equal distances, the first and last too."""
+    """Return a table's header, rows and number of rows left out; long tables are sampled evenly."""
     titles = (*table.index, *table.columns)
     columns = [*table.index.values(), *table.columns.values()]
     size = len(table)
@@ -265,14 +265,14 @@ def _lines(table: Table) -> tuple[tuple[str, ...], list[tuple[object, ...]], int
     return tuple(map(str, titles)), lines, size - len(places)
 
 
-_WINDOWS = ("1h", "1d", "7d", "28d")  # that are told of, where they are kept
+_WINDOWS = ("1h", "1d", "7d", "28d")  # window lengths that are reported if they are kept
 _STEPS = ("1min", "5min", "15min", "1h", "3h", "6h", "12h", "1d", "7d", "28d")
-_COURSE_POINTS = 60  # of a series, at most about so many
+_COURSE_POINTS = 60  # approximate maximum number of points of a series
 
 
 @dataclass(frozen=True)
 class Window:
-    """A window that ends now: its numbers, what they may be with all labels, and its labels."""
+    """The window that ends now: its values, their possible range, and its label coverage."""
 
     n_rows: int
     values: Mapping[str, tuple[float, float, float]]
@@ -282,13 +282,13 @@ class Window:
 
 @dataclass(frozen=True)
 class Timeline:
-    """What a live state went through.
+    """The history of a live state.
 
     Attributes:
-        every: How long each window of the series is.
-        series: All windows since the first event that is kept.
-        windows: Those that end now, by their length.
-        alerts: How the rules stand that there are.
+        every: Length of each window of the series.
+        series: All windows since the earliest event kept.
+        windows: Windows that end now, by length.
+        alerts: State of each alert rule.
     """
 
     every: str
@@ -297,7 +297,7 @@ class Timeline:
     alerts: Alerts
 
     def grids(self, of: str) -> Iterator[Grid]:
-        """Yield what there is to say as tables."""
+        """Yield the tables of windows, labels and alerts."""
         names = list(dict.fromkeys(name for each in self.windows.values() for name in each.values))
         values = [
             (length, f"{each.n_rows:,}", *(number(each.values[name][0]) for name in names))
@@ -332,7 +332,7 @@ class Timeline:
             yield Grid(title, ("Metric", *(f"Last {length}" for length in some)), lines)
 
     def document(self) -> Document:
-        """Return the same for machines, in full."""
+        """Return the history in full, as JSON values."""
         windows = {
             length: {
                 "n_rows": each.n_rows,
@@ -354,7 +354,7 @@ class Timeline:
 
 
 def timeline_of(live: Live, rules: Sequence[Rule]) -> Timeline:
-    """Read the windows of a live state, and how its rules stand."""
+    """Read the windows of a live state and the state of its alert rules."""
     begin, end = live._queries.extent()
     place, panes = _step(live._config.tiers, begin, end)
     every = shown_duration(panes * live._config.tiers[place].length)
@@ -363,11 +363,11 @@ def timeline_of(live: Live, rules: Sequence[Rule]) -> Timeline:
 
 
 def _windows(live: Live, lasted: int) -> Iterator[tuple[str, Window]]:
-    """Yield the windows that are kept, up to the first one that holds all there is."""
+    """Yield the windows that are kept, up to the first one that covers all events."""
     for length in _WINDOWS:
         try:
             window = live.window(length)
-        except ValueError:  # no tier has it
+        except ValueError:  # no tier keeps this window
             continue
         values = numbers_of(window)
         possible = live.possible(length)
@@ -379,7 +379,7 @@ def _windows(live: Live, lasted: int) -> Iterator[tuple[str, Window]]:
 
 
 def _step(tiers: Sequence[Tier], begin: int, end: int) -> tuple[int, int]:
-    """Return the tier of a series and how many panes a window is, so that its points are few."""
+    """Return the tier of the series and the panes per window, chosen to keep the points few."""
     reaching = [at for at, tier in enumerate(tiers) if tier.start(tier.oldest(end)) <= begin]
     place = min(reaching, default=len(tiers) - 1)
     length = tiers[place].length
@@ -402,7 +402,7 @@ UNPAIRED = "The models were measured on different rows, which is the weaker test
 
 @dataclass(frozen=True)
 class Subject:
-    """One model: its metrics, or slices of them, and what they were read from."""
+    """One model: its metrics or slices, and their source."""
 
     name: str
     state: Metric | MetricSet
@@ -410,7 +410,7 @@ class Subject:
 
     @cached_property
     def metrics(self) -> dict[str, Metric]:
-        """The metrics by name, of all rows."""
+        """The metrics by name, computed on all rows."""
         if isinstance(self.state, Metric):
             return {type(self.state).__name__: self.state}
         whole = self.state[{}] if isinstance(self.state, Slices) else self.state
@@ -419,22 +419,22 @@ class Subject:
 
 @dataclass(frozen=True)
 class Findings:
-    """What a report says: the subjects, their values, and the differences of their metrics."""
+    """The content of a report: the subjects, their values, and the differences between models."""
 
     subjects: Sequence[Subject]
     results: ModelReports
     confidence: float
     notes: Sequence[str]
-    timelines: Mapping[str, Timeline] = field(default_factory=dict)  # of live states
+    timelines: Mapping[str, Timeline] = field(default_factory=dict)  # live states only
 
     @property
     def differences(self) -> Differences | None:
-        """How the models differ, where there are several."""
+        """The differences between models, if there are several."""
         return self.results.differences
 
 
 def subjects_of(name: str, state: Any, about: Mapping[str, object]) -> list[Subject]:
-    """Return the models of a state: of a comparison all of them, of any other one."""
+    """Return the models of a state: all models of a comparison, otherwise a single one."""
     told = dict(about)
     if isinstance(state, Ledger):
         told["shards"] = len(state.ids)
@@ -461,17 +461,17 @@ def findings(
     min_rows: int = 0,
     rules: Mapping[str, Sequence[Rule]] | None = None,
 ) -> Findings:
-    """Read every state, and compare them where there are several.
+    """Read every state, and compare the states if there are several.
 
     Args:
-        states: What is reported, by name.
-        about: What is known of each besides, by name.
-        confidence: The level of the limits.
-        min_rows: Slices of fewer rows are left out.
-        rules: Of alerts of live states, by name.
+        states: The states to report, by name.
+        about: Further facts about each state, by name.
+        confidence: The confidence level of the limits.
+        min_rows: Minimum rows of a slice; smaller slices are left out.
+        rules: Alert rules of live states, by name.
 
     Raises:
-        StreamMetricsError: A metric cannot be read from the rows seen.
+        StreamMetricsError: A metric cannot be computed from the rows seen.
     """
     subjects = [s for name, state in states.items() for s in subjects_of(name, state, about[name])]
     notes: list[str] = []
@@ -493,7 +493,7 @@ def _report(subject: Subject, confidence: float, min_rows: int) -> ModelReport:
         if by is not None:
             try:
                 worst = state.worst(by, min_rows=min_rows, confidence=confidence)
-            except StreamMetricsError:  # there are no limits to rank by
+            except StreamMetricsError:  # the metric has no limits to rank by
                 worst = state.worst(by, min_rows=min_rows, confidence=None)
         sliced = Sliced.of(state, min_rows, by, worst)
     return report(state, subject.about, slices=sliced, confidence=confidence)
@@ -510,7 +510,7 @@ def _is_rankable(metric: Metric) -> bool:
 def _differences(
     states: Mapping[str, object], subjects: Sequence[Subject], confidence: float, notes: list[str]
 ) -> Differences | None:
-    """Return how models differ: of the same rows where a state says so, else of each pair."""
+    """Return the differences: paired for a comparison, else between the first model and others."""
     (first, *others) = states.values()
     if not others:
         return first.compute(confidence) if isinstance(first, Comparison) and first.n_rows else None
@@ -533,7 +533,7 @@ def _differences(
         lines = type(found)([*(lines or ()), *found], confidence, rows)
     if lines is not None:
         notes.append(UNPAIRED)
-    return lines  # type: ignore[no-any-return]  # what compare gave
+    return lines  # type: ignore[no-any-return]  # a result of compare
 
 
 def _plain(subject: Subject) -> Any:
@@ -541,16 +541,16 @@ def _plain(subject: Subject) -> Any:
     return state[{}] if isinstance(state, Slices) else state
 
 
-_ENDS = re.compile("_(low|high|rest|adjusted)$")  # of columns, which a page breaks in two lines
-_POINTS = 500  # of a curve in JSON
+_ENDS = re.compile("_(low|high|rest|adjusted)$")  # of column names; a page breaks the line there
+_POINTS = 500  # maximum points of a curve in JSON
 _SIDES = ("value", "low", "high", "confidence")
 MADE = "streammetrics report"
-_SLICES = ("Slices", "Worst by")  # as it calls tables of slices
+_SLICES = ("Slices", "Worst by")  # start of the titles of slice tables
 _ORDER = ("How good, and how sure", "Over time", DUEL, "For whom", "In detail")
 
 
 def as_page(found: Findings, title: str = "") -> str:
-    """Return the page.
+    """Return the report as HTML.
 
     Raises:
         ImportError: Jinja or Matplotlib is missing; the message names the extra.
@@ -584,8 +584,8 @@ def as_page(found: Findings, title: str = "") -> str:
 def as_document(found: Findings, title: str = "") -> str:
     """Return the same content as JSON: every value, limit, slice and difference, in full.
 
-    Long curves are told in points at equal distances, as the tables beside pictures are, and a
-    remark says of how many: whole, one of a million rows would be a hundred megabytes.
+    Curves of more than 500 points are sampled evenly, and a remark gives their full length. In
+    full, a curve of a million rows would take about 100 MB.
     """
     results = json.loads(as_json(found.results))
     models = results.get("models", {"": results})
@@ -606,7 +606,7 @@ def as_document(found: Findings, title: str = "") -> str:
 
 
 def _told_in_points(model: str, document: Document) -> Iterator[str]:
-    """Leave points of long curves out of a model's document, and say of which there were more."""
+    """Sample the long curves of a model's document in place, and yield a remark on each."""
     of = f" of {model}" if model else ""
     for name, entry in document["metrics"].items():
         most = max(_fewer(entry, side) for side in _SIDES)
@@ -618,7 +618,7 @@ def _told_in_points(model: str, document: Document) -> Iterator[str]:
 
 
 def _fewer(holder: Json, key: Json) -> int:
-    """Thin the curves that stand at a place, and return how many points the longest had."""
+    """Sample the curves at `key` in place, and return the number of points of the longest."""
     value = holder.get(key) if isinstance(holder, dict) else holder[key]
     if not isinstance(value, dict | list):
         return 0
@@ -634,7 +634,7 @@ def _fewer(holder: Json, key: Json) -> int:
 
 
 def glossary(found: Findings) -> dict[str, str]:
-    """Return what each metric is, in a line, and the words of the page."""
+    """Return a one-line description of each metric and of each term on the page."""
     told = {}
     for subject in found.subjects:
         for name, metric in subject.metrics.items():
@@ -644,7 +644,7 @@ def glossary(found: Findings) -> dict[str, str]:
 
 
 def formulas(found: Findings) -> dict[str, tuple[str, str]]:
-    """Return the formula of each metric that says one, as typed, and what its letters are."""
+    """Return the formula, as typed, and its legend for each metric that documents one."""
     metrics = {name: metric for each in found.subjects for name, metric in each.metrics.items()}
     told = {name: formula(type(metric)) for name, metric in metrics.items()}
     return {name: parts for name, parts in told.items() if parts[0]}
@@ -670,7 +670,7 @@ def _titled(found: Findings) -> str:
 
 
 def _sections(found: Findings) -> dict[str, list[Grid]]:
-    """Return the tables of the terminal under the questions that they answer."""
+    """Group the tables that the terminal shows under the questions that they answer."""
     names = {name for subject in found.subjects for name in subject.metrics}
     first, *rest = (_narrow(grid, names) for grid in grids(found.results))
     sections: dict[str, list[Grid]] = {"How good, and how sure": [first]}
@@ -687,9 +687,10 @@ def _sections(found: Findings) -> dict[str, list[Grid]]:
 
 
 def _narrow(grid: Grid, metrics: Container[str]) -> Grid:
-    """Return a table without what a picture shows better: points of curves, a column for each.
+    """Return a table without columns that a picture shows better, e.g. one for each curve point.
 
-    So that it fits a page, it has p in two digits, and no column of rows omitted where none are.
+    To fit the page, p-values have two digits, and the column of omitted rows is dropped if it is
+    all zeros.
     """
     sliced = grid.title.startswith(_SLICES)
     none = {at for at, t in enumerate(grid.header) if t == "Omitted" and _are_zero(grid, at)}
@@ -701,13 +702,13 @@ def _narrow(grid: Grid, metrics: Container[str]) -> Grid:
     lines = [tuple(_cell(grid.header[at], line[at]) for at in kept) for line in grid.lines]
     texts = frozenset(new for new, at in enumerate(kept) if at in grid.texts)
     title = grid.title.replace("--json or --csv has all", "the JSON has all")
-    worst = grid.title.startswith("Worst by")  # whose columns are ours to name
+    worst = grid.title.startswith("Worst by")  # all its column names are generated here
     header = (_ENDS.sub(r" \1", grid.header[at]) if worst else grid.header[at] for at in kept)
     return Grid(title, tuple(header), lines, texts)
 
 
 def _is_part(title: str, metrics: Container[str]) -> bool:
-    """Tell whether a column is a part of a metric's value, ``cm_0/1``, not a metric ``val/f1``."""
+    """Return whether a column is part of a value, as ``cm_0/1``, and not a metric ``val/f1``."""
     ends = [at for at in range(1, len(title) + 1) if title[:at] in metrics]
     return "/" in title[max(ends, default=0) :]
 
@@ -729,7 +730,7 @@ def _notes(found: Findings) -> list[str]:
 
 
 def _undrawn(found: Findings) -> Iterator[str]:
-    """Yield what is said where not all values by slice are drawn."""
+    """Yield a note for each subject of which only some metrics are drawn by slice."""
     several = len(found.subjects) > 1
     for subject in found.subjects:
         names = sliced_metrics(subject, found)
@@ -740,7 +741,7 @@ def _undrawn(found: Findings) -> Iterator[str]:
 
 
 def _text(value: object) -> str:
-    """Return what is told of a state as text."""
+    """Return a value of `about` as text."""
     if isinstance(value, dict):
         return ", ".join(f"{key}: {item}" for key, item in value.items()) or "as they are called"
     if isinstance(value, list | tuple):
@@ -749,7 +750,7 @@ def _text(value: object) -> str:
 
 
 def _version() -> str:
-    metadata = importlib.import_module("importlib.metadata")  # which is slow to import
+    metadata = importlib.import_module("importlib.metadata")  # slow to import
     try:
         return str(metadata.version("streammetrics"))
     except metadata.PackageNotFoundError:  # run from a checkout
@@ -767,6 +768,6 @@ def write_report(
     confidence: float,
     rules: Sequence[Rule] = (),
 ) -> None:
-    """Write the report of one state; the file is replaced in one step."""
+    """Write the report of one state; the file is replaced atomically."""
     found = findings({"model": state}, {"model": {}}, confidence=confidence, rules={"model": rules})
     write_whole(path, as_page(found, title).encode(errors="backslashreplace"))

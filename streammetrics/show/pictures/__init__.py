@@ -1,1 +1,1 @@
-"""Pictures of results, drawn by Matplotlib."""
+"""Plots of results with Matplotlib."""

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 _COLUMNS = 1 << 10
-_NEAR = 1 / 1500  # of the picture's width: half a pixel of a large one
-_MOST = 360  # points, some 7 KB of SVG
+_NEAR = 1 / 1500  # share of the picture's width: half a pixel of a large one
+_MOST = 360  # points, about 7 KB of SVG
 
 
 def thinned(x: Array, y: Array) -> Places:
-    """Return the places of the points to draw, ascending.
+    """Return the ascending indices of the points to draw, simplified by Douglas-Peucker.
 
     Args:
         x: Finite numbers (m,), ascending or descending.
@@ -53,7 +53,7 @@ def _scaled(values: Floats) -> Floats:
 
 
 def _extremes(x: Floats, y: Floats) -> Places:
-    """Return the first, last, lowest and highest place of each column."""
+    """Return the indices of the first, last, lowest and highest point of each pixel column."""
     if len(x) <= 4 * _COLUMNS:
         return np.arange(len(x))
     column = np.minimum((x * _COLUMNS).astype(np.int64), _COLUMNS - 1)
@@ -68,7 +68,7 @@ def _extremes(x: Floats, y: Floats) -> Places:
 
 
 def _simple(x: Floats, y: Floats, near: float) -> Bools:
-    """Tell which points are needed so that all lie near the line."""
+    """Return a mask of points such that all others lie within `near` of the line through them."""
     kept = np.zeros(len(x), np.bool_)
     kept[[0, -1]] = True
     waiting = [(0, len(x) - 1)]
@@ -92,15 +92,15 @@ def _simple(x: Floats, y: Floats, near: float) -> Bools:
 Outline: TypeAlias = tuple[Floats, Floats]
 
 
-_FEW = 1 << 12  # points, of which a line between two may be seen to bend
-_LEAST = 1e-4  # share of errors, below all that scales of them show
+_FEW = 1 << 12  # points; on longer lines the bend between two points is not visible
+_LEAST = 1e-4  # smallest error rate to draw; the scales show no smaller one
 
 
 def certain_roc(x: Floats, y: Floats) -> tuple[Outline, Outline]:
-    """Return the lines that a ROC curve runs between, whatever the order within a cell is.
+    """Return the upper and lower bound of a ROC curve for any order of rows within cells.
 
-    Between two points the exact curve goes up and to the right, at worst along either side of the
-    box around them.
+    Between two points the exact curve goes up and to the right. At its extremes it follows either
+    side of the box between them.
     """
     return (
         (np.repeat(x, 2)[:-1], np.repeat(y, 2)[1:]), (np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1])
@@ -110,13 +110,13 @@ def certain_roc(x: Floats, y: Floats) -> tuple[Outline, Outline]:
 def certain_gains(
     depth: Floats, gain: Floats, positives: float, *, fine: bool = False
 ) -> tuple[Outline, Outline]:
-    """Return the lines that gains run between: of a cell the positives come first, or last.
+    """Return the upper and lower bound of gains: positives first, or last, within each cell.
 
     Args:
-        depth: Shares (m,) of all rows, ascending.
-        gain: Shares (m,) of the positives.
+        depth: Cumulative shares (m,) of all rows, ascending.
+        gain: Cumulative shares (m,) of the positives.
         positives: The share of all rows that are positive.
-        fine: Whether lines of few points are to have more of them, which other scales bend.
+        fine: Whether to add points to short lines, because another scale bends them.
     """
     found = positives * np.diff(gain)
     best = np.column_stack([depth[:-1], depth[:-1] + found]).ravel()
@@ -132,15 +132,15 @@ def certain_gains(
 
 
 def stepped(x: Floats, y: Floats) -> Outline:
-    """Return a line of steps: each height holds until the next place."""
+    """Return a step line: each height holds until the next x."""
     return np.repeat(x, 2)[1:], np.repeat(y, 2)[:-1]
 
 
 def certain_pr(curve: PRPoints) -> Outline:
-    """Return what precision over recall lies in, whatever the order of rows within a cell is.
+    """Return the polygon that holds precision over recall for any order of rows within cells.
 
-    Of a cell's rows the positives come first at best, and last at worst. Precision then rises with
-    recall along a hyperbola, which lies below the step to its end and above the line to it.
+    At best the positives of a cell come first, at worst last. Precision then rises with recall
+    along a hyperbola, which lies below the step to its end and above the straight line to it.
     """
     recall, precision = curve.recall[::-1], curve.precision[::-1]
     tp = recall * (curve.positives or 1.0)
@@ -158,13 +158,13 @@ def _share(tp: Floats, fp: Floats) -> Floats:
 
 
 def sure_roc(limits: tuple[ROCPoints, ROCPoints]) -> Outline:
-    """Return what lies between the best and the worst rates at each threshold."""
+    """Return the polygon between the best and the worst rates at each threshold."""
     low, high = limits
     return around((low.fpr, high.tpr), (high.fpr, low.tpr))
 
 
 def sure_det(limits: tuple[Any, Any]) -> Outline:
-    """Return what lies between the best and the worst rates of errors, as logits."""
+    """Return the polygon between the best and the worst error rates, as logits."""
     low, high = limits
     if hasattr(low, "tpr"):
         sides = (low.fpr, 1 - high.tpr), (high.fpr, 1 - low.tpr)
@@ -175,13 +175,13 @@ def sure_det(limits: tuple[Any, Any]) -> Outline:
 
 
 def logits(shares: Floats) -> Floats:
-    """Return the logits of shares, of extreme ones those that scales of them still show."""
+    """Return the logits of shares, clipped to the range that the scales show."""
     inside = np.clip(shares, _LEAST, 1 - _LEAST)
     return np.asarray(np.log(inside / (1 - inside)))
 
 
 def sure_pr(limits: tuple[PRPoints, PRPoints]) -> Outline:
-    """Return what lies between the best and the worst shares at each threshold."""
+    """Return the polygon between the best and the worst values at each threshold."""
     low, high = limits
     return around(
         (high.recall[::-1], high.precision[::-1]), (low.recall[::-1], low.precision[::-1])
@@ -189,7 +189,7 @@ def sure_pr(limits: tuple[PRPoints, PRPoints]) -> Outline:
 
 
 def around(upper: Outline, lower: Outline) -> Outline:
-    """Return what lies between two lines, thinned."""
+    """Return the polygon between two lines, thinned."""
     up, down = thinned(*upper), thinned(*lower)[::-1]
     return (
         np.concatenate([upper[0][up], lower[0][down]]),
@@ -197,33 +197,33 @@ def around(upper: Outline, lower: Outline) -> Outline:
     )
 
 
-# Okabe and Ito's colours, which colour-blind readers tell apart, the darker ones first.
+# Okabe and Ito's colours, safe for colour-blind readers, darker ones first.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#808080"
 INK = "#222222"
 DASHES = ("-", "--", "-.", ":")
-MOST = 6  # lines of one picture that are told apart; of more, the worst ones are named
+MOST = 6  # maximum number of coloured lines in a picture; beyond it only the worst are coloured
 
-_CERTAIN, _SURE = 0.45, 0.18  # how dense bands are
+_CERTAIN, _SURE = 0.45, 0.18  # opacity of bands
 SIZE = (6.0, 4.2)  # inches
 
 
 class Sheet:
-    """A figure of its own, which no window will show; a picture says how large it is to be."""
+    """A placeholder for axes: the plot opens a figure of its size, which no window shows."""
 
     figure: Figure
 
     def opened(self, size: tuple[float, float]) -> Axes:
-        """Return the axes of the figure."""
+        """Create a figure of the given size and return its axes."""
         self.figure = _text_figure()(figsize=size, layout="constrained")
         return self.figure.subplots()
 
 
 def library(name: str = "pyplot") -> Foreign:
-    """Return a module of Matplotlib, or all of it.
+    """Return a module of Matplotlib, or the package itself.
 
     Raises:
-        ImportError: It is not installed; the message names the extra.
+        ImportError: Matplotlib is not installed; the message names the extra.
     """
     try:
         return importlib.import_module(f"matplotlib.{name}".rstrip("."))
@@ -235,7 +235,7 @@ def library(name: str = "pyplot") -> Foreign:
 
 
 def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
-    """Return the axes that were given, or those of a new figure, without a box around them."""
+    """Return the given axes or those of a new figure, without the top and right spines."""
     if ax is None:
         ax = library().subplots(figsize=size, layout="constrained", FigureClass=_text_figure())[1]
         _apart(ax)
@@ -250,20 +250,20 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
 
 
 def _text_figure() -> type[Figure]:
-    """Return the class of figures that are opened here; its module needs Matplotlib."""
-    library("figure")  # or the error that names the extra
+    """Return the class of new figures; its module needs Matplotlib."""
+    library("figure")  # raises the error that names the extra
     found: type[Figure] = importlib.import_module("streammetrics.show.pictures.figure").TextFigure
     return found
 
 
 def _apart(ax: Axes) -> None:
-    """Leave room at the edges: axes within axes are not seen by the layout."""
-    engine: Foreign = ax.figure.get_layout_engine()  # a constrained one, which has these
+    """Pad the edges, because the layout ignores axes within axes."""
+    engine: Foreign = ax.figure.get_layout_engine()  # a constrained layout, which has these options
     engine.set(h_pad=0.1, w_pad=0.1)
 
 
 def titled(ax: Axes, left: str, right: str = "", *, stacked: bool = False) -> None:
-    """Write what is drawn above it, and of how many rows; in two lines where axes are narrow."""
+    """Set the title and the row count above the axes; on two lines if the axes are narrow."""
     if stacked and right:
         left, right = f"{left}\n{right}", ""
     ax.set_title(left, loc="left", fontsize="medium")
@@ -272,7 +272,7 @@ def titled(ax: Axes, left: str, right: str = "", *, stacked: bool = False) -> No
 
 
 def empty(ax: Axes, why: str) -> Axes:
-    """Draw a frame that says why there is nothing in it."""
+    """Draw an empty frame with the reason why there is nothing to draw."""
     ax.text(
         0.5, 0.5, f"nothing to draw:\n{why}", transform=ax.transAxes, ha="center", va="center",
         color=GREY, fontsize="medium",
@@ -283,12 +283,12 @@ def empty(ax: Axes, why: str) -> Axes:
 
 
 def certain_band(ax: Axes, x: Array, y: Array, colour: str, label: str = "certain bounds") -> None:
-    """Fill what certainly holds the exact values: the outline (m,) of a polygon."""
+    """Fill the region that certainly holds the exact values: a polygon with vertices (m,)."""
     ax.fill(x, y, color=colour, alpha=_dense(ax, _CERTAIN), linewidth=0, label=label, zorder=1.5)
 
 
 def sure_band(ax: Axes, x: Array, y: Array, colour: str, level: float) -> None:
-    """Fill between confidence limits, lightly."""
+    """Fill the region between confidence limits, lightly."""
     ax.fill(
         x, y, color=colour, alpha=_dense(ax, _SURE), linewidth=0,
         label=f"{percent(level)} confidence", zorder=1.4,
@@ -296,7 +296,7 @@ def sure_band(ax: Axes, x: Array, y: Array, colour: str, level: float) -> None:
 
 
 def _dense(ax: Axes, alpha: float) -> float:
-    """Return how dense a band is to be seen: more on axes that are dark."""
+    """Return the opacity of a band: higher on dark axes."""
     *colour, opaque = library("colors").to_rgba(ax.get_facecolor())
     return min(1.0, 0.15 + 1.3 * alpha) if opaque and sum(colour) < 1.5 else alpha
 
@@ -310,7 +310,7 @@ def ranges(
     level: float | None,
     colour: str = COLOURS[0],
 ) -> None:
-    """Draw horizontal ranges: certain ones thick and solid, those of confidence thin and light."""
+    """Draw horizontal ranges: certain bounds thick and solid, confidence limits thin and light."""
     known = np.isfinite(low) & np.isfinite(high)
     if not known.any():
         return
@@ -323,34 +323,34 @@ def ranges(
 
 
 def lined(ax: Axes) -> None:
-    """Draw lines behind values that stand one below the other, few enough to read their places."""
+    """Draw vertical grid lines and limit the number of ticks on the x axis."""
     ax.locator_params(axis="x", nbins=7)
     ax.grid(axis="x", alpha=0.25)
 
 
 def counted(drawing: Drawing) -> str:
-    """Return of how many rows a picture is, nothing where that is not known."""
+    """Return the row count of a picture as text, "" if unknown."""
     return "" if drawing.n_rows is None else f"n = {drawing.n_rows:,}"
 
 
 def short(name: str, most: int) -> str:
-    """Return a name as it stands on axes: not too long, and its end kept."""
+    """Return a name for an axis, shortened in the middle so that its end is kept."""
     name = " ".join(name.split())
-    if len(name) > most:  # names that are long often begin alike
+    if len(name) > most:  # long names often begin alike
         end = (most - 1) // 2
         name = f"{name[: most - 1 - end]}…{name[-end:]}"
     return plainly(name)
 
 
 def worst_of(known: Sequence[int], goodness: Callable[[int], float]) -> Sequence[int]:
-    """Return which of several curves have a colour: all of them, or of many the three worst."""
+    """Return the curves to draw in colour: all of them, or the three worst of more than `MOST`."""
     return known if len(known) <= MOST else sorted(known, key=goodness)[:3]
 
 
 def plainly(name: str) -> str:
-    """Return a name as Matplotlib writes it as it is, in legends too."""
-    name = name.replace("$", r"\$")  # else it is mathematics between two of them
-    return f" {name}" if name.startswith("_") else name  # else no legend tells it
+    """Escape a name so that Matplotlib shows it unchanged, also in legends."""
+    name = name.replace("$", r"\$")  # otherwise text between two dollar signs is mathematics
+    return f" {name}" if name.startswith("_") else name  # otherwise the legend skips it
 
 
 def percent(share: float) -> str:
@@ -359,12 +359,12 @@ def percent(share: float) -> str:
 
 
 def figure(value: float) -> str:
-    """Return a value in the digits that a legend has room for."""
+    """Format a value for a legend."""
     return "undefined" if np.isnan(value) else f"{value:.4g}"
 
 
 def between(bounds: Any, sure: Any) -> str:
-    """Return what holds a number, in the words of a legend, each in a line."""
+    """Return the bounds and confidence limits of a number for a legend, one per line."""
     certain = "" if bounds is None else f"certainly {figure(bounds[0])} to {figure(bounds[1])}"
     likely = ""
     if sure is not None and not np.isnan(sure.low):
@@ -373,11 +373,11 @@ def between(bounds: Any, sure: Any) -> str:
 
 
 def legend(ax: Axes, **options: Any) -> None:
-    """Explain what has a label, if anything has one."""
+    """Add a legend if anything has a label."""
     handles, labels = ax.get_legend_handles_labels()
     unique: Options = {}
     for label, handle in zip(labels, handles, strict=True):
-        unique.setdefault(label, handle)  # a band of several curves is told once
+        unique.setdefault(label, handle)  # one entry for the bands of several curves
     if unique:
         style = {"framealpha": 0.7, "edgecolor": "none", "fontsize": "small", **options}
         style.setdefault("title_fontsize", "small")
@@ -385,7 +385,7 @@ def legend(ax: Axes, **options: Any) -> None:
 
 
 def chosen(drawing: Drawing, of: str, kinds: Sequence[str]) -> str:
-    """Return the kind of picture that was asked for, by default the first one.
+    """Return the requested kind of picture, by default the first one.
 
     Raises:
         TypeError: There is no such kind.
@@ -400,7 +400,7 @@ def chosen(drawing: Drawing, of: str, kinds: Sequence[str]) -> str:
 
 
 def column(drawing: Drawing, found: Sequence[str]) -> str:
-    """Return the metric that was asked for of those in a table, by default the first one.
+    """Return the requested metric of a table, by default the first one.
 
     Raises:
         TypeError: There is no such metric.
@@ -414,6 +414,6 @@ def column(drawing: Drawing, found: Sequence[str]) -> str:
 
 
 def option(drawing: Drawing, name: str, default: object = None) -> Any:
-    """Return what a picture takes besides the style, wherever it was passed."""
+    """Return an option of a picture, which may be passed in `options` or among the style."""
     given = drawing.options.get(name)
     return drawing.style.pop(name, default) if given is None else given

@@ -1,4 +1,4 @@
-"""Curves: lines with bands, thinned to what can be seen."""
+"""Pictures of curves: lines with bands, thinned to the visible points."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ Rates = ROCPoints | PRPoints | DETPoints | GainPoints | LiftPoints
 
 
 def path(curve: Any, kind: str) -> Outline:
-    """Return the points of a picture of a curve, thinned."""
+    """Return the thinned points of a curve's picture."""
     match kind:
-        case "pr":  # as scikit-learn draws it: precision holds until the next recall is reached
+        case "pr":  # as in scikit-learn: precision holds until the next recall
             x, y = stepped(curve.recall, curve.precision)
         case "det":
             return _det(*_errors(curve))
@@ -75,7 +75,7 @@ def path(curve: Any, kind: str) -> Outline:
 
 
 def certain(curve: Any, kind: str) -> Outline:
-    """Return what certainly holds a curve that has cells of several scores."""
+    """Return the polygon that certainly holds a curve with cells of several scores."""
     match kind:
         case "pr":
             return certain_pr(curve)
@@ -95,7 +95,7 @@ def certain(curve: Any, kind: str) -> Outline:
 
 
 def why_not(curve: Rates) -> str:
-    """Return why a curve cannot be drawn, nothing where it can."""
+    """Return the reason why a curve cannot be drawn, or ""."""
     if isinstance(curve, PRPoints):
         rates, none = {"positives": curve.recall}, not len(curve.thresholds)
     elif isinstance(curve, ROCPoints):
@@ -112,13 +112,13 @@ def why_not(curve: Rates) -> str:
 
 
 def why_no_errors(curve: ROCPoints | DETPoints) -> str:
-    """Return why no part of a curve is on the scale of error rates, nothing where some is."""
+    """Return the reason why no point of a curve fits the scale of error rates, or ""."""
     some = [((rate > 0) & (rate < 1)).any() for rate in _errors(curve)]
     return "" if any(some) else "all rates are 0 or 1,\nwhich its scale does not reach"
 
 
 def area(curve: Rates) -> float:
-    """Return how good a curve is: the area below it, of errors that above it."""
+    """Return a score of a curve, higher is better: the area below it, or above it for DET."""
     if isinstance(curve, ROCPoints):
         return float(np.trapezoid(curve.tpr, curve.fpr))
     if isinstance(curve, PRPoints):
@@ -129,7 +129,7 @@ def area(curve: Rates) -> float:
 
 
 def deviates(places: Floats) -> Floats:
-    """Return where logits of shares stand on scales of the normal distribution."""
+    """Convert logits to normal deviates, the scale of DET axes."""
     return np.array([normal_quantile(1 / (1 + np.exp(-place))) for place in places])
 
 
@@ -145,7 +145,7 @@ def _det(x: Floats, y: Floats) -> Outline:
 
 
 def _gains(curve: ROCPoints | GainPoints | LiftPoints) -> Outline:
-    """Return the share of rows at or above each threshold, and that of the positives."""
+    """Return the share of rows at or above each threshold, and the share of the positives there."""
     if isinstance(curve, GainPoints):
         return curve.depth, curve.gain
     if isinstance(curve, LiftPoints):
@@ -171,7 +171,7 @@ _WIDE = (8.4, 4.2)
 
 
 def draw_thresholds(curve: PRPoints, ax: object, drawing: Drawing) -> Axes:
-    """Draw what each threshold gives; the option `cost` is of a false positive and negative."""
+    """Draw measures by threshold; `cost` is (cost of a false positive, of a false negative)."""
     cost = option(drawing, "cost")
     ax = axes(ax, _WIDE)
     ax.set_xlabel("threshold: scores from here on are positive")
@@ -210,7 +210,7 @@ def draw_thresholds(curve: PRPoints, ax: object, drawing: Drawing) -> Axes:
         right.set_ylim(bottom=0)
         right.set_ylabel("cost a row")
         right.spines[["top", "left"]].set_visible(False)
-        for line in right.lines:  # explained beside the others
+        for line in right.lines:  # the legend is on the other axes
             ax.plot(
                 [],
                 [],
@@ -228,11 +228,11 @@ def draw_thresholds(curve: PRPoints, ax: object, drawing: Drawing) -> Axes:
 def _costs(
     curve: PRPoints, precision: Floats, recall: Floats, cost: tuple[float, float], rows: float
 ) -> tuple[Floats, str]:
-    """Return the mean cost of a row, and what it is called."""
+    """Return the mean cost per row at each threshold, and its name."""
     positives = float(curve.positives or 0)
     tp = recall * positives
     called = np.divide(tp, precision, out=np.zeros_like(tp), where=precision > 0)
-    # Where nothing above is positive, what is called so is not told by the shares.
+    # Where precision is 0, the shares do not determine the number of predicted positives.
     wrong, missed = cost
     fp = np.where(precision > 0, called - tp, 0.0)
     name = f"cost a row ({wrong:g} a false positive, {missed:g} a missed one)"
@@ -244,12 +244,12 @@ _SQUARE = (5.6, 5.4)
 
 @drawn.register(CalibrationPoints)
 def draw_calibration_points(curve: Any, ax: object, drawing: Drawing) -> Axes:
-    """Draw the calibration of one class."""
+    """Draw the calibration curve of one class."""
     return draw_calibration(Curves([curve], [""]), ax, drawing)
 
 
 def draw_calibration(curves: Curves, ax: object, drawing: Drawing) -> Axes:
-    """Draw the calibration of classes, with the histogram of the scores beneath."""
+    """Draw the calibration curves of classes, with a histogram of the scores beneath."""
     chosen(drawing, "a calibration curve", ("calibration",))
     ax = axes(ax, _SQUARE)
     ax.set_ylabel("fraction of positives")
@@ -297,13 +297,13 @@ def draw_calibration(curves: Curves, ax: object, drawing: Drawing) -> Axes:
 
 
 def _error(curve: Any) -> float:
-    """Return how far a curve is from a calibrated one, in the mean over its rows."""
+    """Return the mean distance of a curve from the diagonal, weighted by rows."""
     rows = np.ones(len(curve.prob_true)) if curve.rows is None else curve.rows
     return float(np.average(abs(curve.prob_true - curve.prob_pred), weights=rows))
 
 
 def _of_one(drawing: Drawing, place: int, several: int) -> Drawing:
-    """Return what is to be drawn of one of several classes."""
+    """Return the drawing options of one of several classes."""
     if several == 1:
         return drawing
     sure, certain = drawing.sure, drawing.certain
@@ -315,7 +315,7 @@ def _of_one(drawing: Drawing, place: int, several: int) -> Drawing:
 
 
 def _limits(ax: Axes, curve: Any, drawing: Drawing, colour: str) -> None:
-    """Draw a box for what is certain of each point, and a bar for its confidence."""
+    """Draw a box for the certain bounds of each point, and a bar for its confidence limits."""
     if isinstance(drawing.certain, Interval):
         low, high = drawing.certain
         ax.bar(
@@ -340,7 +340,7 @@ def _bars(ax: Axes, curve: Any, colour: str, *, filled: bool) -> None:
         ax.plot(x, curve.rows, color=colour, linewidth=1.0, drawstyle="steps-mid")
 
 
-_TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)  # of error rates, on DET axes
+_TICKS = (0.001, 0.01, 0.05, 0.2, 0.5, 0.8, 0.95, 0.99, 0.999)  # tick marks of DET axes
 _SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 _TITLES = {
@@ -365,7 +365,7 @@ _KINDS: dict[type, tuple[str, tuple[str, ...]]] = {
 @drawn.register(GainPoints)
 @drawn.register(LiftPoints)
 def draw_curve(curve: Rates, ax: object, drawing: Drawing) -> Axes:
-    """Draw a curve, or what else its rates tell: of a ROC curve DET, gains and lift."""
+    """Draw a curve; `kind` selects DET, gains or lift for a ROC curve."""
     kind = _kind(curve, drawing)
     if kind == "thresholds":
         return draw_thresholds(cast("PRPoints", curve), ax, drawing)
@@ -414,7 +414,7 @@ def draw_curves(curves: Curves, ax: object, drawing: Drawing) -> Axes:
         style = {"color": colour, "linestyle": DASHES[number % len(DASHES)]}
         label = ": ".join(filter(None, (short(str(curves.labels[place]), 28), _told(curve, kind))))
         ax.plot(*path(curve, kind), **{**style, "label": label, **drawing.style})
-    if kind != "pr":  # where chance differs from class to class
+    if kind != "pr":  # the chance level of precision differs between classes
         _reference(ax, kind, rates[0])
     more = len(known) - len(coloured)
     legend(ax, title=f"the lowest 3, {more} more in grey" if more else None)
@@ -432,7 +432,7 @@ def _kind(curve: Rates, drawing: Drawing) -> str:
 
 
 def _bands(ax: Axes, curve: Rates, sure: Any, drawing: Drawing, kind: str, colour: str) -> None:
-    """Draw what holds a curve with confidence, between two curves, and what does certainly."""
+    """Draw the confidence band between two curves, and the certain band."""
     if sure is not None:
         if kind == "gains":
             outline = around(*((curve[0], side.gain) for side in reversed(sure)))
@@ -475,7 +475,7 @@ def _count(curve: Rates, drawing: Drawing) -> str:
 
 
 def _read(drawing: Drawing) -> str:
-    """Return the number that a metric reads from the curve, and what holds it."""
+    """Return the number that a metric computes from the curve, with its limits."""
     if drawing.read is None:
         return ""
     limits = between(drawing.read.bounds, drawing.read.sure)
@@ -491,7 +491,7 @@ def _told(curve: Rates, kind: str) -> str:
 
 
 def _reference(ax: Axes, kind: str, curve: Rates) -> None:
-    """Draw what chance alone would give."""
+    """Draw the reference line of a random classifier."""
     style: Options = {
         "color": GREY, "linestyle": ":", "linewidth": 1.0, "label": "chance",
     }  # fmt: skip

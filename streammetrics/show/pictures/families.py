@@ -1,4 +1,4 @@
-"""All kinds of pictures, registered; Matplotlib is imported when one is drawn."""
+"""Registers all kinds of pictures; Matplotlib is imported only when one is drawn."""
 
 from streammetrics.show.pictures import curves, values
 

@@ -1,4 +1,4 @@
-"""The figure that a plot opens where it is given no axes; importing this needs Matplotlib."""
+"""The figure that a plot creates if no axes are passed; importing this module needs Matplotlib."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ if TYPE_CHECKING:
 
 
 class TextFigure(Figure):
-    """A figure whose letters are text in SVG files too, where Matplotlib writes their outlines.
+    """A figure whose text stays text in SVG files; by default Matplotlib writes glyph outlines.
 
-    Outlines are more than all curves of a picture: 18 of 30 KB, and nobody can search or copy them.
+    Outlines take more space than all curves of a picture, 18 of 30 KB, and cannot be searched or
+    copied.
     """
 
     def draw(self, renderer: RendererBase) -> None:
-        """Draw everything; renderers of SVG ask for the setting at each text."""
+        """Draw everything; the SVG renderer reads the font setting at each text."""
         with rc_context({"svg.fonttype": "none"}):
             super().draw(renderer)

@@ -1,4 +1,4 @@
-"""Tables, values, series and differences."""
+"""Pictures of tables, values, distributions, time series, slices and differences."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Bools, Options
 
 
-_COUNTED = 10  # classes of a matrix whose cells have room for counts and shares
-_WRITTEN = 40  # classes of one whose cells have room for shares
-_LINES = 40  # classes of a report that are drawn
-_UPRIGHT = 2  # characters of a class that stand side by side, however many classes there are
+_COUNTED = 10  # maximum classes of a matrix whose cells show counts and shares
+_WRITTEN = 40  # maximum classes of a matrix whose cells show shares
+_LINES = 40  # maximum classes of a report
+_UPRIGHT = 2  # longest class name, in characters, that is not rotated
 _AVERAGES = ("macro avg", "weighted avg")
 
 
 @drawn.register(LabelledArray)
 def draw_array(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
-    """Draw a matrix of true by predicted classes, or a number for each class."""
+    """Draw a confusion matrix, or one number for each class."""
     axes_of = array._known()
     if len(axes_of) > 2:
         raise TypeError("an array of more than two axes has no picture: draw its parts")
@@ -105,9 +105,9 @@ def _matrix(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
 
 
 def _write(ax: Axes, values: Array, shares: Array, *, counted: bool) -> None:
-    """Write in each cell the count and its share of the true class, or the share alone."""
+    """Write into each cell the count and its share of the true class, or only the share."""
     large = len(values) <= _COUNTED
-    # Of few classes an empty cell is told as well.
+    # With few classes, empty cells get a text too.
     cells = np.isfinite(shares) if large else np.nan_to_num(values) > 0
     for i, j in zip(*np.nonzero(cells), strict=True):
         share = f"{100 * shares[i, j]:.0f}"
@@ -140,7 +140,7 @@ def draw_report(report: Report, ax: object, drawing: Drawing) -> Axes:
     for number, name in enumerate(("precision", "recall", "f1-score")):
         values = [lines[line][name] for line in shown]
         style = {"color": COLOURS[number], "label": name.replace("f1-score", "F1"), "markersize": 5}
-        # One below the other, as they are often alike.
+        # Offset vertically, because the three values are often alike.
         ax.plot(values, places + 0.2 * (1 - number), "osD"[number], **{**style, **drawing.style})
     if "accuracy" in report:
         text = f"accuracy {report['accuracy']:.4g}"
@@ -158,7 +158,7 @@ def _vector(array: LabelledArray, ax: object, drawing: Drawing) -> Axes:
     ((name, labels),) = array._known()
     values = np.asarray(array, float)
     known = np.flatnonzero(np.isfinite(values))
-    # Bins have an order of their own; of other values the lowest come first.
+    # Bins keep their order; other values are sorted, lowest first.
     order = known if name == "bin" else known[np.argsort(values[known], kind="stable")]
     order = order[:_LINES][::-1]
     ax = axes(ax, (6.0, 1.4 + 0.25 * max(len(order), 3)))
@@ -191,15 +191,15 @@ def _short(label: object) -> str:
 
 
 _BINS = 30
-_NAMED = 30  # values other than queries', each of which has a line of its own
-_FARTHEST = 1e300  # of values that axes and their margins hold
-_MARKED = (0.5, 0.9, 0.99)  # quantiles that are told
-_MANY = 2000  # points that become an image, as each would be a line of SVG
+_NAMED = 30  # maximum number of values, other than those of queries, that get a line each
+_FARTHEST = 1e300  # largest magnitude that axes with margins can hold
+_MARKED = (0.5, 0.9, 0.99)  # quantiles to mark
+_MANY = 2000  # from this number of points on, draw a raster image instead of SVG elements
 
 
 @drawn.register(KeyedValues)
 def draw_keyed(values: KeyedValues, ax: object, drawing: Drawing) -> Axes:
-    """Draw how values are spread over queries, or, with `against`, two runs query by query."""
+    """Draw a histogram of values over queries or, with `against`, a scatter plot of two runs."""
     against = option(drawing, "against")
     what = drawing.name or "value"
     if against is None and values.name != "query" and 0 < len(values) <= _NAMED:
@@ -232,7 +232,7 @@ def draw_keyed(values: KeyedValues, ax: object, drawing: Drawing) -> Axes:
 
 
 def _each(values: KeyedValues, ax: object, drawing: Drawing, what: str) -> Axes:
-    """Draw a line for each of a few values that have names: parts of a score, clusters."""
+    """Draw a line for each of a few named values, e.g. parts of a score or clusters."""
     ax = axes(ax, (6.0, 1.6 + 0.26 * max(len(values), 3)))
     titled(ax, f"{what} by {values.name}", counted(drawing))
     places = np.arange(len(values))[::-1]
@@ -272,7 +272,7 @@ def _against(mine: KeyedValues, other: Any, ax: object, drawing: Drawing, what: 
 
 @drawn.register(Distribution)
 def draw_distribution(cells: Distribution, ax: object, drawing: Drawing) -> Axes:
-    """Draw all quantiles, or a histogram."""
+    """Draw the quantile function, or a histogram."""
     kind, ax = _spread(ax, drawing)
     inside = _inside(cells)
     if not inside.any():
@@ -284,7 +284,7 @@ def draw_distribution(cells: Distribution, ax: object, drawing: Drawing) -> Axes
 
 
 def draw_distributions(several: Curves, ax: object, drawing: Drawing) -> Axes:
-    """Draw all quantiles of several outputs on the same axes."""
+    """Draw the quantile functions of several outputs on the same axes."""
     if drawing.kind == "histogram":
         raise TypeError("plot(kind='histogram'): of several outputs draw one, each alone")
     _, ax = _spread(ax, replace(drawing, kind="quantiles"))
@@ -304,7 +304,7 @@ def draw_distributions(several: Curves, ax: object, drawing: Drawing) -> Axes:
 
 
 def _spread(ax: object, drawing: Drawing) -> tuple[str, Axes]:
-    """Return which picture of a distribution is asked for, and its axes, named."""
+    """Return the requested kind of picture of a distribution, and its labelled axes."""
     first = "quantiles" if "Error" in drawing.name else "histogram"
     kinds = (first, *{"quantiles", "histogram"} - {first})
     kind = chosen(drawing, "a distribution", kinds)
@@ -330,7 +330,7 @@ def _inside(cells: Any) -> Bools:
 
 
 def _line(ax: Axes, cells: Any, style: Options) -> None:
-    """Draw the quantiles: those of a cell's rows lie between its edges, wherever in it they are."""
+    """Draw the quantile function; within a cell, quantiles lie anywhere between its edges."""
     inside = _inside(cells)
     low, high = cells.low[inside], cells.high[inside]
     share = np.append(0.0, 100 * cells.share)
@@ -360,7 +360,7 @@ def _histogram(ax: Axes, cells: Distribution, drawing: Drawing) -> None:
     inside = _inside(cells)
     mass = np.diff(cells.share, prepend=0.0)[inside]
     middle = (cells.low[inside] + cells.high[inside]) / 2
-    # The outermost thousandth would leave the rest no room.
+    # Clip the outermost 0.05 % on each side, which would leave no room for the rest.
     share = cells.share[inside]
     left = middle[np.searchsorted(share, 0.0005)]
     right = middle[min(int(np.searchsorted(share, 0.9995)), len(share) - 1)]
@@ -384,7 +384,7 @@ _SHARED = {"time", "n_rows", "coverage", "start"}
 
 @drawn.register(Series)
 def draw_series(series: Series, ax: object, drawing: Drawing) -> Axes:
-    """Draw one metric of a series, with the share of rows whose label is known beneath."""
+    """Draw one metric of a series, with the share of labelled rows beneath."""
     chosen(drawing, "a series", ("series",))
     name = column(drawing, metrics_of_series(series))
     ax = axes(ax, _WIDE)
@@ -412,7 +412,7 @@ def draw_series(series: Series, ax: object, drawing: Drawing) -> Axes:
     seen = times[np.isfinite(values) | np.isfinite(covered)]
     aside = max((seen[-1] - seen[0]) // 50, np.timedelta64(30, "s"))
     ax.set_xlim(seen[0] - aside, seen[-1] + aside)
-    if alone.any():  # of which no line is seen
+    if alone.any():  # isolated points, which a line does not show
         ax.plot(times[alone], values[alone], "o", **{**style, "markersize": 3, "label": None})
         ax.vlines(times[alone], low[alone], high[alone], color=COLOURS[0], alpha=0.45, linewidth=4)
     ax.grid(alpha=0.25)
@@ -427,7 +427,7 @@ def draw_series(series: Series, ax: object, drawing: Drawing) -> Axes:
 
 
 def _labels(ax: Axes, times: Array, covered: Array) -> Axes:
-    """Draw the share of known labels beneath, and return its axes."""
+    """Draw the share of labelled rows beneath, and return its axes."""
     ax.tick_params(labelbottom=False)
     beneath = ax.inset_axes((0, -0.34, 1, 0.24), sharex=ax)
     beneath.spines[["top", "right"]].set_visible(False)
@@ -439,7 +439,7 @@ def _labels(ax: Axes, times: Array, covered: Array) -> Axes:
 
 
 def metrics_of_series(series: Series) -> list[str]:
-    """Return the columns that are values of metrics."""
+    """Return the columns that hold values of metrics."""
     titles = set(series)
     return [
         title
@@ -450,15 +450,15 @@ def metrics_of_series(series: Series) -> list[str]:
     ]
 
 
-_MOST = 30  # slices that are drawn
-_AROUND = 2.5  # lines that the title and the axis of one metric take
+_MOST = 30  # maximum number of slices drawn
+_AROUND = 2.5  # text lines that the title and the axis of one metric take
 _ABOVE = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": 2}
 _ENDS = ("_low", "_high", "_rest")
 
 
 @drawn.register(SliceTable)
 def draw_slices(table: SliceTable, ax: object, drawing: Drawing) -> Axes:
-    """Draw one metric of every slice, the worst at the top, and that of all rows as a line."""
+    """Draw one metric by slice, the worst at the top, with a line at the value of all rows."""
     chosen(drawing, "slices", ("forest",))
     most = option(drawing, "most", _MOST)
     name = column(drawing, metrics_of(table))
@@ -497,17 +497,17 @@ def draw_slices(table: SliceTable, ax: object, drawing: Drawing) -> Axes:
 
 
 def _best(table: SliceTable, name: str, at: int, sign: int) -> float:
-    """Return how good a slice is at its best, as `Slices.worst` ranks it: small is bad."""
+    """Return a slice's limit at its best, as `Slices.worst` ranks it; smaller is worse."""
     side = f"{name}_{'high' if sign > 0 else 'low'}"
     limit = float(table[side][at]) if table.level is not None and side in table else np.nan
-    # Without limits a value stands for itself; where only this slice has none, it comes last.
+    # Without limits, rank by the value. If only this slice lacks limits, it comes last.
     if np.isnan(limit):
         return np.inf if table.level is not None and side in table else sign * table[name][at]
     return sign * limit
 
 
 def metrics_of(table: SliceTable) -> list[str]:
-    """Return the columns of values of metrics."""
+    """Return the columns that hold values of metrics."""
     titles = list(table)
     after = titles[titles.index("n_rows") + 1 :] if "n_rows" in titles else []
     made = {f"{title}{end}" for title in after for end in _ENDS} | {"p", "p_adjusted"}
@@ -529,7 +529,7 @@ def _told(key: str, value: object) -> str:
 
 @drawn.register(Differences)
 def draw_differences(found: Differences, ax: object, drawing: Drawing) -> Axes:
-    """Draw the differences of models with their limits, each metric on a scale of its own."""
+    """Draw the differences between models with their limits, each metric on its own scale."""
     chosen(drawing, "differences", ("forest",))
     metrics = list(dict.fromkeys(line.metric for line in found))
     ax = axes(ax, (6.6, 0.9 * len(metrics) + 0.36 * max(len(found), 1) + 0.7))
@@ -544,7 +544,7 @@ def draw_differences(found: Differences, ax: object, drawing: Drawing) -> Axes:
         return ax
     ax.axis("off")
     titled(ax, "Differences of models", told)
-    # In lines of text: those of a metric, and what its title and axis take.
+    # Heights in lines of text: the rows of a metric plus its title and axis.
     sizes = [len(found[name]) + _AROUND for name in metrics]
     top = 1.0
     for name, size in zip(metrics, sizes, strict=True):
@@ -561,7 +561,7 @@ def draw_differences(found: Differences, ax: object, drawing: Drawing) -> Axes:
 
 
 def _rows(rows: int | Mapping[str, int] | None) -> str:
-    """Return on how many rows models were compared: the same ones, or each on its own."""
+    """Return the number of rows compared: shared by the models, or of each model."""
     if rows is None or isinstance(rows, int):
         return "" if rows is None else f"n = {rows:,}"
     sizes = sorted(set(rows.values()))
