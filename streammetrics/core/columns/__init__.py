@@ -1,1 +1,1 @@
-"""Rows in: anything array-like, named, converted and validated once."""
+"""Input rows: naming, conversion and validation of anything array-like."""

@@ -1,4 +1,4 @@
-"""A batch: tables and columns by name."""
+"""Batches: the named columns of one update, and the tables they come from."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _LISTED = 20
 
 
 def natural(text: str) -> list[Any]:
-    """Return the key under which p2 sorts before p10."""
+    """Return a sort key that orders p2 before p10."""
     return [int(part) if part.isdigit() else part for part in re.split(r"([0-9]+)", text)]
 
 
 def meant(name: str, names: Iterable[str]) -> str:
-    """Return the question which of `names` was meant, as a part of a message; mostly none is."""
+    """Return "; did you mean ...?" with the `names` closest to `name`, or an empty string."""
     by_lower = {known.lower(): known for known in names if isinstance(known, str)}
     close = difflib.get_close_matches(name.lower(), by_lower, n=3, cutoff=0.6)
     if not close:
@@ -46,7 +46,7 @@ def meant(name: str, names: Iterable[str]) -> str:
 
 
 def near(name: str, names: Iterable[str], what: str = "there are") -> str:
-    """Return the names to choose from, as the end of a message, those like `name` first."""
+    """Return the end of an error message: close matches of `name`, then the available names."""
     names = list(names)
     text = meant(name, names)
     if not names:
@@ -55,7 +55,7 @@ def near(name: str, names: Iterable[str], what: str = "there are") -> str:
 
 
 def as_renamed(columns: object) -> dict[str, str]:
-    """Return the user's column, or several as one text, for each input that `columns` renames."""
+    """Validate the mapping from input to user column; a list of columns becomes one text."""
     if not isinstance(columns, Mapping) or not all(isinstance(name, str) for name in columns):
         raise TypeError(
             f"columns={columns!r}: expected a dictionary from an input's name to your column, such "
@@ -65,7 +65,7 @@ def as_renamed(columns: object) -> dict[str, str]:
 
 
 def as_text(columns: str | Sequence[str]) -> str:
-    """Return a name, or several as one text."""
+    """Return a column name as it is, and a list of names joined by commas."""
     if isinstance(columns, str):
         return columns
     if not iterable(columns) or not all(isinstance(name, str) for name in columns):
@@ -83,12 +83,12 @@ def as_text(columns: str | Sequence[str]) -> str:
 
 
 def listed(text: str) -> list[str]:
-    """Return the names of a list ``"p0,p1"``."""
+    """Split ``"p0,p1"`` into its names."""
     return [part.strip() for part in text.split(",")]
 
 
 def check_single(wanted: Iterable[str], names: Sequence[str], where: str = "") -> None:
-    """Raise where one of the columns that are read is there more than once."""
+    """Raise if one of the `wanted` columns occurs more than once among `names`."""
     if len(set(names)) == len(names):
         return
     for name in wanted:
@@ -100,30 +100,30 @@ def check_single(wanted: Iterable[str], names: Sequence[str], where: str = "") -
 
 
 def asks_for(text: str, name: str) -> bool:
-    """Whether a name, list or glob may mean the column."""
+    """Whether `text` (a name, a comma-separated list or a glob) may refer to the column `name`."""
     return name == text or name in listed(text) or (is_glob(text) and fnmatchcase(name, text))
 
 
 def is_several(text: str) -> bool:
-    """Whether a text may mean more than the column of its name."""
+    """Whether `text` may refer to several columns: it is a list or a glob."""
     return "," in text or is_glob(text)
 
 
 def is_glob(text: str) -> bool:
-    """Whether a text may match several names."""
+    """Whether `text` contains a wildcard."""
     return "*" in text or "?" in text or "[" in text
 
 
 def parted(
     text: str, names: Sequence[str], taken: Collection[str], where: str = ""
 ) -> tuple[str, ...]:
-    """Return the columns that a text asks for: the one of this name, a list, or a glob's.
+    """Resolve `text` (a column name, a comma-separated list or a glob) to column names.
 
-    A glob takes none of those `taken` by name, and has the natural order: p2 before p10.
+    A glob skips the names in `taken`. Its matches are in natural order: p2 before p10.
 
     Raises:
-        InvalidBatchError: There is no such column, or a glob means numbered ones and others; the
-            message begins with `where`.
+        InvalidBatchError: A column does not exist, nothing matches, or a glob matches both numbered
+            and other columns. The message begins with `where`.
     """
     if text in names:
         return (text,)
@@ -141,7 +141,7 @@ def parted(
 
 
 def _check_alike(glob: str, found: Sequence[str], where: str) -> None:
-    """Raise where a glob means p0 and p1, and ``predicted`` as well, which it takes for a third."""
+    """Raise if a glob matches both numbered columns (p0, p1) and others (``predicted``)."""
     digits = re.escape(glob).replace(r"\*", "[0-9]+")
     numbered = [name for name in found if re.fullmatch(digits, name)]
     others = [name for name in found if name not in numbered]
@@ -160,35 +160,41 @@ def _some(names: Sequence[str]) -> str:
 
 
 class BatchStream(NamedTuple):
-    """Rows that come batch by batch: the names of their columns, and those of some of them."""
+    """A table that is read batch by batch.
+
+    Attributes:
+        names: The column names.
+        batches: Returns the batches, restricted to the given columns.
+
+    """
 
     names: list[str]
     batches: Callable[[list[str]], Iterable[Foreign]]
 
 
-_NAMES = ("column_names", "columns", "keys")  # of Arrow tables, of data frames, of mappings
+_NAMES = ("column_names", "columns", "keys")  # Arrow tables, data frames, mappings
 
 
 def is_table(what: object) -> bool:
-    """Whether it has columns by name, or is a stream of batches that have."""
+    """Whether `what` has named columns, or is a stream of batches that do."""
     return is_stream(what) or any(hasattr(what, attribute) for attribute in _NAMES)
 
 
 def is_stream(what: object) -> bool:
-    """Whether `streamed` takes it; nothing of it is read."""
+    """Whether `streamed` accepts `what`; nothing is read from it."""
     if isinstance(what, Mapping):
         return False
     each = ("collect_schema", "collect"), ("scanner", "to_batches"), ("project", "fetchall")
     return hasattr(what, "read_next_batch") or (
-        not hasattr(what, "get_columns")  # a data frame of polars
+        not hasattr(what, "get_columns")  # a polars DataFrame
         and any(hasattr(what, one) and hasattr(what, other) for one, other in each)
     )
 
 
 def streamed(table: Foreign) -> BatchStream | None:
-    """Return a table whose rows come batch by batch as a stream, ``None`` where it is none.
+    """Return a stream over the batches of a table; ``None`` for a table that is held in memory.
 
-    These are polars LazyFrames, Arrow Datasets and RecordBatchReaders, and DuckDB relations.
+    Streams are polars LazyFrames, Arrow Datasets and RecordBatchReaders, and DuckDB relations.
     """
     if not is_stream(table):
         return None
@@ -202,7 +208,7 @@ def streamed(table: Foreign) -> BatchStream | None:
             list(table.schema.names),
             lambda names: _narrowed(table, names).to_batches(columns=names),
         )
-    import pyarrow as pa  # noqa: PLC0415 - DuckDB hands over its rows by it
+    import pyarrow as pa  # noqa: PLC0415 - optional: DuckDB exports its rows through Arrow
 
     def batches(names: list[str]) -> Foreign:
         return pa.RecordBatchReader.from_stream(table.project(_quoted(names)))
@@ -211,11 +217,11 @@ def streamed(table: Foreign) -> BatchStream | None:
 
 
 def _narrowed(dataset: Foreign, names: Sequence[str]) -> Foreign:
-    """Return an Arrow Dataset of some columns: one in which two have a name cannot be scanned."""
+    """Restrict an Arrow Dataset to `names`: it cannot be scanned if column names repeat."""
     schema = dataset.schema
     if len(set(schema.names)) == len(schema.names):
         return dataset
-    import pyarrow as pa  # noqa: PLC0415 - whose dataset it is
+    import pyarrow as pa  # noqa: PLC0415 - optional: loaded only for Arrow datasets
 
     return dataset.replace_schema(pa.schema([schema.field(name) for name in names]))
 
@@ -225,7 +231,7 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 def table_columns(table: object) -> list[str]:
-    """Return the names of a table's columns, whatever kind of table it is."""
+    """Return the column names of any kind of table."""
     for attribute in _NAMES:
         names = getattr(table, attribute, None)
         if names is not None:
@@ -238,7 +244,7 @@ def table_columns(table: object) -> list[str]:
 
 def n_rows(table: Foreign) -> int:
     """Return the number of rows of a table."""
-    shape = getattr(table, "shape", None)  # of pandas, polars and Arrow tables
+    shape = getattr(table, "shape", None)  # pandas, polars and Arrow tables
     if shape is not None:
         return int(shape[0])
     if hasattr(table, "num_rows"):
@@ -250,13 +256,14 @@ def n_rows(table: Foreign) -> int:
     return len(column) if hasattr(column, "__len__") and not isinstance(column, str) else 1
 
 
-_NEAR = 1e-2  # as far off as sums of probabilities in half precision may be
+_NEAR = 1e-2  # rounding error of a sum of half-precision probabilities
 
 
 def by_row(column: Column, positions: tuple[int, ...], title: str) -> Column:
-    """Return a column (n,) or (n, d) of one of two or more dimensions.
+    """Reshape a column of two or more dimensions to (n,) or (n, d).
 
-    `positions` is the shape of labels (B, T...), and empty where they are (n,).
+    `positions` is the shape (B, T...) of the labels; it is empty if the labels are (n,). Scores of
+    shape (B, K, T...) become (B * T..., K).
 
     >>> by_row(Column(np.array([[1], [2]])), (), "y_true").values
     array([1, 2])
@@ -269,7 +276,7 @@ def by_row(column: Column, positions: tuple[int, ...], title: str) -> Column:
             return _reshaped(column, (shape[0],))
         if len(shape) == 2:
             return column
-        if math.prod(shape[2:]) == 1:  # (B, K, 1) scores, whose labels (B, 1) are (n,)
+        if math.prod(shape[2:]) == 1:  # scores (B, K, 1) of labels (B, 1)
             return _reshaped(column, shape[:2])
         raise InvalidBatchError(
             f"{title} has shape {shape}; pass (n,) or (n, d), which .reshape(-1) makes of numbers "
@@ -291,10 +298,10 @@ def by_row(column: Column, positions: tuple[int, ...], title: str) -> Column:
 
 
 def refuse_one_hot(labels: Column, column: Column, positions: tuple[int, ...], title: str) -> None:
-    """Raise where labels (n, K) are one-hot, and what is beside them is rows of probabilities.
+    """Raise if labels (n, K) are one-hot and the other column holds rows of probabilities.
 
-    Both would be read as n * K rows of two classes, and hardly anybody means that: labels at
-    positions have none or several of the class in some row, or scores that do not sum to 1.
+    Both would be read as n * K rows of two classes, which is almost never intended: labels of
+    positions usually have a row with no 1 or several, or scores that do not sum to 1.
     """
     if len(positions) != 2 or column.values.shape != positions or labels.vocabulary is not None:
         return
@@ -323,29 +330,30 @@ def _reshaped(column: Column, shape: tuple[int, ...]) -> Column:
 
 WEIGHT = "sample_weight"
 
-MAX_NDIM = 32  # of a column before it is brought to rows
+MAX_NDIM = 32  # dimensions accepted before `by_row` reshapes a column
 _FLOAT64 = np.dtype(np.float64)
 _INTEGERS = "?bBhHiIlq"
 _LONG = frozenset(c for c in np.typecodes["AllInteger"] if np.dtype(c).itemsize == 8)
 
 
-@dataclass(slots=True)  # never changed, but a frozen one is three times as slow to make
+@dataclass(slots=True)  # not frozen, although never changed: creation would be three times slower
 class Numeric:
-    """A column as float64: ``nan`` where it is null, and then its extent is ``nan`` as well."""
+    """A column as float64, with NaN for nulls; `low` and `high` are NaN if any value is."""
 
     values: Floats
     low: float
     high: float
-    residual: Floats | None  # what float64 cannot hold of integers, mostly nothing
+    residual: Floats | None  # rounding error of integers beyond 2**53; None if there is none
 
 
 class Batch:
-    """The columns of one update by their canonical names, each converted at first use.
+    """The columns of one update by canonical name, each converted at first use.
 
-    Columns of at most `copied` rows are copied before they are looked at, so that they may be kept.
+    Columns of at most `copied` rows are copied before they are validated, so that they can be kept.
 
-    `renamed` maps canonical names (``"y_true"``) to the user's (``"label"``); errors speak of the
-    user's. Conversions are kept, so that statistics which read one column share them.
+    `renamed` maps canonical names (``"y_true"``) to the user's (``"label"``). Error messages use
+    the user's names. Conversions are cached, so that statistics which read the same column share
+    them.
     """
 
     __slots__ = (
@@ -367,25 +375,25 @@ class Batch:
         copied: int = 0,
     ) -> None:
         self.copied = copied
-        self.n_rows = -1  # until a column is converted
-        self._positions: tuple[int, ...] = ()  # the shape of labels that are (B, T...)
+        self.n_rows = -1  # unknown until a column is converted
+        self._positions: tuple[int, ...] = ()  # shape (B, T...) of the labels
         self._raw = raw
         self._renamed = renamed or {}
         self._columns: dict[str, Column] = {}
-        self._grids: dict[str, tuple[int, ...]] = {}  # shapes (n, L) like that of the labels
-        self.known: dict[str, Numeric] = {}  # columns that were read as numbers
-        self._views: dict[tuple[str, ...], Batch] = {}  # as several models name the columns
+        self._grids: dict[str, tuple[int, ...]] = {}  # columns of the labels' shape (n, L)
+        self.known: dict[str, Numeric] = {}  # columns already read as numbers
+        self._views: dict[tuple[str, ...], Batch] = {}  # aliased batches, one per renaming
 
     def title(self, name: str) -> str:
         """Return the user's name of a column."""
         return self._renamed.get(name, name)
 
     def has(self, name: str) -> bool:
-        """Whether the column was given; an input that may be left out is ``None`` or absent."""
+        """Whether the column was given; an optional input may be ``None`` or absent."""
         return self._raw.get(self._renamed.get(name, name)) is not None
 
     def column(self, name: str) -> Column:
-        """Return a column, converted; all columns of a batch have as many rows."""
+        """Return a converted column; raise if it is missing or its length differs from others."""
         title = self._renamed.get(name, name)
         column = self._columns.get(title)
         if column is not None:
@@ -409,7 +417,7 @@ class Batch:
             column = column.copy()
         if column.values.ndim > 1 or self._positions:
             if self._columns and title != self.title(WEIGHT):
-                labels = next(iter(self._columns.values()))  # which `spread` has kept first
+                labels = next(iter(self._columns.values()))  # `spread` converts labels first
                 refuse_one_hot(labels, column, self._positions, title)
                 if column.values.shape == self._positions and column.values.ndim == 2:
                     self._grids[title] = self._positions
@@ -427,28 +435,28 @@ class Batch:
         return column
 
     def spread(self, name: str) -> None:
-        """Give each position of a column of labels a row, where they are (B, T...)."""
+        """Convert a column of labels; if its shape is (B, T...), each position becomes a row."""
         title = self._renamed.get(name, name)
         value = self._raw.get(title)
-        if value is not None:  # else there is an error to come
+        if value is not None:  # a missing column is reported when it is read
             column = as_column(value, title, max_ndim=MAX_NDIM, copied=self.copied)
             if column.values.ndim > 1 and column.values.shape[1:] != (1,):
                 self._positions = column.values.shape
             self._keep(title, column)
 
     def mark(self, name: str, labels: tuple[ClassLabel, ...] | None) -> None:
-        """Bring a column of sets of labels, if it is such, to indicators of them."""
+        """Convert a column of label sets to indicators; leave any other column unconverted."""
         title = self._renamed.get(name, name)
         rows = as_sets(self._raw.get(title)) if title not in self._columns else None
         if rows is not None:
             self._keep(title, marked(rows, labels, title))
 
     def grid(self, name: str) -> tuple[int, ...]:
-        """Return the shape (n, L) that a column and the labels came in, empty for any other."""
+        """Return the shape (n, L) if this column and the labels both have it, else ``()``."""
         return self._grids.get(self.title(name), ())
 
     def nest(self, name: str, each: str) -> None:
-        """Read a column whose rows hold several values, of which each row is a list."""
+        """Convert a column whose rows are lists; `each` describes a list in error messages."""
         title = self._renamed.get(name, name)
         value = self._raw.get(title)
         if value is not None and title not in self._columns:
@@ -457,7 +465,7 @@ class Batch:
 
     @property
     def bulk(self) -> int:
-        """How many rows there are, or where these hold several values how many of those."""
+        """The number of rows, or of list items if a nested column has more."""
         lists = [c.flat for c in self._columns.values() if isinstance(c, Nested)]
         return max([self.n_rows, *map(len, lists)])
 
@@ -469,9 +477,10 @@ class Batch:
         return part
 
     def aliased(self, names: Mapping[str, str]) -> Batch:
-        """Return the batch with names for other inputs of it; columns are converted once for both.
+        """Return a view of the batch in which other inputs go by `names`; conversions are shared.
 
-        Who reads it brings its `n_rows` back, as they are known when a column is converted.
+        The row count is known once a column is converted, so the caller must copy the view's
+        `n_rows` back to this batch.
         """
         key = tuple(names.values())
         view = self._views.get(key)
@@ -484,14 +493,15 @@ class Batch:
         return view
 
     def numbers(self, name: str) -> Floats:
-        """Return a column as contiguous float64 with ``nan`` where it is null.
+        """Return a column as contiguous float64, with NaN for nulls.
 
-        Integers beyond 2**53 are rounded to the nearest: `residual` is what is left of them.
+        Integers beyond 2**53 are rounded to the nearest float64; `residual` returns the rounding
+        error.
         """
         return self.numeric(name).values
 
     def numeric(self, name: str) -> Numeric:
-        """Return a column as numbers, and what there is to know of them."""
+        """Return a column as float64 with its extent and residual; raise if it holds text."""
         found = self.known.get(name)
         if found is not None:
             return found
@@ -511,11 +521,11 @@ class Batch:
         return found
 
     def floats(self, name: str) -> Numeric | None:
-        """Return a column that comes as one array (n,) of floats; ``None`` for any other."""
+        """Return an array (n,) of float32 or float64 if it is contiguous, else ``None``."""
         value = self._raw.get(self._renamed.get(name, name))
         if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.char not in "df":
             return None
-        if len(value) > tuning.BATCH_ROWS:  # some of them are read at a time
+        if len(value) > tuning.BATCH_ROWS:  # larger batches are read in slices
             return None
         try:
             values = value.astype(_FLOAT64, copy=len(value) <= self.copied)
@@ -526,22 +536,22 @@ class Batch:
         return found
 
     def integers(self, name: str) -> Array | None:
-        """Return a column that comes as one array (n,) of integers; ``None`` for any other."""
+        """Return a column given as one contiguous native array (n,) of integers, else ``None``."""
         value = self._raw.get(self._renamed.get(name, name))
         if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.char not in _INTEGERS:
             return None
         return value if value.flags.carray and value.dtype.isnative else None
 
     def residual(self, name: str) -> Floats | None:
-        """Return what float64 cannot hold of the integers of a column, mostly ``None``: nothing.
+        """Return the rounding error of a column of integers as float64; ``None`` if it is zero.
 
-        The values of the column are exactly ``numbers(name) + residual(name)``. The residual is 0
-        where a row is null.
+        The values of the column are exactly ``numbers(name) + residual(name)``. The residual of a
+        null is 0.
         """
         return self.numeric(name).residual
 
     def refuse_long(self, name: str, what: str) -> None:
-        """Raise where float64 cannot hold an integer of a column."""
+        """Raise if float64 cannot represent an integer of a column exactly."""
         residual = self.residual(name)
         if residual is not None:
             wrong = residual != 0
@@ -557,12 +567,12 @@ class Batch:
             )
 
     def extent(self, name: str) -> tuple[float, float]:
-        """Return the smallest and the largest number of a column, ``nan`` where it holds one."""
+        """Return the smallest and the largest number of a column, both NaN if any value is NaN."""
         numbers = self.numeric(name)
         return numbers.low, numbers.high
 
     def plain(self, name: str, kinds: str) -> Array | None:
-        """Return a column that is one array (n,) of these kinds as it is; ``None`` for others."""
+        """Return an array (n,) without nulls if its dtype kind is in `kinds`, else ``None``."""
         column = self.column(name)
         values = column.values
         if column.nulls is not None or column.vocabulary is not None or self.grid(name):
@@ -570,7 +580,7 @@ class Batch:
         return values if values.ndim == 1 and values.dtype.kind in kinds else None
 
     def weight(self) -> Floats | None:
-        """Return the weights, not yet validated; ``None`` where every row weighs one."""
+        """Return the weights before validation; ``None`` if no weights were given."""
         if self._raw.get(self._renamed.get(WEIGHT, WEIGHT)) is None:
             return None
         weight = self.numbers(WEIGHT)
@@ -585,7 +595,7 @@ def _residual(column: Column, head: Floats, limits: tuple[float, float]) -> Floa
     low, high = limits if column.nulls is None else extent(values)
     if low > -EXACT and high < EXACT:
         return None
-    # Both halves of 64 bits are exact, and so is what the rounding of their sum leaves.
+    # Both 32-bit halves are exact in float64, and so is the rounding error of their sum.
     upper = (values >> 32).astype(np.float64) * 2.0**32
     lower = (values & values.dtype.type(0xFFFFFFFF)).astype(np.float64)
     residual: Floats = lower - (head - upper)

@@ -1,4 +1,4 @@
-"""Columns: values with their missing ones, distinct values, strings."""
+"""The column type, and operations on columns: nulls, distinct values, string codes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Bools, Foreign
 
     Mask = Bools
-    Reader = Callable[[Foreign, str], "Column"]  # what `as_column` does, any number of dimensions
+    Reader = Callable[[Foreign, str], "Column"]  # `as_column`, without a limit on dimensions
 
 
-_FIRST = 1 << 8  # keys for which there is room at first
-_TRIED = 1 << 14  # objects that tell whether many are the same
+_FIRST = 1 << 8  # initial capacity, in keys
+_TRIED = 1 << 14  # objects sampled to estimate how many are distinct
 
 
 def distinct(keys: Array) -> tuple[Places, Places]:
-    """Number equal rows alike, in the order in which they come; return also the first row of each.
+    """Number rows by their value, in order of first appearance; return also the first row of each.
 
     >>> codes, rows = distinct(np.array([7, 5, 7]))
     >>> codes.tolist(), rows.tolist()
@@ -59,7 +59,7 @@ def distinct(keys: Array) -> tuple[Places, Places]:
 
 
 def unique(keys: Array) -> tuple[Array, Places]:
-    """Return the distinct keys, sorted, and each row's place among them."""
+    """Return the sorted distinct keys, and the index of each row's key among them."""
     codes, rows = distinct(keys)
     found = keys[rows]
     order = np.argsort(found)
@@ -69,7 +69,7 @@ def unique(keys: Array) -> tuple[Array, Places]:
 
 
 def numbered(codes: Array, size: int) -> tuple[Places, Places]:
-    """Number codes below `size` without gaps; return also the code of each number, ascending.
+    """Renumber codes below `size` without gaps; return also the original codes, ascending.
 
     >>> places, found = numbered(np.array([7, 5, 7]), 10)
     >>> places.tolist(), found.tolist()
@@ -87,25 +87,27 @@ def numbered(codes: Array, size: int) -> tuple[Places, Places]:
 
 
 class _ObjectPlaces:
-    """Where the objects of an array are, as an array: one object has one place."""
+    """The addresses of an object array's items, exposed as an integer array."""
 
     def __init__(self, array: NDArray[np.object_]) -> None:
         shape = {key: array.__array_interface__[key] for key in ("shape", "strides", "data")}
         self.__array_interface__ = shape | {"typestr": np.dtype(np.uintp).str, "version": 3}
-        self.of = array  # lives as long as this
+        self.of = array  # keeps the objects alive
 
 
 def same_objects(
     items: Sequence[Any] | NDArray[np.object_],
 ) -> tuple[Places, list[Any]] | None:
-    """Return distinct objects and which of them each item is; ``None`` where many differ.
+    """Return an index per item into the distinct objects (by identity), and these objects.
+
+    Returns ``None`` if there are few items, or if most of a sample are different objects.
 
     >>> cat, dog = "cat", "dog"
     >>> codes, objects = same_objects([cat, dog, cat] * 2000)
     >>> codes[:3].tolist(), objects
     ([0, 1, 0], ['cat', 'dog'])
     """
-    if len(items) < _TRIED // 8:  # read sooner than compared
+    if len(items) < _TRIED // 8:  # reading so few is faster than comparing them
         return None
     array = items if isinstance(items, np.ndarray) else np.fromiter(items, object, len(items))
     places = np.asarray(_ObjectPlaces(array))
@@ -116,12 +118,12 @@ def same_objects(
 
 
 def code_objects(items: Sequence[object]) -> Coded:
-    """Codes of Python strings; whatever is not a ``str`` counts as null.
+    """Encode Python strings as codes into a sorted vocabulary; anything else is null (-1).
 
-    Costs one set and one dictionary look-up a row, both in C.
+    Costs one set insertion and one dictionary look-up per row, both in C.
     """
     if any(kind is not str and issubclass(kind, str) for kind in set(map(type, items))):
-        # Enum members and numpy.str_ may hash or compare in their own way: take the plain text.
+        # Enum members and numpy.str_ may override hashing or comparison: use the plain text.
         items = [str.__str__(item) if isinstance(item, str) else item for item in items]
     vocabulary = sorted({item for item in set(items) if isinstance(item, str)})
     place: dict[object, int] = {text: code for code, text in enumerate(vocabulary)}
@@ -129,7 +131,7 @@ def code_objects(items: Sequence[object]) -> Coded:
 
 
 def code_fixed(array: NDArray[np.str_]) -> Coded:
-    """Codes of a contiguous one-dimensional ``U`` array in native byte order."""
+    """Encode a contiguous one-dimensional ``U`` array in native byte order."""
     if not array.dtype.itemsize:
         return code_objects(array.tolist())
     codes, first = distinct(array)
@@ -138,13 +140,13 @@ def code_fixed(array: NDArray[np.str_]) -> Coded:
 
 
 def recode(codes: Array, labels: Sequence[object]) -> Coded:
-    """Codes into any list of labels, made canonical.
+    """Replace codes into any list of labels by codes into a sorted vocabulary.
 
-    ``labels`` may be unsorted, repeat itself, hold nulls and hold labels that no row has; a code
-    of -1 is a null row.
+    `labels` may be unsorted, and may hold duplicates, nulls and labels without a row. A code of -1
+    is a null.
     """
     occurs = np.zeros(len(labels) + 1, np.bool_)
-    occurs[codes] = True  # -1 is the last place
+    occurs[codes] = True  # -1 marks the last entry
     used = np.flatnonzero(occurs[:-1])
     ranks, vocabulary = code_objects([labels[place] for place in used.tolist()])
     lookup = np.full(len(labels) + 1, -1, np.intp)
@@ -155,7 +157,7 @@ def recode(codes: Array, labels: Sequence[object]) -> Coded:
 def merge_codes(
     parts: Sequence[tuple[Places, NDArray[np.str_]]],
 ) -> tuple[Places, NDArray[np.str_]]:
-    """Codes of several columns, one after the other, over the union of their vocabularies."""
+    """Concatenate the codes of several columns over the union of their vocabularies."""
     vocabularies = [vocabulary for _, vocabulary in parts]
     if all(np.array_equal(vocabulary, vocabularies[0]) for vocabulary in vocabularies[1:]):
         return np.concatenate([codes for codes, _ in parts]), vocabularies[0]
@@ -168,7 +170,7 @@ def merge_codes(
     return np.concatenate(moved), merged
 
 
-EXACT = 2**53  # float64 holds every integer up to here
+EXACT = 2**53  # float64 represents every integer up to this
 BESIDE_UNSIGNED = "beside integers of 2**63 or more"
 APART = "pass them in batches of their own"
 REFUSED = {
@@ -181,7 +183,7 @@ REFUSED = {
 
 
 class UnlikeError(InvalidBatchError):
-    """Values are of a kind that no column has: `as_column` says what to pass instead."""
+    """A value of a type that no column can hold; `as_column` may replace the advice."""
 
     def __init__(
         self, found: str, advice: str, column: str | None = None, row: int | None = None
@@ -190,18 +192,18 @@ class UnlikeError(InvalidBatchError):
         self.found, self.advice = found, advice
 
 
-@dataclass(slots=True)  # never changed, but a frozen one is three times as slow to make
+@dataclass(slots=True)  # not frozen, although never changed: creation would be three times slower
 class Column:
     """One column of a batch: ``(n,)``, or ``(n, d)`` for a matrix.
 
     Attributes:
-        values: booleans, integers or floats, C-contiguous, aligned, in native byte order; uint64
-            only where a value is beyond int64; with a `vocabulary`, integer codes into it. 0 (code
-            -1) where null.
-        nulls: True where the source says missing, of the shape of `values`; ``None`` where
-            nothing is. NaN is a value, not a null, except among strings.
-        owned: whether `values` is a new array that nobody else can write to.
-        vocabulary: of strings, the distinct ones that occur, sorted by code point.
+        values: Booleans, integers or floats, C-contiguous, aligned, in native byte order. uint64
+            only if a value exceeds int64. With a `vocabulary`, integer codes into it. Nulls are 0,
+            or code -1.
+        nulls: Mask of the nulls of the source, of the shape of `values`; ``None`` if there are
+            none. NaN is a value, not a null, except among strings.
+        owned: Whether `values` is a new array that nobody else can write to.
+        vocabulary: The distinct strings that occur, sorted by code point; ``None`` for numbers.
 
     """
 
@@ -214,7 +216,7 @@ class Column:
         return len(self.values)
 
     def __getitem__(self, rows: slice | Array) -> Column:
-        """Return some of the rows; the vocabulary stays whole."""
+        """Return some of the rows; the vocabulary is kept whole."""
         nulls = None if self.nulls is None else self.nulls[rows]
         if nulls is not None and not nulls.any():
             nulls = None
@@ -222,17 +224,17 @@ class Column:
         return Column(self.values[rows], nulls, owned, self.vocabulary)
 
     def copy(self) -> Column:
-        """Return the column with `values` of its own; itself if they are already."""
+        """Return a column that owns its `values`: itself if it already does, else a copy."""
         if self.owned:
             return self
         return replace(self, values=self.values.copy(), owned=True)
 
 
 def concatenate(columns: Sequence[Column], name: str = "the column") -> Column:
-    """Return the rows of one or more columns one after the other, vocabularies merged.
+    """Concatenate one or more columns, merging their vocabularies.
 
-    Empty columns and those that are all null go with any kind. Raises `InvalidBatchError` for
-    strings beside numbers, unequal widths, and integers that no type has beside the others.
+    Empty columns and columns of nulls only are compatible with any kind. Raises `InvalidBatchError`
+    for strings beside numbers, unequal widths, and integers that no common dtype can represent.
     """
     columns = [column for column in columns if len(column)] or columns[:1]
     if len(columns) == 1:
@@ -262,7 +264,7 @@ def concatenate(columns: Sequence[Column], name: str = "the column") -> Column:
 
 
 def coded(codes: Places, vocabulary: list[str], name: str) -> Column:
-    """Make a column of codes; nulls are the codes of -1."""
+    """Make a column of codes into a sorted vocabulary; a code of -1 is a null."""
     texts = np.array(vocabulary) if vocabulary else np.empty(0, "U1")
     if texts.tolist() != vocabulary:
         refuse(name, "strings that end in NUL characters", "strip them")
@@ -271,7 +273,7 @@ def coded(codes: Places, vocabulary: list[str], name: str) -> Column:
 
 
 def taken(labels: Column, codes: Array, name: str) -> Column:
-    """Return the labels that codes point to; -1 is null. Dictionaries and categories."""
+    """Look up codes in a column of labels (dictionaries, categoricals); a code of -1 is a null."""
     if labels.vocabulary is not None:
         texts = labels.vocabulary.tolist()
         places = np.append(labels.values, -1)
@@ -282,13 +284,13 @@ def taken(labels: Column, codes: Array, name: str) -> Column:
 
 
 def with_nulls(column: Column, nulls: Array, name: str) -> Column:
-    """Mark nulls; the values that a source keeps beneath them are overwritten."""
+    """Return the column with additional nulls; the values underneath them become 0."""
     if not nulls.any():
         return column
     nulls = np.array(nulls, np.bool_)
     if column.nulls is not None:
         nulls |= column.nulls
-    if column.vocabulary is not None:  # strings only a null row holds do not occur
+    if column.vocabulary is not None:  # drop strings that only null rows hold
         codes = np.where(nulls, -1, column.values)
         return coded(*recode(codes, column.vocabulary.tolist()), name)
     values = column.values if column.owned else column.values.copy()
@@ -297,19 +299,19 @@ def with_nulls(column: Column, nulls: Array, name: str) -> Column:
 
 
 def null_mask(column: Column) -> Bools:
-    """Return the nulls as a mask, also where there are none."""
+    """Return the nulls as a mask, all False if there are none."""
     return np.zeros(column.values.shape, np.bool_) if column.nulls is None else column.nulls
 
 
 def either(one: Mask | None, other: Mask | None) -> Mask | None:
-    """Return where one of two masks is set; ``None`` is one that is nowhere."""
+    """Return the union of two masks; ``None`` is an empty mask."""
     if one is None or other is None:
         return other if one is None else one
     return one | other
 
 
 def stacked(columns: Sequence[Column], name: str) -> Column:
-    """Return one-dimensional columns side by side, as a matrix."""
+    """Stack one-dimensional columns side by side into a matrix."""
     if not columns:
         refuse(name, "no columns", "pass (n,) or (n, d)")
     if len(columns) == 1 and columns[0].vocabulary is not None:
@@ -329,7 +331,7 @@ def stacked(columns: Sequence[Column], name: str) -> Column:
 
 
 def reshaped(column: Column, shape: tuple[int, ...], name: str) -> Column:
-    """Return a flat column of a matrix's entries as that matrix."""
+    """Reshape a flat column of matrix entries to that matrix."""
     if column.vocabulary is not None and shape[1:] == (1,):
         return column
     if column.vocabulary is not None:
@@ -341,7 +343,7 @@ def reshaped(column: Column, shape: tuple[int, ...], name: str) -> Column:
 
 
 def _with_values(columns: Sequence[Column]) -> Sequence[Column]:
-    """Leave out the columns that are all null: any kind of values fits them."""
+    """Drop columns that are entirely null, which fit any kind; keep all if every column is."""
     some = [column for column in columns if column.nulls is None or not column.nulls.all()]
     return some or columns
 
@@ -363,7 +365,7 @@ def _common_dtype(columns: Sequence[Column], name: str) -> np.dtype[Any]:
 
 
 def check(good: Array, name: str, what: str, advice: str) -> None:
-    """Raise unless all values are good, naming the count and the first that is not."""
+    """Raise unless all values are good; the message has the count and the first bad position."""
     if not good.all():
         wrong = np.atleast_1d(~good)
         first = np.argwhere(wrong)[0].tolist()
@@ -375,12 +377,12 @@ def check(good: Array, name: str, what: str, advice: str) -> None:
 
 
 def refuse(name: str, found: str, advice: str, row: int | None = None) -> NoReturn:
-    """Raise that a column holds what it cannot, from which row on if it is not the whole column."""
+    """Raise an error that the column holds something it cannot; `row` is the first bad row."""
     raise InvalidBatchError(f"{name} holds {found}; {advice}", name, row)
 
 
 def refuse_text_matrix(name: str) -> NoReturn:
-    """Raise that a column is a matrix of strings."""
+    """Raise an error that the column is a matrix of strings."""
     advice = (
         "pass a matrix of integer codes, as np.unique(x, return_inverse=True)[1].reshape(x.shape), "
         "or one column of strings, as (n,)"
@@ -389,11 +391,11 @@ def refuse_text_matrix(name: str) -> NoReturn:
 
 
 def refuse_kind(name: str, found: str, advice: str, row: int | None = None) -> NoReturn:
-    """Raise that a column holds values of a kind that none has."""
+    """Raise an error that the column holds values of an unsupported type."""
     raise UnlikeError(f"{name} holds {found}", advice, name, row)
 
 
 def type_title(cls: type) -> str:
-    """Return a type's name as errors write it."""
+    """Return the qualified name of a type for error messages, without ``builtins``."""
     module = "" if cls.__module__ == "builtins" else f"{cls.__module__}."
     return module + cls.__qualname__

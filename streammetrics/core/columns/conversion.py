@@ -1,4 +1,4 @@
-"""Anything array-like to columns: NumPy, lists, and other libraries."""
+"""Conversion of anything array-like to columns: NumPy, lists, and other libraries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
-from numpy import ma  # loaded here: a handler of a signal may come while it loads
+from numpy import ma  # at import time: a signal handler may run during a lazy import
 
 from streammetrics.core.columns.column import (
     APART,
@@ -68,9 +68,9 @@ SMALLER = "pass labels and ids as strings, divide numbers or subtract an offset"
 
 @lru_cache(maxsize=512)
 def _kind(cls: type) -> str:
-    """Tell bool, int, float, string, Decimal, null (0), row ([), array (a) and all else (?)."""
+    """Classify a type: b(ool), i(nt), f(loat), s(tr), d(ecimal), 0 (null), [ (row), a(rray), ?."""
     root = cls.__module__.partition(".")[0]
-    if cls is np.timedelta64:  # to NumPy a kind of integer
+    if cls is np.timedelta64:  # np.timedelta64 is a subclass of np.signedinteger
         return "?"
     if cls is type(None) or cls is type(ma.masked):
         return "0"
@@ -96,7 +96,7 @@ def _kind(cls: type) -> str:
 
 
 def kind_of(item: object) -> str:
-    """Tell the `_kind` of an object."""
+    """Return the `_kind` of an object's type."""
     cls: Any = type(item)
     return _kind(cls)
 
@@ -104,10 +104,10 @@ def kind_of(item: object) -> str:
 def from_items(
     items: Items, name: str, read: Reader, *, width: int = 1, nested: bool = True
 ) -> Column:
-    """Read a sequence of Python objects; `width` of them make a row.
+    """Convert a sequence of Python objects, `width` of which make a row.
 
-    Objects that are there again and again are read once. Arrays among them, and arrays made of
-    them, go through `read`.
+    An object that occurs many times is converted once. Nested arrays, and arrays made from the
+    objects, go through `read`.
     """
     same = same_objects(items)
     if same is not None:
@@ -115,7 +115,7 @@ def from_items(
         try:
             return from_items(objects, name, read, nested=nested)[codes]
         except InvalidBatchError:
-            pass  # all of them together tell which row is wrong
+            pass  # convert them all, so that the error names the right row
     items = items.tolist() if isinstance(items, np.ndarray) else items
     return _from_each(items, name, read, width=width, nested=nested)
 
@@ -153,14 +153,14 @@ def _from_each(
 def _found(
     items: Iterable[Any], is_bad: Callable[[Any], bool], width: int
 ) -> Iterator[tuple[int, object]]:
-    """Yield each bad item after its row; `width` items make a row. Callers refuse the first."""
+    """Yield (row, item) of each bad item; callers raise at the first."""
     return ((place // width, item) for place, item in enumerate(items) if is_bad(item))
 
 
 def _refuse_mixed(items: Sequence[Any], name: str, width: int) -> None:
-    """Raise where one item is text and another a number; NaN among texts is a null."""
+    """Raise at the first item that mixes text and numbers; NaN among strings is a null."""
 
-    def is_text(item: Any) -> bool | None:  # None where it is neither, a null
+    def is_text(item: Any) -> bool | None:  # None for a null
         kind = kind_of(item)
         return None if kind == "0" or (kind == "f" and math.isnan(item)) else kind == "s"
 
@@ -195,7 +195,7 @@ def _numbers(items: Sequence[Any], kinds: set[str], name: str, width: int) -> Ar
 
 
 def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]:
-    """Return integers of which one is beyond 64 signed bits."""
+    """Convert integers that exceed int64 to uint64."""
     for row, _ in _found(items, lambda item: not -(2**63) <= int(item) < 2**64, width):
         refuse(name, f"an integer beyond 64 bits in row {row}", SMALLER, row)
     for row, _ in _found(items, lambda item: item < 0, width):
@@ -204,9 +204,9 @@ def _unsigned(items: Sequence[Any], name: str, width: int) -> NDArray[np.uint64]
 
 
 def _plain(items: Sequence[object], name: str, width: int) -> list[Any]:
-    """Return Decimals as integers where they are such of 64 bits, else as the nearest floats."""
+    """Replace each Decimal by an integer if it is one of 64 bits, else by the nearest float."""
 
-    def is_beyond(item: object) -> bool:  # only the largest are converted, to see whether they are
+    def is_beyond(item: object) -> bool:  # the exponent test spares most conversions
         return isinstance(item, Decimal) and item.adjusted() > 307 and math.isinf(float(item))
 
     for row, _ in _found(items, is_beyond, width):
@@ -246,12 +246,12 @@ def _one_row(item: object, row: int, name: str, read: Reader) -> Column:
         if kind_of(item) in "[a":
             return read(item, f"{name}, row {row},")
         return from_items([item], name, read)
-    except InvalidBatchError as error:  # its row is one of this row
+    except InvalidBatchError as error:  # its row number is relative to this row
         raise InvalidBatchError(str(error), name, row) from None
 
 
 def _owned(column: Column) -> Column:
-    """Mark a column of an array made here."""
+    """Mark the column as owning its array, which was created here."""
     return Column(column.values, column.nulls, True, column.vocabulary)
 
 
@@ -274,7 +274,7 @@ _ARROW_NUMBERS = {"bool", "halffloat", "float", "double"} | {
 
 @lru_cache(maxsize=512)
 def foreign_reader(cls: type) -> Callable[[Foreign, str, Reader], Column]:
-    """Choose how to read a type, by the modules it and its bases come from."""
+    """Choose the reader of a type from the modules of the type and its bases."""
     roots = {base.__module__.partition(".")[0] for base in cls.__mro__}
     if "torch" in roots and hasattr(cls, "detach"):
         return _from_torch
@@ -286,7 +286,7 @@ def foreign_reader(cls: type) -> Callable[[Foreign, str, Reader], Column]:
         return _from_arrow
     if "pyarrow" in roots and hasattr(cls, "as_py"):
         return lambda value, name, read: from_items([value.as_py()], name, read)
-    if hasattr(cls, "tocsr") and hasattr(cls, "toarray"):  # SciPy's sparse matrices
+    if hasattr(cls, "tocsr") and hasattr(cls, "toarray"):  # SciPy sparse matrices
         return lambda value, name, read: read(value.toarray(), name)
     if hasattr(cls, "__array__") or hasattr(cls, "__array_interface__") or cls is memoryview:
         return lambda value, name, read: read(np.asarray(value), name)
@@ -305,8 +305,8 @@ def _from_torch(value: Foreign, name: str, read: Reader) -> Column:
     if value.is_complex():
         refuse_kind(name, *REFUSED["c"])
     try:
-        array = value.numpy(force=True)  # detached, and brought over from an accelerator
-    except TypeError:  # bfloat16 and smaller floats, which NumPy does not have
+        array = value.numpy(force=True)  # detached, and copied from the accelerator
+    except TypeError:  # bfloat16 and smaller floats, which NumPy lacks
         array = value.float().numpy(force=True)
     return read(array, name)
 
@@ -355,7 +355,7 @@ def _from_polars(value: Foreign, name: str, read: Reader) -> Column:
         )
     if kind == "Object":
         return from_items(value.to_list(), name, read, nested=False)
-    if kind == "Decimal":  # by way of its digits, so that the nearest float is found
+    if kind == "Decimal":  # through its digits, to get the nearest float
         types = sys.modules["polars"]
         whole = not value.dtype.scale
         numbers = value.cast(types.Int64) if whole else value.cast(types.String).cast(types.Float64)
@@ -393,7 +393,7 @@ def _from_arrow(value: Foreign, name: str, read: Reader) -> Column:
     if kind in _ARROW_NUMBERS:
         if not value.null_count:
             return read(value.to_numpy(zero_copy_only=False), name)
-        # With nulls, PyArrow would turn integers into floats: fill first.
+        # PyArrow converts integers with nulls to floats: fill the nulls first.
         filled = (
             value
             if kind in {"halffloat", "float", "double"}
@@ -403,7 +403,7 @@ def _from_arrow(value: Foreign, name: str, read: Reader) -> Column:
         return with_nulls(values, _arrow_nulls(value), name)
     if kind == "null":
         return with_nulls(Column(np.zeros(len(value)), None, True), np.ones(len(value)), name)
-    if kind.startswith("decimal"):  # by way of its digits, so that the nearest float is found
+    if kind.startswith("decimal"):  # through its digits, to get the nearest float
         return _from_arrow(_undecimal(value, name), name, read)
     if hasattr(value, "combine_chunks"):
         value = value.combine_chunks()
@@ -413,7 +413,7 @@ def _from_arrow(value: Foreign, name: str, read: Reader) -> Column:
         if str(value.type.value_type) in _ARROW_STRINGS:
             return coded(*recode(codes, value.dictionary.to_pylist()), name)
         return taken(_from_arrow(value.dictionary, name, read), codes, name)
-    if hasattr(value, "storage"):  # an extension, whose type may be called anything
+    if hasattr(value, "storage"):  # an extension type, which can have any name
         return _from_arrow(value.storage, name, read)
     if kind in {"list", "large_list", "fixed_size_list"}:
         return _from_arrow_lists(value, kind, name, read)
@@ -430,7 +430,7 @@ def _undecimal(value: Foreign, name: str) -> Foreign:
 
 
 def _refuse_lengths(lengths: Sequence[int | None], name: str) -> NoReturn:
-    """Raise that rows are no lists of one length, with the first that is another one."""
+    """Raise an error naming the first null list, or the first of a different length."""
     if None in lengths:
         refuse(name, f"no list in row {lengths.index(None)}, but a null", "leave such rows out")
     row = next(row for row, length in enumerate(lengths) if length != lengths[0])
@@ -439,7 +439,7 @@ def _refuse_lengths(lengths: Sequence[int | None], name: str) -> NoReturn:
 
 
 def _from_arrow_lists(value: Foreign, kind: str, name: str, read: Reader) -> Column:
-    if kind == "fixed_size_list":  # null rows have entries too, and a slice keeps its parent's
+    if kind == "fixed_size_list":  # `values` includes entries of null rows and ignores slicing
         width = value.type.list_size
         flat = value.values.slice(value.offset * width, len(value) * width)
     else:
@@ -456,12 +456,12 @@ def _arrow_nulls(value: Foreign) -> Bools:
     return np.asarray(value.is_null().to_numpy(zero_copy_only=False))
 
 
-_READY = frozenset("?bBhHiIlqefd")  # dtype characters taken as they are; unsigned long is not
+_READY = frozenset("?bBhHiIlqefd")  # dtype characters taken unchanged; not "L", unsigned long
 
 
 @dataclass(frozen=True)
 class Beside:
-    """Columns by name that make one matrix."""
+    """Named columns that form one matrix."""
 
     columns: Mapping[str, ArrayLike]
 
@@ -469,18 +469,18 @@ class Beside:
 def as_column(
     value: object, name: str, *, max_ndim: int = 2, advice: str = "", copied: int = 0
 ) -> Column:
-    """Return anything array-like as a column; `name` is what errors call it.
+    """Convert anything array-like to a column; `name` is its name in error messages.
 
-    A scalar is one row, a column stays one. ``uint64`` becomes ``int64`` where that holds it
-    (together they would promote to floats), ``longdouble`` is rounded to ``float64``, ``bfloat16``
-    and smaller become ``float32``, a Decimal an integer where it is one of 64 bits, else the
-    nearest ``float64``. `advice` is what to pass in the place of values that no column has. Arrays
-    of up to `copied` rows are copied.
+    A scalar becomes one row, and a `Column` is returned unchanged. ``uint64`` becomes ``int64`` if
+    it fits, because mixing the two promotes to floats. ``longdouble`` is rounded to ``float64``;
+    ``bfloat16`` and smaller floats become ``float32``. A Decimal becomes an integer if it is one of
+    64 bits, else the nearest ``float64``. `advice` replaces the advice in errors about unsupported
+    types. Arrays of at most `copied` rows are copied.
 
     Raises:
         InvalidBatchError: for complex numbers, dates, bytes and other objects, mixed or ragged
-            lists, more than `max_ndim` dimensions, integers beyond 64 bits, those beyond 64 signed
-            bits beside negative ones, and those beyond 2**53 beside floats.
+            lists, more than `max_ndim` dimensions, integers beyond 64 bits, integers beyond int64
+            beside negative ones, and integers beyond 2**53 beside floats.
 
     >>> as_column([3, None, 4], "y_true")
     Column(values=array([3, 0, 4]), nulls=array([False,  True, False]), owned=True, vocabulary=None)
@@ -525,7 +525,7 @@ def _read(value: object, name: str) -> Column:
         return foreign_reader(cls)(value, name, _read)
     except (InvalidBatchError, MemoryError):
         raise
-    except Exception as error:  # whatever another library raises, the caller gets one type
+    except Exception as error:  # any error of another library becomes an InvalidBatchError
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise InvalidBatchError(
             f"{name} is {an(type_title(type(value)))} that cannot be read as an array ({reason}); "
@@ -535,7 +535,7 @@ def _read(value: object, name: str) -> Column:
 
 def _from_numpy(value: Array, name: str) -> Column:
     if isinstance(value, ma.MaskedArray) and value.dtype.names is None:
-        # Numbers beneath the mask may be out of range: they are never looked at.
+        # Masked numbers may be out of range: replace them before they are checked.
         data = value.filled(0) if value.dtype.kind in "biuf" else value.data
         column = _from_numpy(data, name)
         return with_nulls(column, ma.getmaskarray(value).reshape(column.values.shape), name)
@@ -551,7 +551,7 @@ def _from_numpy(value: Array, name: str) -> Column:
     dtype = array.dtype
     if dtype.kind == "O":
         width = math.prod(array.shape[1:]) or 1
-        # pandas has lists in a column as objects, of Parquet as arrays
+        # pandas stores lists in an object column, and reads lists of Parquet as arrays.
         column = from_items(array.ravel(), name, _read, width=width, nested=array.ndim == 1)
         return reshaped(column, array.shape, name) if array.ndim > 1 else column
     if dtype.kind in "UT":

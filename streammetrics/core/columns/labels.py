@@ -1,4 +1,4 @@
-"""Columns of labels, one a row or as indicators."""
+"""Columns of labels: one per row, or indicators of several."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ if TYPE_CHECKING:
 LOGITS = Hint("pass probabilities, or say {from_logits} if these are logits", from_logits=True)
 _CUT = Hint("to cut scores, pass {threshold}; numbers are for regression", threshold=0.5)
 A_LABEL = "an integer, a boolean or a string"
-_BEYOND = 1 << 63  # labels are in int64
+_BEYOND = 1 << 63  # labels are stored as int64
 KINDS = {"b": "booleans", "i": "integers", "u": "integers"}
 
 
 def label_column(
     batch: Batch, name: str, *, matrix: bool = False, advice: str | Hint = ""
 ) -> tuple[Column, Bools | None]:
-    """Return a column of labels, whole floats as integers, and the mask of missing ones.
+    """Return a column of labels and the mask of missing ones; whole floats become integers.
 
-    The advice is for numbers that are no labels.
+    With `matrix`, the label of a row of (n, K) scores is the index of its largest score. `advice`
+    is appended to the error about numbers that are not labels.
     """
     column = batch.column(name)
     values = column.values
@@ -53,7 +54,7 @@ def label_column(
             raise InvalidBatchError(f"{title} has no columns")
         batch.refuse_long(name, "the largest score of a row")
         low, _ = batch.extent(name)
-        if low != low:  # noqa: PLR0124 - the test for nan
+        if low != low:  # noqa: PLR0124 - tests for NaN
             missing = np.isnan(scores).any(axis=1)
         return Column(np.argmax(scores, axis=1), None, True), missing
     if values.dtype == np.uint64:
@@ -68,8 +69,8 @@ def label_column(
 def _whole(
     values: Array, title: str, nulls: Bools | None, advice: str | Hint
 ) -> tuple[Column, Bools | None]:
-    # Frameworks hand targets over as floats; 1.0 is the label 1, 0.5 is no label.
-    values = values.astype(np.float64, copy=False)  # 2**63 is beyond a half
+    # Frameworks pass targets as floats: 1.0 is the label 1, while 0.5 is not a label.
+    values = values.astype(np.float64, copy=False)  # 2**63 overflows float16
     absent = np.isnan(values)
     if nulls is not None:
         absent |= nulls
@@ -82,7 +83,7 @@ def _whole(
 
 
 def ignored_rows(column: Column, ignore_index: int | None) -> Bools | None:
-    """Return the mask of the rows that hold a label to be ignored, ``None`` where there is none."""
+    """Return the mask of rows whose label is `ignore_index`; ``None`` if there are none."""
     if ignore_index is None or column.vocabulary is not None:
         return None
     mask: Bools = column.values == ignore_index
@@ -90,26 +91,26 @@ def ignored_rows(column: Column, ignore_index: int | None) -> Bools | None:
 
 
 def label_facts(column: Column, fact: str = "labels") -> Facts:
-    """Return the kind of labels a column holds."""
+    """Return the kind of the labels of a column, as a fact."""
     return {fact: "strings" if column.vocabulary is not None else KINDS[column.values.dtype.kind]}
 
 
 @dataclass(frozen=True)
 class Labels(Field):
-    """A column of labels; with `matrix` also (n, K) scores, where the first largest wins."""
+    """A column of labels; with `matrix` also (n, K) scores, whose first largest is the label."""
 
     name: str
     allowed: tuple[ClassLabel, ...] | None = None
     matrix: bool = False
-    fact: str = "labels"  # columns with the same fact hold one kind of labels
-    ignore_index: int | None = None  # rows with this label are as if absent
-    leader: str = ""  # its own name, where there may be several labels in a row
-    truth: str = ""  # the labels beside a matrix, which without `allowed` number its columns
-    others: bool = False  # whether there may be labels besides the allowed ones, of their kind
+    fact: str = "labels"  # columns with the same fact must hold the same kind of labels
+    ignore_index: int | None = None  # rows with this label are left out
+    leader: str = ""  # own name if a row may have several labels
+    truth: str = ""  # true labels: without `allowed`, column numbers of the scores
+    others: bool = False  # whether labels of the same kind outside `allowed` are accepted
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
-        """The one column."""
+        """The column."""
         return (self.name,)
 
     def take(self, batch: Batch) -> tuple[tuple[Any, ...], Any]:
@@ -121,7 +122,7 @@ class Labels(Field):
         return (column,), missing
 
     def ignored(self, taken: Columns) -> Bools | None:
-        """Return the rows to be left out for their label."""
+        """Return the mask of rows with the ignored label."""
         return ignored_rows(taken[0], self.ignore_index)
 
     def _named(self, batch: Batch, column: Column) -> Column:
@@ -137,7 +138,7 @@ class Labels(Field):
         return Column(np.array(allowed)[column.values], None, True)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
-        """Return the labels, all of them among the allowed ones."""
+        """Return the labels after checking them against `allowed`, or against the score columns."""
         (column,) = taken
         if rows is not None:
             column = column[rows]
@@ -153,7 +154,7 @@ class Labels(Field):
 
 
 def check_kind(title: str, column: Column, allowed: tuple[object, ...]) -> None:
-    """Raise where labels are not of the kind of the `allowed` ones."""
+    """Raise if the labels and the `allowed` ones are not both strings or both numbers."""
     kind = "strings" if isinstance(allowed[0], str) else "numbers"
     if (column.vocabulary is not None) != (kind == "strings"):
         raise InvalidBatchError(
@@ -165,7 +166,7 @@ def check_kind(title: str, column: Column, allowed: tuple[object, ...]) -> None:
 def check_allowed(
     title: str, column: Column, allowed: tuple[object, ...], rows: Places | None
 ) -> None:
-    """Raise where a label is not among the `allowed` ones."""
+    """Raise if a label is not in `allowed`."""
     check_kind(title, column, allowed)
     if column.vocabulary is not None:
         known = np.isin(column.vocabulary, np.array(allowed))
@@ -184,7 +185,7 @@ def check_allowed(
 def check_numbering(
     batch: Batch, name: str, scores: str, column: Column, width: int, rows: Places | None
 ) -> None:
-    """Raise where a label is not the number of a column of the (n, K) scores beside it."""
+    """Raise if a label is not a column number of the (n, K) scores."""
     title = batch.title(name)
     if column.vocabulary is not None:
         raise InvalidBatchError(
@@ -200,13 +201,13 @@ def check_numbering(
 
 
 def within(values: Array, size: int) -> bool:
-    """Whether all values are among 0 to size - 1."""
+    """Whether all values lie in 0 to size - 1."""
     low, high = extent(values)
     return low >= 0 and high < size
 
 
 def label_codes(column: Column, labels: tuple[object, ...]) -> Places:
-    """Return the place of each row's label among `labels`, which hold all of them."""
+    """Return the index of each row's label in `labels`, which must contain all of them."""
     if column.vocabulary is None:
         return places_among(column.values, labels)
     codes: Places = places_among(column.vocabulary, labels)[column.values]
@@ -214,7 +215,7 @@ def label_codes(column: Column, labels: tuple[object, ...]) -> Places:
 
 
 def places_among(values: Array, labels: tuple[object, ...]) -> Places:
-    """Return the place of each value among `labels`, in their order; 0 for one not among them."""
+    """Return the index of each value in `labels`; unspecified for values that are not in it."""
     ordered: Array = np.array(labels)
     order: Places = np.argsort(ordered)
     found = np.searchsorted(ordered[order], values)
@@ -223,14 +224,14 @@ def places_among(values: Array, labels: tuple[object, ...]) -> Places:
 
 
 def places_or_last(values: Array, labels: tuple[object, ...]) -> Places:
-    """Return the place of each value among `labels`, behind them all for one not among them."""
+    """Return the index of each value in `labels`, and ``len(labels)`` for one that is not in it."""
     places = places_among(values, labels)
     known = np.array(labels)[places] == values
     return np.where(known, places, len(labels))
 
 
 def is_label(value: object) -> bool:
-    """Whether a number is whole, so that a row can have it as its label; text always is one."""
+    """Whether a value can be a label: any string, and any whole number."""
     return not isinstance(value, float) or value.is_integer()
 
 
@@ -238,14 +239,14 @@ Label = Annotated[ClassLabel, Satisfies(is_label, A_LABEL)]
 
 
 def one_kind(labels: object, ignore_index: int | None = None) -> tuple[ClassLabel, ...] | None:
-    """Return distinct labels of one kind as a tuple, booleans and whole floats as integers.
+    """Validate labels and return them as a tuple of integers or of strings.
 
-    ``None`` stays: where no labels are given, any are taken.
+    Booleans and whole floats become integers. ``None``, which accepts any label, stays ``None``.
     """
     if labels is None:
         return None
-    if not isinstance(labels, tuple):  # lists, arrays and ranges are tuples by now
-        raise ValueError(f"labels={labels!r}: expected a sequence of labels")  # noqa: TRY004 - as for any parameter
+    if not isinstance(labels, tuple):  # lists, arrays and ranges are already tuples
+        raise ValueError(f"labels={labels!r}: expected a sequence of labels")  # noqa: TRY004 - parameters raise ValueError
     values = tuple(x.item() if isinstance(x, np.generic) else x for x in labels)
     values = tuple(
         int(x) if isinstance(x, bool) or (isinstance(x, float) and x.is_integer()) else x
@@ -267,26 +268,26 @@ _INDICATORS = "for one label a row drop {multilabel}"
 
 @dataclass(frozen=True)
 class Indicators(Field):
-    """Which labels each row has, (n, L) of 0 and 1, and which it is said to have, or their scores.
+    """True labels as indicators (n, L) of 0 and 1, and predicted indicators or scores.
 
-    With `labels` there are so many, and either side may be sets of them. Scores are any numbers,
-    with `probabilities` such.
+    With `labels`, L is their number, and rows may also be sets of labels. Scores may be any
+    numbers, or with `probabilities` numbers in [0, 1].
     """
 
     second: str = "y_pred"
     scores: bool = False
     labels: tuple[ClassLabel, ...] | None = None
-    width: int = 0  # how many labels there are, 0 where it is not known
+    width: int = 0  # number of labels; 0 if unknown
     probabilities: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
-        """The truth and what is judged."""
+        """The true labels, and the predictions or scores."""
         return ("y_true", self.second)
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Labels, and labels or numbers."""
+        """Labels, then labels or numbers."""
         return {"y_true": "label", self.second: "number" if self.scores else "label"}
 
     @property
@@ -295,7 +296,7 @@ class Indicators(Field):
         return self.names[:1] if self.scores else self.names
 
     def take(self, batch: Batch) -> Taken:
-        """Return the matrices, and where a row lacks a value."""
+        """Return both matrices and the mask of rows with a missing value."""
         taken, missing = [], None
         for name in self.names:
             column = batch.column(name)
@@ -327,13 +328,13 @@ class Indicators(Field):
         if self.scores and name == self.second:
             values = batch.numbers(name)
             low, _ = batch.extent(name)
-            missing = None if low == low else np.isnan(values)  # noqa: PLR0124 - the test for nan
+            missing = None if low == low else np.isnan(values)  # noqa: PLR0124 - tests for NaN
         else:
             values, missing = column.values, column.nulls
             if values.dtype.kind == "f" and (absent := np.isnan(values)).any():
                 missing = either(missing, absent)
         if values.ndim == 1 and (self.width == 1 or not values.size):
-            # (n, 1) has become a column by now, and a list of no rows has no columns
+            # By now (n, 1) is (n,), and an empty list has no columns.
             values = values.reshape(len(values), self.width)
         if values.ndim != 2 or (self.width and values.shape[1] != self.width):
             found = "one number a row" if values.ndim == 1 else f"shape {values.shape}"
@@ -345,7 +346,7 @@ class Indicators(Field):
         return values, missing.reshape(len(values), -1).any(axis=1)
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
-        """Check that indicators are 0 and 1, and that scores are what they are used as."""
+        """Check that indicators are 0 or 1, and that scores are in range."""
         if self.scores:
             batch.refuse_long(self.second, "what is computed here")
         for name, values in zip(self.names, taken, strict=True):
@@ -373,7 +374,7 @@ class Indicators(Field):
         _refuse(batch, name, "is no indicator", wrong, values, missing, hint)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
-        """Return indicators as uint8, and scores as float64, of the kept rows."""
+        """Return the kept rows: indicators as uint8, scores as float64."""
         truth, second = (values if rows is None else values[rows] for values in taken)
         if truth.shape[1] == 0 and len(truth):
             raise InvalidBatchError(f"{batch.title('y_true')} has no columns")
@@ -383,7 +384,7 @@ class Indicators(Field):
 
     @property
     def plain(self) -> Field:
-        """The same columns, of any scores."""
+        """The same columns, with scores of any value."""
         return Indicators(self.second, self.scores, self.labels, self.width)
 
 
@@ -403,7 +404,7 @@ def _refuse(
 
 
 def _marks(values: Array) -> Marks:
-    """Return zeros and ones as uint8, in rows."""
+    """Return zeros and ones as a C-contiguous uint8 array."""
     if values.dtype.kind == "b":
         return np.ascontiguousarray(values).view(np.uint8)
     return np.ascontiguousarray(values.astype(np.uint8, copy=False))

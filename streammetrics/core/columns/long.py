@@ -1,4 +1,4 @@
-"""Numbers that one float64 a row cannot hold: integers beyond 2**53, as a head and a tail."""
+"""Numbers beyond float64: integers above 2**53 as the sum of two floats."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LongNumbers:
-    """A column whose numbers are exactly ``head + tail``, row by row, (n,) or (n, d).
+    """A column of numbers (n,) or (n, d) that are exactly ``head + tail``.
 
-    It stands where a float64 array would wherever integers beyond 2**53 are among the rows, and
-    only there. It is never made a float64 array unasked: `head` is the nearest one. What has no
-    rounding gives another such column; a difference gives the nearest float64.
+    It replaces a float64 array if, and only if, a row holds an integer that float64 cannot
+    represent. It never converts to a float64 array implicitly; `head` is the nearest one. Negation
+    and absolute value are exact and return `LongNumbers`. A difference is rounded to the nearest
+    float64.
 
     Attributes:
-        head: the nearest float64 of each number.
-        tail: what is left of it, at most half a unit in the last place of the head.
+        head: The nearest float64 of each number.
+        tail: The rounding error of `head`, at most half a unit in its last place.
 
     >>> column = LongNumbers(np.array([2.0**60, 3.0]), np.array([1.0, 0.0]))
     >>> column - np.array([2.0**60, 0.5])
@@ -33,7 +34,7 @@ class LongNumbers:
     head: Floats
     tail: Floats
 
-    __array_ufunc__ = None  # arrays leave arithmetic to the methods below
+    __array_ufunc__ = None  # makes arrays defer to the methods below
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError("these numbers do not fit float64; take head and tail")
@@ -51,12 +52,12 @@ class LongNumbers:
 
     @property
     def ndim(self) -> int:
-        """The number of its dimensions."""
+        """The number of dimensions."""
         return self.head.ndim
 
     @property
     def size(self) -> int:
-        """The number of its numbers."""
+        """The number of elements."""
         return self.head.size
 
     def reshape(self, *shape: int) -> LongNumbers:
@@ -85,7 +86,7 @@ class LongNumbers:
 
 
 def joined_numbers(parts: Sequence[Floats | LongNumbers]) -> Floats | LongNumbers:
-    """Return the rows of columns one after the other."""
+    """Concatenate columns of numbers."""
     if not any(isinstance(part, LongNumbers) for part in parts):
         return np.concatenate(parts)
     heads, tails = zip(*map(halves, parts), strict=True)
@@ -98,7 +99,7 @@ def nearest(column: Floats | LongNumbers) -> Floats:
 
 
 def halves(column: Floats | LongNumbers) -> tuple[Floats, Floats]:
-    """Return the head and the tail of each number."""
+    """Return the head and the tail of each number; the tail of a float64 array is zero."""
     if isinstance(column, LongNumbers):
         return column.head, column.tail
     return column, np.zeros(column.shape)
@@ -107,15 +108,15 @@ def halves(column: Floats | LongNumbers) -> tuple[Floats, Floats]:
 def _difference(x: Floats | LongNumbers, y: Floats | LongNumbers) -> Floats:
     """Return ``x - y``, rounded once.
 
-    The sum of three numbers, correctly rounded, as tails are small integers and so is their
-    difference: Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans.
+    This is a correctly rounded sum of three numbers: tails are small integers, so their difference
+    is exact. See Boldo, Melquiond, "Emulation of FMA and correctly rounded sums", IEEE Trans.
     Comput. 57 (2008).
     """
     (x_head, x_tail), (y_head, y_tail) = halves(x), halves(y)
     small, smaller = _two_sum(-y_head, x_tail - y_tail)
     large, left = _two_sum(x_head, small)
     odd, lost = _two_sum(left, smaller)
-    # Rounded to odd, what is added last decides every tie as all of its digits would.
+    # Rounding to odd keeps enough information for the last addition to break ties correctly.
     bits = odd.view(np.int64)
     away = np.where((lost > 0) == (odd > 0), 1, -1)
     bits += np.where((lost != 0) & (bits & 1 == 0), away, 0)

@@ -1,4 +1,4 @@
-"""Columns whose rows hold several values each: the boxes of an image, the tags of a sentence."""
+"""Columns whose rows are lists: the boxes of an image, the tags of a sentence."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 
     Counts = Ints
 
-_MOST_NDIM = 8  # rows of points, which may be those of a map of any shape
+_MOST_NDIM = 8  # rows of points may be maps of any shape
 
 
 @dataclass(slots=True)
 class Nested(Column):
-    """A column of rows that hold several values each: as a column, it is how many.
+    """A column of lists; its `values` are the length of each list.
 
     Attributes:
-        flat: The values of all rows one after the other, (m,) or (m, d).
+        flat: The items of all rows, concatenated: (m,) or (m, d).
 
     >>> column = Nested.of(np.array([2, 0, 1]), Column(np.array([5, 6, 7])))
     >>> column[np.array([2, 0])].flat.values.tolist()
@@ -40,7 +40,7 @@ class Nested(Column):
 
     @classmethod
     def of(cls, counts: Counts, flat: Column, nulls: Bools | None = None) -> Nested:
-        """Return a column of rows of so many values each, of which some may be null."""
+        """Make a column of lists from their lengths, the concatenated items and a mask of nulls."""
         some = None if nulls is None or not nulls.any() else nulls
         return cls(counts, some, True, None, flat=flat)
 
@@ -55,16 +55,16 @@ class Nested(Column):
 
     @property
     def rows(self) -> Places:
-        """The row of each value."""
+        """The row of each item."""
         return np.repeat(np.arange(self.values.size), self.values)
 
     def copy(self) -> Nested:
-        """Return the column with values of its own."""
+        """Return a copy that owns its values."""
         return Nested.of(self.values.copy(), self.flat.copy(), self.nulls)
 
 
 def within(starts: Counts, counts: Counts) -> Places:
-    """Return the places from each start on, as many as the counts say, one after the other.
+    """Return the concatenated ranges ``start`` to ``start + count - 1``.
 
     >>> within(np.array([7, 2]), np.array([2, 3])).tolist()
     [7, 8, 2, 3, 4]
@@ -76,7 +76,7 @@ def within(starts: Counts, counts: Counts) -> Places:
 
 
 def joined(parts: Sequence[Any]) -> Foreign:
-    """Return the rows of columns of one kind, one after the other."""
+    """Concatenate columns of one kind: nested, plain or numeric."""
     if isinstance(parts[0], Nested):
         flat = concatenate([part.flat for part in parts])
         return Nested.of(np.concatenate([part.values for part in parts]), flat)
@@ -84,9 +84,9 @@ def joined(parts: Sequence[Any]) -> Foreign:
 
 
 def joined_weights(every: Sequence[tuple[Floats | None, int]]) -> Floats | None:
-    """Return weights of several batches, each with its number of rows, one after the other.
+    """Concatenate the weights of several batches, each given with its number of rows.
 
-    ``None`` stands for weights of one.
+    A batch without weights (``None``) has weights of one. Returns ``None`` if no batch has weights.
     """
     if all(weight is None for weight, _ in every):
         return None
@@ -94,10 +94,10 @@ def joined_weights(every: Sequence[tuple[Floats | None, int]]) -> Floats | None:
 
 
 def as_nested(value: object, name: str, each: str) -> Nested:
-    """Return a column of rows that hold several values each.
+    """Convert rows of lists to a nested column.
 
-    Rows are lists, arrays or tensors, or those of a column of lists of Arrow, pandas or polars; one
-    that lacks a value is null. `each` is what a row holds, for messages.
+    Rows are lists, arrays or tensors, or come from a list column of Arrow, pandas or polars. A row
+    with a missing item is null. `each` describes a row in error messages.
     """
     if isinstance(value, Nested):
         return value
@@ -120,7 +120,7 @@ def _read(value: Foreign, name: str, each: str) -> Nested:
         value = value.combine_chunks()
     if hasattr(value, "value_lengths"):
         return _from_arrow(value, name)
-    if getattr(getattr(value, "dtype", None), "kind", "") == "O":  # of other arrays a row is one
+    if getattr(getattr(value, "dtype", None), "kind", "") == "O":  # else a row is an array
         value = value.tolist()
     if isinstance(value, list | tuple):
         return _from_rows([_points(row) for row in value], name, each)
@@ -143,7 +143,7 @@ def _from_arrow(value: Foreign, name: str) -> Nested:
 
 
 def _points(row: object) -> Foreign:
-    """Return an array that is a map of points as a list of them, anything else as it is."""
+    """Reshape an array of more than two dimensions to a list of points; return others unchanged."""
     return row.reshape(-1, row.shape[-1]) if type(row) is np.ndarray and row.ndim > 2 else row
 
 
@@ -164,7 +164,7 @@ def _from_rows(rows: Sequence[object], name: str, each: str) -> Nested:
 
 
 def _flat(rows: list[Any], kinds: set[str]) -> Column | None:
-    """Return the values of all rows, `None` where one of them has to be looked for."""
+    """Concatenate the items of all rows at once; ``None`` if rows must be converted one by one."""
     if not rows:
         return Column(np.empty(0), None, True)
     try:
@@ -199,7 +199,7 @@ def _one_by_one(rows: Sequence[object], counts: Counts, name: str) -> Column:
 def _length(row: Any, place: int, name: str, each: str) -> int:
     try:
         return len(row)
-    except TypeError:  # an array of no dimensions
+    except TypeError:  # a zero-dimensional array
         raise _no_lists(name, each, place) from None
 
 

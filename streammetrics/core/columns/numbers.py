@@ -1,4 +1,4 @@
-"""Columns of numbers: finite, in a range, or only ordered."""
+"""Columns of numbers, with limits on their values."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ _INF = math.inf
 
 @dataclass(frozen=True)
 class Numbers(Field):
-    """A column of numbers in ``[low, high]``; with `wide` also (n, d), as facts remember.
+    """A column of numbers in ``[low, high]``: (n,), or with `wide` also (n, d).
 
-    Integers that float64 cannot hold are refused, or with `long` handed on as `LongNumbers`.
+    All batches of a wide column must have the same d. Integers that float64 cannot represent are
+    refused, or with `long` returned as `LongNumbers`.
     """
 
     name: str
     low: float = -math.inf
     high: float = math.inf
     above: float = -math.inf  # an open lower limit
-    ordered: bool = False  # only compared, so infinities are meant
+    ordered: bool = False  # values are only compared, so infinities are valid
     wide: bool = False
     long: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
-        """The one column."""
+        """The column."""
         return (self.name,)
 
     @property
@@ -47,7 +48,7 @@ class Numbers(Field):
 
     @property
     def plain(self) -> Field:
-        """The same column, of any numbers."""
+        """The same column, without limits."""
         inf = math.inf
         return replace(self, low=-inf, high=inf, above=-inf, ordered=True, long=True)
 
@@ -69,7 +70,7 @@ class Numbers(Field):
         return (column,), missing if missing.ndim == 1 else missing.any(axis=1)
 
     def whole(self, batch: Batch) -> Finished | None:
-        """Return an array (n,) of floats of which all are in the domain."""
+        """Return an array (n,) of floats if all of them are in the domain, else ``None``."""
         numbers = batch.floats(self.name)
         if numbers is None or not (
             self.above < numbers.low >= self.low and numbers.high <= self.high
@@ -79,8 +80,8 @@ class Numbers(Field):
             return None
         return self.finish(batch, (numbers.values,), None)
 
-    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: ARG002 - the batch has it
-        """Check the domain."""
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: ARG002 - the batch holds the values
+        """Raise if a value that is not missing is outside the domain."""
         if not self.long:
             batch.refuse_long(self.name, "what is computed here")
         if self.ordered:
@@ -110,7 +111,7 @@ class Numbers(Field):
         return f"is outside {bracket}{low:g}, {self.high:g}]"
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
-        """Return (n,) numbers, or where wide (n, d) for a d of two or more."""
+        """Return numbers (n,), or with `wide` (n, d) where d is at least 2."""
         (values,) = taken
         if rows is not None:
             values = values[rows]

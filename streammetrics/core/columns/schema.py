@@ -1,4 +1,4 @@
-"""What statistics read of a batch, and how it is read once."""
+"""The inputs of statistics, and the reading and validation of a batch."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ if TYPE_CHECKING:
     Mask = Bools
 
 
-# What a column holds, which tells how text is read: a label may spell an integer or a boolean, an
-# id is the text that it is. A column read as several is of the last of its kinds.
+# What a column holds decides how text is read: a label may spell an integer or a boolean, an id
+# stays text. A column with several uses takes the last of its kinds in this order.
 Kind = Literal["label", "id", "number"]
 KINDS: tuple[Kind, ...] = ("label", "id", "number")
 
 _SHOWN = 6
 
-Facts = dict[str, Any]  # what all rows of one metric must agree on: kind of labels, width, ...
+Facts = dict[str, Any]  # properties shared by all rows of a metric: kind of labels, width, ...
 
-Taken: TypeAlias = "tuple[Columns, Bools | None]"  # converted columns, missing rows
-Finished: TypeAlias = tuple[Columns, Facts]  # canonical columns, and their facts
+Taken: TypeAlias = "tuple[Columns, Bools | None]"  # converted columns, mask of missing rows
+Finished: TypeAlias = tuple[Columns, Facts]  # canonical columns and their facts
 
 
 class Rows(NamedTuple):
-    """Validated rows: what statistics are updated with."""
+    """Validated rows, which statistics are updated with."""
 
     columns: Columns
     weight: Floats | None
@@ -52,78 +52,78 @@ NO_ROWS = Rows((), None, 0, 0, {})
 
 
 class Field(ABC):
-    """One input of a schema, or several that only make sense together."""
+    """One input of a schema, or several that belong together."""
 
     names: tuple[str, ...]
-    optional: frozenset[str] = frozenset()  # those of the names that a batch may leave out
-    leader: str = ""  # labels whose shape (B, T...) the columns beside them follow
-    sets: tuple[str, ...] = ()  # those of the names whose rows may be sets of `labels`
+    optional: frozenset[str] = frozenset()  # names that a batch may leave out
+    leader: str = ""  # the labels whose shape (B, T...) the other columns follow
+    sets: tuple[str, ...] = ()  # names of columns whose rows may be sets of `labels`
     labels: tuple[ClassLabel, ...] | None = None
-    nested: tuple[tuple[str, str], ...] = ()  # names of columns of lists, and what a list is
+    nested: tuple[tuple[str, str], ...] = ()  # (name, description of a list) of columns of lists
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """What each of the columns holds."""
+        """The kind of each column."""
         return dict.fromkeys(self.names, "label")
 
     @abstractmethod
     def take(self, batch: Batch) -> Taken:
-        """Return the converted columns and a mask of the rows where a value is missing."""
+        """Return the converted columns and a mask of the rows with a missing value."""
 
-    def ignored(self, taken: Columns) -> Bools | None:  # noqa: ARG002 - most fields ignore none
-        """Return a mask of rows to be left out whatever else they hold, ``None`` for none."""
+    def ignored(self, taken: Columns) -> Bools | None:  # noqa: ARG002 - most fields ignore no rows
+        """Return a mask of rows to leave out whatever else they hold; ``None`` for none."""
         return None
 
-    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: B027 - most fields have nothing to add
-        """Raise where a value that is not missing lies outside the domain."""
+    def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:  # noqa: B027 - most fields have nothing to check
+        """Raise if a value that is not missing lies outside the domain."""
 
     @abstractmethod
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the canonical columns of the kept `rows` (all if ``None``) and their facts.
 
-        There is one for each of the names.
+        There is one column for each of `names`.
         """
 
-    def whole(self, batch: Batch) -> Finished | None:  # noqa: ARG002 - for those that can
-        """Return what the methods above make of a batch all of whose rows are kept.
+    def whole(self, batch: Batch) -> Finished | None:  # noqa: ARG002 - for fields with a fast path
+        """Fast path: return the result of `take`, `validate` and `finish` if every row is kept.
 
-        They are called where this returns ``None``, as it does unless it sees that nothing is
-        missing or refused, so that it need not look at all that they do.
+        Returns ``None`` unless it is quick to see that no value is missing or invalid; the caller
+        then uses the other methods.
         """
         return None
 
     @property
     def plain(self) -> Field:
-        """The field that reads the same columns, without what `validate` alone refuses.
+        """The field that reads the same columns without the checks of `validate`.
 
-        Those who ask for different things of the same columns share one reading of them.
+        Statistics that check the same columns differently share one reading of them.
         """
         return self
 
     def present(self, columns: Columns) -> Columns:
-        """Return what is made, row by row, of the columns that were read."""
+        """Return the columns in the form the statistic uses, computed row by row."""
         return columns
 
 
 class Condition(ABC):
-    """What rows must meet beyond what each field asks for; hashable."""
+    """A requirement on rows beyond those of the fields; hashable."""
 
     @abstractmethod
     def check(self, batch: Batch, missing: Bools | None) -> None:
-        """Raise where rows that are not missing do not meet it."""
+        """Raise if a row that is not missing violates the condition."""
 
-    def holds(self, batch: Batch) -> bool:  # noqa: ARG002 - for those that can tell
-        """Whether all rows clearly meet it; `check` is called where this is not so."""
+    def holds(self, batch: Batch) -> bool:  # noqa: ARG002 - for conditions with a fast check
+        """Whether all rows are quickly seen to satisfy the condition; if not, `check` is called."""
         return False
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The fields of a statistic, what to do with missing values, and what else is refused."""
+    """The fields of a statistic, its policy for missing values, and its conditions on rows."""
 
     fields: tuple[Field, ...]
     nan_policy: str = "raise"
-    unweighted: str = ""  # what the metrics are called whose rows weigh one each
+    unweighted: str = ""  # name of the metrics in errors, if they take no weights
     conditions: tuple[Condition, ...] = ()
 
     @property
@@ -133,12 +133,12 @@ class Schema:
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """What each of the columns holds."""
+        """The kind of each column."""
         return {name: kind for field in self.fields for name, kind in field.kinds.items()}
 
     @property
     def optional(self) -> frozenset[str]:
-        """Those of the inputs that a batch may leave out."""
+        """The inputs that a batch may leave out."""
         return frozenset().union(*(field.optional for field in self.fields))
 
     @cached_property
@@ -147,11 +147,11 @@ class Schema:
 
     @property
     def plain(self) -> Schema:
-        """What is read, whatever is refused of it: equal in schemas that read the same rows."""
+        """The schema without checks; equal for schemas that read the same rows."""
         return Schema(tuple([field.plain for field in self.fields]), self.nan_policy)
 
     def present(self, columns: Columns) -> Columns:
-        """Return the columns of rows as the statistic takes them."""
+        """Return the columns in the form the statistic uses."""
         if not self._makes:
             return columns
         shown: list[object] = []
@@ -170,7 +170,7 @@ def reject(
     rows: Places | None = None,
     advice: str | Hint = "",
 ) -> NoReturn:
-    """Raise `InvalidBatchError` naming the column, the count and the first offending row."""
+    """Raise `InvalidBatchError` with the column, the count and the first offending row."""
     marked = wrong if wrong.ndim == 1 else wrong.reshape(len(wrong), -1).any(axis=1)
     first = int(np.argmax(marked))
     value = "" if values is None else f" ({shown(values[first])})"
@@ -191,7 +191,7 @@ def reject_present(
     *,
     advice: str | Hint = "",
 ) -> None:
-    """Raise as `reject` where a row (n,) is wrong that is not missing."""
+    """Call `reject` if a row of the mask `wrong` (n,) is not missing."""
     if missing is not None:
         wrong = wrong & ~missing
     if wrong.any():
@@ -199,7 +199,7 @@ def reject_present(
 
 
 def shown(value: object) -> str:
-    """Return a value as a person would write it, and the first few of a long row."""
+    """Format a value as Python source; of a long sequence, only the first few items."""
     if isinstance(value, np.generic):
         return repr(value.item())
     items = np.asarray(value).tolist()
@@ -209,7 +209,7 @@ def shown(value: object) -> str:
 
 
 def joined_facts(facts: Facts, more: Facts) -> Facts:
-    """Return what both agree on; raise where they contradict each other."""
+    """Merge facts; raise if they contradict each other."""
     if facts == more or not more:
         return facts
     result = dict(facts)
@@ -246,7 +246,7 @@ ADVICE = {
 
 
 class SharedReading:
-    """One reading of columns for several schemas; it refuses what any of them refuses."""
+    """One reading of the columns of several schemas; it applies the checks of all of them."""
 
     __slots__ = ("_alone", "_checks", "_conditions", "_fields", "_ignores", "_omits", "_unweighted")
 
@@ -260,11 +260,11 @@ class SharedReading:
         fields = dict.fromkeys(
             (place, field) for s in schemas for place, field in enumerate(s.fields)
         )
-        self._checks = tuple(fields)  # fields, each with the place of the one that reads for it
+        self._checks = tuple(fields)  # (index into `_fields`, field with checks)
         self._conditions = tuple(dict.fromkeys(each for s in schemas for each in s.conditions))
 
     def whole(self, batch: Batch) -> Rows | None:
-        """Return the rows of a batch whose fields see at once that all are kept, else ``None``."""
+        """Fast path: return the rows if every field can read them whole, else ``None``."""
         if not self._alone or batch.has(WEIGHT):
             return None
         every: list[ReadColumn] = []
@@ -285,7 +285,7 @@ class SharedReading:
         return Rows(tuple(every), None, n, 0, facts)
 
     def read(self, batch: Batch) -> Rows:
-        """Return the validated rows of a batch, without those ignored and those of weight zero."""
+        """Return the validated rows, without ignored rows, omitted rows and rows of weight zero."""
         taken, weight, missing = self._taken(batch)
         if batch.n_rows == 0:
             return NO_ROWS
@@ -318,7 +318,7 @@ class SharedReading:
         return Rows(tuple(every), weight, n, omitted, facts)
 
     def _taken(self, batch: Batch) -> tuple[list[Columns], Floats | None, Mask | None]:
-        """Return the columns of each field, the weight, and the mask of rows to be left out."""
+        """Return the columns of each field, the weights, and the mask of rows to leave out."""
         taken, absences, missing = [], [], None
         for field in self._fields:
             columns, absent = field.take(batch)
@@ -341,7 +341,7 @@ class SharedReading:
         return taken, weight, missing
 
     def _refuse_kinds(self, batch: Batch, field: Field, facts: Facts, more: Facts) -> None:
-        """Raise where two columns that are to hold the same labels hold other kinds of them."""
+        """Raise if one of two columns of the same labels holds strings and the other does not."""
         one, other = facts.get("labels"), more.get("labels")
         if one == other or one is None or other is None or "strings" not in {one, other}:
             return
@@ -354,7 +354,7 @@ class SharedReading:
 
 
 def _refuse_missing(batch: Batch, names: tuple[str, ...], before: Mask | None) -> None:
-    """Raise where a value is missing in rows that are not left out already."""
+    """Raise if a value is missing in a row that is not already left out."""
     for name in names:
         if batch.has(name) and (mask := _absent(batch.column(name), before)) is not None:
             hint = Hint("{nan_policy} leaves such rows out", nan_policy="omit")
@@ -362,7 +362,7 @@ def _refuse_missing(batch: Batch, names: tuple[str, ...], before: Mask | None) -
 
 
 def _absent(column: Column, before: Mask | None) -> Mask | None:
-    """Return the mask of what is missing of rows that are not left out already."""
+    """Return the mask of missing values in rows not already left out; ``None`` if all False."""
     nans = np.isnan(column.values) if column.values.dtype.kind == "f" else None
     mask = either(nans, column.nulls)
     if mask is not None and before is not None:
@@ -371,7 +371,7 @@ def _absent(column: Column, before: Mask | None) -> Mask | None:
 
 
 def _kept(batch: Batch, weight: Floats | None, missing: Mask | None) -> Places | None:
-    """Return the rows that are neither missing nor of weight zero, ``None`` for all."""
+    """Return the rows that are neither missing nor of weight zero; ``None`` for all."""
     keep = None if missing is None else ~missing
     if weight is not None:
         _check_weight(batch, weight, missing)

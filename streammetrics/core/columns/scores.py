@@ -1,4 +1,4 @@
-"""Columns of scores, with labels beside them."""
+"""Columns of scores, and the labels they belong to."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def sigmoid(logits: Floats) -> Floats:
 
 
 def softmax(logits: Floats) -> Floats:
-    """Return exp(z) / sum of exp(z) of each row (n, K), shifted by its largest, which is finite.
+    """Return exp(z) / sum(exp(z)) of each row (n, K); the largest logit of a row must be finite.
 
     >>> softmax(np.array([[1000.0, 1000.0, -np.inf]])).tolist()
     [[0.5, 0.5, 0.0]]
     """
-    with np.errstate(over="ignore"):  # a difference beyond float64 is a probability of 0
+    with np.errstate(over="ignore"):  # a difference that overflows is a probability of 0
         shifted = logits - logits.max(axis=1, keepdims=True)
     probabilities: Floats = elementary.exp(shifted, out=shifted)
     probabilities /= probabilities.sum(axis=1, keepdims=True)
@@ -63,7 +63,7 @@ def softmax(logits: Floats) -> Floats:
 
 
 def log_total(logits: Floats) -> tuple[Floats, Floats]:
-    """Return log of the sum of exp(z) of each row (n, K) as its largest logit and what exceeds it.
+    """Return log(sum(exp(z))) of each row (n, K) as two terms: its largest logit, and the rest.
 
     >>> log_total(np.array([[1000.0, 1000.0 - 40.0]]))
     (array([1000.]), array([4.24835426e-18]))
@@ -71,12 +71,12 @@ def log_total(logits: Floats) -> tuple[Floats, Floats]:
     rows, best = np.arange(len(logits)), logits.argmax(axis=1)
     top = logits[rows, best]
     others = elementary.exp(logits - top[:, None])
-    others[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
+    others[rows, best] = 0.0  # a term of 1 would swallow the digits of small ones; log1p adds it
     return top, elementary.log1p(others.sum(axis=1))
 
 
 def softplus(logits: Floats) -> Floats:
-    """Return log(1 + exp(z)) of each logit (n,), which is -log of the sigmoid of -z."""
+    """Return log(1 + exp(z)) of each logit (n,), which is -log(sigmoid(-z))."""
     rest = elementary.exp(-np.abs(logits))
     elementary.log1p(rest, out=rest)
     rest += np.maximum(logits, 0.0)
@@ -84,7 +84,7 @@ def softplus(logits: Floats) -> Floats:
 
 
 def log_odds(probability: float) -> float:
-    """Return log(p / (1 - p)): a sigmoid is at least p where its logit is at least this.
+    """Return log(p / (1 - p)): a sigmoid is at least p if its logit is at least this value.
 
     >>> log_odds(0.5), log_odds(1.0)
     (0.0, inf)
@@ -96,8 +96,8 @@ def log_odds(probability: float) -> float:
     return float(elementary.log(probability) - elementary.log1p(-probability))
 
 
-_CLOSE = 5e-7  # sums this near to 1 need no second look
-_ROUNDED = 5e-3  # by which a number of two digits may be off
+_CLOSE = 5e-7  # sums this close to 1 skip the exact check
+_ROUNDED = 5e-3  # rounding error of a number with two decimals
 _ROUNDING = (
     "probabilities that were rounded: pass them in full, or divided by their sum, "
     "p / p.sum(axis=1, keepdims=True)"
@@ -108,36 +108,38 @@ _ROUNDING = (
 class Scores(Numbers):
     """A column of scores: (n,) of the positive class, or with `wide` (n, K), one for each class.
 
-    `use` says what they are for:
+    `use` says how scores are used, and therefore which are valid:
 
-    - ``"order"``: to be compared with those of other rows. (n,) may be any numbers; (n, K) must be
-      probabilities, as the scores of one class only compare where each row is normalised.
-    - ``"rank"``: to be compared within their row, so any numbers will do; (n,) must be
-      probabilities, which are compared with those of the other class.
+    - ``"order"``: compared with scores of other rows. (n,) may be any numbers. (n, K) must be
+      probabilities, because scores of a class are comparable only if each row is normalized.
+    - ``"rank"``: compared within a row. (n, K) may be any numbers. (n,) must be probabilities,
+    because
+      they are compared with the probability of the other class.
     - ``"probability"``: probabilities.
-    - ``"logit"``: logits, which stay such; finite in any case.
-    - ``"logits"``: logits, which stay such; infinite ones stand for probabilities of 0 and 1.
-    - ``"margin"``: decision values, on either side of 0; finite, and so are their squares.
-    - ``"shape"``: only their number of columns counts, so any numbers will do.
+    - ``"logit"``: logits, used as they are; they must be finite.
+    - ``"logits"``: logits, used as they are; infinite ones stand for probabilities of 0 and 1.
+    - ``"margin"``: decision values on either side of 0; they and their squares must be finite.
+    - ``"shape"``: only the number of columns matters; any numbers are valid.
 
-    With `from_logits` probabilities are made of logits, the sigmoid of each or the softmax of each
-    row; (n,) scores of which only the order matters stay what they are, as the order does.
+    With `from_logits`, logits are converted to probabilities: by the sigmoid for (n,), by the
+    softmax of each row for (n, K). (n,) scores used for their order are left as they are, since the
+    sigmoid preserves it.
     """
 
     name: str = "y_score"
-    ordered: bool = True  # what is checked of them is below
+    ordered: bool = True  # `validate` checks them according to `use`
     use: Literal["order", "rank", "probability", "logit", "logits", "margin", "shape"] = "order"
     from_logits: bool = False
 
     @property
     def plain(self) -> Scores:
-        """The same column, of any numbers, for whatever use."""
+        """The same column, with any numbers and any use."""
         return Scores(self.name, wide=True, long=True)
 
     def whole(self, batch: Batch) -> Finished | None:
-        """Return an array (n,) of floats that are probabilities, or any of which the order counts.
+        """Return an array (n,) of floats if the use accepts any, or they are probabilities.
 
-        Logits are looked at apart.
+        Returns ``None`` otherwise, and for logits that need checking.
         """
         found = super().whole(batch)
         if found is None or self.use in {"shape", "order"}:
@@ -147,7 +149,7 @@ class Scores(Numbers):
         return found if is_probability and 0 <= numbers.low <= numbers.high <= 1 else None
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
-        """Check that they are what they are used as."""
+        """Raise if the scores are invalid for their use."""
         wide = taken[0].ndim > 1
         if wide and not self.wide:
             raise InvalidBatchError(
@@ -167,7 +169,7 @@ class Scores(Numbers):
             self._check_probabilities(batch, missing, wide)
 
     def _check_logits(self, batch: Batch, missing: Bools | None, limit: float) -> None:
-        """Refuse logits beyond the limit; without one, rows of which the largest is infinite."""
+        """Refuse logits beyond the limit; without a limit, rows whose largest logit is infinite."""
         low, high = batch.extent(self.name)
         if -limit <= low and high <= limit and abs(low) + abs(high) < math.inf:
             return
@@ -183,7 +185,7 @@ class Scores(Numbers):
             wrong = ~((values >= 0) & (values <= 1))
             self._reject(batch, "is outside [0, 1]", wrong, missing, LOGITS)
         if wide and values.shape[1] > 1:
-            off = np.abs(np.einsum("ij->i", values) - 1)  # the fastest sum of rows
+            off = np.abs(np.einsum("ij->i", values) - 1)  # the fastest row sum
             if not (off <= _CLOSE).all():
                 wrong = ~_sums_to_one(values)
                 sums = np.abs(values[wrong].sum(axis=1) - 1)
@@ -207,7 +209,7 @@ class Scores(Numbers):
         return (scores if rows is None else scores[rows],), {}
 
     def present(self, columns: Columns) -> Columns:
-        """Return the scores as they are, or as the probabilities that they are the logits of."""
+        """Return the scores, converted from logits to probabilities if needed."""
         (scores,) = columns
         if self.from_logits and self.use in {"order", "probability"}:
             if scores.ndim > 1:
@@ -217,15 +219,16 @@ class Scores(Numbers):
         return (scores,)
 
 
-# Differences of such logits do not overflow, nor do the squares of differences of such margins.
+# Half the largest float: differences of logits do not overflow. 2**510: nor do the squares of
+# differences of margins.
 _LIMITS = {"logit": float(np.finfo(np.float64).max) / 2, "margin": 2.0**510}
 
 
 def _sums_to_one(rows: Floats) -> Bools:
-    """Whether each row sums to 1, up to what the type that its numbers fit can be off by.
+    """Whether each row sums to 1, within the precision of the smallest type that holds its numbers.
 
-    1e-6, or 1e-4 where all of them fit float32, or 1e-2 where they fit float16 or bfloat16: a
-    row is judged by its numbers alone, so that it may come in a list as well as in a tensor.
+    The tolerance is 1e-2 if they all fit float16 or bfloat16, 1e-4 if they fit float32, else 1e-6.
+    It depends on the values only, so that a list and a tensor are treated alike.
     """
     off = np.abs(rows.sum(axis=1) - 1)
     with np.errstate(all="ignore"):
@@ -239,17 +242,17 @@ def _sums_to_one(rows: Floats) -> Bools:
 
 
 class PairedLists(Field):
-    """True and predicted lists (n,), as long as each other: a pixel or a token has one of both."""
+    """True and predicted lists (n,) of equal lengths, with one item per pixel or token."""
 
     names = ("y_true", "y_pred")
 
     def take(self, batch: Batch) -> Taken:
-        """Return both columns, and where a row lacks one."""
+        """Return both columns, and the mask of rows where either is missing."""
         true, pred = map(batch.column, self.names)
         return (true, pred), either(true.nulls, pred.nulls)
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
-        """Check the values of both columns, and that there are as many."""
+        """Check the values of both columns, and that their lists have equal lengths."""
         true, pred = map(batch.title, self.names)
         for title, column in zip((true, pred), taken, strict=True):
             self.check(title, column, missing)
@@ -258,11 +261,11 @@ class PairedLists(Field):
 
     @abstractmethod
     def check(self, title: str, column: Nested, missing: Bools | None) -> None:
-        """Raise where a value of a row that is not missing is none."""
+        """Raise if a row that is not missing has an invalid value."""
 
     @abstractmethod
     def unequal(self, true: str) -> str:
-        """Return what is wrong with a row that has not as many values as the column `true`."""
+        """Return the error text for a row whose length differs from that in the column `true`."""
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the lists of the kept rows."""
@@ -271,7 +274,7 @@ class PairedLists(Field):
         return tuple(self.canonical(column) for column in kept), {}
 
     def canonical(self, column: Nested) -> Nested:
-        """Return the lists as statistics take them, none of them missing."""
+        """Return the lists in the form statistics use, without a mask of nulls."""
         return Nested.of(column.values, column.flat)
 
 
@@ -285,9 +288,9 @@ def reject_values(
     *,
     advice: str | Hint = "",
 ) -> None:
-    """Raise where a value (m,) or (m, d) of a row is wrong that is not missing.
+    """Raise if an item is wrong, given a mask (m,) or (m, d), in a row that is not missing.
 
-    The example is the first wrong one of a row, where `values` are given.
+    With `values`, the message shows the first wrong item of the row.
     """
     if not wrong.any():
         return
@@ -306,14 +309,14 @@ _ORDER = "labels come first, scores second"
 
 
 class Pair(NamedTuple):
-    """How messages speak of the two kinds of rows."""
+    """The wording of messages about two kinds of rows."""
 
-    parameter: str  # that says which label is the one kind's
+    parameter: str  # parameter that names the label of the first kind
     called: str
-    third: Hint  # what to do where there are rows of a third kind
+    third: Hint  # advice if there are rows of a third kind
 
     def which(self, label: object) -> Hint:
-        """Return the hint to say which label is the one kind's, such as this one."""
+        """Return a hint to name the label of the first kind, with `label` as an example."""
         text = f"say which label is the {self.called} one, {{{self.parameter}}} or another"
         return Hint(text, **{self.parameter: label})
 
@@ -327,11 +330,11 @@ CLASSES = Pair(
 
 @dataclass(frozen=True)
 class ScoredLabels(Field):
-    """Labels with a score each: (n,) of the positive class, or (n, K) of K classes.
+    """Labels with scores: (n,) of the positive class, or (n, K) of K classes.
 
-    Without `pos_label` the two classes of (n,) scores are 0 and 1, -1 and 1, or booleans. Without
-    `labels` the columns of an (n, K) matrix are the classes 0 to K - 1. With `matrix` there have to
-    be such. Rows whose label is `ignore_index` are as if absent.
+    Without `pos_label`, the two classes of (n,) scores are 0 and 1, -1 and 1, or booleans. Without
+    `labels`, the columns of an (n, K) matrix are the classes 0 to K - 1. `matrix` requires (n, K)
+    scores. Rows whose label is `ignore_index` are left out.
     """
 
     scores: Scores
@@ -359,7 +362,7 @@ class ScoredLabels(Field):
 
     @property
     def plain(self) -> Field:
-        """The same labels, with scores of any shape, for whatever use."""
+        """The same labels, with scores of any shape and use."""
         return replace(self, scores=self.scores.plain, matrix=False)
 
     def take(self, batch: Batch) -> Taken:
@@ -371,7 +374,7 @@ class ScoredLabels(Field):
         return (column, *scores), missing | absent
 
     def ignored(self, taken: Columns) -> Bools | None:
-        """Return the rows to be left out for their label."""
+        """Return the mask of rows with the ignored label."""
         return ignored_rows(taken[0], self.ignore_index)
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
@@ -391,7 +394,7 @@ class ScoredLabels(Field):
         self.scores.validate(batch, taken[1:], missing)
 
     def whole(self, batch: Batch) -> Finished | None:
-        """Return integers that are 0 or 1, beside an array (n,) of scores that may be any."""
+        """Return integer labels of 0 and 1, and scores (n,), if all are valid, else ``None``."""
         labels = batch.integers(self.truth)
         if labels is None or self.matrix or self.ignore_index is not None:
             return None
@@ -423,7 +426,7 @@ class ScoredLabels(Field):
         return (codes, scores), facts
 
     def may_be_classes(self, column: Column) -> bool:
-        """Whether labels may be those of the columns of (n, K) scores."""
+        """Whether the labels could be the classes of the columns of (n, K) scores."""
         labels: Array = column.values if column.vocabulary is None else column.vocabulary
         fits = labels.dtype.kind in "iubU" or bool((np.rint(labels) == labels).all())
         if not (self.scores.wide and fits):
@@ -433,7 +436,7 @@ class ScoredLabels(Field):
         return column.vocabulary is None and bool((labels >= 0).all())
 
     def present(self, columns: Columns) -> Columns:
-        """Return codes, and scores as they are used."""
+        """Return the codes, and the scores in the form the statistic uses."""
         return (columns[0], *self.scores.present(columns[1:]))
 
     def _classes(
@@ -460,10 +463,10 @@ def _binary_codes(
     rows: Places | None,
     pair: Pair,
 ) -> tuple[NDArray[np.uint8], Facts]:
-    """Return 1 where the label is `pos_label`, else 0; one other label there may be.
+    """Return 1 for rows labelled `pos_label`, else 0; raise if there are several other labels.
 
-    Without a `pos_label` it is 1, and each label is checked by itself, so that the order in which
-    batches come does not decide what is refused.
+    Without `pos_label`, the positive label is 1, and each label is checked on its own, so that the
+    order of batches does not affect which labels are refused.
     """
     positive = 1 if pos_label is None else pos_label
     values = column.values
@@ -491,7 +494,7 @@ def _binary_codes(
 
 
 def clear_pair(labels: tuple[ClassLabel, ...]) -> bool:
-    """Whether 1 is the positive of these labels without a word: 0 and 1, or -1 and 1."""
+    """Whether the positive label is clearly 1: the labels are 0 and 1, or -1 and 1."""
     return set(labels) <= {0, 1} or set(labels) <= {-1, 1}
 
 
@@ -502,7 +505,7 @@ def _check_positive(
     rows: Places | None,
     pair: Pair,
 ) -> None:
-    """Raise where labels do not say by themselves which of two is the positive one."""
+    """Raise if it is unclear which of two labels is the positive one."""
     words = column.vocabulary
     if allowed is not None and not clear_pair(allowed):
         raise InvalidBatchError(
@@ -522,7 +525,7 @@ def _check_positive(
 
 
 def _example(column: Column) -> object:
-    """Return one of the labels that a column holds."""
+    """Return one of the labels of a column."""
     if column.vocabulary is not None:
         return column.vocabulary[column.values.max()].item()
     return column.values.max().item()

@@ -1,4 +1,4 @@
-"""Rows that are sets of labels, as indicators of them."""
+"""Conversion of rows that are sets of labels to indicators."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
 
 def as_sets(value: object) -> list[Any] | None:
-    """Return the sets of labels that a value holds, ``None`` where it holds something else.
+    """Return the rows as sets or lists of labels; ``None`` if the value holds anything else.
 
-    Rows are sets, or lists of text: what lists of numbers are, a batch alone cannot tell.
+    Rows are sets, or lists of strings. Lists of numbers are rejected because they are ambiguous:
+    they could be sets of labels or rows of a matrix.
     """
     if isinstance(value, np.ndarray) and value.dtype != object:
         return None
@@ -42,7 +43,7 @@ def as_sets(value: object) -> list[Any] | None:
 
 
 def marked(rows: list[Any], labels: tuple[ClassLabel, ...] | None, title: str) -> Column:
-    """Return the indicators of sets of labels."""
+    """Convert sets of labels to indicators (n, L), one column for each of `labels`."""
     if labels is None:
         raise InvalidBatchError(
             f"{title} holds sets of labels",
