@@ -1,1 +1,1 @@
-"""How validated rows reach the statistics, and what the state of these is at one moment."""
+"""From validated rows to the states of statistics."""

@@ -1,4 +1,4 @@
-"""The state of a metric or a set as a file has it: what is said of its rows, and its arrays."""
+"""The state of a metric or a set in a file: information about its rows, and its arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def described(state: State) -> tuple[list[Json], dict[str, Array]]:
-    """Return what a file says of the rows of a state, and the arrays of its statistics."""
+    """Return the row information of a state as JSON, and the arrays of its statistics."""
     arrays: dict[str, Array] = {}
     for index, statistic in enumerate(state.statistics):
         arrays |= nested(str(index), statistic.arrays())
@@ -23,9 +23,9 @@ def described(state: State) -> tuple[list[Json], dict[str, Array]]:
 
 
 def filled(plan: Plan, told: object, arrays: Arrays) -> State:
-    """Return the state that a file describes.
+    """Restore a state from the row information and arrays of a file.
 
-    The caller has to compare what `described` says of it with the file.
+    The caller must compare `described` of the result with the file.
     """
     parts = parted(arrays)
     statistics = tuple(
@@ -45,14 +45,14 @@ def filled(plan: Plan, told: object, arrays: Arrays) -> State:
 
 
 def _of_rows(plan: Plan, state: State) -> State:
-    """Return a state that was read, after telling its statistics how many rows they are of."""
+    """Tell the statistics of a restored state how many rows they hold; return the state."""
     for statistic, source in zip(state.statistics, plan.sources, strict=True):
         statistic.of_rows(state.infos[source].n_rows)
     return state
 
 
 def _feed(told: object) -> RowInfo:
-    """Return what a file says of the rows of one schema: facts, rows and rows left out."""
+    """Parse the row information of one schema: facts, number of rows, number of omitted rows."""
     if isinstance(told, tuple) and len(told) == 3 and isinstance(told[0], dict):
         facts, *counts = told
         known = all(type(fact) in {str, int, bool} for fact in facts.values())

@@ -1,4 +1,4 @@
-"""What the rows of each group agree on: the kinds of their columns."""
+"""The facts (kinds of columns) that the rows of each group share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 
 class ColumnKinds(NamedTuple):
-    """The facts that occur, no facts first, and which of them the rows of every group agree on.
+    """The distinct facts that occur, and the index of the facts of each group.
 
-    It never changes: joining gives another one, or the same where nothing is new.
+    Immutable: joining returns a new object, or the same one if nothing changes. The first facts are
+    empty, for groups without rows.
     """
 
     facts: tuple[Facts, ...]
@@ -29,7 +30,7 @@ class ColumnKinds(NamedTuple):
 
     @classmethod
     def none(cls, size: int = 0) -> ColumnKinds:
-        """Return groups without rows."""
+        """Return `size` groups without rows."""
         return cls(({},), np.zeros(size, np.intp))
 
     @classmethod
@@ -47,7 +48,7 @@ class ColumnKinds(NamedTuple):
         return cls(tuple(facts), which)
 
     def joined(self, places: Places, fact: Facts) -> ColumnKinds:
-        """Let the rows of the groups at some places agree on a fact as well."""
+        """Add a fact to the groups at `places`; raise if it contradicts theirs."""
         if not fact or not places.size:
             return self
         first = self.which[places[0]]
@@ -64,36 +65,36 @@ class ColumnKinds(NamedTuple):
         return ColumnKinds(tuple(facts), moved)
 
     def plus(self, other: ColumnKinds) -> ColumnKinds:
-        """Return what the rows of the same groups, here and there, agree on together."""
+        """Merge the facts of the same groups from two tables; raise if they disagree."""
         whole = self
         for which, fact in enumerate(other.facts):
             whole = whole.joined(np.flatnonzero(other.which == which), fact)
         return whole
 
     def moved(self, kept: Places, places: Places, size: int) -> ColumnKinds:
-        """Return the facts of `size` groups, of which those kept here have their places."""
+        """Return the facts of `size` groups, where the groups `kept` move to `places`."""
         whole = ColumnKinds(self.facts, np.zeros(size, np.intp))
         for which, fact in enumerate(self.facts):
             whole = whole.joined(places[self.which[kept] == which], fact)
         return whole
 
     def agreed(self, texts: Sequence[str]) -> frozenset[str]:
-        """Return which of some facts, as texts, the rows of all groups agree on."""
+        """Return those of the facts, given as text, that every group agrees on."""
         known = [self.facts[which].items() for which in self._there]
         return frozenset(t for t in texts if all(facts_of(t).items() <= fact for fact in known))
 
     @property
     def _there(self) -> list[int]:
-        """The places of the facts that occur."""
+        """The indices of the facts that occur."""
         places: list[int] = np.flatnonzero(np.bincount(self.which)).tolist()
         return places
 
     def at(self, place: int) -> dict[str, Any]:
-        """Return the facts that the rows of a group agree on."""
+        """Return the facts of one group."""
         return dict(self.facts[self.which[place]])
 
     def arrays(self) -> dict[str, Array]:
-        """Return the facts that occur as text, in order, and the place of that of each group."""
+        """Return the facts that occur as sorted texts, and the index of those of each group."""
         told = [facts_text(fact) for fact in self.facts]
         texts = sorted({told[which] for which in self._there})
         places = {text: place for place, text in enumerate(texts)}
@@ -102,7 +103,7 @@ class ColumnKinds(NamedTuple):
 
     @classmethod
     def restored(cls, arrays: Arrays, size: int) -> ColumnKinds:
-        """Return what `arrays` wrote of so many groups."""
+        """Restore `size` groups from `arrays`."""
         party = take_array(arrays, "party", "int64")
         texts = json_of(take_array(arrays, "facts", "uint8"))
         if party.shape != (size,):
@@ -117,7 +118,7 @@ class ColumnKinds(NamedTuple):
         return cls(({}, *facts), party + 1)
 
     def alike(self) -> Facts:
-        """Return what the rows of all groups agree on, or raise `InvalidBatchError`."""
+        """Return the facts of all groups merged, or raise `InvalidBatchError` if they disagree."""
         whole: Facts = {}
         for which in self._there:
             whole = joined_facts(whole, self.facts[which])
@@ -125,17 +126,17 @@ class ColumnKinds(NamedTuple):
 
 
 def facts_text(facts: Mapping[str, object]) -> str:
-    """Return facts as text: equal facts are equal text."""
+    """Serialize facts as JSON; equal facts give equal text."""
     return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
 
 def facts_of(text: object) -> Any:
-    """Return the facts that a text tells."""
+    """Parse facts from JSON."""
     return json_of(np.frombuffer(str(text).encode(), np.uint8))
 
 
 def are_facts(facts: object) -> bool:
-    """Whether what a text tells are facts: text, integers and booleans by name."""
+    """Whether parsed JSON is a valid set of facts: strings, integers and booleans by name."""
     return isinstance(facts, dict) and all(
         type(value) in {str, int, bool} for value in facts.values()
     )

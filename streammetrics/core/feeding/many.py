@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 class StateTable:
-    """States of one plan, none of them with buffered rows, as arrays over all. It never changes.
+    """States of one plan as arrays over all states, without buffered rows; immutable.
 
     Attributes:
-        plan: Of the statistics.
-        kinds: What the rows of each state agree on, for each schema.
-        counts: Rows and rows left out, (states, schemas, 2).
+        plan: The plan of the statistics.
+        kinds: The facts of each state, for each schema.
+        counts: Numbers of rows and of omitted rows, of shape (states, schemas, 2).
         groups: The states of each statistic.
     """
 
@@ -47,7 +47,7 @@ class StateTable:
 
     @classmethod
     def of(cls, plan: Plan, states: Sequence[State]) -> Self:
-        """Return the table of some states."""
+        """Return the table of a sequence of states."""
         infos = range(len(plan.schemas))
         kinds = tuple([ColumnKinds.of([s.infos[feed].facts for s in states]) for feed in infos])
         counts = [feed[1:] for state in states for feed in state.infos]
@@ -63,7 +63,7 @@ class StateTable:
         return State(self.infos(place), tuple([groups.at(place) for groups in self.groups]))
 
     def infos(self, place: int) -> tuple[RowInfo, ...]:
-        """Return what is known of the rows of one state."""
+        """Return the row information of one state, for each schema."""
         rows, unit = self.counts.at(place).exact().integers()
         pairs = (np.asarray(rows, object) << unit).tolist() if self.kinds else []
         return tuple(
@@ -71,13 +71,13 @@ class StateTable:
         )
 
     def take(self, places: Places) -> Self:
-        """Return some of the states."""
+        """Return the states at `places`."""
         to = np.full(self.size, -1)
         to[places] = np.arange(len(places))
         return self.beside(to, type(self).of(self.plan, []), np.empty(0, np.intp), len(places))
 
     def beside(self, mine: Places, other: Self, theirs: Places, size: int) -> Self:
-        """Return `size` states, those of both tables at their places; -1 drops one."""
+        """Combine two tables into `size` states, placing `mine` and `theirs`; -1 drops a state."""
         kinds = []
         for one, two in zip(self.kinds, other.kinds, strict=True):
             every = ColumnKinds.of([*one.facts, *two.facts])
@@ -92,7 +92,7 @@ class StateTable:
         return type(self)(self.plan, tuple(kinds), counts, groups)
 
     def total(self) -> State:
-        """Return what all states, of which there is one at least, have seen together."""
+        """Merge all states into one; there must be at least one."""
         try:
             facts = [kinds.alike() for kinds in self.kinds]
         except InvalidBatchError as error:
@@ -107,7 +107,7 @@ class StateTable:
         return type(self)(self.plan, kinds, counts, groups).at(0)
 
     def differing(self, other: Self) -> list[int]:
-        """Return the places of states that are not the same in another table of as many."""
+        """Return the indices of states that differ from those of a table of the same size."""
         if same(self.arrays(), other.arrays()):
             return []
         if self.size == 1:
@@ -121,7 +121,7 @@ class StateTable:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """The number of bytes currently in use."""
         own = self.counts.nbytes + sum([kinds.which.nbytes for kinds in self.kinds])
         return own + sum([groups.nbytes for groups in self.groups])
 
@@ -136,9 +136,10 @@ class StateTable:
 
     @classmethod
     def restored(cls, plan: Plan, arrays: Arrays, size: int) -> Self:
-        """Return the table of so many states from its arrays, which may come from anyone.
+        """Restore a table of `size` states from untrusted arrays.
 
-        Raises `StateFormatError` where they are none. The caller compares what `arrays` gives.
+        Raises `StateFormatError` if they are invalid. The caller compares them with `arrays` of the
+        result.
         """
         counts = read_amount((size, len(plan.schemas), 2), widened(part(arrays, "rows")))
         if counts.any_negative or (counts.weights is not None and counts.weights.exponent < 0):
@@ -164,7 +165,7 @@ class StateTable:
 
 
 def _counted(counts: list[int], shape: tuple[int, ...]) -> WeightedCount:
-    """Return counts, of which none is negative."""
+    """Return an array of counts; none of them may be negative."""
     if max(counts, default=0) < MANY:
         return WeightedCount.of_counts(np.array(counts, np.int64).reshape(shape))
     every = ExactSum.row_of([ExactSum.single(count) for count in counts])

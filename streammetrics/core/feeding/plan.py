@@ -1,7 +1,7 @@
-"""Distinct statistics and the schemas through which they read rows, and how their state changes.
+"""A plan: distinct statistics, the schemas through which they read rows, and updates of state.
 
-A state is never changed: every function here makes a new one of it, and either all of the change
-is in it or it raises. So whoever holds a state may read it while others move on.
+States are immutable. Every method returns a new state with the whole change, or raises. A state can
+therefore be read while others are being computed from it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Plan:
-    """Distinct statistics, their schemas, and the readings that serve several of these."""
+    """Distinct statistics, their schemas, and the readings shared by several schemas."""
 
     __slots__ = (
         "_alone",
@@ -47,7 +47,7 @@ class Plan:
     def __init__(
         self, statistics: Iterable[Statistic], schemas: Iterable[Schema] | None = None
     ) -> None:
-        """Take each distinct statistic once; `schemas` are its own, or one for each of them."""
+        """Deduplicate statistics; `schemas` are one for each of them, by default their own."""
         every = list(statistics)
         read = [statistic.schema for statistic in every] if schemas is None else list(schemas)
         distinct = {(s._key, schema): s for s, schema in zip(every, read, strict=True)}
@@ -62,7 +62,7 @@ class Plan:
         plain = list(alike)
         self._readers = tuple([plain.index(schema.plain) for schema in self.schemas])
         self._firsts = tuple(map(self._readers.index, range(len(plain))))
-        self._alone = len(plain) == len(self.schemas)  # each of them has a reading of its own
+        self._alone = len(plain) == len(self.schemas)  # every schema has its own reading
         optional = {WEIGHT}.union(*(schema.optional for schema in self.schemas))
         inputs = dict.fromkeys(name for schema in self.schemas for name in schema.inputs)
         self.required = tuple(name for name in inputs if name not in optional)
@@ -78,14 +78,14 @@ class Plan:
             tuple(s for s, of in zip(distinct.values(), self.sources, strict=True) if of == source)
             for source in range(len(self.schemas))
         )
-        # Asking is cheap, but not next to a batch of 64 rows.
+        # A cheap check, but not compared with a batch of 64 rows.
         self.can_refuse = any(s.can_refuse for s in self.start.statistics)
 
     @classmethod
     def known(cls, key: Hashable, statistics: Callable[[], Iterable[Statistic]]) -> Plan:
-        """Return the plan of a configuration, made where there is none yet.
+        """Return the cached plan of a configuration; make it on first use.
 
-        A plan is never changed, so that all objects of a configuration can share it.
+        A plan never changes, so that all objects of a configuration can share it.
         """
         plan = _KNOWN.get(key)
         if plan is None:
@@ -99,16 +99,16 @@ class Plan:
         schemas = [self.schemas[source] for source in self.sources]
         return type(self), (self.start.statistics, schemas)
 
-    def _slice_rows(self, statistics: Sequence[Statistic]) -> int:  # noqa: ARG002 - for those with keys
-        """Return how many rows of a long batch are taken at a time."""
+    def _slice_rows(self, statistics: Sequence[Statistic]) -> int:  # noqa: ARG002 - used by keyed plans
+        """Return how many rows of a long batch are processed at a time."""
         return tuning.BATCH_ROWS
 
     def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
-        """Return what reads for schemas that are alike."""
+        """Return the reading of schemas that read the same columns."""
         return SharedReading(schemas)
 
     def prepare(self, batch: Batch) -> None:
-        """Read columns with several values a row: labels at positions, sets of labels, lists."""
+        """Convert columns with several values a row: labels at positions, sets of labels, lists."""
         if self.leader:
             batch.spread(self.leader)
         for name, labels in self._sets:
@@ -117,38 +117,38 @@ class Plan:
             batch.nest(name, each)
 
     def whole(self, batch: Batch) -> Rows | None:
-        """Return the rows of a batch where there is one reading, which takes all of them at once.
+        """Fast path: return the rows if a single reading can read the batch whole.
 
-        ``None`` where they are to be read as any others are.
+        Returns ``None`` if the rows must be read the usual way.
         """
         readings = self._readings
         rows = readings[0].whole(batch) if len(readings) == 1 else None
         if rows is None:
-            batch.known.clear()  # of what was looked at meanwhile
+            batch.known.clear()  # numbers cached by the attempt
         return rows
 
     def read(self, batch: Batch) -> tuple[Rows, ...]:
-        """Return the rows of a batch, once for each reading."""
+        """Return the validated rows of a batch, one for each reading."""
         readings = self._readings
         if len(readings) == 1:
             return (readings[0].read(batch),)
         return tuple([reading.read(batch) for reading in readings])
 
     def agree(self, infos: Sequence[RowInfo]) -> bool:
-        """Whether schemas that share a reading know the same of their rows."""
+        """Whether schemas that share a reading have equal row information."""
         if self._alone:
             return True
         shared = zip(self._readers, infos, strict=True)
         return all(feed == infos[self._firsts[reader]] for reader, feed in shared)
 
     def may_refuse(self, state: State, rows: Sequence[Rows]) -> bool:
-        """Whether a statistic must take rows at once."""
+        """Whether a statistic could refuse the rows, so that they cannot be buffered."""
         read = (rows[self._readers[source]] for source in self.sources)
         pairs = zip(state.statistics, read, strict=True)
         return any(statistic.may_refuse(part) for statistic, part in pairs)
 
     def with_buffered(self, state: State, rows: tuple[Rows, ...], n: int) -> State:
-        """Return the state that keeps the rows of a small batch, whose arrays are our own."""
+        """Return the state that buffers a small batch, whose arrays nobody else can write to."""
         infos, statistics, before, agreed = state
         if not agreed or len(rows) > 1 or rows[0].facts != agreed[0].facts:
             agreed = self.agreed(agreed or infos, rows)
@@ -158,12 +158,12 @@ class Plan:
         return State(infos, statistics, BufferedBatch(rows, before, size), agreed)
 
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
-        """Return the state after rows that the statistics take at once."""
+        """Return the state after the statistics are updated with rows immediately."""
         infos, statistics = self.fed(state)[:2]
         return State(self._grown(infos, rows), self._updated(statistics, rows))
 
     def with_slices(self, state: State, batch: Batch) -> State:
-        """Return the state after a long batch, whose columns are converted already."""
+        """Return the state after a long batch, whose columns are already converted."""
         infos, statistics = self.fed(state)[:2]
         found = None
         if len(statistics) == 1 and self.schemas[0] == statistics[0].schema:
@@ -178,12 +178,12 @@ class Plan:
                 rows = self.read(batch.slice(first, start))
                 infos, statistics = self._grown(infos, rows), self._updated(statistics, rows)
         except InvalidBatchError:
-            self.read(batch)  # counts over the whole batch, and names its first bad row
+            self.read(batch)  # raises with counts over the whole batch and its first bad row
             raise
         return State(infos, statistics)
 
     def fed(self, state: State) -> State:
-        """Return the state with buffered rows brought to the statistics."""
+        """Return the state after the statistics are updated with its buffered rows."""
         buffered = state.buffered
         if buffered is None:
             return state
@@ -191,9 +191,9 @@ class Plan:
         return State(self._grown(state.agreed, rows), self._updated(state.statistics, rows))
 
     def sifted(self, state: State) -> tuple[State, list[RefusedRows]]:
-        """Return the state with those buffered rows that the statistics take, and the others.
+        """Return the state with the buffered rows that the statistics accept, and the refused rows.
 
-        Rows are refused that are so twice: once it may have been the handler of a signal.
+        Rows are refused if they fail twice: a single failure may come from a signal handler.
         """
         refused = []
         batches = state.buffered.batches() if state.buffered else []
@@ -214,9 +214,9 @@ class Plan:
                 infos=self._grown(state.infos, rows),
                 statistics=self._updated(state.statistics, rows),
             )
-        except MemoryError:  # the rows are not to blame
+        except MemoryError:  # not an error in the rows
             raise
-        except Exception as error:  # of whatever kind: a user's statistic did it
+        except Exception as error:  # a user's statistic may raise anything
             return error
 
     @quiet
@@ -224,7 +224,7 @@ class Plan:
         self, statistics: tuple[Statistic, ...], rows: Sequence[Rows]
     ) -> tuple[Statistic, ...]:
         check_arithmetic()
-        # Of each schema the columns, the weight, and what statistics leave to their peers.
+        # For each schema: its columns, the weights, and values that its statistics share.
         given: list[tuple[Any, Any, dict[Any, Any]] | None] = []
         for schema, reader in zip(self.schemas, self._readers, strict=True):
             columns, weight, n, _, _ = rows[reader]
@@ -234,7 +234,7 @@ class Plan:
             mine = given[source]
             if mine is not None:
                 columns, weight, found = mine
-                statistic = statistic.fork()  # noqa: PLW2901 - the loop's own copy from here on
+                statistic = statistic.fork()  # noqa: PLW2901 - a copy for this iteration
                 statistic.update_among(self._peers[source], found, columns, weight)
             updated.append(statistic)
         return tuple(updated)
@@ -244,19 +244,19 @@ class Plan:
         for first, (_, _, n, omitted, facts) in zip(self._firsts, rows, strict=True):
             before, n_before, omitted_before = infos[first]
             if facts != before:
-                facts = joined_facts(before, facts)  # noqa: PLW2901 - of all rows
+                facts = joined_facts(before, facts)  # noqa: PLW2901 - now those of all rows
             grown.append(RowInfo(facts, n_before + n, omitted_before + omitted))
         return tuple(grown if self._alone else [grown[reader] for reader in self._readers])
 
     def agreed(self, infos: tuple[RowInfo, ...], rows: Sequence[Rows]) -> tuple[RowInfo, ...]:
-        """Return the feeds with the facts of buffered rows, which are counted at flush."""
+        """Return the row information with the facts of buffered rows, which are not counted yet."""
         for first, read in zip(self._firsts, rows, strict=True):
             if read[4] != infos[first][0]:  # their facts
                 return self._grown(infos, [read._replace(n=0, omitted=0) for read in rows])
         return infos
 
     def merged(self, state: State, others: Sequence[State]) -> State:
-        """Return what a state and others, none of them with buffered rows, have seen together."""
+        """Merge a state with others, which must have no buffered rows."""
         infos, statistics = self.fed(state)[:2]
         try:
             columns = zip(*[other.infos for other in others], strict=True)
@@ -273,7 +273,7 @@ class Plan:
         return State(infos, forks)
 
     def joined(self, state: State, added: State) -> State:
-        """Return the state after a single change that made the other state of no rows."""
+        """Apply one change to a state, given as the state that it made of an empty one."""
         if added is self.start:
             return state
         if added.buffered is None:
@@ -283,12 +283,12 @@ class Plan:
     def part(self, state: State, part: Plan) -> State:
         """Return the state of some of the statistics, without buffered rows; arrays are shared.
 
-        No array and no statistic in a state is ever written to.
+        Sharing is safe because nothing writes to the arrays and statistics of a state.
         """
         return state if part is self else self.parting(part)(state)
 
     def parting(self, part: Plan) -> Callable[[State], State]:
-        """Return what `part` does, for many states."""
+        """Return `part` as a function, to apply it to many states."""
         if part is self:
             return lambda state: state
         sources = [self.schemas.index(schema) for schema in part.schemas]

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class RowInfo(NamedTuple):
-    """What is known of the rows read for one schema."""
+    """Facts and counts of the rows read for one schema."""
 
     facts: Facts
     n_rows: int
     n_omitted: int
 
     def with_all(self, others: Sequence[RowInfo]) -> RowInfo:
-        """Return the feed after the rows of others."""
+        """Return the sum with others; raise if their facts contradict each other."""
         facts, n_rows, n_omitted = self
         for other in others:
             if other.facts != facts:
@@ -33,16 +33,16 @@ class RowInfo(NamedTuple):
 
 
 class State(NamedTuple):
-    """The whole state at one moment."""
+    """The whole state of a plan at one moment; immutable."""
 
-    infos: tuple[RowInfo, ...]  # of the rows in the statistics; those of one reading are equal
+    infos: tuple[RowInfo, ...]  # of the rows in the statistics; equal for schemas of one reading
     statistics: tuple[Statistic, ...]
-    buffered: BufferedBatch | None = None  # batches that the statistics have yet to take
-    agreed: tuple[RowInfo, ...] = ()  # `infos` with the facts of buffered rows
+    buffered: BufferedBatch | None = None  # batches not yet in the statistics
+    agreed: tuple[RowInfo, ...] = ()  # `infos` with the facts of buffered rows, if any
 
     @property
     def pending(self) -> int:
-        """About how many rows are buffered."""
+        """The approximate number of buffered rows."""
         return 0 if self.buffered is None else self.buffered.size
 
 
@@ -63,14 +63,14 @@ class RefusedRows(NamedTuple):
 
 
 class BufferedBatch(NamedTuple):
-    """The batch that came last, as each reading has it, and those that have come before it."""
+    """The last buffered batch, one `Rows` for each reading, linked to the earlier ones."""
 
-    rows: tuple[Rows, ...]  # arrays are our own
+    rows: tuple[Rows, ...]  # nobody else can write to their arrays
     before: BufferedBatch | None
-    size: int  # about how many rows wait
+    size: int  # approximate number of buffered rows
 
     def batches(self) -> list[tuple[Rows, ...]]:
-        """Return all batches in the order in which they came."""
+        """Return all batches in order of arrival."""
         found: list[tuple[Rows, ...]] = []
         batch: BufferedBatch | None = self
         while batch is not None:
@@ -79,14 +79,14 @@ class BufferedBatch(NamedTuple):
         return found[::-1]
 
     def together(self) -> tuple[Rows, ...]:
-        """Return all rows as those of one batch, whose facts are agreed on already."""
+        """Concatenate all batches into one; the facts of several are kept in the state instead."""
         if self.before is None:
             return self.rows
         return tuple([_concatenated(each) for each in zip(*self.batches(), strict=True)])
 
 
 def owned(rows: Rows) -> Rows:
-    """Return rows whose arrays nobody else can write to."""
+    """Return a copy of rows whose arrays nobody else can write to."""
     columns, weight, n, omitted, facts = rows
     copies = tuple([column.copy() for column in columns])
     return Rows(copies, None if weight is None else weight.copy(), n, omitted, facts)
