@@ -1,1 +1,1 @@
-"""Values of several numbers, and what each of them is of."""
+"""Values made of several numbers, with labels for each number."""

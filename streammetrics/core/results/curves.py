@@ -1,4 +1,4 @@
-"""Curves: named tuples of arrays, alone or one for each class."""
+"""Curves: named tuples of arrays, one curve or one per class."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class Points(Result):
-    """Points of a curve: a named tuple of arrays becomes one by naming this class first."""
+    """Base class of the points of a curve; a named tuple of arrays lists it as its first base."""
 
     __slots__ = ()
 
-    # How the columns of a table are called where the arrays are called otherwise.
+    # Column titles of tables that differ from the names of the arrays.
     _titles: ClassVar[dict[str, str]] = {"thresholds": "threshold"}
 
-    # What a metric tells of the rows besides the points, for pictures.
+    # Properties of the rows that a metric adds for plots.
     positives: float | None = None
     negatives: float | None = None
     exact: bool = True
-    rows: Floats | None = None  # of each bin
+    rows: Floats | None = None  # number of rows in each bin
 
     def told(self, **facts: object) -> Self:
-        """Tell what rows the points are of, and return them."""
+        """Set properties of the rows; return the points."""
         self.__dict__.update(facts)
         return self
 
@@ -52,7 +52,7 @@ class Points(Result):
         return Table({}, columns)
 
     def _named(self) -> dict[str, Floats]:
-        return self._asdict()  # type: ignore[attr-defined,no-any-return]  # a named tuple's
+        return self._asdict()  # type: ignore[attr-defined,no-any-return]  # _asdict of the named tuple
 
     def __repr__(self) -> str:
         with np.printoptions(threshold=50, edgeitems=2):
@@ -61,7 +61,7 @@ class Points(Result):
 
 
 class Curves(Result, tuple[Points, ...]):
-    """A curve for each class, in their order."""
+    """A curve for each class, in the order of the classes."""
 
     labels: tuple[Any, ...]
 
@@ -72,7 +72,7 @@ class Curves(Result, tuple[Points, ...]):
         return self
 
     def to_dict(self) -> dict[Any, dict[str, list[float]]]:
-        """Return each class's curve by its label."""
+        """Return the curve of each class by its label."""
         return {label: curve.to_dict() for label, curve in zip(self.labels, self, strict=True)}
 
     def _table(self) -> Table:
@@ -89,6 +89,6 @@ class Curves(Result, tuple[Points, ...]):
 
 
 def is_curve(value: object) -> bool:
-    """Whether a value is a curve, or several: arrays of points, not one point of numbers."""
+    """Whether a value is one or more curves: its fields are arrays, not single numbers."""
     first = value[0] if isinstance(value, Curves) and value else value
     return isinstance(first, Points) and any(map(np.ndim, first._named().values()))

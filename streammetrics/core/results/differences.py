@@ -1,4 +1,4 @@
-"""What a comparison of models finds: a line for every metric and pair of models."""
+"""The result of a comparison of models: a line for each metric and pair of models."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """How one metric of a model differs from that of another.
+    """The difference between the values of one metric for two models.
 
     Attributes:
-        metric: The name of the metric.
-        model: The model.
-        against: The other one.
-        value: The model's value.
-        other: The other one's.
+        metric: Name of the metric.
+        model: Name of the model.
+        against: Name of the model it is compared with.
+        value: Value for `model`.
+        other: Value for `against`.
         difference: ``value - other``.
-        low: The lower limit of the difference in the population, rows being a sample of it.
-        high: The upper one.
-        p: How probable a difference as large is if there is none in the population.
-        p_adjusted: The same, corrected for the number of pairs of models (Holm 1979).
+        low: Lower confidence limit of the difference in the population that the rows are sampled
+            from.
+        high: Upper confidence limit.
+        p: Two-sided p-value of the hypothesis that the difference in the population is zero.
+        p_adjusted: `p`, adjusted for the number of pairs of models (Holm 1979).
         verdict: ``"a better"`` for a model a, or ``"no evidence"``.
-        test: What limits and p are from.
-        n_rows: The rows that both values are of; ``None`` where each model has rows of its own, and
-            for rankings, whose values are of the same queries.
+        test: Name of the test that gives the limits and the p-value.
+        n_rows: Number of rows behind both values. ``None`` if each model has its own rows, and for
+            rankings, whose values are of the same queries.
     """
 
     metric: str
@@ -54,10 +55,10 @@ class Difference(NamedTuple):
 
 
 class Differences(Result, tuple[Difference, ...]):
-    """Lines of a comparison; ``found["auc"]`` has those of one metric. Printed, it is a table."""
+    """The lines of a comparison; ``found["auc"]`` has those of one metric. Prints as a table."""
 
     level: float
-    n_rows: int | Mapping[str, int] | None  # those all models share, or of each one its own
+    n_rows: int | Mapping[str, int] | None  # rows that all models share, or each model's own
 
     def __new__(
         cls,
@@ -65,7 +66,7 @@ class Differences(Result, tuple[Difference, ...]):
         level: float,
         n_rows: int | Mapping[str, int] | None = None,
     ) -> Self:
-        """Return the lines, whose limits are of a confidence level."""
+        """Return the lines; `level` is the confidence level of their limits."""
         self = super().__new__(cls, lines)
         self.level = level
         self.n_rows = n_rows
@@ -78,7 +79,7 @@ class Differences(Result, tuple[Difference, ...]):
     @overload
     def __getitem__(self, place: str) -> Differences: ...
     def __getitem__(self, place: Any) -> Any:
-        """Return a line by its place, or all lines of a metric by its name."""
+        """Return a line by its index, or all lines of a metric by its name."""
         if not isinstance(place, str):
             return super().__getitem__(place)
         lines = [line for line in self if line.metric == place]
@@ -89,7 +90,7 @@ class Differences(Result, tuple[Difference, ...]):
 
     @property
     def values(self) -> dict[str, dict[str, float]]:
-        """Each model's value by metric and model."""
+        """The value of each model, by metric and model."""
         found: dict[str, dict[str, float]] = {}
         for line in self:
             of = found.setdefault(line.metric, {})
@@ -98,7 +99,7 @@ class Differences(Result, tuple[Difference, ...]):
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the level, the rows, the values and the lines in plain Python."""
+        """Return the confidence level, the rows, the values and the lines in plain Python."""
         lines = [plain(line._asdict()) for line in self]
         rows = dict(self.n_rows) if isinstance(self.n_rows, Mapping) else self.n_rows
         return {
@@ -115,7 +116,7 @@ class Differences(Result, tuple[Difference, ...]):
 
     @property
     def rows_said(self) -> str:
-        """Say which rows the values are of, empty where each metric has other ones, or none."""
+        """The rows behind the values as text; empty if unknown or different between metrics."""
         if isinstance(self.n_rows, Mapping):
             sizes = ", ".join(f"{n:,} of {name}" for name, n in self.n_rows.items())
             return f"values of each one's own rows: {sizes}"
@@ -129,7 +130,7 @@ class Differences(Result, tuple[Difference, ...]):
         return {line.n_rows for line in self}
 
     def grid(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        """Return header and lines as text, for people."""
+        """Return the header and the lines as formatted text."""
         several = any(line.p != line.p_adjusted for line in self)
         counted = len(self._distinct_rows) > 1
         level = "" if math.isnan(self.level) else f" ({100 * self.level:g} %)"
@@ -162,7 +163,7 @@ class Differences(Result, tuple[Difference, ...]):
 
 
 def _digits(line: Difference) -> int:
-    """Return how many digits after the point show the limits in two digits that count."""
+    """Return how many decimals show the width of the interval to about two significant digits."""
     width = line.high - line.low
     if not 0 < width < math.inf:
         return 4
@@ -176,7 +177,7 @@ def _shown(value: float, digits: int) -> str:
 
 
 def _chance(p: float) -> str:
-    """Return a probability in few characters."""
+    """Format a p-value in few characters."""
     if math.isnan(p):
         return "undefined"
     if p <= 1e-300:

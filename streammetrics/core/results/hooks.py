@@ -1,4 +1,4 @@
-"""Where pictures and reports of results come from."""
+"""Dispatch of results to plots, and of states to reports; other modules register these."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ReadNumber:
-    """The number that a metric reads from what is drawn, and what holds it, where it is known."""
+    """The number that a metric reads from what is drawn, with its bounds and confidence limits."""
 
     value: float
     bounds: Any = None
@@ -26,17 +26,17 @@ class ReadNumber:
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is to be drawn beside a value, and how.
+    """What to draw with a value, and how.
 
     Attributes:
-        kind: Which of several pictures of one result; ``None``: the one that it is known by.
-        certain: What certainly holds the exact value, where that is not known.
-        sure: Confidence limits of the value, where they were asked for.
-        read: The number that is read from what is drawn, where the value is one.
-        n_rows: How many rows the value is of, where that is known.
-        name: What the value is called in the legend.
-        options: What one kind of picture takes besides.
-        style: What Matplotlib takes for the main line or mark.
+        kind: Which of several plots of a result; ``None`` for the default one.
+        certain: Guaranteed bounds of the exact value, if it is not known exactly.
+        sure: Confidence limits of the value, if requested.
+        read: The number read from what is drawn, if the metric's value is a single number.
+        n_rows: Number of rows behind the value, if known.
+        name: Name of the value in the legend.
+        options: Options of this kind of plot.
+        style: Keyword arguments of Matplotlib for the main line or mark.
     """
 
     kind: str | None = None
@@ -51,7 +51,7 @@ class Drawing:
 
 @singledispatch
 def drawn(value: object, ax: object, drawing: Drawing) -> Axes:
-    """Return Matplotlib's axes with the picture of a value, by its family."""
+    """Plot a value, dispatching on its type; return Matplotlib's axes."""
     if has_picture(type(value)):
         return drawn.dispatch(type(value))(value, ax, drawing)
     what = drawing.name or type(value).__name__
@@ -59,14 +59,14 @@ def drawn(value: object, ax: object, drawing: Drawing) -> Axes:
 
 
 def has_picture(of: type) -> bool:
-    """Whether values of a type can be drawn."""
+    """Whether values of a type can be plotted."""
     load("pictures")
     return drawn.dispatch(of) is not drawn.dispatch(object)
 
 
 @singledispatch
 def reported(state: object, path: object, **options: object) -> None:
-    """Write the report of a state to a file."""
+    """Write the report of a state to a file, dispatching on the type of the state."""
     load("reports")
     write = reported.dispatch(type(state))
     if write is not reported.dispatch(object):

@@ -1,4 +1,4 @@
-"""Arrays that know what the places along their axes are."""
+"""Arrays with labels along their axes."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array
 
-    NamedAxes = tuple[tuple[str, tuple[object, ...]], ...]  # of each what it is of, and the labels
+    NamedAxes = tuple[tuple[str, tuple[object, ...]], ...]  # (name, labels) of each axis
 
 
 class LabelledArray(Result, np.ndarray):
-    """An array that knows what the places along its axes are.
+    """An array with labels along its axes.
 
-    It behaves as the array that it is. What is computed from it place by place keeps the labels;
-    what is sliced or summed is a plain array, as its places may be others.
+    It behaves like the plain array. Element-wise operations keep the labels; slices and reductions
+    return plain arrays, because their axes may differ.
 
     Args:
         values: The array.
-        axes: For each axis what its places are, and their labels.
+        axes: For each axis, what it runs over (such as ``"class"``) and its labels.
     """
 
     axes: NamedAxes
 
     def __new__(cls, values: object, axes: NamedAxes) -> Self:
-        """Return a view of the values that knows its axes."""
+        """Return a view of the values with labelled axes."""
         array = np.asarray(values).view(cls)
         array.axes = axes
         return array
 
     @classmethod
     def of(cls, values: object, labels: Iterable[object], name: str = "class") -> Self:
-        """Return an array (n,) with the labels of its places."""
+        """Return an array (n,) with a label for each element."""
         return cls(values, ((name, tuple(labels)),))
 
     def to_dict(self) -> dict[Any, Any]:
@@ -65,7 +65,7 @@ class LabelledArray(Result, np.ndarray):
         return self.axes
 
     def _repr_html_(self) -> str | None:
-        return self._table().html() if self.axes else None  # then a notebook shows the repr
+        return self._table().html() if self.axes else None  # without labels, show the repr
 
     def __array_finalize__(self, source: object) -> None:
         self.axes = ()

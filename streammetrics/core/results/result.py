@@ -1,4 +1,4 @@
-"""What every value of several numbers can do: be told as a dictionary, a table and a picture."""
+"""The base class of values made of several numbers: export as dictionary, table and plot."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from streammetrics.core.results.table import Library, Table
     from streammetrics.core.types import Foreign
 
-VALUE = "value"  # the title of a table's only column of values
+VALUE = "value"  # title of the column of a table with one number per row
 
 
 class Result:
-    """A value of several numbers that knows what each of them is of."""
+    """A value made of several numbers, each with a label."""
 
     __slots__ = ()
 
     @abstractmethod
     def to_dict(self) -> dict[Any, Any]:
-        """Return the value in plain Python, ready for JSON, by the labels of what it is of."""
+        """Return the value by label, as plain Python objects that JSON can represent."""
 
     @abstractmethod
     def _table(self) -> Table:
@@ -32,15 +32,15 @@ class Result:
     def to_frame(self, library: Library = "pandas") -> Foreign:
         """Return the value as a data frame.
 
-        What the rows are of is the index in pandas, and the first columns in polars.
+        The labels of the rows are the index in pandas, and the first columns in polars.
 
         Args:
-            library: ``"pandas"`` or ``"polars"``, which has to be installed.
+            library: ``"pandas"`` or ``"polars"``, which must be installed.
         """
         return self._table().frame(library)
 
     def to_csv(self) -> str:
-        """Return the value as CSV in full precision: what the rows are of comes first."""
+        """Return the value as CSV in full precision; the labels of the rows come first."""
         return self._table().csv()
 
     def to_markdown(self) -> str:
@@ -48,20 +48,20 @@ class Result:
         return self._table().markdown()
 
     def to_latex(self) -> str:
-        r"""Return the value as a LaTeX tabular, for ``\\usepackage{booktabs}``."""
+        r"""Return the value as a LaTeX tabular, which requires ``\\usepackage{booktabs}``."""
         return self._table().latex()
 
     def plot(self, ax: object = None, *, kind: str | None = None, **style: object) -> Axes:
-        """Draw the value and return Matplotlib's axes; it needs the extra ``plot``.
+        """Plot the value and return Matplotlib's axes; requires the extra ``plot``.
 
         Args:
             ax: Axes to draw on; by default those of a new figure.
-            kind: Which picture, where there are several, as ``docs/pictures.md`` lists them.
-            **style: What Matplotlib takes for the main line or mark: ``color``, ``label``, ...
+            kind: Which plot, if there are several; see ``docs/pictures.md``.
+            **style: Arguments of Matplotlib for the main line or mark: ``color``, ``label``, ...
 
         Raises:
             ImportError: Matplotlib is not installed.
-            TypeError: There is no such picture of this value.
+            TypeError: The value has no plot, or none of this kind.
         """
         return drawn(self, ax, Drawing(kind, style=style))
 

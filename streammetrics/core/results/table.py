@@ -1,4 +1,4 @@
-"""Results as a table: a data frame, or HTML for notebooks."""
+"""Tables of results, and their conversion to data frames, CSV, Markdown, LaTeX, HTML and text."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 Library = Literal["pandas", "polars"]
 
-_SHOWN = 30  # rows, and columns, of a table in a notebook
+_SHOWN = 30  # most rows and columns shown in a notebook or as text
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns of equal length: those that say what a row is of, and the values."""
+    """Columns of equal length: labels of the rows (`index`), and values (`columns`)."""
 
     index: Mapping[str, Column]
     columns: Mapping[Any, Column]
-    across: str | None = None  # what the titles of the columns are: the predicted classes, say
+    across: str | None = None  # what the column titles stand for, such as "predicted"
 
     def __len__(self) -> int:
         return max(map(len, chain(self.index.values(), self.columns.values())), default=0)
 
     def frame(self, library: Library) -> Foreign:
-        """Return the table as a data frame of a library."""
+        """Return the table as a pandas or polars data frame."""
         if library not in {"pandas", "polars"}:
             raise ValueError(f"to_frame({library!r}): expected 'pandas' or 'polars'")
         try:
@@ -50,7 +50,7 @@ class Table:
         return _polars(frames, self) if library == "polars" else _pandas(frames, self)
 
     def csv(self) -> str:
-        """Return the table as CSV, numbers in full precision and ``nan`` an empty field."""
+        """Return the table as CSV, with numbers in full precision and NaN as an empty field."""
         rows = chain([self._titles()], self._cells())
         return csv_text([_full(cell) for cell in row] for row in rows)
 
@@ -62,7 +62,7 @@ class Table:
         return "".join(f"| {' | '.join(row)} |\n" for row in (first, second, *rest))
 
     def latex(self) -> str:
-        """Return the table as a LaTeX tabular, with the rules of booktabs."""
+        """Return the table as a LaTeX tabular with the rules of booktabs."""
         form = "".join("l" if left else "r" for left in self._left())
         head, *lines = (
             " & ".join(_tex(cell) for cell in row) + r" \\"
@@ -72,7 +72,7 @@ class Table:
         return "\n".join([rf"\begin{{tabular}}{{{form}}}", *inside, r"\end{tabular}"]) + "\n"
 
     def _left(self) -> list[bool]:
-        """Return which columns begin at the left: what rows are of, and text."""
+        """Return which columns are left-aligned: labels, and text."""
         texts = [any(isinstance(x, str) for x in column) for column in self.columns.values()]
         return [True] * len(self.index) + texts
 
@@ -84,7 +84,7 @@ class Table:
         return ([column[at] for column in every] for at in range(len(self)))
 
     def html(self) -> str:
-        """Return the table as HTML, cut short where it is long; all text is escaped."""
+        """Return the table as escaped HTML, truncated to a limited number of rows and columns."""
         columns = list(self.columns.items())
         titles = [*self.index, *(title for title, _ in columns[:_SHOWN])]
         shown = [*self.index.values(), *(values for _, values in columns[:_SHOWN])]
@@ -98,7 +98,7 @@ class Table:
         return f"<table>{''.join(lines)}</table>"
 
     def text(self) -> str:
-        """Return the table as lines of text, cut short where it has many rows."""
+        """Return the table as lines of text, truncated to a limited number of rows."""
         columns = {**self.index, **{str(title): each for title, each in self.columns.items()}}
         rows = self._rows()
         cells = [
@@ -124,7 +124,7 @@ def _pandas(pandas: Foreign, table: Table) -> object:
     elif table.index:
         names = list(table.index)
         index = pandas.MultiIndex.from_arrays(list(map(list, table.index.values())), names=names)
-    # Titles may be of any kind, and a frame of no columns still has its rows.
+    # Titles may be of any type, and a frame without columns keeps its rows.
     frame = pandas.DataFrame(dict(enumerate(table.columns.values())), index=index)
     frame.columns = pandas.Index(list(table.columns), name=table.across)
     return frame
@@ -140,7 +140,7 @@ def _line(tag: str, cells: Iterable[object]) -> str:
     return f"<tr>{inside}</tr>"
 
 
-# What would break a line, command a terminal, or show a text in another order than it has.
+# Characters that break a line, control a terminal or reverse the direction of text.
 _CONTROLS = {
     code: ascii(chr(code))[1:-1]
     for codes in ((0x0, 0x20), (0x7F, 0xA0), (0x2028, 0x202F), (0x2066, 0x206A))
@@ -149,12 +149,12 @@ _CONTROLS = {
 
 
 def printable(text: str) -> str:
-    r"""Return a text as one line that no terminal obeys: a line break is the two signs ``\n``."""
+    r"""Return text as one line without control characters: a line break becomes ``\n``."""
     return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 def aligned(rows: Sequence[Sequence[str]], text: Container[int]) -> str:
-    """Return rows of cells, a header first, one below the other; those of `text` begin left."""
+    """Align rows of cells, header first, in columns; columns in `text` are left-aligned."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
@@ -168,7 +168,7 @@ def aligned(rows: Sequence[Sequence[str]], text: Container[int]) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a value in a few characters."""
+    """Format a value in a few characters."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -181,8 +181,8 @@ def _full(value: object) -> object:
     return "" if plain is None or (isinstance(plain, float) and math.isnan(plain)) else plain
 
 
-# What Markdown reads as more than itself: an underscore within a word, or an ampersand that begins
-# no entity, is plain; an address without brackets is a link in most dialects.
+# Characters with a meaning in Markdown. Underscores within words, and ampersands that begin no
+# entity, are plain; most dialects turn a bare address into a link.
 _MARKED = re.compile(
     r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])|(?<=:)/(?=/)|(?<=www)\.", re.IGNORECASE
 )
@@ -190,20 +190,20 @@ _ENTITY = re.compile(r"&(?=#?\w+;)")
 
 
 def plain_text(text: str) -> str:
-    """Return a text so that Markdown, in a table's cell or elsewhere, shows it as it is."""
+    """Escape text so that Markdown shows it literally, in a table cell or elsewhere."""
     text = _MARKED.sub(r"\\\g<0>", printable(text))
     return _ENTITY.sub("&amp;", text).replace("<", "&lt;")
 
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
-_EMPTY = '""'  # a field that is alone in its line, which would be skipped
+_EMPTY = '""'  # for a line of one empty field, which readers would skip
 _QUOTED = re.compile(r'[",\r\n]')
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """Return rows as CSV; the numbers are in full, and what is None is empty.
+    """Return rows as CSV, with numbers in full precision; None becomes an empty field.
 
-    Text that a spreadsheet would take for a formula gets an apostrophe before it; numbers do not.
+    Text that a spreadsheet would read as a formula is prefixed with an apostrophe; numbers are not.
     """
     lines = (",".join(map(_csv_cell, row)) for row in rows)
     return "".join(f"{line or _EMPTY}\n" for line in lines)

@@ -1,7 +1,7 @@
-"""What `compute` and `bounds` return where it is not one number.
+"""The return types of `compute` and `bounds` for values that are not one number.
 
-Each of them is what NumPy users expect (an array, a tuple, a dictionary), and a `Result`: it knows
-the classes, queries or outputs that its numbers are of, and tells them by three methods.
+Each is what NumPy users expect (an array, a tuple, a dictionary) and also a `Result`: it has the
+labels of the classes, queries or outputs behind its numbers.
 
     >>> import streammetrics as sm
     >>> matrix = sm.ConfusionMatrix().update(["cat", "dog", "dog"], ["cat", "dog", "cat"]).compute()
@@ -13,8 +13,8 @@ the classes, queries or outputs that its numbers are of, and tells them by three
     >>> matrix.to_frame().loc["dog", "cat"]
     np.int64(1)
 
-`to_dict` gives plain Python, ready for JSON (``nan`` and infinities stay floats), and `to_frame` a
-pandas or polars frame; notebooks show `_repr_html_`.
+`to_dict` returns plain Python objects that JSON can represent (NaN and infinities stay floats).
+`to_frame` returns a pandas or polars data frame. Notebooks show `_repr_html_`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class KeyedValues(Result, dict[Any, float]):
         self.name = name
 
     def to_dict(self) -> dict[Any, float]:
-        """Return the dictionary."""
+        """Return a plain dictionary."""
         return dict(self)
 
     def _table(self) -> Table:
@@ -55,15 +55,15 @@ class KeyedValues(Result, dict[Any, float]):
 
 
 class Report(Result, dict[str, Any]):
-    """Several numbers for each class and for averages of them, and one for all rows.
+    """Several numbers for each class and for averages over classes, and one for all rows.
 
-    A dictionary of dictionaries, as of `sklearn.metrics.classification_report`. As in that report
-    in print, a table has the one number in the column of the F1 score.
+    The layout is that of `sklearn.metrics.classification_report` with ``output_dict=True``. In a
+    table, the number for all rows is in the column of the F1 score, as in the printed report.
     """
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the dictionary."""
-        return plain(dict(self))  # type: ignore[no-any-return]  # a dictionary gives one
+        """Return a plain dictionary."""
+        return plain(dict(self))  # type: ignore[no-any-return]  # plain() of a dictionary is a dictionary
 
     def _table(self) -> Table:
         whole = next(entry for entry in self.values() if isinstance(entry, dict))
@@ -75,11 +75,11 @@ class Report(Result, dict[str, Any]):
 
 
 class Values(Result, dict[str, Any]):
-    """What the metrics of a set give, by name; a table has a row for every number."""
+    """The values of the metrics of a set, by name; a table has a row for each number."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return each metric's value in plain Python."""
-        return plain(dict(self))  # type: ignore[no-any-return]  # a dictionary gives one
+        """Return the value of each metric in plain Python."""
+        return plain(dict(self))  # type: ignore[no-any-return]  # plain() of a dictionary is a dictionary
 
     def _table(self) -> Table:
         rows = [(name, *row) for name, value in self.items() for row in numbers(value)]
@@ -96,12 +96,12 @@ class _Sides(NamedTuple, Generic[V_co]):
 
 
 class Interval(Result, _Sides[V_co]):
-    """Two values that certainly hold the exact one between them; equal when it is known."""
+    """Two values that are guaranteed to enclose the exact one; equal if it is known exactly."""
 
     __slots__ = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return both sides in plain Python."""
+        """Return both limits in plain Python."""
         return {"low": plain(self.low), "high": plain(self.high)}
 
     def _table(self) -> Table:
@@ -116,9 +116,10 @@ class Interval(Result, _Sides[V_co]):
 
 
 def numbers(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every number of a value: what it is of, and it by the title of its column.
+    """Yield (label, {column title: number}) for every number of a value.
 
-    Of several parts a slash stands between two, and one within a part has a backslash before it.
+    Parts of a label are joined by slashes; a slash or backslash within a part is escaped by a
+    backslash.
     """
     if isinstance(value, Interval):
         for (of, low), (_, high) in zip(numbers(value.low), numbers(value.high), strict=True):
@@ -138,7 +139,7 @@ def numbers(value: object) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _alike(values: Iterable[object]) -> list[object]:
-    """Return a column with its integers as floats where it has floats too, as frames want it."""
+    """Return a column, with integers converted to floats if it has any floats."""
     column = list(values)
     if not any(isinstance(value, float) for value in column):
         return column
