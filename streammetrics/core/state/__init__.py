@@ -1,1 +1,1 @@
-"""The container: bytes and arrays."""
+"""The file format of states: arrays, their container, and safe writing of files."""

@@ -1,4 +1,4 @@
-"""Arrays of a state by name: nested, parted, taken with checks, and those of many states as few."""
+"""Named arrays of a state: nesting, checked access, packing of many states into few arrays."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-MOST_DIMENSIONS = 32  # of an array of a state
-LONGEST_EMPTY = 1 << 16  # side of an array that holds nothing
+MOST_DIMENSIONS = 32  # most dimensions of an array
+LONGEST_EMPTY = 1 << 16  # largest side of an array without elements
 
 _NARROW = (np.dtype(np.int8), np.dtype(np.int16), np.dtype(np.int32))
 
 
 def take_array(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> Array:
-    """Return one array of a state after checking its dtype and number of dimensions."""
+    """Return an array of a state after checking its dtype and number of dimensions."""
     if name not in arrays:
         raise StateFormatError(f"the state lacks the array {name!r}")
     array = arrays[name]
@@ -39,12 +39,12 @@ def take_array(arrays: Arrays, name: str, dtype: str, ndim: int = 1) -> Array:
 
 
 def nested(name: str, arrays: Arrays) -> dict[str, Array]:
-    """Return the arrays of a part of a state, as arrays of the whole: ``"name/key"``."""
+    """Prefix the names of a part's arrays with the name of the part: ``"name/key"``."""
     return {f"{name}/{key}": array for key, array in arrays.items()}
 
 
 def parted(arrays: Mapping[str, T]) -> dict[str, dict[str, T]]:
-    """Return all that `nested` made of the parts of a state, by their names."""
+    """Undo `nested`: return the arrays of each part, by its name."""
     parts: dict[str, dict[str, T]] = {}
     for name, array in arrays.items():
         head, _, key = name.partition("/")
@@ -53,13 +53,13 @@ def parted(arrays: Mapping[str, T]) -> dict[str, dict[str, T]]:
 
 
 def part(arrays: Arrays, name: str) -> dict[str, Array]:
-    """Return what `nested` made of a part of a state."""
+    """Undo `nested` for one part: return its arrays."""
     prefix = f"{name}/"
     return {k.removeprefix(prefix): v for k, v in arrays.items() if k.startswith(prefix)}
 
 
 def same(arrays: Arrays, others: Arrays) -> bool:
-    """Whether two states have the same arrays, to the byte."""
+    """Whether two states have the same arrays, byte for byte."""
     return arrays.keys() == others.keys() and all(
         (array.dtype, array.shape) == (others[name].dtype, others[name].shape)
         and array.tobytes() == others[name].tobytes()
@@ -71,7 +71,7 @@ def same(arrays: Arrays, others: Arrays) -> bool:
 
 
 def laid_out(every: Sequence[Arrays]) -> dict[str, Array]:
-    """Return the arrays of many states, those of one name and type laid end to end.
+    """Pack the arrays of many states; arrays of the same name and type are concatenated.
 
     >>> parts = laid_out([{"x": np.array([1, 2])}, {"x": np.array([3])}])
     >>> parts["0/values"].tolist(), parts["0/shapes"].tolist()
@@ -98,7 +98,7 @@ def laid_out(every: Sequence[Arrays]) -> dict[str, Array]:
 
 
 def taken_apart(arrays: Arrays, size: int) -> list[dict[str, Array]]:
-    """Return the arrays of each of `size` states, or raise `StateFormatError`."""
+    """Undo `laid_out`: return the arrays of each of `size` states, or raise `StateFormatError`."""
     entries = json_of(take_array(arrays, "names", "uint8"))
     every: list[dict[str, Array]] = [{} for _ in range(size)]
     parts = parted({name: array for name, array in arrays.items() if name != "names"})
@@ -130,7 +130,7 @@ def taken_apart(arrays: Arrays, size: int) -> list[dict[str, Array]]:
 
 
 def _of_type(values: Array | None, dtype: str) -> Array | None:
-    """Return values of the type that a file names, ``None`` unless they are."""
+    """Return values as the dtype named in a file; ``None`` if they do not fit it."""
     if values is None or values.dtype.str == dtype:
         return values
     narrow = [each for each in _NARROW if each.str == dtype]
@@ -141,7 +141,7 @@ def _of_type(values: Array | None, dtype: str) -> Array | None:
 
 
 def narrowed(arrays: Arrays) -> dict[str, Array]:
-    """Return arrays with integers of 64 bits in as few as hold them all: counts are mostly small.
+    """Store 64-bit integers in the smallest type that holds the whole array: most counts are small.
 
     >>> narrowed({"x": np.array([1, -129])})["x"].dtype
     dtype('int16')
@@ -161,7 +161,7 @@ def _narrowed(values: Array) -> Array:
 
 
 def widened(arrays: Arrays) -> dict[str, Array]:
-    """Return what `narrowed` was given."""
+    """Undo `narrowed`."""
     return {
         name: array.astype(np.int64) if array.dtype in _NARROW else array
         for name, array in arrays.items()
@@ -169,7 +169,7 @@ def widened(arrays: Arrays) -> dict[str, Array]:
 
 
 def take_sizes(arrays: Arrays, name: str, size: int, total: int) -> Array:
-    """Return how many of `total` entries, end to end, each of `size` groups has."""
+    """Return the number of entries of each of `size` groups, which must add up to `total`."""
     sizes = take_array(arrays, name, "int64")
     fits = sizes.shape == (size,) and 0 <= sizes.min(initial=0) <= sizes.max(initial=0) <= total
     if not fits or int(sizes.sum()) != total:
@@ -178,13 +178,13 @@ def take_sizes(arrays: Arrays, name: str, size: int, total: int) -> Array:
 
 
 def json_array(value: object) -> Array:
-    """Return what JSON can say as an array of a state."""
+    """Serialize a value as JSON into an array of bytes."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return np.frombuffer(text.encode(), np.uint8)
 
 
 def json_of(array: Array) -> Any:
-    """Return what `json_array` made an array of."""
+    """Undo `json_array`."""
     try:
         return json.loads(array.tobytes())
     except (ValueError, RecursionError) as error:

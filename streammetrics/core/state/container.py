@@ -1,8 +1,8 @@
-"""Arrays and what they mean in one safetensors file: versioned, checksummed, checked first.
+"""The container of states: arrays and their description in one safetensors file.
 
-Equal descriptions and arrays give equal bytes, and only these bytes are read back: what was read
-is written again and compared. Nothing is allocated that a file merely claims: arrays are views of
-its bytes.
+Files are versioned and checksummed. Equal descriptions and arrays give equal bytes, and no other
+bytes are accepted: a file that is read is serialized again and compared. Reading allocates no
+memory for sizes that a file merely claims, because arrays are views of its bytes.
 """
 
 from __future__ import annotations
@@ -24,17 +24,16 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Arrays, Document, Json
 
-FORMAT = 1  # of what is written; readers open every older one
-ROWS = "feeds"  # under which a description ends with what there is to say of rows
+FORMAT = 1  # format that is written; older ones can be read
+ROWS = "feeds"  # last key of a description, for the information about rows
 
 _BLANK = "0" * 64
-_TEXT = (
-    b'{"__metadata__":{"streammetrics":"'  # begins a file's header, and its text in JSON follows
-)
-_ROWS = rb",\"%b\":" % ROWS.encode()  # as it stands in that
+# Start of a header; the description follows as a JSON string.
+_TEXT = b'{"__metadata__":{"streammetrics":"'
+_ROWS = rb",\"%b\":" % ROWS.encode()  # as it appears within that string
 _CHECKSUM = re.compile(rb'\\"checksum\\":\\"([0-9a-f]{64})\\"')
 _HEADER = 100_000_000  # bytes, the limit of safetensors
-_DEPTH = 32  # of what JSON nests
+_DEPTH = 32  # limit on the nesting of JSON
 _TYPES = {
     "U64": "<u8", "I64": "<i8", "F64": "<f8", "F32": "<f4", "U32": "<u4", "I32": "<i4",
     "F16": "<f2", "U16": "<u2", "I16": "<i2", "I8": "|i1", "U8": "|u1", "BOOL": "|b1",
@@ -47,10 +46,14 @@ _TOLD = frozenset({"dtype", "shape", "data_offsets"})
 
 
 class StateFile(NamedTuple):
-    """What a file says, its arrays as views of its bytes, and its bytes without the checksum.
+    """A parsed file.
 
-    Where it opens as one that is known, `known` is what was said of that, and `meta` has only what
-    comes after the opening.
+    Attributes:
+        meta: The description; only the part after the opening if the opening is `known`.
+        arrays: The arrays, as views of the file's bytes.
+        unsigned: The bytes with a blank checksum.
+        known: The result of the `known` argument of `unpacked` for the opening, else ``None``.
+
     """
 
     meta: Document
@@ -64,27 +67,27 @@ class StateFile(NamedTuple):
         arrays: Arrays,
         opening: str = "",
     ) -> bool:
-        """Whether the file is what `packed` makes of these."""
+        """Whether the file is exactly what `packed` makes of the arguments."""
         return _written(description, arrays, opening) == self.unsigned
 
 
 def header_of(opening: str) -> bytes:
-    """Return how the header of a file with an opening begins, up to its rows."""
+    """Return the start of the header of a file with this opening, up to the row information."""
     return _TEXT + json.dumps(opening)[1:-1].encode()
 
 
 def opened(configuration: Mapping[str, object]) -> str:
-    """Return how files of a configuration open: JSON, to be made only once.
+    """Return the opening of files of a configuration: unterminated JSON, which can be cached.
 
-    It goes on with ``ROWS``, the only key that the rest of the description may then have.
+    It continues with the key ``ROWS``, the only key that the rest of the description may have.
     """
     return _text({"format": FORMAT, "checksum": _BLANK, **configuration})[:-1]
 
 
 def packed(description: Mapping[str, object], arrays: Arrays, opening: str = "") -> bytes:
-    """Return the file: equal descriptions and arrays give equal bytes.
+    """Serialize a description and arrays; equal ones give equal bytes.
 
-    The description comes after the `opening`, if there is one.
+    The description follows the `opening`, if there is one.
     """
     blob = bytearray(_written(description, arrays, opening))
     start = _checksum_at(blob)
@@ -93,13 +96,13 @@ def packed(description: Mapping[str, object], arrays: Arrays, opening: str = "")
 
 
 def unpacked(blob: bytes, known: Callable[[bytes], Any] = lambda _: None) -> StateFile:
-    """Return what a file holds, once it is known to be whole.
+    """Verify and parse a file.
 
-    What begins as `header_of` an opening of which `known` returns anything but None is not read
-    again.
+    If `known` returns a value other than ``None`` for the start of the header (see `header_of`),
+    the opening is not parsed again.
 
     Raises:
-        StateFormatError: It is not.
+        StateFormatError: The file is invalid.
     """
     size = 8 + struct.unpack("<Q", blob[:8])[0] if len(blob) >= 8 else 0
     if not 8 < size <= min(len(blob), _HEADER):
@@ -133,7 +136,7 @@ def _check_format(meta: object) -> None:
 
 
 def brief(value: object) -> str:
-    """Return what a file says, short enough for a message."""
+    """Format a value from a file, shortened for an error message."""
     if isinstance(value, int) and value.bit_length() > 128:
         return "a number of many digits"
     text = repr(value[:80] if isinstance(value, str | bytes) else value)
@@ -146,7 +149,7 @@ def _written(description: Mapping[str, object], arrays: Arrays, opening: str) ->
     plain = {name: _plain(array) for name, array in arrays.items()}
     header: Document = {"__metadata__": {"streammetrics": text}}
     parts, end = [], 0
-    # Wide types first, so that every array is aligned: the order of safetensors.
+    # Wide types first, as in safetensors, so that every array is aligned.
     for name in sorted(plain, key=lambda name: (_PLACES[plain[name].dtype], name)):
         array = plain[name]
         offsets = [end, end := end + array.nbytes]
@@ -166,7 +169,7 @@ def _written(description: Mapping[str, object], arrays: Arrays, opening: str) ->
 
 
 def _plain(array: Array) -> Array:
-    """Return an array of little-endian numbers that files can hold."""
+    """Convert an array to little-endian; raise if files cannot hold its type."""
     dtype = array.dtype
     if dtype in _KNOWN:
         return array
@@ -178,12 +181,12 @@ def _plain(array: Array) -> Array:
 def _text(said: Mapping[str, object]) -> str:
     try:
         return _JSON.encode(said)
-    except ValueError:  # JSON has neither infinities nor nan
+    except ValueError:  # JSON cannot represent infinities and NaN
         return _JSON.encode(_encoded(said))
 
 
 def _views(tensors: Mapping[str, object], blob: bytes, start: int) -> dict[str, Array]:
-    """Return the arrays of a file, each a view of bytes that are there, one after the other."""
+    """Return the arrays of a file as views of its bytes, which they must fill without gaps."""
     arrays, end, room = {}, 0, len(blob) - start
     for name, told in tensors.items():
         if type(told) is not dict or told.keys() != _TOLD:
@@ -201,7 +204,7 @@ def _views(tensors: Mapping[str, object], blob: bytes, start: int) -> dict[str, 
         if end + size > room:
             raise StateFormatError(f"the array {brief(name)} goes beyond the end")
         flat = np.frombuffer(blob, dtype, count, start + end if size else 0)
-        if not flat.flags.aligned:  # the bytes may begin anywhere in memory
+        if not flat.flags.aligned:  # the buffer may start at any address
             flat = flat.copy()
         arrays[name] = flat if len(shape) == 1 else flat.reshape(shape)
         end += size
@@ -211,10 +214,10 @@ def _views(tensors: Mapping[str, object], blob: bytes, start: int) -> dict[str, 
 
 
 def _whole(value: object) -> tuple[int, ...] | None:
-    """Return a list of whole numbers that are not negative, as a tuple."""
+    """Return a list of non-negative integers as a tuple; ``None`` for anything else."""
     if type(value) is not list:
         return None
-    for n in value:  # mostly one or two
+    for n in value:  # usually one or two
         if type(n) is not int or n < 0:
             return None
     return tuple(value)

@@ -1,9 +1,9 @@
-"""Files written whole or not at all, and locked while they are read, changed and written.
+"""Atomic replacement of files, and locks held while a file is read, changed and written.
 
-A file is written under another name beside it and renamed when it is on the disk, so that at any
-moment its name is of the old file or of the new one, whoever is killed and when. The other name is
-locked while its writer lives: what is there and not locked was left by one that died, and goes.
-Locks are those of `flock`, which network file systems do not promise to keep.
+New contents are written to a temporary file in the same folder, flushed to disk, and renamed. The
+name of the file therefore refers to either the old or the new contents, even if a process is
+killed. A writer holds a lock on its temporary file; an unlocked one was left by a dead process and
+is deleted. Locks use `flock`, which is not reliable on some network file systems.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-if sys.platform != "win32":  # where leftovers stay, and nothing is locked
+if sys.platform != "win32":  # on Windows, leftovers stay and nothing is locked
     import fcntl
 
-_NAMES = 1000  # of temporary files of one file, each a writer that lives
+_NAMES = 1000  # most temporary files of one file, one for each live writer
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file in one step, through links; its permissions stay, new ones are as usual.
+    """Replace the contents of a file atomically.
 
-    So do its owner and group where the process may set them. What is no file, as a pipe or a
-    terminal, is just written to.
+    Symbolic links are followed. Permissions are kept, as are the owner and group if the process may
+    set them; a new file gets default permissions. Pipes, terminals and other special files are
+    written to directly.
 
     Raises:
-        OSError: It cannot be written; the old file is as it was.
+        OSError: The file cannot be written; the old contents are unchanged.
     """
     path = os.fspath(path)
     if not os.path.basename(path):
@@ -46,7 +47,7 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
     target = os.path.realpath(path)
     try:
         temporary, handle = _temporary(target, 0o666 if mode is None else mode & 0o777 | 0o600)
-    except OSError as error:  # of the file that was asked for, not of the one beside it
+    except OSError as error:  # name the requested file, not the temporary one
         raise OSError(error.errno, error.strerror, path) from error
     try:
         with open(handle, "wb", closefd=False) as file:
@@ -67,14 +68,14 @@ def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
 
 @contextmanager
 def locked(path: str | os.PathLike[str], timeout: float = 60.0) -> Iterator[None]:
-    """Keep all others out who lock the same file, in this process or another on this machine.
+    """Hold an exclusive lock on a file across threads and processes of this machine.
 
-    The lock is a file of its own beside it, as the file itself is replaced, and it goes with the
-    last one that waits.
+    The lock is on a separate file in the same folder, because the file itself is replaced. The lock
+    file is deleted on release.
 
     Raises:
-        TimeoutError: Somebody else has held it for `timeout` seconds.
-        OSError: There is no folder to lock in, or the system has no locks.
+        TimeoutError: Another thread or process has held the lock for `timeout` seconds.
+        OSError: The folder does not exist, or the file system does not support locks.
     """
     lock = _beside(os.path.realpath(path), "lock")
     end = time.monotonic() + timeout
@@ -92,9 +93,9 @@ def locked(path: str | os.PathLike[str], timeout: float = 60.0) -> Iterator[None
 
 
 def _temporary(target: str, mode: int) -> tuple[str, int]:
-    """Return a new file beside another, which is open and locked; take away what dead ones left.
+    """Create, open and lock a temporary file beside `target`; delete those of dead processes.
 
-    From the first moment on nobody can open it who could not open the file that it replaces.
+    Its permissions never allow more than those of the file that it replaces.
     """
     found = None
     for number in range(_NAMES):
@@ -120,12 +121,12 @@ def _created(name: str, mode: int) -> tuple[str, int] | None:
 
 
 def _removed(name: str) -> bool:
-    """Take away a temporary file whose writer is dead; return whether it was there and is not."""
+    """Delete a temporary file if its writer is dead; return whether it was deleted."""
     if sys.platform == "win32":
         return False
     try:
         handle = _opened_locked(name, os.O_RDWR)
-    except OSError:  # it is not there, or not ours
+    except OSError:  # it does not exist, or belongs to another user
         return False
     if handle is None:
         return False
@@ -135,12 +136,12 @@ def _removed(name: str) -> bool:
 
 
 def _opened_locked(name: str, flags: int, mode: int = 0o666) -> int | None:
-    """Return a file, open and locked, or None where somebody else has it or took it away."""
+    """Open and lock a file; return ``None`` if another process has locked or deleted it."""
     handle = os.open(name, flags | getattr(os, "O_NOFOLLOW", 0), mode)
     try:
         if _lock(handle) and os.path.samestat(os.fstat(handle), os.stat(name)):
             return handle
-    except FileNotFoundError:  # whoever had it took it away before this one was locked
+    except FileNotFoundError:  # the previous owner deleted it before it was locked
         pass
     except BaseException:
         os.close(handle)
@@ -160,14 +161,14 @@ def _lock(handle: int) -> bool:
 
 
 def _beside(target: str, kind: str) -> str:
-    """Return a hidden name in the folder of a file, of bounded length and its own."""
+    """Return a hidden name in the folder of a file, unique to it and of bounded length."""
     folder, name = os.path.split(target)
     hashed = hashlib.sha256(os.fsencode(name)).hexdigest()[:8]
     return os.path.join(folder, f".{name[:40]}.{hashed}.streammetrics.{kind}")
 
 
 def _give(path: str, like: str) -> None:
-    """Give a file the owner and the group of another, as far as the process may."""
+    """Copy owner and group of `like` to a file, as far as permitted."""
     if sys.platform == "win32":
         return
     told = os.stat(like)
@@ -184,11 +185,11 @@ def _mode(path: str) -> int | None:
 
 
 def _sync_folder(folder: str) -> None:
-    if sys.platform == "win32":  # which does not open folders
+    if sys.platform == "win32":  # Windows cannot open folders
         return
     try:
         handle = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # one may write into a folder and not read it
+    except PermissionError:  # a folder can be writable but not readable
         return
     try:
         os.fsync(handle)
