@@ -1,1 +1,1 @@
-"""The machinery: knows no metric."""
+"""The framework: states, statistics, metrics and sets in general, but no particular metric."""

@@ -1,4 +1,4 @@
-"""Statistics fed from one stream by any number of threads: each distinct one once, all or none."""
+"""Thread-safe accumulation: each distinct statistic is updated once a batch, all or none."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class _Change:
-    """A change in the middle of another: what it added, None for a reset, and the next one."""
+    """A change made during another one: the state it added (None for a reset), and the next one."""
 
     __slots__ = ("added", "next")
     added: State | None
@@ -35,34 +35,35 @@ class _Change:
 
 
 class Accumulator(Locked):
-    """The state of a plan, replaced in one assignment by whoever holds the lock.
+    """The state of a plan, replaced in one assignment by the holder of the lock.
 
-    A small batch is validated and kept; its rows reach the statistics together with later ones,
-    or when the state is read. Statistics are functions of the multiset of rows, so this cannot be
-    seen, except in the time that a small update takes.
+    Small batches are validated and buffered. Their rows reach the statistics together with later
+    ones, or when the state is read. A statistic depends only on the multiset of rows, so buffering
+    affects nothing but the time of an update.
 
-    Threads: rows are validated before the lock is taken, as columns are the user's own objects,
-    which may do anything. The states of others are taken before it too, so that no thread holds
-    two locks. A long change starts with no rows buffered: meanwhile others read without the lock.
+    Rows are validated before the lock is taken, because columns are the user's objects and may run
+    any code. The states of other accumulators are also taken before it, so that no thread holds two
+    locks. A long change first flushes the buffered rows, so that other threads can read without the
+    lock in the meantime.
     """
 
     __slots__ = ("_changing", "_last", "_state", "plan")
-    # The column that says what unit each row is of, where these are kept apart.
+    # The column with the unit of each row, if rows are kept by unit.
     unit: str | None = None
     by_unit: Callable[..., ConfidenceInterval] = staticmethod(without_units)
 
     def __init__(self, plan: Plan, state: State | None = None) -> None:
         super().__init__()
         self.plan = plan
-        self._changing: object = None  # the lock, while a change is made that it guards
-        self._last = _Change()  # what the next one in the middle of another is written to
+        self._changing: object = None  # the lock while a change is running, else None
+        self._last = _Change()  # filled in by the next change that runs during another one
         self._state = plan.start if state is None else state
 
     def __reduce__(self) -> tuple[object, ...]:
         return Accumulator, (self.plan, self.flush())
 
     def update(self, batch: Batch) -> None:
-        """Take a batch, or raise and be as before."""
+        """Add a batch; on an error the state is unchanged."""
         check_arithmetic()
         plan, batch.copied = self.plan, tuning.STAGED_ROWS
         rows = plan.whole(batch)
@@ -92,7 +93,7 @@ class Accumulator(Locked):
         self._change(partial(plan.with_buffered, rows=rows, n=n))
 
     def merge(self, others: Sequence[Accumulator | ReadOnly]) -> None:
-        """Take what the others have seen, or raise and be as before."""
+        """Add the states of others; on an error the state is unchanged."""
         theirs = [other.part(self.plan) for other in others]
         self._change_long(lambda state: self.plan.merged(state, theirs))
 
@@ -101,11 +102,11 @@ class Accumulator(Locked):
         return Accumulator(self.plan)
 
     def seen(self) -> State:
-        """Return the present state as it is, rows that are buffered in it included."""
+        """Return the current state, including its buffered rows."""
         return self._state
 
     def take(self, state: State) -> None:
-        """Take the single batch that a `blank` accumulator has seen, or raise and be as before."""
+        """Add the state of a `blank` accumulator after one batch; on an error nothing changes."""
         if state.buffered is not None:
             self._add(state.buffered.rows, state.pending)
             return
@@ -119,12 +120,12 @@ class Accumulator(Locked):
         self._change(self._forget)
 
     def flush(self) -> State:
-        """Bring kept rows to the statistics; return the state.
+        """Update the statistics with the buffered rows; return the state.
 
         Raises:
-            InvalidBatchError: A statistic refused rows which its schema had accepted. They have
-                been dropped, and the state is that of all others.
-            Exception: What something else raised meanwhile, as a signal's handler does for a
+            InvalidBatchError: A statistic refused rows that its schema had accepted. They are
+                dropped; the state holds all other rows.
+            Exception: Raised by something else in the meantime, such as a signal handler for a
                 timeout. All rows are in the state.
         """
         state = self._state
@@ -133,14 +134,14 @@ class Accumulator(Locked):
         with self._lock:
             try:
                 return self._change(self.plan.fed)
-            except (MemoryError, FloatingPointModeError):  # the rows are not to blame
+            except (MemoryError, FloatingPointModeError):  # not an error in the rows
                 raise
-            except Exception:  # of whatever kind: it is a user's statistic, or a signal's handler
+            except Exception:  # a user's statistic or a signal handler may raise anything
                 self._sift()
-                raise  # no rows raise it
+                raise  # the rows are fine: the error came from elsewhere
 
     def _sift(self) -> None:
-        """Bring those kept rows to the statistics that these take; raise where some are not."""
+        """Update the statistics with the buffered rows they accept; raise if they refuse any."""
         refused: list[RefusedRows] = []
 
         def sifted(state: State) -> State:
@@ -159,12 +160,12 @@ class Accumulator(Locked):
             return self._change(change)
 
     def _change(self, change: Callable[[State], State]) -> State:
-        """Replace the state by what `change` makes of it.
+        """Replace the state by the result of `change`.
 
-        A signal's handler, a finalizer or a user's statistic may come back to this object in the
-        middle, to change and read it. That counts as having happened before: what it added is
-        added to the new state, as states commute, so the long part of the work is done once, or
-        twice where it resets the state, however often it comes back.
+        A signal handler, a finalizer or a user's statistic may re-enter this object, to change and
+        read it. A nested change counts as the earlier one: what it added is merged into the new
+        state, which is valid because states commute. However often that happens, the long part of
+        the work is done once, or twice if the state is reset.
         """
         start, lock = self.plan.start, self._lock
         with lock:
@@ -174,7 +175,8 @@ class Accumulator(Locked):
                 after, alone = change(before), None
                 if inside:
                     alone, mine, resets = change(start), _Change(), change == self._forget
-                # From the check that ends the loop to the last assignment, Python runs no handler.
+                # CPython runs no signal handler between the loop's last check and the last
+                # assignment.
                 while self._last is not at:
                     before, added, at = self._state, at.added, at.next
                     try:
@@ -182,7 +184,7 @@ class Accumulator(Locked):
                             after = alone = change(start) if alone is None else alone
                         else:
                             after = self.plan.joined(after, added)
-                    except StreamMetricsError:  # this change contradicts the one in its middle
+                    except StreamMetricsError:  # this change contradicts the nested one
                         at, before = self._last, self._state
                         after = change(before)
                 if inside:
@@ -198,12 +200,12 @@ class Accumulator(Locked):
         return self.plan.start
 
     def part(self, plan: Plan) -> State:
-        """Return the present state of some of the statistics, with no rows buffered."""
+        """Return the current state of some of the statistics, without buffered rows."""
         return self.plan.part(self.flush(), plan)
 
 
 class ReadOnly:
-    """An accumulator that belongs to a set: it can be read, only the set can feed it."""
+    """The accumulator of a set, as seen by its metrics: readable, but updated only by the set."""
 
     __slots__ = ("by_unit", "flush", "part", "plan", "unit")
     by_unit: Callable[..., ConfidenceInterval]

@@ -1,7 +1,7 @@
-"""Confidence intervals: the request, the answer, and the rules that give it.
+"""Confidence intervals: the request, the result, and the registry of rules.
 
-A metric states its family on its class (`Metric.family`), and `inference` registers a rule for each
-family with `rule_of`.
+A metric class states its family (`Metric.family`). The modules of `inference` register a rule for
+each family with `rule_of`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class ConfidenceInterval(Interval):
-    """Two limits that hold the value of the population in a share `level` of all samples.
+    """Limits that contain the population value in a share `level` of all samples.
 
-    The rows are taken as a sample of it. `method` says how the limits were found. Unlike the
-    certain `bounds()`, they are a matter of chance: one sample in twenty misses at 0.95.
+    The rows are treated as a sample of the population. `method` names the method. Unlike the
+    guaranteed `bounds()`, the limits can miss: at a level of 0.95, those of one sample in twenty
+    do.
     """
 
     level: float
@@ -54,7 +55,7 @@ class ConfidenceInterval(Interval):
 
 @dataclass(frozen=True)
 class ConfidenceRequest:
-    """What is asked of an interval, and of how many rows the state is."""
+    """The level of an interval, whether it is anytime-valid, and the number of rows."""
 
     level: float
     anytime: bool
@@ -65,12 +66,12 @@ class ConfidenceRequest:
 
     @property
     def tail(self) -> float:
-        """The probability that is left to either side."""
+        """The probability outside the interval on each side."""
         return (1 - self.level) / 2
 
 
 def check_level(confidence: Any) -> float:
-    """Return a level of confidence, or raise `ValueError`."""
+    """Return a confidence level as a float, or raise `ValueError`."""
     share = isinstance(confidence, int | float) and not isinstance(confidence, bool)
     if not share or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence!r}: expected a share such as 0.95")
@@ -78,7 +79,7 @@ def check_level(confidence: Any) -> float:
 
 
 class Refusal(str):
-    """Why a metric has no confidence limits: half a sentence, in the place of its family."""
+    """The reason why a metric has no confidence limits, given in place of its family."""
 
     __slots__ = ()
 
@@ -97,7 +98,7 @@ def rule_of(*families: str) -> Callable[[Rule], Rule]:
 
 
 def confidence_of(metric: Any, asked: ConfidenceRequest, *statistics: object) -> ConfidenceInterval:
-    """Return the confidence interval of a metric's value of statistics, by its family."""
+    """Return the confidence interval of a metric for its statistics, by the rule of its family."""
     family = metric.family
     if isinstance(family, Refusal):
         raise without(metric, family)
@@ -113,17 +114,17 @@ def confidence_of(metric: Any, asked: ConfidenceRequest, *statistics: object) ->
 
 
 def without(metric: object, reason: str) -> NoConfidenceError:
-    """Return the error of a metric without confidence interval: why, and which metric has one."""
+    """Return the error for a metric without a confidence interval, with the reason."""
     return NoConfidenceError(f"{type(metric).__name__} has no confidence interval: {reason}")
 
 
 def unsure(level: float, method: str) -> ConfidenceInterval:
-    """Return limits that say nothing, and why."""
+    """Return limits that are NaN, with the reason as their method."""
     return ConfidenceInterval(math.nan, math.nan, level, method)
 
 
 def without_units(_: object, unit: str, *__: object, **___: object) -> NoReturn:
-    """Raise the error of limits by unit, for what does not keep its rows so."""
+    """Raise the error for limits by unit on an object that does not keep rows by unit."""
     raise ValueError(
         f"confidence(unit={unit!r}): no units are kept; MetricSet({{'f1': F1()}}, unit={unit!r}) "
         "keeps them, and its metrics have limits by unit"
@@ -131,12 +132,12 @@ def without_units(_: object, unit: str, *__: object, **___: object) -> NoReturn:
 
 
 def unit_of(asked: Unit, kept: str | None) -> str | None:
-    """Return the unit of limits: the one that is kept unless another, or None, was named."""
+    """Return the unit of the limits: `asked` if given (None for rows), else the unit `kept`."""
     return kept if asked is ... else asked
 
 
 def not_anytime(metric: object) -> NoConfidenceError:
-    """Return the error of a metric whose limits hold at one time only."""
+    """Return the error for a metric without an anytime-valid interval."""
     return without(
         metric, "anytime=True is for rates of rows and means of what is bounded, which it is not"
     )

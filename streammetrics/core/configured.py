@@ -1,4 +1,4 @@
-"""Parameters fixed at construction: what two objects must share to be merged."""
+"""Parameters fixed at construction; two objects must agree on them to be merged."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def declared(cls: type) -> dict[str, Parameter]:
-    """Return the parameters of a class, inherited ones first, and let them stand on it.
+    """Collect the parameters of a class, inherited ones first, and install their descriptors.
 
-    They are its annotated public attributes. One may be given another default without saying
-    again what it may be.
+    Parameters are annotated public attributes. A subclass may change a default without repeating
+    the annotation.
     """
     found: dict[str, Parameter] = dict(getattr(cls, "_parameters", {}))
     for name, annotation in inspect.get_annotations(cls).items():
@@ -42,19 +42,19 @@ def declared(cls: type) -> dict[str, Parameter]:
         )
         for name, p in found.items()
     ]
-    cls.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]  # what `inspect` looks for
+    cls.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]  # read by `inspect.signature`
     return found
 
 
 def configure(what: Any, args: tuple[object, ...], given: Mapping[str, object]) -> None:
     """Set the parameters of a new object, and ``_key``, which identifies its configuration.
 
-    Parameters are brought to one canonical Python type, so that ``threshold=1`` and
-    ``threshold=np.float32(1.0)`` are one configuration.
+    Values are converted to one canonical Python type, so that ``threshold=1`` and
+    ``threshold=np.float32(1.0)`` are the same configuration.
 
     Raises:
         TypeError: A parameter is unknown, missing or given by position.
-        ValueError: A value is none that its annotation or `check_parameters` allows.
+        ValueError: The annotation or `check_parameters` does not allow a value.
     """
     cls = type(what)
     parameters: dict[str, Parameter] = cls._parameters
@@ -72,8 +72,8 @@ def configure(what: Any, args: tuple[object, ...], given: Mapping[str, object]) 
         else:
             values[name] = parameter.default
     what.check_parameters()
-    # Hashable, and equal where the parameters are. Made once, as every merge compares it;
-    # parameters do not change from here on.
+    # Hashable; equal for equal parameters. Computed once, because every merge compares it and
+    # parameters never change.
     values["_key"] = (cls, *[_comparable(values[name]) for name in parameters])
 
 
@@ -83,7 +83,7 @@ def configuration(what: Any) -> Options:
 
 
 def takes(cls: Any, names: Iterable[str]) -> bool:
-    """Whether these are parameters, and all that have no default are among them."""
+    """Whether all of `names` are parameters and include every one without a default."""
     given = set(names)
     parameters: dict[str, Parameter] = cls._parameters
     needed = {name for name, parameter in parameters.items() if parameter.required}
@@ -91,7 +91,7 @@ def takes(cls: Any, names: Iterable[str]) -> bool:
 
 
 def differing(here: object, there: object) -> str:
-    """Return which parameters differ in two objects of one class, and how."""
+    """Describe the parameters that differ between two objects of one class."""
     mine, theirs = configuration(here), configuration(there)
     return ", ".join(
         f"{name} is {brief(theirs[name])} there and {brief(mine[name])} here"
@@ -101,7 +101,7 @@ def differing(here: object, there: object) -> str:
 
 
 def written(what: Any) -> str:
-    """Return the parameters that differ from their defaults, as they would be written."""
+    """Return the parameters that differ from their defaults, as source code."""
     return ", ".join(
         f"{name}={brief(value)}"
         for name, value in configuration(what).items()
@@ -113,8 +113,8 @@ def written(what: Any) -> str:
 class Configured:
     """An object whose annotated public attributes are its keyword-only parameters.
 
-    An annotation is enforced, with the constraints in it (`streammetrics.core.constraints`);
-    setting a parameter after construction raises.
+    Annotations are enforced, including their constraints (`streammetrics.core.constraints`).
+    Setting a parameter after construction raises.
     """
 
     _parameters: ClassVar[dict[str, Parameter]] = {}
@@ -129,10 +129,10 @@ class Configured:
         self.__post_init__()
 
     def __post_init__(self) -> None:
-        """Make what follows from the parameters."""
+        """Initialize attributes derived from the parameters."""
 
     def check_parameters(self) -> None:
-        """Raise `ValueError` where parameters, each of which may be so, do not fit together."""
+        """Raise `ValueError` if parameters that are valid one by one do not fit together."""
 
     @property
     def config(self) -> Options:
@@ -141,21 +141,21 @@ class Configured:
 
 
 def require(what: object, name: str, fits: bool, expected: str) -> None:
-    """Raise `ValueError` naming the parameter, its value and what is expected."""
+    """Raise `ValueError` with the parameter, its value and the expected values, unless `fits`."""
     if not fits:
         value = getattr(what, name)
         raise ValueError(f"{type(what).__name__}({name}={value!r}): expected {expected}")
 
 
 def _is_of_class(annotation: object) -> bool:
-    """Whether an annotation says that an attribute is the class's, so no parameter."""
+    """Whether an annotation is a `ClassVar`, so that the attribute is not a parameter."""
     if isinstance(annotation, str):
         return annotation.partition("[")[0].rpartition(".")[2] == "ClassVar"
     return annotation is ClassVar or get_origin(annotation) is ClassVar
 
 
 def _comparable(value: object) -> object:
-    # nan differs from itself and 1 equals True; types make both comparable.
+    # NaN differs from itself and 1 equals True: replace NaN by text, and include the type.
     if isinstance(value, tuple):
         return tuple(map(_comparable, value))
-    return (type(value), "nan" if value != value else value)  # noqa: PLR0124 - the test for nan
+    return (type(value), "nan" if value != value else value)  # noqa: PLR0124 - tests for NaN

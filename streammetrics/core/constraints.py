@@ -1,10 +1,10 @@
-"""What a parameter may be beyond its type: constraints that stand in its annotation.
+"""Constraints on the values of parameters, declared in their annotations.
 
     threshold: Annotated[float, Between(0, 1)] | None = None
     k: Annotated[int, AtLeast(1)]
 
-A constraint holds for one alternative of a union, so that ``None`` above needs no exception. The
-classes that check them are in `streammetrics.core.parameters`.
+A constraint applies to one alternative of a union, so ``None`` above needs no exception. The
+classes that check constraints are in `streammetrics.core.parameters`.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-NanPolicy = Literal["raise", "omit"]  # of rows with a missing value
+NanPolicy = Literal["raise", "omit"]  # treatment of rows with a missing value
 
 
 class Constraint(ABC):
-    """What a value has to satisfy, having the right type."""
+    """A condition on a value of the right type."""
 
     @abstractmethod
     def allows(self, value: object) -> bool:
-        """Whether a value satisfies it; nan, of which comparisons are false, mostly does not."""
+        """Whether a value satisfies the condition; comparisons reject NaN."""
 
     @abstractmethod
     def words(self, kind: str) -> str:
-        """Return what is allowed, where `kind` is the type in words: "a number"."""
+        """Describe the allowed values; `kind` is the type in words, such as "a number"."""
 
 
 @dataclass(frozen=True)
 class Between(Constraint):
-    """From `low` to `high`, both included, but none of `without`."""
+    """From `low` to `high` inclusive, except for the values in `without`."""
 
     low: float
     high: float
     without: tuple[float, ...] = ()
 
     def allows(self, value: Any) -> bool:
-        """Whether it lies there."""
+        """Whether the value is in the range."""
         return bool(self.low <= value <= self.high) and value not in self.without
 
     def words(self, kind: str) -> str:
-        """Return the range."""
+        """Describe the range."""
         span = f"{kind} from {_number(self.low)} to {_number(self.high)}"
         return (
             f"{span}, but not {' or '.join(map(_number, self.without))}," if self.without else span
@@ -55,16 +55,16 @@ class Between(Constraint):
 
 @dataclass(frozen=True)
 class AtLeast(Constraint):
-    """Finite and not below `low`."""
+    """Finite and at least `low`."""
 
     low: float
 
     def allows(self, value: Any) -> bool:
-        """Whether it is."""
+        """Whether the value is finite and at least `low`."""
         return bool(self.low <= value < math.inf)
 
     def words(self, kind: str) -> str:
-        """Return the limit."""
+        """Describe the limit."""
         return f"{_finite(kind)}, {_number(self.low)} or above"
 
 
@@ -75,11 +75,11 @@ class Above(Constraint):
     low: float
 
     def allows(self, value: Any) -> bool:
-        """Whether it is."""
+        """Whether the value is finite and above `low`."""
         return bool(self.low < value < math.inf)
 
     def words(self, kind: str) -> str:
-        """Return the limit."""
+        """Describe the limit."""
         return f"{_finite(kind)} above {_number(self.low)}"
 
 
@@ -91,50 +91,50 @@ class Outside(Constraint):
     high: float
 
     def allows(self, value: Any) -> bool:
-        """Whether it is."""
+        """Whether the value is finite and outside the gap."""
         return abs(value) < math.inf and not self.low < value < self.high
 
     def words(self, kind: str) -> str:
-        """Return the gap."""
+        """Describe the gap."""
         gap = f"between {_number(self.low)} and {_number(self.high)}"
         return f"{_finite(kind)} that is not {gap}"
 
 
 @dataclass(frozen=True)
 class Satisfies(Constraint):
-    """Whatever `test` says, `told` in words."""
+    """A condition given by the function `test`, described by `told`."""
 
     test: Callable[[Any], bool]
     told: str
 
     def allows(self, value: object) -> bool:
-        """Whether the test says so."""
+        """Return the result of the test."""
         return self.test(value)
 
-    def words(self, kind: str) -> str:  # noqa: ARG002 - the words say the type too
-        """Return what the test is for."""
+    def words(self, kind: str) -> str:  # noqa: ARG002 - `told` includes the type
+        """Return the description of the test."""
         return self.told
 
 
 @dataclass(frozen=True)
 class OrNan(Constraint):
-    """A number no larger than `most` either way, or nan, which no other annotation allows."""
+    """A number of absolute value at most `most`, or NaN, which all other annotations reject."""
 
     most: float = math.inf
 
     def allows(self, value: Any) -> bool:
-        """Whether it is not beyond `most`; that it is a number, its type says."""
-        return not abs(value) > self.most  # which nan is not
+        """Whether the value is NaN or within the limit; its type is checked elsewhere."""
+        return not abs(value) > self.most  # false for NaN
 
     def words(self, kind: str) -> str:
-        """Return that nan is one."""
+        """Describe the range, and mention NaN."""
         span = "" if self.most == math.inf else f" from {-self.most:g} to {self.most:g}"
         return f"{kind}{span}, nan"
 
 
 Positive = Above(0)
 Share = Annotated[float, Between(0, 1)]
-# How much a state may hold: cells of a histogram, pairs of cells, points of a sample.
+# Limits on the size of a state: cells of a histogram, pairs of cells, points of a sample.
 Bins = Annotated[int, Between(2, 1 << 29)]
 MaxPairs = Annotated[int, Between(4, 1 << 27)]
 MaxPoints = Annotated[int, AtLeast(2)]
@@ -146,7 +146,7 @@ def _finite(kind: str) -> str:
 
 
 def _number(value: float) -> str:
-    """Return a number as a message shows it: large powers of two as such."""
+    """Format a number for a message; large powers of two as such."""
     if isinstance(value, int) and value >= 1 << 16 and value.bit_count() == 1:
         return f"2**{value.bit_length() - 1}"
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"

@@ -1,4 +1,4 @@
-"""Rows counted and ordered by codes, and the extent of columns: what the kernels do, for arrays."""
+"""Counting and grouping of rows by codes, and extents of columns: array interface to kernels."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from streammetrics.core.kernels import kernels
 if TYPE_CHECKING:
     from streammetrics.core.types import Array, Ints, Places
 
-_DENSE = 1 << 16  # cells of which a table is made whatever rows there are: 512 KB
+_DENSE = 1 << 16  # cells up to which a table is always dense: 512 KB
 
 
 def extent(values: Array) -> tuple[float, float]:
-    """Return minimum and maximum, both ``nan`` where a value is; ``(inf, -inf)`` of nothing."""
+    """Return minimum and maximum; ``(nan, nan)`` if a value is NaN, ``(inf, -inf)`` if empty."""
     try:
         found: tuple[float, float] = kernels.extent(values)
-    except (BufferError, ValueError):  # not contiguous, or of 16 bits
+    except (BufferError, ValueError):  # not contiguous, or float16
         wide = np.float32 if values.dtype.char == "e" else values.dtype
         found = kernels.extent(np.ascontiguousarray(values, wide))
     return found
 
 
 def counts_of(shape: tuple[int, ...], *codes: Array) -> Ints:
-    """Return how many rows have each combination of codes, each a column of integers.
+    """Return the number of rows with each combination of codes; each code is a column of integers.
 
     >>> counts_of((2, 3), np.array([0, 1, 1]), np.array([2, 0, 0]))
     array([[0, 0, 1],
@@ -41,7 +41,7 @@ def counts_of(shape: tuple[int, ...], *codes: Array) -> Ints:
 
 
 def counts_above(shape: tuple[int, ...], score: Array, threshold: float, *codes: Array) -> Ints:
-    """Return the same, with a last axis of two: scores below the threshold, and the others."""
+    """Return `counts_of` with a last axis of two: scores below the threshold, and the others."""
     counts = np.zeros((*shape, 2), np.int64)
     arguments = chain.from_iterable(zip(codes, shape, strict=True))
     done = kernels.count_above(counts, score, threshold, *arguments)
@@ -51,7 +51,7 @@ def counts_above(shape: tuple[int, ...], score: Array, threshold: float, *codes:
 
 
 def added_at(codes: Array, rows: Ints, size: int) -> Ints:
-    """Return the sums of integers (n, ...) by their codes, (size, ...).
+    """Sum rows of integers (n, ...) by their codes; return the sums (size, ...).
 
     >>> added_at(np.array([1, 0, 1]), np.array([5, 6, 7]), 2)
     array([ 6, 12])
@@ -67,9 +67,9 @@ def added_at(codes: Array, rows: Ints, size: int) -> Ints:
 
 
 def group_order(codes: Array, size: int) -> tuple[Places, Places]:
-    """Return rows in the order of their groups, stable, and where each of `size` groups starts.
+    """Return a stable order of the rows by group, and the start of each of `size` groups in it.
 
-    The starts end with the number of rows.
+    The starts have a last entry, the number of rows.
 
     >>> order, starts = group_order(np.array([1, 0, 1]), 2)
     >>> order.tolist(), starts.tolist()
@@ -83,12 +83,12 @@ def group_order(codes: Array, size: int) -> tuple[Places, Places]:
 
 
 def is_dense(size: int, rows: int) -> bool:
-    """Whether a table of all cells there could be is small, or small beside the rows."""
+    """Whether a dense table of `size` cells is small, absolutely or relative to the rows."""
     return size <= max(_DENSE, 4 * rows)
 
 
 def packed(shape: tuple[int, ...], *codes: Array) -> Ints:
-    """Return the place of each combination of codes in a table of this shape, flattened."""
+    """Return the flat index of each combination of codes in a table of this shape."""
     places = codes[0].astype(np.int64)
     for size, each in zip(shape[1:], codes[1:], strict=True):
         places *= size
@@ -108,10 +108,10 @@ class GroupCodes:
 
     @cached_property
     def index(self) -> Ints:
-        """The group of each row in 64 bits; not to be written to."""
+        """The group of each row as int64; read-only by convention."""
         return self.codes.astype(np.int64, copy=False)
 
     @cached_property
     def counts(self) -> Ints:
-        """How many rows each group has; not to be written to."""
+        """The number of rows in each group; read-only by convention."""
         return counts_of((self.size,), self.codes)

@@ -1,6 +1,7 @@
-"""Logarithms, exponentials and powers with the same bits on every processor, unlike NumPy's.
+"""Logarithms, exponentials and powers that return the same bits on every processor.
 
-Logarithms and exponentials do not warn: log 0 is -inf, log -1 ``nan``, and what overflows inf.
+NumPy's own functions do not. Logarithms and exponentials do not warn: log(0) is -inf, log(-1) is
+NaN, and overflow gives inf.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def expm1(x: Numeric, out: Floats | None = None) -> Floats:
 
 
 def power(x: Numeric, exponent: float, out: Floats | None = None) -> Floats:
-    """Return x**exponent for x >= 0, correctly rounded for the exponents 1/2, 1 and 2."""
+    """Return x**exponent for x >= 0; correctly rounded if the exponent is 1/2, 1 or 2."""
     rounded = {0.5: np.sqrt, 1.0: np.positive, 2.0: np.square}.get(exponent)
     return rounded(x, out=out) if rounded else _apply(4, x, out, exponent)
 

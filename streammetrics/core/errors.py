@@ -1,4 +1,4 @@
-"""The errors and the warnings of the package, all under one base."""
+"""Errors and warnings of the package; all errors have one base class."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _PYTHON = {"bins": "sm.Bins({!r}, edges)", "periods": "sm.Periods({!r}, 'day')"}
 
 
 class Hint:
-    """What to do about an error, with parameters as data: the command line spells them its own way.
+    """Advice on an error, with parameters as data that the command line spells in its own way.
 
     Args:
-        text: The hint, with ``{name}`` in the place of every parameter.
-        **parameters: Their values; ``...`` for any value. `bins` and `periods` are columns to cut.
+        text: The advice, with ``{name}`` for each parameter.
+        **parameters: Their values; ``...`` stands for any value. `bins` and `periods` name columns
+            to cut.
 
     >>> str(Hint("{nan_policy} leaves such rows out", nan_policy="omit"))
     "nan_policy='omit' leaves such rows out"
@@ -38,7 +39,7 @@ class Hint:
         return hash(self.text)
 
     def spelled(self, parameter: Callable[[str, object], str]) -> str:
-        """Return the hint with every parameter as the function spells it."""
+        """Format the hint; `parameter` formats each parameter from its name and value."""
         spelled = {name: parameter(name, value) for name, value in self.parameters.items()}
         return self.text.format_map(spelled)
 
@@ -53,10 +54,9 @@ def _in_python(name: str, value: object) -> str:
 
 
 class StreamMetricsError(Exception):
-    """Base of every error raised on purpose by streammetrics.
+    """Base class of all errors that streammetrics raises deliberately.
 
-    `problem` is the message without the hint, and `hint` says what to do, where it names
-    parameters.
+    `problem` is the message without the hint. `hint` is advice that names parameters, if any.
     """
 
     def __init__(self, message: str = "", hint: Hint | None = None) -> None:
@@ -73,10 +73,11 @@ class StreamMetricsError(Exception):
 
 
 class InvalidBatchError(StreamMetricsError, ValueError):
-    """A batch cannot be taken; the metric is as it was before the call.
+    """A batch is invalid; the metric is unchanged.
 
-    `column` is the user's name of the column to blame, where it is one, and `row` the first of its
-    rows to blame, counted from 0 in the batch, where it is not the whole column; else ``None``.
+    `column` is the user's name of the offending column, and `row` its first offending row, counted
+    from 0 in the batch. Either is ``None`` if there is no single column, or if the whole column is
+    invalid.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class InvalidBatchError(StreamMetricsError, ValueError):
         self.column, self.row = column, row
 
     def after(self, rows: int, unit: str) -> InvalidBatchError:
-        """Return it with the row counted from the beginning of a `unit`, `rows` earlier."""
+        """Return the error with its row counted from the start of a `unit`, `rows` rows earlier."""
         if self.row is None:
             return self
         at = self.row + rows
@@ -98,7 +99,7 @@ class InvalidBatchError(StreamMetricsError, ValueError):
         return InvalidBatchError(text, self.column, at, self.hint)
 
     def within(self, where: str) -> InvalidBatchError:
-        """Return it with the place of the batch in front."""
+        """Return the error with the location of the batch prepended."""
         return InvalidBatchError(f"{where}: {self.problem}", self.column, self.row, self.hint)
 
 
@@ -107,7 +108,7 @@ class IncompatibleMetricsError(StreamMetricsError, ValueError):
 
 
 class NoConfidenceError(StreamMetricsError, ValueError):
-    """A metric has no confidence interval, or its state does not hold what one needs."""
+    """A metric has no confidence interval, or its state lacks the data for one."""
 
 
 class StateFormatError(StreamMetricsError, ValueError):
@@ -115,21 +116,21 @@ class StateFormatError(StreamMetricsError, ValueError):
 
 
 class FloatingPointModeError(StreamMetricsError, RuntimeError):
-    """The thread rounds otherwise than to the nearest, or takes the smallest numbers for 0."""
+    """The thread does not round to nearest, or flushes subnormal numbers to zero."""
 
 
 class UndefinedMetricWarning(UserWarning):
-    """A metric is ``nan`` because the rows seen do not define it."""
+    """A metric is NaN because it is undefined for the rows seen."""
 
 
 class EstimateWarning(UserWarning):
-    """A value is an estimate from a sample; ``bounds()`` gives what is certain."""
+    """A value is an estimate from a sample; ``bounds()`` returns guaranteed limits."""
 
 
 def an(name: str) -> str:
-    """Return a class's name with its article: an Accuracy, an MSE, an ndarray, but a ROCAUC."""
+    """Prefix a class name with its article: an Accuracy, an MSE, an ndarray, but a ROCAUC."""
     vowel = name[:1] in "aeioAEIO"
-    spelt = re.match("[FHLMNRSX][B-DF-HJ-NP-TV-Z0-9]|n[b-df-hj-np-tv-z]", name)  # as em, en, ar
+    spelt = re.match("[FHLMNRSX][B-DF-HJ-NP-TV-Z0-9]|n[b-df-hj-np-tv-z]", name)  # "em", "en", ...
     return f"an {name}" if vowel or spelt else f"a {name}"
 
 
@@ -137,7 +138,7 @@ _INSIDE = (str(Path(__file__).parents[1]), contextlib.__file__)
 
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside of this package that called it, however deep the call is."""
+    """Warn with the location of the first caller outside the package, at any call depth."""
     frame, level = sys._getframe(), 1
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame, level = frame.f_back, level + 1

@@ -1,4 +1,4 @@
-"""What every field of a state can do, whatever its type."""
+"""The base class of the fields of a state."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ V = TypeVar("V")
 
 
 class StateField(ABC, Generic[V]):
-    """A part of a state: its values are a commutative monoid, and immutable.
+    """A part of a state whose values are immutable and form a commutative monoid.
 
-    Declared in the body of a statistic, which may be asked for its parameters by `empty` and
-    `taken`. Its arrays are named for it, ``name/key``, or just ``name`` where the key is ``""``;
-    `inline`, they are named by their keys alone, which one field of a statistic can be.
+    Fields are declared in the class body of a statistic. `empty` and `taken` receive the statistic,
+    to read its parameters. The arrays of a field are named ``name/key``, or ``name`` if the key is
+    ``""``. At most one field of a statistic is `inline`: its arrays are named by their keys alone.
 
-    The values of groups 0 to ``size - 1`` are held as one, *grouped*: here as a tuple of them. A
-    field whose values are arrays does better with one array over all groups, and overrides the
-    methods on grouped values, `no_groups` and all that follow it. They are immutable as well.
+    The values of groups 0 to ``size - 1`` are stored together as one *grouped* value: by default a
+    tuple. A field whose values are arrays should store one array over all groups, and override the
+    methods on grouped values, from `no_groups` on. Grouped values are immutable, too.
     """
 
     name = ""
@@ -46,7 +46,7 @@ class StateField(ABC, Generic[V]):
         self.owner, self.name = owner, name
 
     def __reduce__(self) -> tuple[object, ...]:
-        # By name, as pickle does with a class: its functions of parameters are mostly lambdas.
+        # Pickle by name, like a class: the field's functions of parameters are mostly lambdas.
         return getattr, (self.owner, self.name)
 
     @overload
@@ -54,7 +54,7 @@ class StateField(ABC, Generic[V]):
     @overload
     def __get__(self, statistic: object, owner: type) -> V: ...
     def __get__(self, statistic: object, owner: type) -> Any:
-        # The value stands in the statistic itself, where it is found first.
+        # The value is in the statistic's own dictionary, which is looked up first.
         if statistic is None:
             return self
         raise AttributeError(f"the {self.name} of this {owner.__name__} has not been set")
@@ -70,8 +70,8 @@ class StateField(ABC, Generic[V]):
     def merged(self, mine: V, others: Sequence[V]) -> V:
         """Return the value of the rows of all.
 
-        Values of as many others are added up first, as a binary counter carries: where values grow,
-        each is copied a few times and not once for every other.
+        The others are summed pairwise, like the carries of a binary counter, so that growing values
+        are copied a logarithmic number of times instead of once for every other.
         """
         if len(others) == 1:
             return self.plus(mine, others[0])
@@ -88,23 +88,23 @@ class StateField(ABC, Generic[V]):
 
     @abstractmethod
     def arrays(self, value: V) -> dict[str, Array]:
-        """Return the canonical arrays: equal values, and only they, have equal ones."""
+        """Return the canonical arrays: two values are equal if and only if their arrays are."""
 
     @abstractmethod
     def taken(self, arrays: Arrays, of: Configured) -> V:
-        """Return the value of its `arrays`; `ValueError` unless `arrays` gives them again.
+        """Return the value of untrusted `arrays`, which contain no other names.
 
-        They may come from anyone, and no other array may be among them.
+        Raises `ValueError` unless `arrays` of the result gives them back.
         """
 
     def the_array(self, arrays: Arrays, dtype: str, ndim: int = 1) -> Array:
-        """Return the one array of a field that has no others, after checking what it is."""
+        """Return the only array of a field after checking its dtype and number of dimensions."""
         if arrays.keys() != {""}:
             raise StateFormatError(f"the state lacks the array {self.name!r}, or has more of them")
         return take_array({self.name: arrays[""]}, self.name, dtype, ndim)
 
     def nbytes(self, value: V) -> int:
-        """Bytes held now."""
+        """The number of bytes currently in use."""
         return sum(array.nbytes for array in self.arrays(value).values())
 
     # ---- values of many groups ----
@@ -113,12 +113,12 @@ class StateField(ABC, Generic[V]):
         """Return the grouped value of `size` groups without rows."""
         return (self.empty(of),) * size
 
-    def of_groups(self, values: Sequence[V], of: Configured) -> Any:  # noqa: ARG002 - the values say it
-        """Return the grouped value of groups that have these values."""
+    def of_groups(self, values: Sequence[V], of: Configured) -> Any:  # noqa: ARG002 - needed by overrides
+        """Return the grouped value of groups with the given values."""
         return tuple(values)
 
-    def of_batch(self, found: Any, group: GroupCodes) -> Any:  # noqa: ARG002 - mostly it is one
-        """Return the grouped value of what `Statistic.by_group` found in the rows of a batch."""
+    def of_batch(self, found: Any, group: GroupCodes) -> Any:  # noqa: ARG002 - needed by overrides
+        """Convert the result of `Statistic.by_group` for a batch to a grouped value."""
         return found
 
     def at(self, value: Any, group: int) -> V:
@@ -126,14 +126,14 @@ class StateField(ABC, Generic[V]):
         found: V = value[group]
         return found
 
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:  # noqa: ARG002 - tuples say it
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:  # noqa: ARG002 - needed by overrides
         """Return the sums of two grouped values, group by group."""
         return tuple(map(self.plus, mine, other))
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
         kept = places[places >= 0]
-        if not kept.size or np.bincount(kept).max() < 2:  # no two at one place
+        if not kept.size or np.bincount(kept).max() < 2:  # every target is used at most once
             return _placed([self.empty(of)] * size, value, places)
         gathered: list[list[V]] = [[] for _ in range(size)]
         for each, place in zip(value, places.tolist(), strict=True):
@@ -147,17 +147,17 @@ class StateField(ABC, Generic[V]):
         return self.merged(values[0], values[1:])
 
     def groups_nbytes(self, value: Any) -> int:
-        """Bytes held now by a grouped value."""
+        """The number of bytes used by a grouped value."""
         return sum(map(self.nbytes, value))
 
-    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:  # noqa: ARG002 - tuples say it
-        """Return the canonical arrays of all groups: here those of each, end to end."""
+    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:  # noqa: ARG002 - needed by overrides
+        """Return the canonical arrays of all groups; by default those of each group, packed."""
         return laid_out([self.arrays(each) for each in value])
 
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
-        """Return the grouped value of its `groups_arrays`, which may come from anyone.
+        """Return the grouped value of untrusted `groups_arrays`.
 
-        Raises `ValueError` unless `groups_arrays` gives them again.
+        Raises `ValueError` unless `groups_arrays` of the result gives them back.
         """
         return tuple([self.taken(each, of) for each in taken_apart(arrays, size)])
 
@@ -168,11 +168,11 @@ class StateField(ABC, Generic[V]):
         return [self.at(value, group) for group in range(size)]
 
     def together(self, value: Any) -> Any:
-        """Return a grouped value as a readout of all groups takes it; ``None``: it does not."""
+        """Return a grouped value for a readout of all groups at once; ``None`` if impossible."""
         return None if type(value) is tuple else value
 
     def put(self, value: Any, other: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return `size` groups: group ``i`` of `other` replaces an empty one at ``places[i]``.
+        """Return `size` groups: group ``i`` of `other` replaces the empty group ``places[i]``.
 
         -1 drops it.
         """
@@ -182,17 +182,17 @@ class StateField(ABC, Generic[V]):
 
     # ---- other values ----
 
-    def scaled(self, value: V, weight: float) -> V:  # noqa: ARG002 - for those that can
-        """Return the value of the same rows, each of them weighing so many times as much.
+    def scaled(self, value: V, weight: float) -> V:  # noqa: ARG002 - for fields that support it
+        """Return the value of the same rows with each weight multiplied by `weight`.
 
-        The weight is positive and finite. Raises `InvalidBatchError` where rows have no weight.
+        The factor is positive and finite. Raises `InvalidBatchError` if rows have no weights.
         """
         raise InvalidBatchError(f"{self.name} cannot be scaled: its rows have no weight")
 
-    def minus(self, value: V, other: V) -> V:  # noqa: ARG002 - for those that can
-        """Return the value that with `other` added is this one.
+    def minus(self, value: V, other: V) -> V:  # noqa: ARG002 - for fields that support it
+        """Return the value that gives `value` when `other` is added to it.
 
-        Raises `IncompatibleMetricsError` where there is none, or it cannot be told.
+        Raises `IncompatibleMetricsError` if there is none, or if it cannot be determined.
         """
         raise IncompatibleMetricsError(
             f"{self.name} cannot be told without some of its rows: merge those that are to stay"
@@ -200,7 +200,7 @@ class StateField(ABC, Generic[V]):
 
 
 def _placed(every: list[V], values: Sequence[V], places: Places) -> tuple[V, ...]:
-    """Return values with others at their places; -1 is none."""
+    """Put each value in the list at its index in `places`, unless that is -1; return a tuple."""
     for place, value in zip(places.tolist(), values, strict=True):
         if place >= 0:
             every[place] = value
@@ -208,7 +208,7 @@ def _placed(every: list[V], values: Sequence[V], places: Places) -> tuple[V, ...
 
 
 def not_among(what: str) -> IncompatibleMetricsError:
-    """Return the error of a `minus` of rows that were never added."""
+    """Return the error for a `minus` of rows that were never added."""
     return IncompatibleMetricsError(
         f"the rows to be taken out are not among those of this state: {what}"
     )
@@ -229,7 +229,7 @@ def declared(cls: type) -> dict[str, StateField[Any]]:
 def named(
     fields: Mapping[str, StateField[Any]], arrays: Mapping[str, Mapping[str, Array]]
 ) -> dict[str, Array]:
-    """Return the arrays of all fields, by the name of each, as those of a statistic."""
+    """Return the arrays of all fields, named as those of a statistic."""
     return {
         key if fields[name].inline else f"{name}/{key}" if key else name: array
         for name, mine in arrays.items()
@@ -238,9 +238,9 @@ def named(
 
 
 def parted(fields: Mapping[str, StateField[Any]], arrays: Arrays) -> dict[str, dict[str, Array]]:
-    """Return the arrays of each field by its name; one that is of none is of the inline field.
+    """Return the arrays of each field by name; arrays of no other field are the inline field's.
 
-    Raises `StateFormatError` where there is no such field.
+    Raises `StateFormatError` if there is no inline field.
     """
     parts: dict[str, dict[str, Array]] = {name: {} for name in fields}
     for name, array in arrays.items():

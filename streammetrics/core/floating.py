@@ -1,9 +1,9 @@
-"""Floating-point arithmetic as statistics need it, whatever the caller or a library has set.
+"""The floating-point mode that statistics require, checked on every use.
 
-The IEEE standard leaves two things to a thread: how results are rounded, and, on most processors,
-whether numbers below the normal ones count as 0. Exact sums need the default of both. Who changes
-it, as ``torch.set_flush_denormal(True)`` does, changes it for a thread and all it calls, so it is
-looked at where arithmetic begins: in the thread of each update, merge and reading.
+A thread can change two properties of IEEE arithmetic: the rounding mode and, on most processors,
+whether subnormal numbers are flushed to zero. Exact sums require the default of both. A library
+call such as ``torch.set_flush_denormal(True)`` changes the mode for the rest of the thread. It is
+therefore checked where arithmetic begins: in the thread of each update, merge and read.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ import numpy as np
 
 from streammetrics.core.errors import FloatingPointModeError
 
-_UNIT = 5e-324  # the smallest number
+_UNIT = 5e-324  # the smallest subnormal number
 
 
 def check_arithmetic(
     three: float = 3 * _UNIT, five: float = 5 * _UNIT, half: float = 0.5, large: float = 2.0**1000
 ) -> None:
-    """Raise unless this thread rounds to the nearest, and keeps numbers below the normal ones.
+    """Raise unless this thread rounds to nearest and keeps subnormal numbers.
 
-    Halves of 3 and of 5 units are both rounded to 2 units, to 1 or 3 in another mode, and to 0
-    where such numbers are none. They are arguments so that the interpreter computes with them each
-    time. Takes some 70 ns.
+    Halves of 3 and 5 units both round to 2 units. In another rounding mode they round to 1 or 3
+    units; if subnormal numbers are flushed, to 0. The constants are arguments so that the
+    interpreter cannot fold them. The check takes about 70 ns.
 
     Raises:
-        FloatingPointModeError: It does not.
+        FloatingPointModeError: The thread's mode is not the default one.
     """
     if (three * half + five * half) * large == 2.0**-72:
         return
@@ -40,19 +40,20 @@ def check_arithmetic(
     )
 
 
-# For functions in which NumPy neither warns nor raises, whatever ``np.errstate`` says: as a
-# decorator it costs half of what the context does.
+# Decorator for functions in which NumPy neither warns nor raises, whatever ``np.errstate`` is set.
+# As a decorator it costs half as much as a context manager.
 quiet = np.errstate(all="ignore")
 
 
 def own_arithmetic() -> np.errstate:
-    """Return a context in which NumPy neither warns nor raises, after `check_arithmetic`.
+    """Call `check_arithmetic`; return a context in which NumPy neither warns nor raises.
 
-    Batches are validated before, and a readout looks for what it cannot divide: so what overflows
-    or underflows there is meant, or mended. Code that asks for the processor's flags sets its own.
+    Batches are validated beforehand, and readouts check their divisors. An overflow or underflow
+    inside the context is therefore either intended or handled. Code that needs floating-point
+    exceptions sets its own context.
 
     Raises:
-        FloatingPointModeError: This thread does not compute as IEEE has it by default.
+        FloatingPointModeError: The thread's floating-point mode is not the default one.
     """
     check_arithmetic()
     return np.errstate(all="ignore")

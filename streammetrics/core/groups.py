@@ -1,4 +1,4 @@
-"""The states of one statistic for many groups: a grouped value of each of its fields."""
+"""The states of one statistic for many groups, stored as a grouped value of each field."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class GroupedStates:
-    """The states of a statistic for groups 0 to ``size - 1``. It never changes.
+    """The states of a statistic for groups 0 to ``size - 1``; immutable.
 
     Attributes:
         of: The statistic, without rows.
-        size: How many groups there are.
-        values: The grouped value of each field, by its name.
+        size: The number of groups.
+        values: The grouped value of each field, by name.
     """
 
     __slots__ = ("_fields", "of", "size", "values")
@@ -35,12 +35,12 @@ class GroupedStates:
 
     @classmethod
     def empty(cls, of: Statistic, size: int = 0) -> Self:
-        """Return the states of no rows."""
+        """Return the states of `size` groups without rows."""
         return cls(of, size, {n: field.no_groups(of, size) for n, field in _fields(of).items()})
 
     @classmethod
     def of_states(cls, of: Statistic, states: Sequence[Statistic]) -> Self:
-        """Return the states of groups that have these."""
+        """Return the states of groups, given one by one."""
         if of.spelled:
             return cls(of, len(states), {"": tuple(states)})
         fields = of.fields.items()
@@ -49,13 +49,13 @@ class GroupedStates:
 
     @classmethod
     def of_batch(cls, of: Statistic, found: Mapping[str, Any], group: GroupCodes) -> Self:
-        """Return what `Statistic.by_group` found in the rows of a batch."""
+        """Convert the result of `Statistic.by_group` for a batch to states."""
         fields = of.fields.items()
         values = {name: field.of_batch(found[name], group) for name, field in fields}
         return cls(of, group.size, values)
 
     def plus(self, other: Self) -> Self:
-        """Return what both hold, group by group."""
+        """Return the sums of both, group by group."""
         mine, theirs, size = self.values, other.values, self.size
         fields = self._fields.items()
         values = {n: field.groups_plus(mine[n], theirs[n], size) for n, field in fields}
@@ -68,34 +68,34 @@ class GroupedStates:
         return type(self)(of, size, values)
 
     def put(self, groups: Places, states: Sequence[Statistic]) -> Self:
-        """Return the states after those of some groups were replaced."""
+        """Return the states with those of some groups replaced."""
         kept = np.arange(self.size)
         kept[groups] = -1
         return self.beside(kept, type(self).of_states(self.of, states), groups, self.size)
 
     def beside(self, mine: Places, other: Self, theirs: Places, size: int) -> Self:
-        """Return `size` groups, those of both at their places, no two at one; -1 drops a group."""
+        """Place the groups of both in `size` groups, at most one in each; -1 drops a group."""
         one, two, of = self.regrouped(mine, size).values, other.values, self.of
         values = {n: f.put(one[n], two[n], theirs, size, of) for n, f in self._fields.items()}
         return type(self)(of, size, values)
 
     def at(self, group: int) -> Statistic:
-        """Return the state of one group, which nobody may write to."""
+        """Return the state of one group; it must not be modified."""
         if self.of.spelled:
             found: Statistic = self.values[""][group]
             return found
         return self.of.at(self.values, group)
 
     def each(self) -> Iterator[Statistic]:
-        """Yield the state of every group, which nobody may write to."""
+        """Yield the state of every group; they must not be modified."""
         if self.of.spelled:
             return iter(self.values[""])
         return self.of.each_at(self.values, self.size)
 
     def together(self) -> Statistic | None:
-        """Return the statistic with grouped values as its fields, to be read as a state is.
+        """Return the statistic with arrays over groups as its fields, to read all groups at once.
 
-        ``None`` where groups differ too much.
+        Returns ``None`` if the groups cannot be read together.
         """
         twin = self.of.fork()
         for name, field in self._fields.items():
@@ -109,7 +109,7 @@ class GroupedStates:
         return self.values[name]
 
     def of_rows(self, rows: Sequence[int]) -> Self:
-        """Tell states that were read of how many rows each is."""
+        """Tell restored states how many rows each of them holds."""
         if type(self.of).of_rows is Statistic.of_rows:
             return self
         states = [state.fork() for state in self.each()]
@@ -119,7 +119,7 @@ class GroupedStates:
 
     @property
     def nbytes(self) -> int:
-        """Bytes held now."""
+        """The number of bytes currently in use."""
         return sum(field.groups_nbytes(self.values[n]) for n, field in self._fields.items())
 
     def arrays(self) -> dict[str, Array]:
@@ -130,10 +130,10 @@ class GroupedStates:
 
     @classmethod
     def restored(cls, of: Statistic, arrays: Arrays, size: int) -> Self:
-        """Return the states of `arrays`, which may come from anyone.
+        """Restore the states of `size` groups from untrusted arrays.
 
-        Raises `StateFormatError` where they are not those of `size` states. The caller compares
-        what `arrays` gives with them.
+        Raises `StateFormatError` if they are invalid. The caller compares them with `arrays` of the
+        result.
         """
         fields = _fields(of)
         with of.judging_arrays():
@@ -145,7 +145,7 @@ class GroupedStates:
 
 
 class _Whole(StateField[Statistic]):
-    """The state of a statistic without fields, as if it were one field."""
+    """The whole state of a statistic without fields, treated as its only field."""
 
     def empty(self, of: Configured) -> Statistic:
         """Return the statistic without rows."""
@@ -153,7 +153,7 @@ class _Whole(StateField[Statistic]):
         return of
 
     def plus(self, mine: Statistic, other: Statistic) -> Statistic:
-        """Return the rows of both."""
+        """Return the merged statistic."""
         whole = mine.fork()
         whole.merge(other)
         return whole
@@ -163,11 +163,11 @@ class _Whole(StateField[Statistic]):
         return value.arrays()
 
     def taken(self, arrays: Arrays, of: Configured) -> Statistic:
-        """Return the statistic of these arrays."""
+        """Restore the statistic from its arrays."""
         return self.empty(of).restored(arrays)
 
     def nbytes(self, value: Statistic) -> int:
-        """Bytes held now."""
+        """The number of bytes currently in use."""
         return value.nbytes
 
 

@@ -1,4 +1,4 @@
-"""Locks for what threads share, which are free again in a forked process."""
+"""Locks of objects that threads share; a forked process gets new ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import weakref
 class Locked:
     """An owner of a lock.
 
-    The lock is reentrant: a signal's handler, a finalizer or a user's array may come back to the
-    object in the thread that holds it, and a plain lock would then wait for itself. A process
-    that is forked while another thread holds the lock would wait for a thread that it does not
-    have, so there the lock is a new one.
+    The lock is reentrant because a signal handler, a finalizer or a user's array may re-enter the
+    object in the thread that holds it, where a plain lock would deadlock. A forked process replaces
+    the lock: the thread that held it does not exist there, and would never release it.
     """
 
     __slots__ = ("__weakref__", "_lock")
@@ -31,5 +30,5 @@ def _unlock() -> None:
         owner._lock = threading.RLock()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, where no process is forked
+if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_unlock)

@@ -1,4 +1,4 @@
-"""What a metric and a set of metrics have in common: everything but the reading."""
+"""The common base class of metrics and sets of metrics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.errors import IncompatibleMetricsError, an
 from streammetrics.core.feeding.described import described, filled
-from streammetrics.core.feeding.plan import Plan  # noqa: TC001 - type hints are read
+from streammetrics.core.feeding.plan import Plan  # noqa: TC001 - needed at run time by type hints
 from streammetrics.core.receipts import receipt_of
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.state.container import ROWS, opened, packed
@@ -30,26 +30,26 @@ S = TypeVar("S", bound="Merging")
 
 
 class Mergeable(Stateful, Generic[V_co]):
-    """What a metric and a set of metrics have in common: everything but the reading."""
+    """The common base class of metrics and sets of metrics: everything except reading values."""
 
     _accumulator: Accumulator | ReadOnly
-    _plan: Plan  # of this object's own statistics; a view's accumulator has those of its set
+    _plan: Plan  # own statistics; the accumulator of a view has those of its set
 
     @property
     @abstractmethod
     def _identity(self) -> Any:
-        """What must be equal in two mergeable objects."""
+        """The key that must be equal for two objects to be merged."""
 
     def feed(self, columns: Mapping[str, object], renamed: Mapping[str, str] | None = None) -> Self:
-        """Take columns by name: what every `update` comes down to."""
+        """Add a batch of columns by name; every `update` calls this."""
         self._accumulator.update(Batch(columns, renamed))
         return self
 
     def batch(self, *args: object, **kwargs: object) -> V_co:
-        """Take a batch as `update` does, and return the value of its rows alone.
+        """Add a batch as `update` does, and return the value of its rows alone.
 
-        The arguments are those of `update`. Where the batch is refused or its value cannot be
-        read, nothing has changed; a value that its rows do not define is ``nan`` with a warning.
+        Takes the arguments of `update`. Nothing changes if the batch is invalid or its value cannot
+        be read. If the value is undefined for its rows, it is NaN, with a warning.
 
         Example:
             >>> import streammetrics as sm
@@ -71,15 +71,15 @@ class Mergeable(Stateful, Generic[V_co]):
     def report(
         self, path: str | os.PathLike[str], *, title: str = "", confidence: float = 0.95
     ) -> None:
-        """Write a report for people: one HTML file with numbers, limits and pictures.
+        """Write an HTML report with values, confidence limits and plots to a single file.
 
-        It has no script and asks no host for anything; it needs the extra ``report``. The file is
-        the old one or the new one at any moment.
+        The file contains no scripts and loads nothing from other hosts. It is written atomically.
+        Requires the extra ``report``.
 
         Args:
-            path: Where to; an earlier file is replaced.
-            title: What stands above it.
-            confidence: The level of the confidence limits.
+            path: The file; an existing one is replaced.
+            title: Title of the report.
+            confidence: Level of the confidence limits.
 
         Raises:
             ImportError: Matplotlib or Jinja is not installed.
@@ -118,16 +118,16 @@ class Mergeable(Stateful, Generic[V_co]):
 
     @abstractmethod
     def update(self, *args: Any, **kwargs: Any) -> Self:
-        """Take a batch of rows."""
+        """Add a batch of rows."""
 
     @abstractmethod
     def _computed(self, state: State, depth: int = 3) -> V_co:
-        """Return the value of a state; warnings name the line so many calls up."""
+        """Return the value of a state; `depth` is the ``stacklevel`` of warnings."""
 
     def merge(self, *others: Self) -> Self:
-        """Take what `others` have seen, in place, and return this object.
+        """Add the rows of `others` to this object in place, and return it.
 
-        Raises `IncompatibleMetricsError`, and changes nothing, where a configuration differs.
+        Raises `IncompatibleMetricsError`, without any change, if a configuration differs.
         """
         for other in others:
             if not self._alike(other):
@@ -143,40 +143,40 @@ class Mergeable(Stateful, Generic[V_co]):
         return type(other) is type(self) and other._identity == self._identity
 
     def _differing(self, other: object) -> str:
-        """Return in what another object differs, as the end of a message."""
+        """Describe the differences from another object, as the end of a message."""
         return f" ({self._apart(other)})" if type(other) is type(self) else ""
 
     @abstractmethod
     def _apart(self, other: Any) -> str:
-        """Return in what another object of this class differs."""
+        """Describe the differences from another object of this class."""
 
     @abstractmethod
     def _titled(self) -> str:
-        """Return the class and the parameters, in a few words."""
+        """Return the class and the parameters as short text."""
 
     def _alone(self) -> Accumulator:
-        """Return an independent accumulator of this object's statistics, at its present state."""
+        """Return an independent accumulator of this object's statistics, in their current state."""
         return Accumulator(self._plan, self._accumulator.part(self._plan))
 
     @abstractmethod
     def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
-        """Return what is known of this object's rows in a state of its accumulator."""
+        """Return the row information of this object's schemas in a state of its accumulator."""
 
     @abstractmethod
     def _over(self, accumulator: Accumulator) -> Self:
-        """Return an object of the same configuration over another accumulator."""
+        """Return an object of the same configuration with another accumulator."""
 
     @abstractmethod
     def _configuration(self) -> Options:
-        """Return what a file says of this object before its rows, the class first."""
+        """Return the configuration as written to a file before the row information; class first."""
 
     @classmethod
     @abstractmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
-        """Return an empty object of what `_configuration` said."""
+        """Return an empty object from the result of `_configuration`."""
 
     def _describe(self) -> Description:
-        """Return what a file says of the rows, the arrays of the statistics, and the opening."""
+        """Return the row information, the arrays of the statistics, and the opening of a file."""
         rows, arrays = described(self._accumulator.part(self._plan))
         opening: str | None = self.__dict__.get("_opening")
         if opening is None:
@@ -185,7 +185,7 @@ class Mergeable(Stateful, Generic[V_co]):
 
     @classmethod
     def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
-        """Return the object that was described; every array must be used."""
+        """Rebuild the described object; every array must be used."""
         return cls._configured(meta)._refilled(meta, arrays)
 
     def _refilled(self, meta: Mapping[str, object], arrays: Arrays) -> Self:
@@ -195,7 +195,7 @@ class Mergeable(Stateful, Generic[V_co]):
         return self._at(self._plan.start)
 
     def _at(self, state: State) -> Self:
-        """Return an object of the same configuration at another state."""
+        """Return an object of the same configuration with another state."""
         return self._over(Accumulator(self._plan, state))
 
     def copy(self) -> Self:
@@ -209,7 +209,7 @@ class Mergeable(Stateful, Generic[V_co]):
 
     @property
     def n_rows(self) -> int:
-        """Rows seen, without those of weight zero and those omitted."""
+        """The number of rows seen, without rows of weight zero and omitted rows."""
         return self._n_rows(self._accumulator.flush())
 
     def _n_rows(self, state: State) -> int:
@@ -217,13 +217,13 @@ class Mergeable(Stateful, Generic[V_co]):
 
     @property
     def n_omitted(self) -> int:
-        """Rows left out: a value was missing (``nan_policy="omit"``), or the label is ignored."""
+        """The number of omitted rows: missing value (``nan_policy="omit"``), or ignored label."""
         infos = self._chosen_feeds(self._accumulator.flush())
         return max((feed.n_omitted for feed in infos), default=0)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state held now."""
+        """The size of the state in bytes."""
         return sum(statistic.nbytes for statistic in self._accumulator.flush().statistics)
 
 
@@ -232,22 +232,22 @@ def _titled(what: object) -> str:
 
 
 class Merging(Protocol):
-    """What `merge` asks of an object: metrics, sets, ledgers and more have it."""
+    """The methods that `merge` requires: those of metrics, sets, ledgers and others."""
 
     def copy(self) -> Self:
         """Return an independent object."""
 
     def merge(self, *others: Self) -> Self:
-        """Take what others have seen, and return this object."""
+        """Add the rows of others, and return this object."""
 
 
 def merge(metrics: Iterable[S]) -> S:
-    """Return a new metric, set or ledger that has seen what all of `metrics` have, untouched.
+    """Merge metrics, sets or ledgers into a new object; those of `metrics` stay unchanged.
 
     Raises:
         IncompatibleMetricsError: Their classes or configurations differ.
-        TypeError: These are no metrics, or one that does not stand in a list.
-        ValueError: There are none.
+        TypeError: The argument is not a list of metrics, sets or ledgers.
+        ValueError: The list is empty.
 
     Example:
         >>> import streammetrics as sm

@@ -1,4 +1,4 @@
-"""The front door: a metric is statistics and a readout."""
+"""The base class of metrics: statistics and a readout of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 from streammetrics.core.mergeable import Mergeable
-from streammetrics.core.parameters import Parameter  # noqa: TC001 - type hints are read
+from streammetrics.core.parameters import Parameter  # noqa: TC001 - needed at run time by type hints
 from streammetrics.core.registry import registered_name
 from streammetrics.core.representation import drawn_of, html_of, line_of
 from streammetrics.core.results.values import Interval
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class GroupValues(NamedTuple):
-    """A metric of many groups: each value, an array where all are floats; where to warn."""
+    """Values of a metric for many groups (an array if all are floats); where to warn of NaN."""
 
     values: Floats | Sequence[Any]
     doubtful: Bools
@@ -56,34 +56,35 @@ class GroupValues(NamedTuple):
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
 class Metric(Mergeable[V_co], Generic[V_co]):
-    """A value read from statistics of the rows seen.
+    """A value computed from statistics of the rows seen.
 
     A subclass declares its parameters as annotated public attributes, with the constraints of
-    `streammetrics.core.constraints` in the annotations, names its statistics and reads them;
-    ``nan_policy`` is ``"raise"`` or ``"omit"``, see `n_omitted`. ``Metric[float]`` is one whose
-    `compute` is a float.
+    `streammetrics.core.constraints` in the annotations. It returns its statistics in `statistics`
+    and computes the value in `readout`. ``nan_policy`` is ``"raise"`` or ``"omit"``; see
+    `n_omitted`. ``Metric[float]`` is a metric whose `compute` returns a float.
     """
 
     _parameters: ClassVar[dict[str, Parameter]] = {}
     _key: tuple[object, ...]
 
-    # Facts about the value. A class with a formula of its own states them anew; see `_reset_facts`.
-    # Whether a larger value is that of a better model; None where neither is.
+    # Facts about the value. A class with its own formula must state them again; see `_reset_facts`.
+    # Whether a larger value means a better model; None if neither larger nor smaller is better.
     higher_is_better: ClassVar[bool | None] = None
-    # The smallest and the largest value possible; None where this is not known.
+    # The smallest and the largest possible value; None if unknown.
     value_range: ClassVar[tuple[float, float] | None] = None
-    # Which rule of `inference` gives confidence limits, or a `Refusal`; None where there is none.
+    # Name of the rule in `inference` for confidence limits, or a `Refusal`; None if there is none.
     family: ClassVar[str | None] = None
-    # Why the value is ``nan`` of rows that do not define it, where there is one reason only.
+    # The reason why the value can be NaN, if there is only one.
     _nan_reason: ClassVar[str] = ""
-    # Whether `readout` also takes statistics whose fields are arrays over groups, and returns one.
+    # Whether `readout` also accepts statistics whose fields are arrays over groups, and returns
+    # one.
     _reads_groups: ClassVar[bool] = False
-    # Why a `Comparison` cannot take the metric; empty where it can.
+    # The reason why a `Comparison` cannot take the metric; empty if it can.
     _incomparable: ClassVar[str] = ""
 
-    # The methods that make the value.
+    # The methods that define the value.
     _formula: ClassVar[tuple[str, ...]] = ("readout",)
-    # What holds for one formula only.
+    # Attributes that are only valid for one formula.
     _facts: ClassVar[tuple[str, ...]] = (
         "higher_is_better",
         "value_range",
@@ -116,7 +117,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             self._feeds = tuple([plan.sources[place] for place in self._reads])
 
     def check_parameters(self) -> None:
-        """Raise `ValueError` where parameters, each of which may be so, do not fit together."""
+        """Raise `ValueError` if parameters that are valid one by one do not fit together."""
 
     @property
     def config(self) -> Options:
@@ -125,30 +126,30 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     @abstractmethod
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return new, empty statistics: those that `readout` reads, in its order."""
+        """Return new, empty statistics, in the order of the arguments of `readout`."""
 
     @abstractmethod
     def readout(self, *statistics: Any) -> V_co:
         """Return the value of the statistics."""
 
     def interval(self, *statistics: Any) -> Interval[V_co]:
-        """Return what certainly holds the exact value; by default the range if it is not exact."""
+        """Return guaranteed limits of the exact value; by default the range, unless it is exact."""
         value = self.readout(*statistics)
         if self.is_exact(*statistics):
             return Interval(value, value)
         low, high = self.value_range or (-math.inf, math.inf)
         return Interval(_filled(value, low), _filled(value, high))
 
-    def is_exact(self, *statistics: Any) -> bool:  # noqa: ARG002 - for those that depend on it
+    def is_exact(self, *statistics: Any) -> bool:  # noqa: ARG002 - needed by overrides
         """Whether the readout is the exact value; by default it is."""
         return True
 
     @abstractmethod
     def update(self, *args: Any, **kwargs: Any) -> Self:
-        """Take a batch of rows; each family has its own signature."""
+        """Add a batch of rows; the signature depends on the family of metrics."""
 
     def compute(self) -> V_co:
-        """Return the metric of all rows seen; ``nan`` with a warning where it is undefined."""
+        """Return the value for all rows seen; NaN, with a warning, if it is undefined."""
         return self._computed(self._accumulator.flush())
 
     def _computed(self, state: State, depth: int = 3) -> V_co:
@@ -161,21 +162,21 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     @quiet
     def _judged_state(self, state: State) -> tuple[V_co, str]:
-        """Return the readout, and what `compute` warns of, also where there are no rows."""
+        """Return the readout, and the text of the warning of `compute` (empty for none)."""
         check_arithmetic()
         value, doubt = self._judged(*self._chosen(state))
         no_rows = doubt and not self._n_rows(state)
         return value, f"is nan: {self._no_rows()}" if no_rows else doubt
 
     def _judged(self, *statistics: Any) -> tuple[V_co, str]:
-        """Return the readout, and what `compute` warns of, which is nothing where it is defined."""
+        """Return the readout, and why it is NaN (empty if it is defined)."""
         value = self.readout(*statistics)
         return value, self._why_nan(value, *statistics)
 
     def _of_groups(self, *forms: GroupedStates) -> GroupValues | None:
-        """Return what `_judged` says of many states at once; ``None``: they are read in turn.
+        """Return the result of `_judged` for many groups at once, given each statistic's groups.
 
-        Of each statistic the states of all groups are given.
+        Returns ``None`` if they must be read one by one.
         """
         if not self._reads_groups:
             return None
@@ -188,44 +189,45 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return GroupValues(values, np.isnan(values))
 
     def _no_rows(self) -> str:
-        """Return why there is no value before any row counts."""
+        """Return why there is no value if no row counts."""
         weighted = any(not schema.unweighted for schema in self._plan.schemas)
         return "no rows were seen" + (", or all of them had weight 0" if weighted else "")
 
-    def _lacking(self, *statistics: Any) -> str:  # noqa: ARG002 - for those that know
-        """Return what the rows lack for a value, as far as is known."""
+    def _lacking(self, *statistics: Any) -> str:  # noqa: ARG002 - needed by overrides
+        """Return what is missing from the rows for a defined value, if known."""
         return self._nan_reason
 
     def _why_nan(self, value: object, *statistics: Any) -> str:
-        """Return why a value is ``nan``, and nothing where it is not."""
-        if (type(value) is float and value == value) or not has_nan(value):  # noqa: PLR0124 - no nan
+        """Return why a value is NaN; empty if it is not."""
+        if (type(value) is float and value == value) or not has_nan(value):  # noqa: PLR0124 - false for NaN
             return ""
         return f"is nan: {self._lacking(*statistics) or 'the rows seen do not define it'}"
 
     def bounds(self) -> Interval[V_co]:
-        """Return an interval that certainly holds the exact value."""
+        """Return guaranteed limits of the exact value."""
         with own_arithmetic():
             return self.interval(*self._read())
 
     def confidence(
         self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...
     ) -> ConfidenceInterval:
-        """Return limits that hold the value of the population the rows are a sample of.
+        """Return confidence limits for the value in the population that the rows are sampled from.
 
-        Not the certain `bounds`, by which they are widened where the value itself is not exact:
-        of a hundred samples, five have limits that miss at 0.95. ``docs/confidence.md`` says which
-        interval each metric has, and how often it holds.
+        They differ from the guaranteed `bounds`: of a hundred samples, the limits of about five
+        miss the value at a level of 0.95. If the value itself is not exact, the limits are widened
+        by `bounds`. See ``docs/confidence.md`` for the method of each metric and its coverage.
 
         Args:
-            level: In which share of all samples the limits hold.
-            anytime: Whether they are to hold at all times at once, so that one may look after
-                every batch and stop at will: wider, and for rates and means of what is bounded.
-            unit: What is sampled: by default the `unit` of the set that this metric belongs to, if
-                it has one; ``None``: rows.
+            level: Share of samples whose limits contain the population value.
+            anytime: Whether the limits hold at all times simultaneously, so that one may look after
+                every batch and stop at will. They are wider, and exist for rates and for means of
+                bounded values.
+            unit: What is sampled: by default the `unit` of the metric's set, if it has one;
+                ``None`` for rows.
 
         Raises:
-            ValueError: The metric is of no set that keeps such units.
-            NoConfidenceError: The metric has no such limits, or the state not what they need.
+            ValueError: The metric is not in a set that keeps rows by this unit.
+            NoConfidenceError: The metric has no such limits, or the state lacks the data for them.
 
         Example:
             >>> import streammetrics as sm
@@ -253,13 +255,13 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         anytime: bool = False,
         depth: int = 3,
     ) -> ConfidenceInterval:
-        """Return the confidence limits of statistics of so many rows."""
+        """Return the confidence limits for statistics of `n_rows` rows."""
         try:
             with own_arithmetic():
                 interval = confidence_of(
                     self, ConfidenceRequest(level, anytime, n_rows), *statistics
                 )
-        except ArithmeticError:  # too large, or too small, to be divided
+        except ArithmeticError:  # overflow, or division by an underflowed number
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")
         if has_nan(interval):
             why = "its rows do not tell how it varies" if n_rows else "no rows were seen"
@@ -278,21 +280,21 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         confidence: float | None = None,
         **style: object,
     ) -> Axes:
-        """Draw what the value is read from, and return Matplotlib's axes.
+        """Plot the data behind the value, and return Matplotlib's axes.
 
-        Curves, tables and values by query are drawn as they are, an area as the curve it is under,
-        a quantile as all quantiles. What certainly holds the exact value is a solid band. It needs
-        the extra ``plot``; ``docs/pictures.md`` shows the pictures.
+        Curves, tables and values by query are plotted as they are, an area as its curve, a quantile
+        as all quantiles. A solid band shows guaranteed limits of the exact value. Requires the
+        extra ``plot``; see ``docs/pictures.md`` for examples.
 
         Args:
             ax: Axes to draw on; by default those of a new figure.
-            kind: Which picture, where there are several.
-            confidence: The level of confidence limits to draw beside, a light band.
-            **style: What Matplotlib takes for the main line or mark.
+            kind: Which plot, if there are several.
+            confidence: Level of confidence limits, drawn as a light band.
+            **style: Arguments of Matplotlib for the main line or mark.
 
         Raises:
             ImportError: Matplotlib is not installed.
-            TypeError: There is no such picture of this metric.
+            TypeError: The metric has no plot, or none of this kind.
         """
         with own_arithmetic():
             return drawn_of(
@@ -300,16 +302,16 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             )
 
     def _pictured(self) -> Metric:
-        """Return the metric of the same statistics whose value the picture is; by default this."""
+        """Return the metric of the same statistics whose value is plotted; by default this one."""
         return self
 
     def _shape(self, *statistics: Any) -> Any:
-        """Return what is drawn of the statistics; by default the readout."""
+        """Return the object to plot; by default the readout."""
         return self.readout(*statistics)
 
     @property
     def exact(self) -> bool:
-        """Whether `compute` is the exact value."""
+        """Whether `compute` returns the exact value."""
         with own_arithmetic():
             return self.is_exact(*self._read())
 
@@ -317,7 +319,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return self._chosen(self._accumulator.flush())
 
     def _chosen(self, state: State) -> tuple[Statistic, ...]:
-        if self._accumulator.plan is self._plan:  # all of them, in this order
+        if self._accumulator.plan is self._plan:  # all statistics, in this order
             return state.statistics
         return tuple([state.statistics[place] for place in self._reads])
 
@@ -326,7 +328,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The columns that `update` takes, without the weight."""
+        """The names of the columns that `update` takes, without the weight."""
         return tuple(dict.fromkeys(n for s in self._plan.schemas for n in s.inputs))
 
     @property
@@ -345,12 +347,12 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         return twin
 
     def _configuration(self) -> Options:
-        """Return what a file says of the metric before its rows."""
+        """Return the configuration as written to a file, before the row information."""
         return {"class": registered_name(type(self)), "parameters": self.config}
 
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
-        """Return an empty metric of what `_configuration` said."""
+        """Return an empty metric from the result of `_configuration`."""
         parameters = meta.get("parameters")
         if not isinstance(parameters, dict) or not takes(cls, parameters):
             raise StateFormatError(f"these are not the parameters of {an(cls.__name__)}")
@@ -378,10 +380,11 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
 
 def _reset_facts(cls: type[Metric]) -> None:
-    """Drop the inherited facts about the value where a class makes the value in its own way.
+    """Reset facts that belong to an inherited formula which the class overrides.
 
-    What a base says that leaves a method of the formula to its classes holds whatever they make of
-    it, and so is kept.
+    If a class overrides the formula of its parent, facts that the parent stated about its own
+    formula no longer apply. Facts of a base class that leaves a formula method abstract hold for
+    any formula, and are kept.
     """
     parent, *_ = above = [each for each in cls.__mro__[1:] if issubclass(each, Metric)]
     own = [name for name in cls._formula if _found(cls, name) is not _found(parent, name)]
@@ -402,9 +405,9 @@ def _found(cls: type[Metric], name: str) -> Any:
 
 
 def _filled(value: Any, end: float) -> Any:
-    """Return a value of the same shape whose defined numbers are all `end`."""
+    """Return a value of the same shape with all numbers replaced by `end`; NaN is kept."""
     if isinstance(value, int | float):
-        return value if value != value else end  # noqa: PLR0124 - the test for nan
+        return value if value != value else end  # noqa: PLR0124 - tests for NaN
     if isinstance(value, np.ndarray):
         filled = value.astype(np.float64)
         filled[~np.isnan(filled)] = end
@@ -418,9 +421,9 @@ def _filled(value: Any, end: float) -> Any:
 
 
 def has_nan(value: object) -> bool:
-    """Whether a value, or a number in it, is ``nan``."""
+    """Whether a value is NaN or contains NaN."""
     if isinstance(value, float):
-        return value != value  # noqa: PLR0124 - the test for nan
+        return value != value  # noqa: PLR0124 - tests for NaN
     if isinstance(value, np.ndarray):
         return value.dtype.kind == "f" and bool(np.isnan(value).any())
     if isinstance(value, dict):

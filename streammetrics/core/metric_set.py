@@ -1,4 +1,4 @@
-"""Several metrics fed together: each distinct statistic is updated once a batch."""
+"""Several metrics updated together; each distinct statistic is updated once per batch."""
 
 from __future__ import annotations
 
@@ -46,25 +46,25 @@ if TYPE_CHECKING:
 
 
 class MetricSet(NamedInputs, ByName):
-    """Metrics by name, fed with the same rows.
+    """Metrics by name, updated with the same rows.
 
-    Metrics that read the same statistic with the same configuration share it, so a batch is
-    validated and counted once. A batch that any of them refuses changes none of them.
+    Metrics that read the same statistic with the same configuration share it, so that a batch is
+    validated and counted once. If any metric refuses a batch, none of them changes.
 
     Args:
-        metrics: The metrics by the name under which `compute` reports them; or names alone, of
-            metrics without parameters or of scikit-learn's scorers: ``["f1", "roc_auc", "rmse"]``.
-        columns: The user's column for an input: ``{"y_true": "label"}``. Inputs not named here
-            keep their own name, and two inputs may name one column. A matrix of scores may be
-            several columns: ``["p0", "p1"]``, ``"p0,p1"``, or ``"p*"``, which takes those that no
-            other input names, p2 before p10. A table's column ``sample_weight`` is taken only where
-            it is named here: ``{"sample_weight": "sample_weight"}``.
-        unit: A column that says which rows hang together, those of one user: rows are kept in 64
-            groups of whole units, up to 64 times the memory, so that ``confidence(unit=...)`` of
-            the set, and of its metrics, is that of a sample of units.
+        metrics: The metrics by name; `compute` uses the same names. Or a list of names, of metrics
+            without required parameters or of scikit-learn's scorers: ``["f1", "roc_auc", "rmse"]``.
+        columns: The user's column for an input: ``{"y_true": "label"}``. Other inputs keep their
+            name. Two inputs may use the same column. A matrix of scores may be several columns:
+            ``["p0", "p1"]``, ``"p0,p1"``, or ``"p*"``, which matches columns that no other input
+            names, p2 before p10. The column ``sample_weight`` of a table is only read if it is
+            named here: ``{"sample_weight": "sample_weight"}``.
+        unit: Column that identifies clustered rows, such as those of one user. Rows are kept in 64
+            groups of whole units, which takes up to 64 times the memory. ``confidence`` of the set
+            and its metrics then treats the units, rather than the rows, as the sample.
 
     Raises:
-        InvalidBatchError: From `update`, where a column is missing or not what it should be.
+        InvalidBatchError: From `update`, if a column is missing or invalid.
 
     Example:
         >>> import streammetrics as sm
@@ -80,7 +80,7 @@ class MetricSet(NamedInputs, ByName):
     """
 
     def __new__(cls, *_: object, unit: str | None = None, **__: object) -> Self:
-        """Return a set, which with a unit keeps its rows by that."""
+        """Return a set; with a `unit`, a `UnitSet`, which keeps rows by unit."""
         kind: Any = cls if unit is None or cls is not MetricSet else class_named("UnitSet")
         made: Self = object.__new__(kind)
         return made
@@ -90,7 +90,7 @@ class MetricSet(NamedInputs, ByName):
         metrics: Mapping[str, Metric] | Iterable[str],
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
-        unit: str | None = None,  # noqa: ARG002 - with one, this is another class
+        unit: str | None = None,  # noqa: ARG002 - used by `__new__`
     ) -> None:
         given = members_of(dict(metrics.items()) if isinstance(metrics, MetricSet) else metrics)
         self.columns = as_renamed({} if columns is None else columns)
@@ -110,31 +110,31 @@ class MetricSet(NamedInputs, ByName):
 
     def _bind(self, metrics: Mapping[str, Metric], plan: Plan) -> None:
         self._open(plan)
-        # Read at states of this plan by this set and all its copies: they hold no rows.
+        # An accumulator without rows: metrics are read with states of this plan, by all copies.
         empty = ReadOnly(Accumulator(plan))
         self._metrics = {name: metric._over(empty) for name, metric in metrics.items()}
         self._viewed: dict[str, Metric] | None = None
 
     def _open(self, plan: Plan) -> None:
-        """Start without rows, with the names of columns as `columns` and the plan have them."""
+        """Start without rows; set the names of columns from `columns` and the plan."""
         self._accumulator, self._plan = Accumulator(plan), plan
         self._name_inputs(plan.required, plan.optional)
 
     def _whole(self, state: State) -> State:
-        """Return what metrics read of a state."""
+        """Return the state that the metrics read."""
         return state
 
     def update(self, table: object = None, /, **columns: object) -> Self:
-        """Take a batch: one table, or its columns by name.
+        """Add a batch, given as a table or as columns by name.
 
         Args:
             table: A mapping of arrays, a pandas or polars DataFrame or LazyFrame, an Arrow Table,
-                RecordBatch, RecordBatchReader or Dataset, a DuckDB relation. Those that come in
-                batches need not fit in memory, and are taken whole or not at all.
+                RecordBatch, RecordBatchReader or Dataset, or a DuckDB relation. Tables that are
+                read in batches need not fit in memory; all of their rows are added, or none.
             **columns: The columns by the user's names.
 
         Raises:
-            InvalidBatchError: A column is missing or not what it should be; nothing has changed.
+            InvalidBatchError: A column is missing or invalid; nothing has changed.
         """
         if not self._metrics:
             raise InvalidBatchError("the set has no metrics to update: MetricSet({'f1': sm.F1()})")
@@ -154,7 +154,7 @@ class MetricSet(NamedInputs, ByName):
         return self.feed(raw, renamed)
 
     def _take(self, stream: BatchStream) -> Self:
-        """Take all batches of a stream, or none."""
+        """Add all batches of a stream, or none."""
         twin, row = self.copy().reset(), 0
         for batch in stream.batches(self._reads(stream.names)):
             try:
@@ -165,18 +165,18 @@ class MetricSet(NamedInputs, ByName):
         return self.merge(twin)
 
     def compute(self) -> Values:
-        """Return every metric's value by its name, a dictionary."""
+        """Return the value of every metric by name, as a dictionary."""
         return self._computed(self._accumulator.flush())
 
     def _computed(self, state: State, depth: int = 3) -> Values:
         values, state = Values(), self._whole(state)
         with read_together():
-            for name, metric in self._metrics.items():  # a comprehension would show up in warnings
+            for name, metric in self._metrics.items():  # no comprehension: warnings count frames
                 values[name] = metric._computed(state, depth + 1)
         return values
 
     def bounds(self) -> Values:
-        """Return every metric's interval by its name, a dictionary."""
+        """Return the guaranteed limits of every metric by name, as a dictionary."""
         state = self._whole(self._accumulator.flush())
         with own_arithmetic():
             return Values(
@@ -184,10 +184,11 @@ class MetricSet(NamedInputs, ByName):
             )
 
     def confidence(self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...) -> Values:
-        """Return every metric's `Metric.confidence` by its name, a dictionary.
+        """Return the `Metric.confidence` of every metric by name, as a dictionary.
 
-        Limits are ``nan`` for a metric that has none, and a warning says why, as their `method`
-        does. A set with a `unit` has those of a sample of units; ``unit=None`` gives those of rows.
+        The limits of a metric without confidence intervals are NaN; a warning and their `method`
+        give the reason. A set with a `unit` treats the units as the sample; ``unit=None`` treats
+        the rows as the sample.
 
         Example:
             >>> import streammetrics as sm
@@ -212,7 +213,7 @@ class MetricSet(NamedInputs, ByName):
 
     @property
     def _kept_unit(self) -> str | None:
-        """The unit that rows are kept by."""
+        """The unit that rows are kept by, if any."""
         return self._accumulator.unit
 
     def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:
@@ -227,7 +228,7 @@ class MetricSet(NamedInputs, ByName):
 
     @property
     def exact(self) -> bool:
-        """Whether every value is the exact one."""
+        """Whether the values of all metrics are exact."""
         state = self._whole(self._accumulator.flush())
         with own_arithmetic():
             return all(metric.is_exact(*metric._chosen(state)) for metric in self._metrics.values())
@@ -239,7 +240,7 @@ class MetricSet(NamedInputs, ByName):
 
     @property
     def _kinds(self) -> dict[str, Kind]:
-        """What each input holds: labels, ids or numbers."""
+        """The kind of each input: label, id or number."""
         found: dict[str, Kind] = {WEIGHT: "number"}
         for schema in self._plan.schemas:
             for name, kind in schema.kinds.items():
@@ -247,7 +248,7 @@ class MetricSet(NamedInputs, ByName):
         return found
 
     def _over(self, accumulator: Accumulator) -> Self:
-        """Return a set of the same configuration that feeds and reads `accumulator`."""
+        """Return a set of the same configuration that updates and reads `accumulator`."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         twin.columns, twin._told = dict(self.columns), False
@@ -282,7 +283,7 @@ class MetricSet(NamedInputs, ByName):
         return "; ".join(parts) or "the metrics are in another order"
 
     def _configuration(self) -> dict[str, object]:
-        """Return what a file says of the set before its rows."""
+        """Return the configuration as written to a file, before the row information."""
         members = [
             {"name": name, **metric._configuration()} for name, metric in self._metrics.items()
         ]
@@ -294,7 +295,7 @@ class MetricSet(NamedInputs, ByName):
 
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
-        """Return an empty set of what `_configuration` said."""
+        """Return an empty set from the result of `_configuration`."""
         metrics, columns = members_written(meta.get("metrics")), meta.get("columns")
         if not isinstance(columns, dict) or not all(isinstance(t, str) for t in columns.values()):
             raise StateFormatError("the state does not say which columns the set reads")

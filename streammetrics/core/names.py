@@ -18,11 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 
-_KIND = re.compile("^(binary|multiclass|multilabel)")  # how torchmetrics begins names
+_KIND = re.compile("^(binary|multiclass|multilabel)")  # prefixes in torchmetrics
 _AVERAGES = ("micro", "macro", "weighted", "samples")
 
-# Where a metric is called otherwise elsewhere, as a scorer of scikit-learn mostly, in letters of
-# any case, and `_score`.
+# Names used elsewhere, mostly by scikit-learn's scorers. Lookup ignores case and ``_score``.
 _SCORERS: dict[str, tuple[str, dict[str, object]]] = {
     "adjusted_rand_score": ("AdjustedRandIndex", {}),
     "mean_absolute_error": ("MAE", {}),
@@ -40,7 +39,7 @@ _SCORERS: dict[str, tuple[str, dict[str, object]]] = {
     "roc_auc_ovr_weighted": ("ROCAUC", {"average": "weighted"}),
     "root_mean_squared_error": ("RMSE", {}),
     "root_mean_squared_log_error": ("RMSLE", {}),
-    # What COCO's numbers of boxes are called.
+    # COCO's names for numbers of boxes.
     "map_50": ("BoxAveragePrecision", {"iou": 0.5}),
     "map_75": ("BoxAveragePrecision", {"iou": 0.75}),
     **{
@@ -60,12 +59,12 @@ _SCORERS: dict[str, tuple[str, dict[str, object]]] = {
 
 
 def letters(name: str) -> str:
-    """Return what two spellings of a name have in common: ``rocauc`` of ROCAUC and roc_auc."""
+    """Normalize a name: ``rocauc`` for both ROCAUC and roc_auc."""
     return name.lower().replace("_", "")
 
 
 def meant_metric(name: str, names: Collection[str], near: Collection[str] = ()) -> str:
-    """Return which of our `names` is called so elsewhere, or which of them, or of `near`, is meant.
+    """Return "; did you mean ...?" for a name used elsewhere, or similar to `names` or `near`.
 
     >>> meant_metric("BinaryAUROC", ["ROCAUC", "ROCCurve"])
     "; did you mean 'ROCAUC'?"
@@ -78,10 +77,10 @@ def meant_metric(name: str, names: Collection[str], near: Collection[str] = ()) 
 
 
 def named_metric(name: str) -> Metric:
-    """Return the metric of a name: its own in any case, ``roc_auc`` for ROCAUC, or a scorer's.
+    """Return a metric by its name in any case (``roc_auc`` for ROCAUC), or by a scorer's name.
 
     Raises:
-        ValueError: There is no such metric, it needs parameters, or its scorer changes its sign.
+        ValueError: There is no such metric, it has required parameters, or the scorer negates it.
     """
     known = {letters(each): each for each in metric_names()}
     metric, parameters = _SCORERS.get(name, (name, {}))
@@ -107,9 +106,9 @@ def named_metric(name: str) -> Metric:
 
 
 def by_name(metrics: object) -> dict[str, Metric] | None:
-    """Return metrics by the names that ask for them; ``None`` where one of these is no name."""
+    """Return metrics by the given name or names; ``None`` if one of them is not a string."""
     listed = isinstance(metrics, Iterable) and not isinstance(metrics, str)
-    names: list[Any] = list(metrics) if listed else [metrics]  # type: ignore[call-overload]  # it is listed
+    names: list[Any] = list(metrics) if listed else [metrics]  # type: ignore[call-overload]  # `listed` implies that it is iterable
     if not names or not all(isinstance(name, str) for name in names):
         return None
     twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
@@ -119,12 +118,12 @@ def by_name(metrics: object) -> dict[str, Metric] | None:
 
 
 def score(metric: object, *columns: object, **named: object) -> Any:
-    """Return the value of some rows in one call; what `metric` has seen does not count or change.
+    """Return the value of a metric for some rows in one call, without using or changing its state.
 
     Args:
-        metric: A metric, a set of them, or a metric's name as `MetricSet` takes it.
+        metric: A metric, a set of metrics, or a metric's name as `MetricSet` takes it.
         columns: The rows, as its `update` takes them.
-        named: The same by name, ``sample_weight`` among them.
+        named: Columns by name, such as ``sample_weight``.
 
     Example:
         >>> import streammetrics as sm
@@ -147,16 +146,16 @@ def score(metric: object, *columns: object, **named: object) -> Any:
 
 
 def _spelt(name: str) -> str:
-    """Return a class's name as scorers are spelt, ``balanced_accuracy``."""
+    """Spell a class name like a scorer: ``balanced_accuracy``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def members_of(metrics: object) -> Mapping[str, Metric]:
-    """Return the metrics by name that a new set is asked to have.
+    """Validate the metrics of a new set, and return them by name.
 
     Raises:
-        TypeError: These are no metrics by name, or a name is no string.
-        ValueError: One has seen rows, there is none of a name, or a name stands twice.
+        TypeError: The argument is not metrics by name, or a name is not a string.
+        ValueError: A metric has seen rows, a name is unknown, or a name occurs twice.
     """
     given = metrics if isinstance(metrics, Mapping) else by_name(metrics)
     if given is None:
@@ -178,7 +177,7 @@ def members_of(metrics: object) -> Mapping[str, Metric]:
 
 
 def told_apart(mine: Mapping[str, Metric], theirs: Mapping[str, Metric]) -> list[str]:
-    """Return in what two sets of metrics differ: names, classes or parameters."""
+    """Describe the differences between two sets of metrics: names, classes and parameters."""
     parts = [f"{name!r} is only there" for name in theirs if name not in mine]
     parts += [f"{name!r} is only here" for name in mine if name not in theirs]
     for name in mine:
@@ -193,7 +192,7 @@ def told_apart(mine: Mapping[str, Metric], theirs: Mapping[str, Metric]) -> list
 
 
 def members_written(members: object) -> dict[str, Metric]:
-    """Return the metrics that a file says a set has."""
+    """Return the metrics of a set, as described in a file."""
     if not isinstance(members, tuple) or not all(isinstance(member, dict) for member in members):
         raise StateFormatError("the state does not say which metrics the set has")
     return {_name(member): _configured(member) for member in members}
@@ -220,7 +219,7 @@ def _kind(value: object) -> str:
 
 
 def _by_name(metrics: object) -> str:
-    """Return the metrics as they would be written by name, where these are metrics."""
+    """Format the metrics as the entries of a dictionary; an example if there are none."""
     given = metrics if isinstance(metrics, Iterable) else [metrics]
     some = [metric for metric in given if isinstance(metric, Metric)]
     shown = (f"{type(metric).__name__.lower()!r}: sm.{metric._titled()}" for metric in some)

@@ -1,4 +1,4 @@
-"""What a module says where a package that it needs is not installed."""
+"""Error messages for optional packages that are not installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def needs(package: str, extra: str = "engines") -> Iterator[None]:
-    """Name the package to install in the error of an import that fails."""
+    """Add installation instructions to the error of a failing import."""
     try:
         yield
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Parameters: what each may be, read from its annotation, and how values are brought to that."""
+"""Parameters: the values each may take, read from its annotation, and conversion of values."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-_BEYOND = 1 << 63  # integers are of 64 bits
-# Those among several may be meant as floats.
+_BEYOND = 1 << 63  # integers have 64 bits
+# Integers in a sequence may stand for floats, and so may be larger.
 _BEYOND_FLOATS = int(sys.float_info.max) + 1
 _PLAIN: frozenset[Any] = frozenset({bool, int, float, str, type(None)})
 _KINDS = {float: "a number", int: "an integer", str: "a string", bool: "a boolean"}
 
 
 class Option(NamedTuple):
-    """One alternative of an annotation: a type, and the constraints on its values."""
+    """One alternative of an annotation: a type, and constraints on its values."""
 
     kind: Any
     constraints: tuple[Constraint, ...]
 
     def allows(self, value: object) -> bool:
-        """Whether a value, Python's own by now, is one of these."""
+        """Whether a value, already in its Python type, matches."""
         return (
             self._is_of_kind(value)
-            # Comparisons with nan are all false, so that a constraint may pass it.
-            and (value == value or self._knows_nan())  # noqa: PLR0124 - the test for nan
+            # Comparisons with NaN are false, so that a constraint may let it pass.
+            and (value == value or self._knows_nan())  # noqa: PLR0124 - false for NaN
             and all(constraint.allows(value) for constraint in self.constraints)
         )
 
@@ -64,12 +64,12 @@ class Option(NamedTuple):
         return isinstance(value, get_origin(self.kind) or self.kind)
 
     def holds(self, value: object) -> bool:
-        """Whether no integer that is meant as a float would be rounded."""
+        """Whether float64 represents the value exactly, if the type is float."""
         meant = self.kind is float or float in get_args(self.kind)
         return not meant or _is_float(value)
 
     def words(self) -> str:
-        """Return what is allowed, as a part of a message."""
+        """Describe the allowed values, as a part of an error message."""
         if get_origin(self.kind) is Literal:
             return _either([repr(choice) for choice in get_args(self.kind)])
         if self.kind is type(None):
@@ -83,10 +83,10 @@ class Option(NamedTuple):
 
 
 class Parameter:
-    """A parameter of a class: its default and what it may be.
+    """A parameter of a class: its default and its allowed values.
 
-    It stands on the class in the place of the annotated attribute and refuses to set it in an
-    object that is made; reading finds the value in the object.
+    A descriptor that replaces the annotated attribute on the class. Setting the parameter of a
+    finished object raises. Reads find the value in the object's own dictionary.
     """
 
     def __init__(self, owner: type, name: str, annotation: object, default: object) -> None:
@@ -99,13 +99,13 @@ class Parameter:
 
     @cached_property
     def default(self) -> Any:
-        """The default, as values are."""
+        """The default, in its canonical type."""
         return self.given if self.required else self.brought(self.given, self.owner)
 
     @cached_property
     def options(self) -> tuple[Option, ...]:
-        """What it may be."""
-        # Annotations are strings in this package; resolving them is slow, so once a parameter.
+        """The alternatives of the annotation."""
+        # Annotations are strings in this package. Resolving them is slow, so it is done once.
         holder: Any = type("", (), {"__annotations__": {self.name: self.annotation}})
         module = sys.modules.get(self.owner.__module__)
         names = vars(module) if module is not None else {}
@@ -113,11 +113,11 @@ class Parameter:
         return tuple(_options(hints[self.name], ()))
 
     def brought(self, value: object, cls: type) -> Any:
-        """Return a value in its canonical Python type, or say what is wrong with it."""
+        """Return a value in its canonical Python type; raise `ValueError` if it is not allowed."""
         canonical = _canonical(value)
         for option in self.options:
             if option.allows(canonical):
-                # An integer is a float where a float is meant and an integer is not.
+                # An integer becomes a float if a float is allowed and an integer is not.
                 whole = type(canonical) is int
                 if not option.holds(canonical):
                     continue
@@ -128,7 +128,7 @@ class Parameter:
         told = self.words
         if isinstance(canonical, tuple) and not _is_of_size(canonical, _BEYOND):
             told = "integers within the range of float64"
-        if canonical != canonical:  # noqa: PLR0124 - the test for nan
+        if canonical != canonical:  # noqa: PLR0124 - tests for NaN
             told += ", and nan is none"
         elif not all(option.holds(canonical) for option in self.options):
             told += "; float64 would round an integer that is given"
@@ -136,7 +136,7 @@ class Parameter:
 
     @property
     def words(self) -> str:
-        """What it may be, in words."""
+        """A description of the allowed values."""
         return _either(list(dict.fromkeys(option.words() for option in self.options)))
 
     def __set__(self, what: object, value: object) -> None:
@@ -161,7 +161,7 @@ def _options(hint: object, constraints: tuple[Constraint, ...]) -> Iterable[Opti
 
 
 def brief(value: object) -> str:
-    """Return a value as it would be written, cut short where that is long."""
+    """Return the repr of a value, truncated if it is long."""
     text = repr(value)
     if len(text) <= 60:
         return text
@@ -173,7 +173,7 @@ def _either(words: list[str]) -> str:
 
 
 def _canonical(value: object) -> Any:
-    """Return NumPy's numbers as Python's, and sequences as tuples of them."""
+    """Convert NumPy's numbers to Python's, and sequences to tuples."""
     if type(value) in _PLAIN:
         return value
     if isinstance(value, np.generic):
@@ -191,14 +191,14 @@ def _is_plain(value: object) -> bool:
 
 
 def _is_of_size(value: object, beyond: int) -> bool:
-    """Whether no integer is out of range."""
+    """Whether all integers are in range; those in a sequence only need to fit float64."""
     if isinstance(value, tuple):
         return all(_is_of_size(one, _BEYOND_FLOATS) for one in value)
     return type(value) is not int or -beyond <= value < beyond
 
 
 def _is_float(value: object) -> bool:
-    """Whether float64 holds every integer in a value."""
+    """Whether float64 represents every integer in a value exactly."""
     if isinstance(value, tuple):
         return all(map(_is_float, value))
     try:

@@ -1,4 +1,4 @@
-"""What several metrics read from one statistic, made once while a set is read."""
+"""A cache of intermediate results that several metrics of a set read from one statistic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MADE: ContextVar[dict[int, tuple[object, Any]] | None] = ContextVar("_MADE", de
 
 @contextmanager
 def read_together() -> Iterator[None]:
-    """Keep what `made_once` makes until the end of the block."""
+    """Cache the results of `made_once` until the end of the block."""
     before = _MADE.set({})
     try:
         yield
@@ -26,11 +26,11 @@ def read_together() -> Iterator[None]:
 
 
 def made_once(make: Callable[[S], T], of: S) -> T:
-    """Return what is made of a statistic, which is not changed while several are read together."""
+    """Return ``make(of)``, computed once within `read_together`; `of` must not change there."""
     made = _MADE.get()
     if made is None:
         return make(of)
     if id(of) not in made:
-        made[id(of)] = of, make(of)  # beside it, so that no other object takes its id
+        made[id(of)] = of, make(of)  # keeping `of` alive prevents reuse of its id
     found: T = made[id(of)][1]
     return found

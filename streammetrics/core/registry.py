@@ -1,7 +1,7 @@
-"""One registry: public names and their modules, classes that states are read into, and hooks.
+"""The registry of public names and their modules, of classes with states, and of hooks.
 
-A module is imported when something in it is used, so that ``import streammetrics`` loads almost
-nothing.
+A module is imported when something in it is first used, so that ``import streammetrics`` loads
+almost nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ VERSION = "0.1.0"
 
 _PACKAGE = __name__.partition(".")[0]
 
-# The public names of each module. `streammetrics/__init__.pyi` tells type checkers the same.
+# The public names of each module. `streammetrics/__init__.pyi` declares the same for type checkers.
 _NAMES = {
     "core.errors": (
         "EstimateWarning FloatingPointModeError IncompatibleMetricsError InvalidBatchError "
@@ -115,38 +115,38 @@ _NAMES = {
 }
 PUBLIC = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-# Modules of the rooms above `core` that register functions there when they are imported.
+# Modules outside `core` that register functions in it when they are imported.
 HOOKS = {
-    "limits": "inference.families",  # a rule for each family of metrics
-    "pictures": "show.pictures.families",  # how each kind of result is drawn
-    "reports": "show.pages.page",  # how a report of a state is written
+    "limits": "inference.families",  # rules of confidence intervals, by family of metrics
+    "pictures": "show.pictures.families",  # plots, by type of result
+    "reports": "show.pages.page",  # reports, by type of state
 }
-# Classes that are not public but stand in files.
+# Classes that are not public but occur in files.
 _WRITTEN = {"UnitSet": "slices.unit_set"}
 
-# The classes whose states can be read, by the name that stands in a file.
+# Classes whose states can be read, by their name in a file.
 REGISTRY: dict[str, type[Any]] = {}
 
 
 def public(name: str) -> Any:
-    """Return what a public name stands for, after importing its module."""
+    """Import the module of a public name, and return the object."""
     return getattr(import_module(f"{_PACKAGE}.{PUBLIC[name]}"), name)
 
 
 def load(hook: str) -> None:
-    """Import the module that registers functions for a hook, see `HOOKS`."""
+    """Import the module that registers functions for a hook; see `HOOKS`."""
     import_module(f"{_PACKAGE}.{HOOKS[hook]}")
 
 
 def register(cls: type[Any]) -> None:
-    """Let states of a class be read."""
+    """Register a class, so that its states can be read."""
     REGISTRY[registered_name(cls)] = cls
 
 
 def class_named(name: str) -> type[Any] | None:
-    """Return the class that states name so; ``None`` if there is none.
+    """Return the class with this name in files; ``None`` if there is none.
 
-    Only modules of the static tables above are imported for it.
+    Only modules listed in this file are imported.
     """
     if name not in REGISTRY:
         module = PUBLIC.get(name) or _WRITTEN.get(name)
@@ -156,21 +156,21 @@ def class_named(name: str) -> type[Any] | None:
 
 
 def registered_name(cls: type) -> str:
-    """Return the name under which states name a class: short for the package's own."""
+    """Return the name of a class in files: short for the package's own, else qualified."""
     module = cls.__module__
     if module.partition(".")[0] == _PACKAGE:
         return cls.__name__
-    if module == "__mp_main__":  # a script, as processes that it spawns call it
+    if module == "__mp_main__":  # a script's name in spawned processes
         module = "__main__"
     return f"{module}.{cls.__qualname__}"
 
 
 def metric_names() -> list[str]:
-    """Return the names of the package's metrics, sorted; functions beside them are lower case."""
+    """Return the sorted names of the package's metrics, without functions."""
     metrics = [name for name, module in PUBLIC.items() if module.startswith("metrics.")]
     return sorted(name for name in metrics if name[0].isupper())
 
 
 def catalogue() -> dict[str, type[Any]]:
-    """Return the metrics of the package by name, sorted; this imports all of them."""
+    """Return the metrics of the package by name, sorted; imports all of them."""
     return {name: public(name) for name in metric_names()}

@@ -1,4 +1,4 @@
-"""How metrics look: as a line, in a notebook, and drawn; numbers where reading them is cheap."""
+"""How metrics are displayed: as a line, in a notebook, and as a plot."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from streammetrics.core.results.values import Interval
     from streammetrics.core.statistic import Statistic
 
-_CHEAP = 1 << 14  # bytes of a state that is read whenever the metric is shown as a line
-_LOOKED = 1 << 20  # and of one that is read for a notebook, where a person looks
+_CHEAP = 1 << 14  # largest state, in bytes, that repr() reads
+_LOOKED = 1 << 20  # the same for notebooks, where a delay is acceptable
 
 
 class _Metric(Protocol):
-    """What is asked of a metric, which is on a floor above."""
+    """The methods of `Metric` used here; `metric` imports this module."""
 
     _accumulator: Accumulator | ReadOnly
 
@@ -36,36 +36,36 @@ class _Metric(Protocol):
         """Return the value of the statistics."""
 
     def interval(self, *statistics: object) -> Interval[Any]:
-        """Return what certainly holds the exact value."""
+        """Return guaranteed limits of the exact value."""
 
     def is_exact(self, *statistics: object) -> bool:
         """Whether the readout is the exact value."""
 
     def _shape(self, *statistics: object) -> Any:
-        """Return what is drawn of the statistics."""
+        """Return the object to plot."""
 
     def _pictured(self) -> _Metric:
-        """Return the metric of the same statistics whose value the picture is."""
+        """Return the metric of the same statistics whose value is plotted."""
 
     def _chosen(self, state: State) -> tuple[Statistic, ...]:
         """Return the statistics of a state that the metric reads."""
 
     def _n_rows(self, state: State) -> int:
-        """Return how many rows a state has seen."""
+        """Return the number of rows in a state."""
 
     def _titled(self) -> str:
-        """Return the configuration as it would be written."""
+        """Return the configuration as source code."""
 
 
 def line_of(metric: _Metric, state: State) -> str:
-    """Return the configuration, the number of rows, and the value."""
+    """Return the configuration, the number of rows, and the value if it is cheap to read."""
     value = _glimpse(metric, state, _CHEAP)
     equals = f" = {shown(value)}" if isinstance(value, int | float) else ""
     return f"{metric._titled()} <{metric._n_rows(state):,} rows>{equals}"
 
 
 def html_of(metric: _Metric, state: State) -> str:
-    """Return what a notebook shows of a metric."""
+    """Return the HTML representation of a metric for notebooks."""
     line = f"<p>{escape(line_of(metric, state))}</p>"
     value = _glimpse(metric, state, _LOOKED)
     if isinstance(value, Result):
@@ -75,7 +75,7 @@ def html_of(metric: _Metric, state: State) -> str:
 
 
 def html_of_set(metrics: Mapping[str, _Metric], state: State) -> str:
-    """Return what a notebook shows of several metrics of one state."""
+    """Return the HTML representation of several metrics of one state for notebooks."""
     looks = [_looked_at(metric, state) for metric in metrics.values()]
     columns: dict[str, list[Any]] = {
         "configuration": [repr(metric).partition(" <")[0] for metric in metrics.values()],
@@ -85,18 +85,18 @@ def html_of_set(metrics: Mapping[str, _Metric], state: State) -> str:
 
 
 def _glimpse(metric: _Metric, state: State, most: int) -> object:
-    """Return the value where there are rows and at most so many bytes to read, else None."""
+    """Return the value, or None if there are no rows, too many bytes to read, or an error."""
     statistics = metric._chosen(state)
     if not metric._n_rows(state) or sum(s.nbytes for s in statistics) > most:
         return None
     try:
         return metric.readout(*statistics)
-    except StreamMetricsError:  # which `compute` will report
+    except StreamMetricsError:  # `compute` will report it
         return None
 
 
 def _looked_at(metric: _Metric, state: State) -> dict[str, Any]:
-    """Return the value where that is cheap, and its limits."""
+    """Return the cells of a metric's row: value, guaranteed limits, exactness, number of rows."""
     value = _glimpse(metric, state, _LOOKED)
     cells: dict[str, Any] = {"value": "", "certainly within": "", "exact": ""}
     if isinstance(value, int | float):
@@ -117,7 +117,7 @@ def drawn_of(
     confidence: float | None,
     style: dict[str, object],
 ) -> Axes:
-    """Return Matplotlib's axes with the picture of a metric."""
+    """Plot a metric; return Matplotlib's axes."""
     statistics = metric._chosen(state)
     n_rows = metric._n_rows(state)
     value = metric._shape(*statistics)
@@ -127,7 +127,7 @@ def drawn_of(
         certain = metric.interval(*statistics)
     pictured = metric._pictured()
     if confidence is not None and metric._accumulator.unit is not None:
-        if pictured is metric:  # of a curve nothing is known by unit
+        if pictured is metric:  # curves have no limits by unit
             sure = _by_unit(metric, confidence)
     elif confidence is not None and isinstance(value, type(pictured.readout(*statistics))):
         asked = ConfidenceRequest(confidence, anytime=False, n_rows=n_rows)
@@ -145,7 +145,7 @@ def drawn_of(
 
 
 def _by_unit(metric: Any, level: float) -> ConfidenceInterval | None:
-    """Return the limits by the unit of the set that a metric belongs to, if it has some."""
+    """Return the limits by the unit of the metric's set; None if the metric has no such limits."""
     with suppress(NoConfidenceError):
         found: ConfidenceInterval = metric.confidence(level)
         return found
@@ -153,7 +153,7 @@ def _by_unit(metric: Any, level: float) -> ConfidenceInterval | None:
 
 
 def _read_number(metric: _Metric, state: State, level: float | None) -> ReadNumber | None:
-    """Return the value and what holds it, where it is one number."""
+    """Return the value with its bounds and limits; None if it is not a single number."""
     statistics = metric._chosen(state)
     value = metric.readout(*statistics)
     if not isinstance(value, float):

@@ -1,4 +1,4 @@
-"""Chunks of rows that a statistic keeps as they came: few, however small the batches are."""
+"""Lists of row chunks that stay short, however small the batches are."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def piled(
     join: Callable[[Sequence[C]], C],
     small: int,
 ) -> tuple[C, ...]:
-    """Return chunks and one more, joined with those before it while they are small.
+    """Append a chunk; join it with the preceding chunks that are small and no larger than it.
 
-    A chunk is joined only with one that is no larger, so that sizes double: a row is copied a few
-    times at most, and few chunks remain, a few of each power of two below `small` and the rest.
+    Chunk sizes therefore double, like the digits of a binary counter: each row is copied a few
+    times, and few chunks of each size below `small` remain.
 
     >>> piled(([1, 2], [3]), [4], size=len, join=lambda both: sum(both, []), small=8)
     ([1, 2, 3, 4],)

@@ -1,4 +1,4 @@
-"""Sorted keys of two tables united, and the rows of both brought to their places."""
+"""The union of two sorted arrays of keys, and the mapping of rows to it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class Union(NamedTuple):
-    """Distinct keys, ascending, and the places among them of the keys of either side.
+    """Distinct keys, ascending, and the index in them of each key of either side.
 
-    Places are None where all keys stay as they are.
+    An index array is None if a side's keys are all of the keys, in the same order.
     """
 
     keys: Array
@@ -22,7 +22,7 @@ class Union(NamedTuple):
 
     @classmethod
     def of(cls, mine: Array, theirs: Array) -> Union:
-        """Unite two arrays of distinct keys, both ascending."""
+        """Return the union of two ascending arrays of distinct keys."""
         if _same(mine, theirs) or not len(theirs):
             return cls(mine, None, None if len(theirs) else np.empty(0, np.intp))
         if not len(mine):
@@ -30,7 +30,7 @@ class Union(NamedTuple):
         before = np.searchsorted(mine, theirs)
         fresh = mine[np.minimum(before, len(mine) - 1)] != theirs
         added = before[fresh]
-        # Behind each of mine stand all new ones that are smaller.
+        # Each key of mine is shifted by the number of new keys below it.
         places = (
             np.arange(len(mine)) + np.cumsum(np.bincount(added, minlength=len(mine)))[: len(mine)]
         )
@@ -55,12 +55,12 @@ def _same(mine: Array, theirs: Array) -> bool:
 
 
 def moved(places: Places | None, codes: Array) -> Array:
-    """Return codes of one side as codes of the union."""
+    """Convert codes of one side to codes of the union."""
     return codes if places is None else places[codes]
 
 
 def spread(rows: Array, places: Places | None, size: int, fill: object = 0) -> Array:
-    """Return rows ``(n, ...)`` at their places among `size`; what is between them is `fill`."""
+    """Place rows ``(n, ...)`` in a table of `size` rows; the others are `fill`."""
     if places is None:
         return rows
     table = np.full((size, *rows.shape[1:]), fill, rows.dtype)

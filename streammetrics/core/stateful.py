@@ -1,4 +1,4 @@
-"""What everything with a state has in common: bytes, equality, pickling, and a name in files."""
+"""The base class of objects with a state: serialization, equality and pickling."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Arrays, Document
 
-    # What a file says of an object, its arrays, and the opening.
+    # The description in a file, the arrays, and the opening.
     Description = tuple[Document, dict[str, Array], str]
 
-_TEXT = 2000  # characters of a message: a file may quote all of itself
+_TEXT = 2000  # longest error message: a file may quote all of itself
 
 
 class Stateful(ABC):
-    """An object whose configuration and state are `to_bytes()`, and nothing else.
+    """An object fully described by `to_bytes()`: its configuration and state.
 
-    Metrics and sets are, and what keeps them, such as a ledger. `from_bytes` finds a class by its
-    registered name; what stands in the file is what its `_describe` and `_rebuild` say.
+    These are metrics, sets, and containers of them such as a ledger. `from_bytes` finds a class by
+    its registered name; `_describe` and `_rebuild` define the contents of the file.
     """
 
     def __init_subclass__(cls, **kwargs: object) -> None:
@@ -36,19 +36,19 @@ class Stateful(ABC):
 
     @abstractmethod
     def _describe(self) -> Description:
-        """Return what a file says of this object, its class first, its arrays, and an opening.
+        """Return the description of this object with its class first, its arrays, and an opening.
 
-        The opening, if there is one, is `opened` of the configuration, and says the class.
+        The opening, if not empty, is `opened` of the configuration, which includes the class.
         """
 
     @classmethod
     @abstractmethod
     def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
-        """Return the object that `_describe` described, after checking all of it."""
+        """Rebuild the described object, after validating all of its description."""
 
     @abstractmethod
     def merge(self, *others: Self) -> Self:
-        """Take what `others` have seen, in place, and return this object."""
+        """Add the rows of `others` in place, and return this object."""
 
     @abstractmethod
     def copy(self) -> Self:
@@ -57,20 +57,21 @@ class Stateful(ABC):
     @property
     @abstractmethod
     def _types(self) -> tuple[type, ...]:
-        """The classes of metrics that must be defined where the state is read."""
+        """The classes of metrics that must be defined to read the state."""
 
     def to_bytes(self) -> bytes:
-        """Return the state as bytes: safe, versioned, checksummed, equal for equal rows."""
+        """Serialize the state: versioned, checksummed, free of code, and equal for equal rows."""
         return packed(*self._describe())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write `to_bytes()` to a file, in one step: `load` finds the old state or the new one.
+        """Write `to_bytes()` to a file atomically: `load` finds the old state or the new one.
 
-        The state is written to a hidden file beside it, brought to the disk and renamed; what a
-        process that was killed left there goes with the next save. A link stays a link.
+        The state is written to a hidden file in the same folder, flushed to disk and renamed. A
+        hidden file left by a killed process is deleted by the next save. Symbolic links are
+        followed.
 
         Raises:
-            OSError: The file cannot be written; an old one is as it was.
+            OSError: The file cannot be written; an existing one is unchanged.
         """
         write_whole(path, packed(*self._describe()))
 
@@ -86,33 +87,33 @@ class Stateful(ABC):
 
 
 def pickled(types: tuple[type, ...], blob: bytes) -> tuple[Any, ...]:
-    """Return what `pickle` keeps of an object with a state: its bytes, and a user's own classes.
+    """Return the pickle of an object with a state: its bytes, and the user's own classes.
 
-    Naming a class makes pickle import its module. Those of the package are found by name.
+    Listing a class makes pickle import its module. Classes of the package are found by name.
     """
     return from_bytes, (blob, *[cls for cls in types if "." in registered_name(cls)])
 
 
-# Objects without rows, and the classes they are made of, by how the headers of their files begin:
-# states come by the thousand of one configuration.
+# Empty objects and their classes, by the start of the header of their files: often thousands of
+# states have the same configuration.
 _KNOWN: dict[bytes, tuple[Any, dict[str, type[Any]]]] = {}
 
 
 def from_bytes(blob: bytes, *classes: type[Any]) -> Any:
-    """Rebuild the metric, the set or the ledger whose `to_bytes` gave `blob`.
+    """Rebuild a metric, set or ledger from the bytes of `to_bytes`.
 
-    Nothing is unpickled, and nothing outside the package is imported: a file with a user's own
-    metric needs the module that defines it to be imported first. Only what `to_bytes` writes is
-    read: the object that comes back gives the same bytes again.
+    Nothing is unpickled, and no module outside the package is imported: to read the state of a
+    user's own metric, import the module that defines it first. Only bytes that `to_bytes` writes
+    are accepted: the rebuilt object must serialize to the same bytes.
 
     Args:
         blob: The bytes of a state.
-        classes: Classes of your own that the state may name, where their definition is not the
-            latest one of that name; pickle passes those that it has imported.
+        classes: Your own classes that the state may name, if their definition is not the latest one
+            of that name. Pickle passes the classes that it has imported.
 
     Raises:
-        StateFormatError: The bytes are truncated, altered, of a later format or not a state.
-        TypeError: They are no bytes.
+        StateFormatError: The bytes are truncated, altered, of a newer format or not a state.
+        TypeError: The argument is not bytes.
         MemoryError: There is too little memory for the state.
 
     Example:
@@ -139,12 +140,12 @@ def from_bytes(blob: bytes, *classes: type[Any]) -> Any:
         raise StateFormatError(f"{text[:_TEXT]}...") from None
 
 
-# What pickles name, so that no pickle depends on where in the package the function stands.
+# The name in pickles, so that they do not depend on the module of the function.
 from_bytes.__module__ = "streammetrics"
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Rebuild the metric, the set or the ledger that `save` wrote, as `from_bytes` does.
+    """Rebuild the metric, set or ledger that `save` wrote; see `from_bytes`.
 
     Raises:
         OSError: The file cannot be read.
@@ -185,13 +186,13 @@ def _rebuilt(blob: bytes) -> object:
 
 
 def _known(header: bytes) -> Any:
-    """Return an object whose file begins so, if its classes are still the ones of their names."""
+    """Return the cached empty object of a header, unless one of its classes has been redefined."""
     blank, classes = _KNOWN.get(header, (None, {}))
     return blank if classes.items() <= REGISTRY.items() else None
 
 
 def registered(name: object) -> type[Any]:
-    """Return the class that states name so, or raise `StateFormatError` where it is unknown."""
+    """Return the class with this name in files, or raise `StateFormatError` if it is unknown."""
     cls = class_named(name) if isinstance(name, str) else None
     if cls is None:
         raise StateFormatError(

@@ -1,4 +1,4 @@
-"""What every statistic must promise, and nothing about any one of them."""
+"""The base class of statistics."""
 
 from __future__ import annotations
 
@@ -27,32 +27,33 @@ if TYPE_CHECKING:
 
 
 class Statistic(Configured, ABC):
-    """What is remembered of the rows seen: a commutative monoid, the product of its fields.
+    """A summary of the rows seen: a commutative monoid, the product of its fields.
 
     A statistic declares the `~streammetrics.core.fields` of its state, says in `schema` which
-    columns it reads, and adds rows to its fields in `update`. All else follows from the fields; who
-    has none spells `clear`, `merge`, `arrays` and `restore`, and is neither scaled nor taken out.
+    columns it reads, and adds rows to its fields in `update`. Everything else is derived from the
+    fields. A statistic without fields implements `clear`, `merge`, `arrays` and `restore` itself,
+    and does not support `scaled` and `minus`.
 
-    ``update(rows)`` equals ``merge(lift(rows))`` to the byte, where the lift is an empty statistic
-    updated with the rows; ``merge`` is associative and commutative to the byte.
+    ``update(rows)`` equals ``merge(lift(rows))`` byte for byte, where the lift is an empty
+    statistic updated with the rows. ``merge`` is associative and commutative, byte for byte.
 
-    State lives in attributes that are *rebound, never mutated*: an array once reachable from a
-    statistic is never written to. A `fork` is therefore a snapshot at the cost of a dictionary
-    copy, and whoever updates a fork and then puts it in place has all-or-nothing for free.
+    Attributes with state are *rebound, never mutated*: an array that was once reachable from a
+    statistic is never written to. A `fork` is therefore a snapshot for the cost of a dictionary
+    copy. Updating a fork and then putting it in place is an all-or-nothing update.
 
-    ``update`` *takes every row that the schema has accepted*: rows of small batches wait, so that
-    a refusal in `update` would come when the call that brought them has long returned. What can
-    be refused is refused by the schema; `may_refuse` says which rows can contradict earlier ones.
-    Rows that `update` refuses all the same are dropped, and the read that comes upon them raises.
+    ``update`` *accepts every row that the schema has accepted*. Rows of small batches are buffered,
+    so the call that brought them may have returned long before `update` sees them. Invalid rows
+    must be refused by the schema; `may_refuse` says which rows can contradict earlier ones. If
+    `update` refuses rows nevertheless, they are dropped, and the next read raises.
 
-    Several threads may read one statistic. Where a read brings the state to another form, it
-    replaces it in one assignment: keep what belongs together in one field.
+    Several threads may read one statistic. If a read converts the state to another representation,
+    it must replace it in one assignment: keep attributes that belong together in one field.
     """
 
     fields: ClassVar[dict[str, StateField[Any]]] = {}
-    # Whether `update` mostly runs without the GIL; said by each class that has one of its own.
+    # Whether `update` mostly runs without the GIL; each class with its own `update` must state it.
     in_kernels: ClassVar[bool] = False
-    spelled: ClassVar[bool] = False  # own `clear`, `merge`, `arrays` and `restore`, and no fields
+    spelled: ClassVar[bool] = False  # own merge and arrays instead of fields
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
@@ -62,9 +63,9 @@ class Statistic(Configured, ABC):
             cls.in_kernels = False
         if {"update", "update_among"} & vars(cls).keys():
             for name in {"by_group", "by_sorted_group"} - vars(cls).keys():
-                setattr(cls, name, getattr(Statistic, name))  # not a base's
+                setattr(cls, name, getattr(Statistic, name))  # not inherited
         if "update" in vars(cls) and "update_among" not in vars(cls):
-            cls.update_among = Statistic.update_among  # type: ignore[method-assign]  # not a base's
+            cls.update_among = Statistic.update_among  # type: ignore[method-assign]  # not inherited
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,23 +74,23 @@ class Statistic(Configured, ABC):
     @property
     @abstractmethod
     def schema(self) -> Schema:
-        """How the columns of a batch are named, validated and brought to this statistic."""
+        """How the columns of a batch are named, validated and converted for this statistic."""
 
     @abstractmethod
     def update(self, *columns: Any, **weight: Any) -> None:
-        """Take the columns that the schema has validated, and ``weight=``.
+        """Add validated columns, with the keyword argument ``weight``.
 
-        The weight is an array of positive numbers, or ``None`` where every row weighs one.
+        The weight is an array of positive numbers, or ``None`` if every row has weight one.
         """
 
     def check_fields(self) -> None:
-        """Raise `StateFormatError` where fields, each valid alone, do not fit together.
+        """Raise `StateFormatError` if fields that are valid one by one do not fit together.
 
-        Called for every state that is read. Subclasses override it.
+        Called for every restored state. Subclasses override it.
         """
 
     def check_groups(self, values: Mapping[str, Any], size: int) -> None:
-        """Run `check_fields` for the grouped values of fields.
+        """Run `check_fields` for grouped values of the fields.
 
         Statistics that can check all groups at once override it.
         """
@@ -98,7 +99,7 @@ class Statistic(Configured, ABC):
                 state.check_fields()
 
     def at(self, values: Mapping[str, Any], group: int) -> Self:
-        """Return the state of one group of grouped values of the fields."""
+        """Return the state of one group, from grouped values of the fields."""
         twin = self.fork()
         for name, field in self.fields.items():
             twin.__dict__[name] = field.at(values[name], group)
@@ -113,75 +114,75 @@ class Statistic(Configured, ABC):
             yield twin
 
     def of_rows(self, n: int) -> None:
-        """Learn of how many rows the state is that was just read."""
+        """Set how many rows a restored state holds."""
 
     @property
     def can_refuse(self) -> bool:
-        """Whether there are rows for which `may_refuse` says yes, whatever has been seen."""
+        """Whether `may_refuse` can return True for any rows."""
         return type(self).may_refuse is not Statistic.may_refuse
 
-    def may_refuse(self, rows: Rows) -> bool:  # noqa: ARG002 - for those that do depend on them
-        """Whether rows must be taken at once, as `update` may find that they contradict others."""
+    def may_refuse(self, rows: Rows) -> bool:  # noqa: ARG002 - needed by overrides
+        """Whether `update` may refuse the rows, which therefore must not be buffered."""
         return False
 
     def clear(self) -> None:
-        """Set the state of no rows."""
+        """Reset the state to that of no rows."""
         for name, field in self.fields.items():
             self.__dict__[name] = field.empty(self)
 
     def update_among(
         self,
-        peers: Sequence[Statistic],  # noqa: ARG002 - for those that have something in common
+        peers: Sequence[Statistic],  # noqa: ARG002 - for statistics that share work
         found: dict[object, ReadColumn],  # noqa: ARG002
         columns: tuple[object, ...],
         weight: Array | None,
     ) -> None:
-        """Add rows as `update` does; `peers`, this statistic among them, take the same rows.
+        """Add rows as `update` does; `peers`, this statistic among them, are given the same rows.
 
-        What it has computed from the rows, and peers need too, it may leave for them in `found`.
+        Intermediate results that peers also need can be shared in `found`.
         """
         self.update(*columns, weight=weight)
 
     def by_group(
         self,
-        group: GroupCodes,  # noqa: ARG002 - for those that can
+        group: GroupCodes,  # noqa: ARG002 - needed by overrides
         columns: tuple[Any, ...],  # noqa: ARG002
         weight: Array | None,  # noqa: ARG002
     ) -> dict[str, object] | None:
-        """Return what rows add to each field, in all groups at once.
+        """Return what a batch adds to each field, for all groups at once.
 
-        The field makes a grouped value of it, see `StateField.of_batch`. ``None`` where `update` is
-        to be called for the rows of each group.
+        The field converts it to a grouped value; see `StateField.of_batch`. ``None`` means that
+        `update` must be called for the rows of each group.
         """
         return None
 
     def by_sorted_group(
         self,
-        n: int,  # noqa: ARG002 - for those that can
+        n: int,  # noqa: ARG002 - needed by overrides
         pieces: Iterable[tuple[Places, Any, Array | None]],  # noqa: ARG002
     ) -> dict[str, object] | None:
-        """Return the grouped value of each field, of `n` rows in the order of their groups.
+        """Return the grouped value of each field for `n` rows that are sorted by group.
 
-        They come some groups at a time: where the rows of each of all groups begin and the last
-        ones end, the columns, and the weight. ``None`` where `update` is to be called for the rows
-        of each group.
+        The rows come in pieces ``(starts, columns, weight)`` of whole groups: the rows of group
+        ``g`` in a piece are ``starts[g]`` to ``starts[g + 1]``. ``None`` means that `update` must
+        be called for the rows of each group.
         """
         return None
 
-    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:  # noqa: ARG002 - for those that count
-        """Return this statistic after all rows of a long batch, and the facts of them.
+    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:  # noqa: ARG002 - for statistics of counts
+        """Fast path: return this statistic after all rows of a long batch, and their facts.
 
-        ``None`` where columns are not plain arrays in which `update` itself finds what is wrong:
-        the schema then reads them, some rows at a time, and says what is.
+        Returns ``None`` unless the columns are plain arrays of valid values. The schema then reads
+        them in slices, and reports errors.
         """
         return None
 
     def merge(self, other: Self) -> None:
-        """Take what another statistic of the same configuration has seen; it is untouched."""
+        """Add the rows of another statistic of the same configuration, which is unchanged."""
         self.merge_all([other])
 
     def merge_all(self, others: Sequence[Self]) -> None:
-        """Take what several have seen: as `merge` of one after the other, but cheaper."""
+        """Add the rows of several statistics: the same as repeated `merge`, but cheaper."""
         if self.spelled:
             for other in others:
                 self.merge(other)
@@ -199,9 +200,9 @@ class Statistic(Configured, ABC):
         return named(self.fields, {name: f.arrays(mine[name]) for name, f in self.fields.items()})
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the state from `arrays`, which may come from anyone.
+        """Set the state from untrusted `arrays`.
 
-        Raises `StateFormatError`, or another `ValueError`, where they are not those of a state.
+        Raises `StateFormatError`, or another `ValueError`, if they are invalid.
         """
         parts = parted(self.fields, arrays)
         for name, field in self.fields.items():
@@ -210,7 +211,7 @@ class Statistic(Configured, ABC):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of state held now."""
+        """The size of the state in bytes."""
         if self.spelled:
             return sum(array.nbytes for array in self.arrays().values())
         return sum(field.nbytes(self.__dict__[name]) for name, field in self.fields.items())
@@ -222,28 +223,29 @@ class Statistic(Configured, ABC):
         return twin
 
     def is_same(self, other: Self) -> bool:
-        """Whether another's state is this one to the byte."""
+        """Whether the state equals another's, byte for byte."""
         return same(self.arrays(), other.arrays())
 
     def check(self) -> None:
-        """Verify every invariant: what is written now can be read, and is written again.
+        """Verify that the state survives a round trip through its arrays.
 
-        Raises `StateFormatError` naming what is broken.
+        Raises `StateFormatError` if it does not.
         """
         arrays = self.arrays()
         if not same(self.restored(arrays).arrays(), arrays):
             raise StateFormatError(f"{an(type(self).__name__)} is not what it is when read again")
 
     def scaled(self, weight: float) -> Self:
-        """Return the statistic of the same rows, each weighing so many times as much, exactly.
+        """Return the statistic of the same rows with each weight multiplied by `weight`, exactly.
 
-        Where the products are float64 as well, ``update(rows, weight=w)`` then ``scaled(v)`` is
-        ``update(rows, weight=w * v)`` to the byte; in any case scaling distributes over `merge`,
-        and scaling twice is scaling by the product where that is a float64.
+        If the products are float64 numbers too, ``update(rows, weight=w)`` followed by
+        ``scaled(v)`` equals ``update(rows, weight=w * v)`` byte for byte. Scaling always
+        distributes over `merge`, and scaling twice equals scaling by the product if that is a
+        float64 number.
 
         Raises:
-            InvalidBatchError: The rows have no weights (rankings, rank correlations, samples,
-                pairs of points), the weight is not positive and finite, or a sum leaves the range.
+            InvalidBatchError: The rows have no weights (rankings, rank correlations, samples, pairs
+                of points), the weight is not positive and finite, or a sum overflows or underflows.
         """
         what = self.schema.unweighted or (self.spelled and "statistics without fields")
         if what:
@@ -260,11 +262,11 @@ class Statistic(Configured, ABC):
     def minus(self, other: Self) -> Self:
         """Return the statistic without the rows of another, which must be among its own.
 
-        ``(a merged with b).minus(b)`` is ``a`` to the byte.
+        ``(a merged with b).minus(b)`` equals ``a`` byte for byte.
 
         Raises:
-            IncompatibleMetricsError: What was added cannot be told apart again (extremes, samples,
-                rankings, histograms past their budget), or the rows were never added.
+            IncompatibleMetricsError: The rows cannot be separated (extremes, samples, rankings,
+                histograms beyond their budget), or they were never added.
         """
         if self._key != other._key or self.spelled:
             which = "of other parameters" if self._key != other._key else "without fields"
@@ -275,7 +277,7 @@ class Statistic(Configured, ABC):
         twin = self.fork()
         for name, field in self.fields.items():
             twin.__dict__[name] = field.minus(self.__dict__[name], other.__dict__[name])
-        if self.is_same(other):  # what is known of rows goes with the last one
+        if self.is_same(other):  # facts about the rows go with the last of them
             twin.clear()
         try:
             twin.check_fields()
@@ -285,15 +287,15 @@ class Statistic(Configured, ABC):
 
     @classmethod
     def from_arrays(cls, config: Mapping[str, object], arrays: Arrays) -> Self:
-        """Build a statistic from its parameters and the arrays of another's `arrays`.
+        """Build a statistic from its parameters and the result of `arrays`.
 
-        Raises `StateFormatError` where they are not those of a state. What is no `ValueError` is
-        no verdict on them but a defect, or want of memory, and passes through.
+        Raises `StateFormatError` if they are not those of a state. Exceptions other than
+        `ValueError` are bugs or a lack of memory, and propagate.
         """
         return cls(**config).restored(arrays)
 
     def restored(self, arrays: Arrays) -> Self:
-        """Return a statistic of this configuration in the state of `arrays`, as `from_arrays`."""
+        """Return a statistic of this configuration from its `arrays`; see `from_arrays`."""
         statistic = self.fork()
         with self.judging_arrays():
             statistic.restore(arrays)
@@ -301,7 +303,7 @@ class Statistic(Configured, ABC):
 
     @contextmanager
     def judging_arrays(self) -> Iterator[None]:
-        """Raise any `ValueError` that arrays cause as a `StateFormatError` about them."""
+        """Convert any `ValueError` within the context to a `StateFormatError` about the arrays."""
         try:
             yield
         except StateFormatError:

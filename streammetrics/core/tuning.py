@@ -1,48 +1,48 @@
-"""Numbers that only decide how the work is cut: no state, value, bound or error shows them.
+"""Performance constants; none of them affects states, values, bounds or errors.
 
-A comment says what a number was chosen for; most keep what is worked on in a cache of 2 MB. What
-can be seen, such as the most rows that a statistic takes, is a limit and stands where it is
-checked.
+The comments give units and reasons. Most constants keep the working set within a cache of 2 MB.
+Limits with a visible effect, such as the most rows that a statistic accepts, are defined where they
+are checked.
 """
 
-# Batches: what comes in.
-BATCH_ROWS = 1 << 20  # of a large batch taken at a time
-KEYED_ROWS = 1 << 17  # the same of rows by key, which are ordered in a cache
-KEYED_EACH = 4  # ... for each key, where that is more: something is done for each of them
-STAGED_ROWS = 1 << 14  # kept until they are worth a call of every statistic
-PANE_ROWS = 1 << 10  # the same of a pane of `Live`, where no call should take long
-PANE_BYTES = 1 << 16  # of a statistic of it that still takes rows: half a millisecond to make small
-SMALL_STATE = 1 << 12  # bytes of a pane's statistic, up to which less room is not worth the work
-STAGED_LEAST = STAGED_ROWS >> 9  # that a batch counts as, since 512 of them are long enough a list
+# Batches.
+BATCH_ROWS = 1 << 20  # rows of a large batch processed at a time
+KEYED_ROWS = 1 << 17  # the same for rows by key, which are sorted in the cache
+KEYED_EACH = 4  # the same per key, if that is more: each key has a fixed cost
+STAGED_ROWS = 1 << 14  # rows buffered before the statistics are updated
+PANE_ROWS = 1 << 10  # the same for a pane of `Live`, to bound the latency
+PANE_BYTES = 1 << 16  # size at which a statistic in the newest pane is compacted, in 0.5 ms
+SMALL_STATE = 1 << 12  # bytes up to which a statistic in a pane is not worth compacting
+STAGED_LEAST = STAGED_ROWS >> 9  # least size of a buffered batch, to limit their number to 512
 
-# What is known of configurations and files that were seen before.
+# Caches of configurations and of file openings: number of entries.
 KNOWN_LAYOUTS = 1024
 KNOWN_OPENINGS = 256
-OPENING_CHARACTERS = 1 << 14  # an opening that is longer is not worth keeping
+OPENING_CHARACTERS = 1 << 14  # longest opening to cache
 
 # Exact sums.
-FEW_ROWS = 128  # up to which Python's integers are quicker, twice to four times
+FEW_ROWS = 128  # rows up to which Python's integers are two to four times faster
 
 # Histograms.
-CELLS_READ = 1 << 16  # at a time
-BUFFERED_ROWS = 1 << 18  # at most before they are counted, past level 0
-SORTED_CELLS = 1 << 17  # of several histograms, at once
-BUFFERS = 1 << 13  # of rows, at most
-PASS_ROWS = 1 << 16  # worth a pass over the cells
-JOINED_ROWS = 1 << 14  # of a waiting chunk worth joining to the next
+CELLS_READ = 1 << 16  # cells processed at a time
+BUFFERED_ROWS = 1 << 18  # most rows buffered before they are counted, past level 0
+SORTED_CELLS = 1 << 17  # cells of several histograms sorted at a time
+BUFFERS = 1 << 13  # most buffered chunks
+PASS_ROWS = 1 << 16  # rows that justify a pass over the cells
+JOINED_ROWS = 1 << 14  # largest pending chunk that is joined to the next
 
 # Tables, rankings, pairs and clusters.
-RANKED_ROWS = 1 << 20  # at a time
-PENDING_RANKINGS = 1 << 20  # rows kept unsorted at least, so that sorting is worth its overhead
-CENTROID_DISTANCES = 1 << 15  # at a time, so that they stay in the cache
-DISTANCE_ROWS = 256  # of a block, so that a tile of two has 512 KB
-ALONE_PRODUCTS = 1 << 18  # up to which BLAS starts no threads, which wait for each other
-THIN_ROWS = 8  # below which such a small product is slow
-MEAN_DISTANCES = 1 << 23  # of the table of them held at a time
-HASHED_COORDINATES = 1 << 15  # at a time, so that they stay in the cache
+RANKED_ROWS = 1 << 20  # rows processed at a time
+PENDING_RANKINGS = 1 << 20  # rows kept unsorted, at least, to amortize sorting
+CENTROID_DISTANCES = 1 << 15  # distances computed at a time, to stay in the cache
+DISTANCE_ROWS = 256  # rows of a block; a tile of two blocks has 512 KB
+ALONE_PRODUCTS = 1 << 18  # size up to which BLAS starts no threads, which would cost more
+THIN_ROWS = 8  # rows below which a product of that size is slow
+MEAN_DISTANCES = 1 << 23  # distances of the table for means held at a time
+HASHED_COORDINATES = 1 << 15  # coordinates hashed at a time, to stay in the cache
 
 # Boxes.
-OVERLAPS = 1 << 17  # computed at a time, so that they stay near the cache
+OVERLAPS = 1 << 17  # overlaps computed at a time, to stay near the cache
 
 # Windows of panes, and ledgers.
-MERGED_PARTS = 16  # states that are merged in one go cost what two cost
+MERGED_PARTS = 16  # states merged at once for the cost of two

@@ -1,4 +1,4 @@
-"""Names for types that many modules write."""
+"""Type aliases used by many modules."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    # What a metric's value is: any, where nobody says. The default is for type checkers, as
-    # Python's own type variables have one from 3.13 on.
+    # The type of a metric's value; Any if unspecified. Only type checkers see the default, which
+    # Python's own type variables support from 3.13 on.
     from typing_extensions import TypeVar
 
     V_co = TypeVar("V_co", covariant=True, default=Any)
@@ -19,22 +19,22 @@ else:
 
     V_co = TypeVar("V_co", covariant=True)
 
-Array: TypeAlias = NDArray[Any]  # of whatever type of numbers
-Arrays: TypeAlias = Mapping[str, Array]  # a state, or a part of it: its arrays by name
+Array: TypeAlias = NDArray[Any]  # of any numeric type
+Arrays: TypeAlias = Mapping[str, Array]  # a state, or a part of it: arrays by name
 Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.int64]
 Bools: TypeAlias = NDArray[np.bool_]
-Places: TypeAlias = NDArray[np.intp]  # which rows, cells or groups: an index
-ClassLabel: TypeAlias = bool | int | float | str  # those of one metric are all of one kind
-ArrayLike: TypeAlias = object  # lists, arrays, series, tensors: what core/columns takes
+Places: TypeAlias = NDArray[np.intp]  # indices of rows, cells or groups
+ClassLabel: TypeAlias = bool | int | float | str  # labels of one metric are all of one kind
+ArrayLike: TypeAlias = object  # anything `core/columns` accepts: lists, arrays, series, tensors
 
-# What nothing narrower is true of, by what it is; who takes a part of it looks at what that is.
-ReadColumn: TypeAlias = Any  # as the field of a schema reads it; of what type, its statistic knows
-Columns: TypeAlias = tuple[ReadColumn, ...]  # of validated rows, in the order of the schema
-Options: TypeAlias = dict[str, Any]  # arguments by name, each of a type of its own: for ``**``
-Json: TypeAlias = Any  # a document or a part of it, of anyone: readers check what shape it has
+# Types that cannot be narrower; users of a part check its type.
+ReadColumn: TypeAlias = Any  # as read by a field of a schema; the statistic knows its type
+Columns: TypeAlias = tuple[ReadColumn, ...]  # validated rows, in the order of the schema
+Options: TypeAlias = dict[str, Any]  # keyword arguments of different types, for ``**``
+Json: TypeAlias = Any  # an untrusted document or a part of it; readers check its shape
 Document: TypeAlias = dict[str, Json]
-Foreign: TypeAlias = Any  # an object of a library that need not be there, or says no types
-# A number, a fraction or an array of either: formulas take all alike, and of the union of them mypy
-# knows neither a sum nor a quotient.
+Foreign: TypeAlias = Any  # an object of an optional or untyped library
+# A number, a fraction or an array of either, which formulas treat alike. Mypy has no sum or
+# quotient for the union of them.
 Numeric: TypeAlias = Any

@@ -1,4 +1,4 @@
-"""Sets by name: their inputs and the views of their metrics."""
+"""Sets as mappings: their named inputs, and views of their metrics."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
     from streammetrics.core.types import ArrayLike, Foreign
 
 
-_AT_MAKING = {"columns", "unit"}  # parameters of a set
+_AT_MAKING = {"columns", "unit"}  # parameters of a set's constructor
 
 
 class NamedInputs:
-    """Inputs by name, those that are needed, and the user's columns for them."""
+    """The inputs of a set, and the user's columns for them."""
 
-    columns: dict[str, str]  # the user's names, of those inputs that have another
+    columns: dict[str, str]  # the user's names of inputs that have another name
     _titles: dict[str, str]  # the user's name of every input
-    _needed: tuple[str, ...]  # the user's names of those that must be there
+    _needed: tuple[str, ...]  # the user's names of required columns
     _in_tables: dict[str, str]
-    _told: bool  # of weights that a table has and nothing asks for
+    _told: bool  # whether the warning about unused weights was given
 
     def _name_inputs(self, required: Iterable[str], optional: Iterable[str]) -> None:
-        """Work out once what follows from `columns`, as small batches need it often."""
-        self._in_tables = {WEIGHT: "", **self.columns}  # no column of a table is called nothing
+        """Derive the tables of names from `columns` once, because small batches need them often."""
+        self._in_tables = {WEIGHT: "", **self.columns}  # no column of a table has an empty name
         self._told = False
         self._titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
-        # An input that may be left out is needed all the same once `columns` has named it.
+        # An optional input is required if `columns` names it.
         needed = (*required, *self.columns)
         self._needed = tuple(dict.fromkeys(self.columns.get(name, name) for name in needed))
 
     def _tell(self, names: Iterable[str]) -> None:
-        """Warn once of a table with weights that no parameter names."""
+        """Warn once if a table has a column of weights that `columns` does not name."""
         if not self._told and WEIGHT in names and WEIGHT not in self._asked(names).values():
             warnings.warn(
                 f"the table's column {WEIGHT!r} is not read, and every row weighs 1: "
@@ -68,9 +68,9 @@ class NamedInputs:
             self._told = True
 
     def _asked(self, names: Iterable[str], *, weighted: bool = False) -> dict[str, str]:
-        """Return the column of each input that is needed, or is among the `names` of a table.
+        """Return the column of each input that is required, or is among the `names` of a table.
 
-        The weight is asked for only where `columns` names it, or where it is passed by its name.
+        The weight is included only if `columns` names it, or if `weighted`: it was passed by name.
         """
         wanted = {*self._needed, *names}
         asked = {name: title for name, title in self._titles.items() if title in wanted}
@@ -79,10 +79,10 @@ class NamedInputs:
         return asked
 
     def _reads(self, names: Iterable[str]) -> list[str]:
-        """Return those of a table's columns that `update` takes.
+        """Return the columns of a table that `update` reads.
 
         Raises:
-            InvalidBatchError: A column that it needs is not among them.
+            InvalidBatchError: A required column is missing.
         """
         names = list(names)
         self._tell(names)
@@ -90,7 +90,7 @@ class NamedInputs:
         return list(dict.fromkeys(name for part in parts for name in part))
 
     def _parts(self, names: list[str], *, weighted: bool = False) -> dict[str, tuple[str, ...]]:
-        """Return the columns that what each title stands for is read from: one, or a matrix's."""
+        """Return the columns that each of the user's names refers to: one, or those of a matrix."""
         asked = dict.fromkeys(self._asked(names, weighted=weighted).values())
         plain = [title for title in asked if title in names]
         self._check_there([*plain, *filter(is_several, asked)], names)
@@ -99,7 +99,7 @@ class NamedInputs:
         return parts
 
     def _known(self, columns: Mapping[str, object]) -> list[str]:
-        """Return the names, each of which some input asks for."""
+        """Return the names of the columns; raise if no input uses one of them."""
         titles = dict.fromkeys(self._titles.values())
         other = columns.keys() - set(titles)
         unknown = sorted(n for n in other if not any(asks_for(title, n) for title in titles))
@@ -125,7 +125,7 @@ class NamedInputs:
 
 
 def beside_a_table(columns: Mapping[str, object]) -> InvalidBatchError:
-    """Return the error of columns that are passed beside a table, which has its own."""
+    """Return the error for columns passed in addition to a table."""
     for name in _AT_MAKING & columns.keys():
         return _made_with(name, columns[name])
     name = next(iter(columns))
@@ -144,7 +144,7 @@ def _made_with(name: str, value: object) -> InvalidBatchError:
 
 
 def columns_of(table: Foreign, parts: Mapping[str, tuple[str, ...]]) -> dict[str, ArrayLike]:
-    """Return what each title stands for in a table."""
+    """Return the column or matrix of a table for each of the user's names."""
     return {
         title: table[names[0]] if len(names) == 1 else Beside({name: table[name] for name in names})
         for title, names in parts.items()
@@ -152,14 +152,14 @@ def columns_of(table: Foreign, parts: Mapping[str, tuple[str, ...]]) -> dict[str
 
 
 class ByName(Mergeable):
-    """What a set is as a mapping: names, and beside each its metric as it reads the set's rows."""
+    """A set as a mapping from names to read-only views of its metrics."""
 
     _accumulator: Accumulator
-    _metrics: dict[str, Metric]  # of no rows
-    _viewed: dict[str, Metric] | None  # made when they are first asked for
+    _metrics: dict[str, Metric]  # without rows
+    _viewed: dict[str, Metric] | None  # created on first use
 
     def _views(self) -> dict[str, Metric]:
-        """Return the metrics as they read this set's rows."""
+        """Return the metrics as views of this set's rows."""
         views = self._viewed
         if views is None:
             view = self._open_view()
@@ -168,7 +168,7 @@ class ByName(Mergeable):
         return views
 
     def _open_view(self) -> ReadOnly:
-        """Return what the metrics of this set are read from."""
+        """Return the accumulator that the views read."""
         return ReadOnly(self._accumulator)
 
     def keys(self) -> KeysView[str]:
@@ -180,7 +180,7 @@ class ByName(Mergeable):
         return self._views().values()
 
     def items(self) -> ItemsView[str, Metric]:
-        """Return the names, each with a read-only view of its metric."""
+        """Return the names with read-only views of the metrics."""
         return self._views().items()
 
     def __getitem__(self, name: str) -> Metric:
@@ -196,16 +196,17 @@ class ByName(Mergeable):
         return len(self._metrics)
 
     def flat(self, prefix: str = "") -> dict[str, float]:
-        """Return all numbers by flat names: what loggers of experiments take.
+        """Return all numbers in a flat dictionary, as experiment loggers expect.
 
-        Values of classes are ``NAME/CLASS``; curves and matrices, which are no few numbers, are
-        left out. ``docs/training.md`` shows MLflow, Weights & Biases, TensorBoard and Lightning.
+        Values by class are named ``NAME/CLASS``. Curves and matrices are left out. See
+        ``docs/training.md`` for MLflow, Weights & Biases, TensorBoard and Lightning.
 
         Args:
-            prefix: What all names begin with, as ``"val/"``.
+            prefix: Prefix of all names, such as ``"val/"``.
 
         Raises:
-            ValueError: Two numbers have one name, as those of metrics ``"r"`` and ``"r/cat"``.
+            ValueError: Two numbers have the same name, such as those of metrics ``"r"`` and
+                ``"r/cat"``.
 
         Example:
             >>> import streammetrics as sm
@@ -216,7 +217,7 @@ class ByName(Mergeable):
         found: dict[str, float] = {}
         parts: Any = self.items()
         for name, part in parts:
-            if isinstance(part, ByName):  # of a comparison, by model
+            if isinstance(part, ByName):  # one for each model of a comparison
                 numbers = part.flat(f"{prefix}{name}/")
             else:
                 numbers = flat(f"{prefix}{name}", part.compute())

@@ -109,7 +109,7 @@ class Labels(Field):
     others: bool = False  # whether labels of the same kind outside `allowed` are accepted
 
     @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only; the base class declares it
         """The column."""
         return (self.name,)
 
@@ -281,7 +281,7 @@ class Indicators(Field):
     probabilities: bool = False
 
     @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only; the base class declares it
         """The true labels, and the predictions or scores."""
         return ("y_true", self.second)
 
@@ -291,7 +291,7 @@ class Indicators(Field):
         return {"y_true": "label", self.second: "number" if self.scores else "label"}
 
     @property
-    def sets(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+    def sets(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only; the base class declares it
         """The columns that may hold sets of labels."""
         return self.names[:1] if self.scores else self.names
 

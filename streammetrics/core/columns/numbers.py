@@ -37,7 +37,7 @@ class Numbers(Field):
     long: bool = False
 
     @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only; the base class declares it
         """The column."""
         return (self.name,)
 

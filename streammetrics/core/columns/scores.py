@@ -113,8 +113,7 @@ class Scores(Numbers):
     - ``"order"``: compared with scores of other rows. (n,) may be any numbers. (n, K) must be
       probabilities, because scores of a class are comparable only if each row is normalized.
     - ``"rank"``: compared within a row. (n, K) may be any numbers. (n,) must be probabilities,
-    because
-      they are compared with the probability of the other class.
+      because they are compared with the probability of the other class.
     - ``"probability"``: probabilities.
     - ``"logit"``: logits, used as they are; they must be finite.
     - ``"logits"``: logits, used as they are; infinite ones stand for probabilities of 0 and 1.
@@ -346,12 +345,12 @@ class ScoredLabels(Field):
     pair: Pair = CLASSES
 
     @property
-    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only; the base class declares it
         """The label and the score."""
         return (self.truth, self.scores.name)
 
     @property
-    def leader(self) -> str:  # type: ignore[override]  # read-only where the base only declares
+    def leader(self) -> str:  # type: ignore[override]  # read-only; the base class declares it
         """The label."""
         return self.truth
 
