@@ -1,1 +1,1 @@
-"""How sure a value is: confidence of metrics, read from their states."""
+"""Confidence intervals of metrics, computed from their states."""

@@ -1,4 +1,4 @@
-"""Influences of rows on areas, and the bootstrap of counts."""
+"""Influence functions of rows on areas, and the bootstrap of counts."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from streammetrics.metrics.classification.view import Confusion
 
 
-_STEP = 2.0**-17  # relative: its square, and rounding over it, leave about ten digits
-_CANCELLED = 2.0**-30  # of the terms of a slope: what is left below is their rounding
-_BITS = 60  # of the total, where sums are told as integers
-_ROOM = 1 << 20  # numbers of moved tables that are read at a time
-_FEW = 4096  # cells whose readouts are taken one by one
+_STEP = 2.0**-17  # relative step: truncation and rounding errors leave about ten digits
+_CANCELLED = 2.0**-30  # of the sum of absolute terms; smaller slopes are rounding errors
+_BITS = 60  # bits of the total when sums are converted to integers
+_ROOM = 1 << 20  # most numbers in perturbed tables read at a time
+_FEW = 4096  # most cells whose derivatives are taken one by one
 
 
-class _NeedsCells(Exception):  # noqa: N818 - no error, only an answer
-    """A readout looked at single cells."""
+class _NeedsCells(Exception):  # noqa: N818 - a signal, not an error
+    """A readout used individual cells."""
 
 
 class _Margins(Margins):
-    """A table as those see it that read nothing but the sums of each class.
+    """A table reduced to the sums of each class, for readouts that use nothing else.
 
-    They need not be the sums of any table, so that each can be changed on its own.
+    The sums need not be consistent with any table, so that each can be changed on its own.
     """
 
     def __init__(self, of: Confusion, sums: Sequence[Floats]) -> None:
@@ -83,7 +83,7 @@ class _Margins(Margins):
 
 
 class _Unread:
-    """The cells of a table of which only the sums are there."""
+    """The cells of a table of which only the sums are known."""
 
     def __getattr__(self, name: str) -> Numeric:
         raise _NeedsCells(name)
@@ -100,7 +100,7 @@ def _whole(values: Floats, shift: int) -> Array:
 
 
 def influence(metric: Metric[object], table: Confusion, read: Callable[[Any], Any]) -> Floats:
-    """Return ∂θ/∂n for every cell of a table, (cells, *the shape of the value)."""
+    """Return ∂θ/∂n for every cell of a table, of shape (cells, *shape of the value)."""
     try:
         of_tp, of_actual, of_predicted = _of_margins(table, read)
     except _NeedsCells:
@@ -124,10 +124,9 @@ def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
 
 
 def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
-    """Return how a readout changes with each of some amounts; with one that is 0 it does not.
+    """Return the derivative of a readout by each of `amounts` (n,); 0 for amounts of 0.
 
-    Amounts are (n,), and `read` is given tables of them, (m, n), of each of which it returns the
-    value.
+    `read` is given perturbed amounts (m, n), and returns the value of each row.
     """
     found = []
     block = max(1, _ROOM // (2 * max(amounts.size, 1)))
@@ -152,7 +151,7 @@ def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], An
             f"its value is read from single cells, of which there are {table.amount.size:,}, and "
             f"more than {_FEW:,} take too long",
         )
-    # Counts that are so large that steps of them are whole.
+    # Scale the counts up, so that steps are whole numbers.
     total = float(table.total[0])
     amount = np.ldexp(table.amount, 52 - math.frexp(total)[1])
     slopes = []
@@ -169,17 +168,16 @@ def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], An
 
 
 def standard_error(influences: Floats, squares: Floats) -> Floats:
-    """Return √Σ w² (∂θ/∂W)², over cells of which `squares` holds the sums of squared weights."""
-    with np.errstate(
-        over="ignore", invalid="ignore"
-    ):  # weights too far apart say nothing: inf, nan
+    """Return √Σ w² (∂θ/∂W)² over cells, where `squares` has each cell's sum of squared weights."""
+    with np.errstate(over="ignore", invalid="ignore"):  # very uneven weights give inf or NaN
         return np.sqrt(np.tensordot(squares, influences**2, axes=1))
 
 
 class Ladder(NamedTuple):
-    """All cells of one class against the rest: how much of each in them, and how much above.
+    """All cells of one class against the rest: the amounts in each cell, and above it.
 
-    With weights w `p_square` and `n_square` are what the cells have of Σ w²; without they are rows.
+    With weights w, `p_square` and `n_square` are Σ w² of each cell; without weights, numbers of
+    rows.
     """
 
     p: Floats
@@ -199,9 +197,9 @@ class Ladder(NamedTuple):
         negatives: float,
         squares: SortedHistogram | None = None,
     ) -> Ladder:
-        """Return the cells, of so many rows, or of that weight; `squares` are those of weights."""
+        """Return the cells, for totals of rows or weights; `squares` holds the squared weights."""
         steps = [(s.p, s.n, s.tp_above, s.fp_above, s.low) for s in stairs.steps()]
-        scale = positives / stairs.positives if positives else 1.0  # of large or weighted amounts
+        scale = positives / stairs.positives if positives else 1.0  # for large or weighted amounts
         if not math.isfinite(scale):
             raise OverflowError("weights beyond what float64 holds")
         *sides, low = _joined(steps) if steps else [np.zeros(0)] * 5
@@ -217,7 +215,7 @@ class Ladder(NamedTuple):
 
     @property
     def rows(self) -> tuple[float, float]:
-        """How many rows of weight one the positives and the negatives are worth."""
+        """The effective numbers of positives and negatives, in rows of weight one."""
         if self.p_square is self.p:
             return self.positives, self.negatives
         sides = ((self.positives, self.p_square), (self.negatives, self.n_square))
@@ -225,7 +223,7 @@ class Ladder(NamedTuple):
         return float(positives), float(negatives)
 
     def mirrored(self) -> Ladder:
-        """Return the cells from the other end, with the classes exchanged."""
+        """Return the cells in reverse order, with the classes exchanged."""
         p_below = self.positives - self.p_above - self.p
         n_below = self.negatives - self.n_above - self.n
         sides = (self.n, self.p, n_below, p_below, self.n_square, self.p_square)
@@ -234,14 +232,14 @@ class Ladder(NamedTuple):
 
 
 def _joined(parts: Sequence[tuple[Array, ...]]) -> list[Array]:
-    """Return each column of all parts; where there is one part only, as it is."""
+    """Concatenate each column of all parts."""
     return (
         list(parts[0]) if len(parts) == 1 else list(map(np.concatenate, zip(*parts, strict=True)))
     )
 
 
 def _shared(squares: SortedHistogram, low: Floats, p: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return what each cell has of the squares, which are known of wider ones, by its weight."""
+    """Split the squares of wider cells among the cells they contain, in proportion to weight."""
     edges, sums = [], []
     unit = 2.0**squares.unit
     for block in squares.cells():
@@ -258,7 +256,7 @@ def _shared(squares: SortedHistogram, low: Floats, p: Floats, n: Floats) -> tupl
 
 
 class Influences(NamedTuple):
-    """What one more row in each cell adds to an area."""
+    """The influence on an area of one more row in each cell."""
 
     positive: Floats
     negative: Floats
@@ -274,16 +272,16 @@ class Influences(NamedTuple):
 
 
 def structural_components(cells: Ladder) -> tuple[Floats, Floats]:
-    """Return DeLong's (1988): the share of the other class that a row of each cell is right of."""
-    beats = (cells.negatives - cells.n_above - cells.n / 2) / cells.negatives  # ties halved
+    """Return DeLong's components (1988): share of the other class that a row is ranked right of."""
+    beats = (cells.negatives - cells.n_above - cells.n / 2) / cells.negatives  # ties count half
     return beats, (cells.p_above + cells.p / 2) / cells.positives
 
 
 def roc_influences(cells: Ladder, area: float) -> Influences:
-    """Return those of the area under the ROC curve."""
+    """Return the influences on the area under the ROC curve."""
     positives, negatives = cells.positives, cells.negatives
     beats, beaten = structural_components(cells)
-    # The variance of a mean of m components is estimated over m - 1, of rows of weight one.
+    # The variance of a mean of m components uses m - 1, for rows of weight one.
     return Influences(
         (beats - area) / np.sqrt(positives**2 - cells.p_square.sum()),
         (beaten - area) / np.sqrt(negatives**2 - cells.n_square.sum()),
@@ -291,10 +289,10 @@ def roc_influences(cells: Ladder, area: float) -> Influences:
 
 
 def exponential_variance(area: float, positives: float, negatives: float) -> float:
-    """Return the variance of an area of scores that are exponential in both classes.
+    """Return the variance of the area under the ROC curve for exponential scores in both classes.
 
-    Near an end it is above those of most other scores (Hanley and McNeil, Radiology 143, 1982;
-    with equal sizes in it, Newcombe, Statistics in Medicine 25, 2006, method 5).
+    Near 0 and 1 it exceeds that of most other distributions (Hanley and McNeil, Radiology 143,
+    1982; here with equal class sizes, Newcombe, Statistics in Medicine 25, 2006, method 5).
     """
     pairs = (positives + negatives) / 2 - 1
     alike = (1 - area) / (2 - area) + area / (1 + area)
@@ -302,18 +300,19 @@ def exponential_variance(area: float, positives: float, negatives: float) -> flo
 
 
 def partial_roc_influences(cells: Ladder, rate: float) -> Influences:
-    """Return those of the area up to a false positive rate, of which the threshold is estimated.
+    """Return the influences on the area up to a false positive rate, with an estimated threshold.
 
-    A positive scores what it beats among the negatives above the threshold; a negative there costs
-    what beats it, and moves the threshold, for which the rate of positives above it stands.
+    A positive contributes the share of negatives above the threshold that it beats. A negative
+    above the threshold costs the share of positives that beat it. It also moves the threshold,
+    which changes the area by the true positive rate there.
     """
     positives, negatives = cells.positives, cells.negatives
     limit = rate * negatives
     inside = np.clip(limit - cells.n_above, 0.0, cells.n)  # negatives above the threshold
     share = np.divide(inside, cells.n, out=np.zeros_like(inside), where=cells.n > 0)
-    cut = int(np.argmax(share > 0))  # the lowest cell with some of them
+    cut = int(np.argmax(share > 0))  # the lowest cell with negatives above the threshold
     at_cut = (cells.p_above[cut] + share[cut] * cells.p[cut]) / positives
-    # Of the negatives in the cell that the limit cuts, some are above and tied on average.
+    # Of the negatives in the cell that the threshold splits, assume some above and the rest tied.
     before = np.minimum(cells.n_above, limit)
     beats = (limit - before - inside + share * inside / 2) / negatives
     beaten = (cells.p_above + share * cells.p / 2) / positives
@@ -327,32 +326,31 @@ def partial_roc_influences(cells: Ladder, rate: float) -> Influences:
 def precision_influences(
     cells: Ladder, area: float, *, trapezoid: bool
 ) -> tuple[Influences, float]:
-    """Return those of an area under the precision-recall curve, Σ p_i H_i / P, and its excess.
+    """Return the influences on the area under the precision-recall curve, and the area's bias.
 
-    H is the precision A = T / (T + F) at the cell, T and F being what lies there and above; or by
-    trapezoids its mean with that of the cell above, where nothing has a precision of 1. A row moves
-    A in its cell and in all below, by F / (T + F)² if it is a positive and -T / (T + F)² if not;
-    and each A counts for the p that it stands for.
+    H is the precision A = T / (T + F) at the cell, where T and F count the positives and negatives
+    in and above it. With `trapezoid`, H is the mean of A and that of the next cell above; above all
+    cells the precision is 1. A row changes A in its cell and in all cells below: by F / (T + F)² if
+    it is positive, by -T / (T + F)² if not. Each A counts for the positives p that use it.
 
-    The area of a sample is on average larger than that of its population, as each positive counts
-    itself among what is called so where its precision is taken: by w F / (T + F)² in its own cell,
-    w being its weight.
+    The area of a sample is too large on average, because each positive is included in the precision
+    at its own score. This adds w F / (T + F)² in its cell, where w is its weight.
     """
     tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
     called = tp + fp
     height, counts = tp / called, _stood_for(cells.p, trapezoid=trapezoid)
     if trapezoid:
         height = (height + np.append(height[1:], 1.0)) / 2
-    # In place: to ask for memory for each step would take as long as the steps do.
+    # In place: allocating memory for each step would take as long as the steps themselves.
     called *= called
     each = np.divide(counts, called, out=called)
     fp *= each
     tp *= each
-    own = fp  # what positives count themselves, of weight one
+    own = fp  # bias from positives of weight one
     if cells.p_square is not cells.p:
         squares = _stood_for(cells.p_square, trapezoid=trapezoid)
         own = fp * np.divide(squares, counts, out=np.zeros_like(fp), where=counts > 0)
-    excess = float(own.sum()) / cells.positives / (2 if trapezoid else 1)  # half is of cells above
+    excess = float(own.sum()) / cells.positives / (2 if trapezoid else 1)  # trapezoids: half
     up, down = np.cumsum(fp, out=fp), np.cumsum(tp, out=tp)
     up -= area
     up += height
@@ -362,12 +360,12 @@ def precision_influences(
 
 
 def _stood_for(p: Floats, *, trapezoid: bool) -> Floats:
-    """Return of how many positives each cell's height is the precision."""
+    """Return the number of positives that use the precision at each cell."""
     return (p + np.append(0.0, p[:-1])) / 2 if trapezoid else p
 
 
 def distance_influences(cells: Ladder) -> Influences:
-    """Return those of the largest distance between two distributions, at where it is reached."""
+    """Return the influences on the largest distance between two distributions, at its location."""
     above = (cells.p_above + cells.p) / cells.positives
     below = (cells.n_above + cells.n) / cells.negatives
     cut = int(np.argmax(np.abs(above - below)))
@@ -378,13 +376,13 @@ def distance_influences(cells: Ladder) -> Influences:
 
 
 REPLICATES = 200
-GROUPS = 64  # of rows that are left out in turn
-_GROUPS = 2048  # of neighbouring cells that are drawn as one: what is between them varies little
-_MOST = 2.0**62  # rows that are drawn: as many of each cell as of more
+GROUPS = 64  # groups of the jackknife
+_GROUPS = 2048  # groups of neighbouring cells for redraws; precision within a group varies little
+_MOST = 2.0**62  # most rows drawn; more would not change the share of each cell
 
 
 def drawn(counts: Ints, replicates: int = REPLICATES) -> Ints:
-    """Return multinomial redraws of as many rows, (replicates, cells)."""
+    """Return multinomial redraws of the same number of rows, (replicates, cells)."""
     generator = seeded(counts)
     n = int(counts.sum())
     if n < 1:
@@ -393,20 +391,20 @@ def drawn(counts: Ints, replicates: int = REPLICATES) -> Ints:
 
 
 def seeded(counts: Ints) -> np.random.Generator:
-    """Return a generator whose draws depend on the counts alone."""
+    """Return a generator whose seed depends on the counts only."""
     seed = int.from_bytes(blake2b(np.ascontiguousarray(counts).tobytes(), digest_size=16).digest())
     return np.random.Generator(np.random.PCG64(seed))
 
 
 class _Redraw(NamedTuple):
-    """Both classes of a redraw, as thresholds need them."""
+    """The totals of both classes in a redraw."""
 
     positives: float
     negatives: float
 
 
 def best_errors(metric: Any, cells: Ladder) -> float:
-    """Return the standard error of the best value over thresholds."""
+    """Return the bootstrap standard error of the best value over thresholds."""
     values = []
     for p, n in _redrawn(cells):
         tp, fp = np.cumsum(p[::-1]), np.cumsum(n[::-1])
@@ -416,7 +414,7 @@ def best_errors(metric: Any, cells: Ladder) -> float:
 
 
 def point_errors(metric: Any, cells: Ladder) -> float:
-    """Return the standard error of a value that is read from a point of a curve."""
+    """Return the bootstrap standard error of a value read from a point of a curve."""
     values = []
     for p, n in _redrawn(cells):
         tp, fp = (np.append(np.cumsum(side[::-1])[::-1], 0) for side in (p, n))
@@ -428,7 +426,7 @@ def point_errors(metric: Any, cells: Ladder) -> float:
 
 
 def top_rise(cells: Ladder) -> float:
-    """Return by how much the largest distance of redraws is larger, on average, than their own."""
+    """Return the bootstrap estimate of the bias of the largest distance, at least 0."""
     values = []
     for p, n in ((cells.p, cells.n), *_redrawn(cells)):
         above, below = np.cumsum(_grouped(p, cells)), np.cumsum(_grouped(n, cells))
@@ -440,7 +438,8 @@ def top_rise(cells: Ladder) -> float:
 def _redrawn(cells: Ladder) -> Iterator[tuple[Floats, Floats]]:
     """Yield redraws of the positives and the negatives in ascending cells.
 
-    With weights a row of a cell counts for as much as makes its sum vary as theirs does.
+    With weights, each drawn row has the weight Σ w² / Σ w of its cell, which preserves the
+    variance.
     """
     every = (cells.p, cells.n), (cells.p_square, cells.n_square)
     weight, square = (np.concatenate([_grouped(side, cells) for side in pair]) for pair in every)
@@ -461,9 +460,10 @@ def _best(metric: Any, tp: Array, fp: Array) -> float:
 
 
 def jackknife_error(metric: Any, stairs: CumulativeCounts, cells: Ladder) -> float:
-    """Return the standard error of any value of a class: it is read without each group of rows.
+    """Return the jackknife standard error of any value of a class.
 
-    The rows are dealt to groups at random, by a seed made of the counts alone.
+    Rows are assigned to groups at random, with a seed that depends on the counts only. The value is
+    computed without each group.
     """
     low = np.concatenate([step.low for step in stairs.steps()])
     counts = np.rint(np.concatenate([cells.n, cells.p])).astype(np.int64)
@@ -484,7 +484,7 @@ def jackknife_error(metric: Any, stairs: CumulativeCounts, cells: Ladder) -> flo
 
 
 def _grouped(side: Floats, cells: Ladder) -> Floats:
-    """Return sums over groups of neighbouring cells that hold about as many rows each."""
+    """Return sums over groups of neighbouring cells with about the same number of rows."""
     if side.size <= _GROUPS:
         return side
     passed = np.cumsum(cells.p + cells.n)

@@ -1,4 +1,4 @@
-"""Distributions, limits of counts and means, and corrections for many tests."""
+"""Distributions, limits of counts and means, and corrections for multiple tests."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Floats, Numeric
 
-    Limits = tuple[Numeric, Numeric]  # floats or arrays of one shape
+    Limits = tuple[Numeric, Numeric]  # floats, or arrays of one shape
     from collections.abc import Sequence
 
 
 _NORMAL = NormalDist()
-_LARGE = 1000.0  # parameters of a beta distribution from which its density is integrated
+_LARGE = 1000.0  # beta parameter above which the density is integrated numerically
 _TINY = 1e-300
-_TERMS = 100_000  # of a continued fraction: it takes some hundreds at most
+_TERMS = 100_000  # limit on the terms of a continued fraction, which needs some hundreds at most
 
 
 def normal_tail(z: float) -> float:
-    """Return the probability of a standard normal number above z."""
+    """Return the probability that a standard normal variable exceeds z."""
     return math.erfc(z / math.sqrt(2)) / 2
 
 
 def normal_quantile(p: float) -> float:
-    """Return the number that a standard normal one is below with probability p."""
+    """Return the p-quantile of the standard normal distribution."""
     if not 0 < p < 1:
         return math.copysign(math.inf, p - 0.5)
     return _NORMAL.inv_cdf(p)
 
 
 def t_tail(t: float, df: float) -> float:
-    """Return the probability of a number of Student's t distribution above t."""
+    """Return the probability that a variable with Student's t distribution exceeds t."""
     whole = df + t * t
     if math.isinf(whole):
         return 0.0 if t > 0 else 1.0
@@ -46,7 +46,7 @@ def t_tail(t: float, df: float) -> float:
 
 
 def t_quantile(p: float, df: float) -> float:
-    """Return the number that one of Student's t distribution is below with probability p."""
+    """Return the p-quantile of Student's t distribution."""
     if not 0 < p < 1:
         return math.copysign(math.inf, p - 0.5)
     if p < 0.5:
@@ -54,35 +54,35 @@ def t_quantile(p: float, df: float) -> float:
     return _t_above(1 - p, df)
 
 
-@lru_cache(maxsize=1 << 14)  # slices often have equally many rows
+@lru_cache(maxsize=1 << 14)  # slices often have the same number of rows
 def _t_above(tail: float, df: float) -> float:
-    """Return what is exceeded with a probability up to 1/2: a root, by steps of Newton's."""
+    """Return the value exceeded with a probability of at most 1/2, by Newton's method."""
     low, high = 0.0, 1.0
     while t_tail(high, df) > tail:
         low, high = high, 2 * high
     constant = math.lgamma((df + 1) / 2) - math.lgamma(df / 2) - math.log(df * math.pi) / 2
     z = normal_quantile(1 - tail) if tail > 1e-15 else high
-    t = min(max(z + (z**3 + z) / (4 * df), low), high)  # near it, where there are many degrees
+    t = min(max(z + (z**3 + z) / (4 * df), low), high)  # a good start for many degrees of freedom
     for _ in range(200):
         excess = t_tail(t, df) - tail
         low, high = (t, high) if excess > 0 else (low, t)
         slope = math.exp(constant - (df + 1) / 2 * math.log1p(t * t / df))
         step = t + excess / slope if slope else math.inf
-        if abs(step - t) <= 1e-9 * abs(step):  # the next would be of the square of that
+        if abs(step - t) <= 1e-9 * abs(step):  # quadratic convergence
             return step
         t = step if low < step < high else (low + high) / 2
     return t
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """Return the probability of a beta distributed number up to x, for a and b above 0."""
+    """Return the probability of at most x in a beta distribution, for positive a and b."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
     return _beta_below(x, 1 - x, a, b)
 
 
 def beta_quantile(p: float, a: float, b: float) -> float:
-    """Return the number that a beta distributed one is below with probability p."""
+    """Return the p-quantile of a beta distribution."""
     if not 0 < p < 1:
         return float(p >= 1)
     low, high = 0.0, 1.0
@@ -100,7 +100,7 @@ def beta_quantile(p: float, a: float, b: float) -> float:
 
 
 def binomial_cdf(k: int, n: int, p: float) -> float:
-    """Return the probability of at most k successes of n, each of probability p."""
+    """Return the probability of at most k successes in n trials with probability p."""
     if k < 0 or k >= n:
         return float(k >= n)
     if p <= 0 or p >= 1:
@@ -109,7 +109,7 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
 
 
 def binomial_quantile(q: float, n: int, p: float) -> int:
-    """Return the least k of which at most k successes of n have a probability of at least q."""
+    """Return the smallest k for which `binomial_cdf` is at least q."""
     spread = math.sqrt(n * p * (1 - p))
     guess = min(max(int(n * p + normal_quantile(q) * spread), 0), n)
     low, high, step = guess, guess, 1
@@ -118,7 +118,7 @@ def binomial_quantile(q: float, n: int, p: float) -> int:
     step = 1
     while high < n and binomial_cdf(high, n, p) < q:
         high, step = min(high + step, n), 2 * step
-    low = max(low, -1)  # which has less than q, as `high` has not
+    low = max(low, -1)  # invariant: the probability is below q at `low`, and at least q at `high`
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if binomial_cdf(middle, n, p) >= q else (middle, high)
@@ -126,7 +126,7 @@ def binomial_quantile(q: float, n: int, p: float) -> int:
 
 
 def deviance(x: float, mean: float) -> float:
-    """Return x log(x / mean) + mean - x, never negative and without loss where both are near."""
+    """Return x log(x / mean) + mean - x, which is never negative, accurate for x near the mean."""
     gap = x - mean
     if x == 0 or mean == 0:
         return math.inf if x else mean
@@ -145,7 +145,7 @@ def deviance(x: float, mean: float) -> float:
 
 @cache
 def stirling_error(n: float) -> float:
-    """Return log Γ(n + 1) less Stirling's formula for it, for n above 0."""
+    """Return log Γ(n + 1) minus Stirling's approximation to it, for positive n."""
     if n < 15:
         return math.lgamma(n + 1) - (n + 0.5) * math.log(n) + n - math.log(2 * math.pi) / 2
     square = 1 / (n * n)
@@ -157,7 +157,7 @@ def stirling_error(n: float) -> float:
 
 
 def _beta_scale(x: float, y: float, a: float, b: float) -> float:
-    """Return x^a y^b / B(a, b), where y is 1 - x."""
+    """Return x^a y^b / B(a, b), where y = 1 - x."""
     n = a + b
     error = stirling_error(n) - stirling_error(a) - stirling_error(b)
     apart = deviance(a, n * x) + deviance(b, n * y)
@@ -169,11 +169,11 @@ def _beta_density(x: float, y: float, a: float, b: float) -> float:
 
 
 def _beta_below(x: float, y: float, a: float, b: float) -> float:
-    """Return the probability of at most x, where y is 1 - x without its rounding."""
+    """Return the probability of at most x, where y is 1 - x without rounding error."""
     if x <= 0 or y <= 0:
         return float(y <= 0)
-    more = 1 if min(a, b) < 1 else 0  # then the mean may be an end, at which no fraction converges
-    if x * (b + more) < y * (a + more):  # below the mean, a / (a + b)
+    more = 1 if min(a, b) < 1 else 0  # the mean may be an end, where no fraction converges
+    if x * (b + more) < y * (a + more):  # x is below the mean, a / (a + b)
         below = _beta_integral(x, y, a, b) if a > _LARGE else _beta_fraction(x, y, a, b)
         return min(below, 1.0)
     return 1 - (_beta_integral(y, x, b, a) if b > _LARGE else _beta_fraction(y, x, b, a))
@@ -205,13 +205,13 @@ def _nodes() -> tuple[Floats, Floats]:
 
 
 def _beta_integral(x: float, y: float, a: float, b: float) -> float:
-    """Return the probability of at most x, below the mean, as an integral of the density."""
+    """Return the probability of at most x, below the mean, by integrating the density."""
     n = a + b
-    slope = (a - 1) / x - (b - 1) / y  # of its logarithm, which falls ever faster for b above 1
+    slope = (a - 1) / x - (b - 1) / y  # of the log density, which is concave for b above 1
     spread = math.sqrt(a * b / n) / n
     reach = min(40 * (spread + 1 / n), 40 / min(slope, a - 1) if slope > 0 else math.inf, x)
     places, weights = _nodes()
-    steps = reach / 2 * (1 - places)  # from x downwards
+    steps = reach / 2 * (1 - places)  # downwards from x
     change = (a - 1) * np.log1p(-steps / x) + (b - 1) * np.log1p(steps / y)
     return _beta_density(x, y, a, b) * reach / 2 * float(np.dot(weights, np.exp(change)))
 
@@ -219,11 +219,11 @@ def _beta_integral(x: float, y: float, a: float, b: float) -> float:
 def limits(
     value: object, error: object, quantile: float, low: float = -math.inf, high: float = math.inf
 ) -> Limits:
-    """Return the limits of values with standard errors, which lie between two ends.
+    """Return confidence limits of values with standard errors and a known range.
 
-    They are symmetric on the logit of a value with two ends, which between -1 and 1 is Fisher's z;
-    on the logarithm of one with a low end; and else on the value's own scale. Where there is no
-    error, or the value is at an end, there are none: ``nan``.
+    The limits are symmetric on the logit scale for a bounded range (Fisher's z for -1 to 1), on the
+    log scale for a lower bound only, and on the original scale otherwise. They are NaN where the
+    error is 0 or the value is at an end of the range.
     """
     value, error = np.asarray(value, np.float64), np.asarray(error, np.float64)
     inside = (value > low) & (value < high) & (error > 0)
@@ -255,13 +255,13 @@ def share_limits(
 ) -> Limits:
     """Return the limits of ``odds * s / (odds * s + f)``, where s and f count different rows.
 
-    By Wilson's score of s / (s + f), which is binomial given the rows of both. Rows may count for
-    more than one: `units` are the sums of their squares over their sums, by which amounts of as
-    much variance as a count of rows are made. With `anytime` by the mixture of
-    `anytime_limits`; without any rows ``nan``.
+    They are Wilson's score limits of s / (s + f), which is binomial given the total number of rows.
+    Rows may be weighted: `units` are the sums of squared weights divided by the sums of weights, of
+    s and f. Dividing by them converts amounts to equivalent numbers of rows. With `anytime`, the
+    limits are those of `anytime_limits`. Without rows they are NaN.
     """
     s_unit, f_unit = (np.asarray(unit, np.float64) for unit in units)
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # units too small: nan
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # units too small: NaN
         s, f = np.asarray(success, np.float64) / s_unit, np.asarray(failure, np.float64) / f_unit
         ratio = odds * s_unit / f_unit
     if anytime:
@@ -273,7 +273,7 @@ def share_limits(
 
 
 def wilson(s: Floats, n: Floats, z: float) -> Limits:
-    """Return Wilson's limits of a probability of which s of n trials were successes."""
+    """Return Wilson's limits of a probability, for s successes in n trials."""
     with np.errstate(invalid="ignore", divide="ignore"):
         centre = (s + z * z / 2) / (n + z * z)
         half = z / (n + z * z) * np.sqrt(s * (n - s) / n + z * z / 4)
@@ -284,22 +284,22 @@ def wilson(s: Floats, n: Floats, z: float) -> Limits:
 
 
 def clopper_pearson(s: float, n: float, tail: float) -> tuple[float, float]:
-    """Return the exact binomial limits of a probability of which s of n trials were successes."""
-    if not 0 < n < math.inf:  # weights so far apart that their squares do not say of how many rows
+    """Return the exact binomial limits of a probability, for s successes in n trials."""
+    if not 0 < n < math.inf:  # weights so uneven that their squares give no number of rows
         return math.nan, math.nan
-    if s in {0, n}:  # in closed form
+    if s in {0, n}:  # closed form
         far = tail ** (1 / n)
         return (far, 1.0) if s else (0.0, 1 - far)
     return beta_quantile(tail, s, n - s + 1), beta_quantile(1 - tail, s + 1, n - s)
 
 
 def anytime_limits(s: float, n: float, alpha: float) -> tuple[float, float]:
-    """Return limits of a mean of numbers in [0, 1], s their sum, that hold at all n at once.
+    """Return limits of the mean of n numbers in [0, 1] with sum s that hold for all n at once.
 
-    They are those p that the mixture of all likelihoods, with the prior Beta(1/2, 1/2), does not
-    exceed by 1 / alpha: its ratio to the likelihood of the true p is a martingale (for numbers
-    that are not 0 or 1 it is below one), which ever passes 1 / alpha with a probability of at most
-    alpha. So one may look after every row, and stop where one likes.
+    They are the p whose likelihood is at least alpha times the mixture of all likelihoods with the
+    prior Beta(1/2, 1/2). The ratio of the mixture to the likelihood of the true p is a martingale
+    (a supermartingale for numbers between 0 and 1), which ever exceeds 1 / alpha with probability
+    at most alpha. One may therefore look after every row, and stop at will.
     """
     if not n > 0:
         return math.nan, math.nan
@@ -313,8 +313,8 @@ def anytime_limits(s: float, n: float, alpha: float) -> tuple[float, float]:
 
 
 def _log_mixture(s: float, n: float) -> float:
-    """Return log of B(s + 1/2, n - s + 1/2) / B(1/2, 1/2) over the largest likelihood."""
-    # Stirling's formula of every Γ: what is large cancels before it is computed.
+    """Return the log of B(s + 1/2, n - s + 1/2) / B(1/2, 1/2), over the largest likelihood."""
+    # Stirling's formula for every Γ: large terms cancel before they are computed.
     halves = math.log(2 / math.pi) / 2 - 1 - stirling_error(n) - math.log(n) / 2
     for x in (s, n - s):
         halves += stirling_error(x + 0.5) + (x * math.log1p(0.5 / x) if x > 0 else 0.0)
@@ -322,7 +322,7 @@ def _log_mixture(s: float, n: float) -> float:
 
 
 def _edge(beyond: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return where `beyond` turns true on the way from one end to the other."""
+    """Return the point between two ends where `beyond` becomes true."""
     if not beyond(outside):
         return outside
     for _ in range(200):
@@ -334,11 +334,11 @@ def _edge(beyond: Callable[[float], bool], inside: float, outside: float) -> flo
 
 
 def margin(a: Numeric, a_low: Numeric, b: Numeric, b_high: Numeric) -> Numeric:
-    """Return by how much two independent values may come together by chance, or part.
+    """Return the margin of a difference of independent values, from the facing limits of both.
 
-    From the limits of either that look to each other, which need not be symmetric (MOVER; Zou and
-    Donner, Statistics in Medicine 27, 2008): ``a - b - margin`` is the lower limit of ``a - b``,
-    and ``a - b + margin(b, b_low, a, a_high)`` the upper one.
+    The limits need not be symmetric (MOVER; Zou and Donner, Statistics in Medicine 27, 2008).
+    ``a - b - margin(a, a_low, b, b_high)`` is the lower limit of ``a - b``, and
+    ``a - b + margin(b, b_low, a, a_high)`` the upper one.
 
     >>> float(margin(0.9, 0.6, 0.5, 0.9))
     0.5
@@ -352,9 +352,9 @@ def _plain(*sides: object) -> Limits:
 
 
 def holm(chances: Sequence[float]) -> list[float]:
-    """Return p-values as Holm (1979) corrects them: any of them small by chance is as rare.
+    """Return p-values adjusted by Holm (1979), which controls the family-wise error rate.
 
-    Those that are undefined count for nothing.
+    NaN is kept and does not count as a test.
 
     >>> holm([0.01, 0.04, 0.03])
     [0.03, 0.06, 0.06]
@@ -368,9 +368,9 @@ def holm(chances: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(chances: Sequence[float]) -> list[float]:
-    """Return p-values as Benjamini and Hochberg (1995) correct them: of findings few are chance.
+    """Return p-values adjusted by Benjamini and Hochberg (1995): the false discovery rate.
 
-    Those that are undefined count for nothing.
+    NaN is kept and does not count as a test.
 
     >>> benjamini_hochberg([0.01, 0.04, 0.03])
     [0.03, 0.04, 0.04]

@@ -1,4 +1,4 @@
-"""All families of metrics whose intervals are known; importing it makes them so."""
+"""Registers the rules of all families of metrics, by importing their modules."""
 
 from streammetrics.inference import means, scores, tables
 

@@ -1,4 +1,4 @@
-"""Limits of means, moments, correlations and quantiles."""
+"""Confidence limits of means, moments, correlations and quantiles."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from streammetrics.statistics.texts import TextCounts
 
 
-_NOISE = Fraction(1, 1 << 40)  # of the squares: less than that is their rounding
+_NOISE = Fraction(1, 1 << 40)  # share of the squares below which a difference is rounding error
 
 Sums = tuple[Fraction, Fraction, Fraction]  # Σ w² x², Σ w² x and Σ w² of one output
 
@@ -81,7 +81,7 @@ def sums_of(metric: Any, held: Any) -> list[Sums]:
 
 
 def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
-    """Return the standard error of a mean; 0 where rows differ by no more than is rounded."""
+    """Return the standard error of a mean; 0 if the rows differ by rounding error only."""
     squares, values, weights = sums
     around = squares - 2 * mean * values + mean * mean * weights
     if n < 2 or around <= _NOISE * squares or squares >= LARGEST:
@@ -96,7 +96,7 @@ def _answer(
     errors: Sequence[float],
     low: float,
 ) -> ConfidenceInterval:
-    """Return the limits of each output, or of their mean as if all varied together."""
+    """Return the limits of each output, or of their mean as if all were perfectly correlated."""
     n = asked.n_rows
     scale = "" if math.isinf(low) else ", on the logarithm"
     method = f"Student's t{scale}"
@@ -133,7 +133,7 @@ def _means(
 
 @rule_of(Family.MEAN_LOSS, Family.BOUNDED_LOSS)
 def of_losses(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> ConfidenceInterval:
-    """The mean of losses that are not negative."""
+    """The mean of non-negative losses."""
     if asked.anytime:
         if metric.family != Family.BOUNDED_LOSS:
             raise not_anytime(metric)
@@ -144,7 +144,7 @@ def of_losses(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> Confid
 
 @rule_of(Family.ROOT_MEAN_LOSS)
 def of_roots(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> ConfidenceInterval:
-    """The root of such a mean, whose relative error is half as large."""
+    """The square root of such a mean, whose relative error is half as large."""
     if asked.anytime:
         raise not_anytime(metric)
     values, errors = _means(metric, asked, held, held.means("loss"), held.total)
@@ -155,7 +155,7 @@ def of_roots(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> Confide
 
 @rule_of(Family.MEAN_ERROR)
 def of_errors(metric: Metric, asked: ConfidenceRequest, held: Moments) -> ConfidenceInterval:
-    """The mean of errors of either sign."""
+    """The mean of signed errors."""
     if asked.anytime:
         raise not_anytime(metric)
     means = [p - y for y, p in zip(held.means("y"), held.means("p"), strict=True)]
@@ -174,7 +174,7 @@ def of_values(metric: Metric, asked: ConfidenceRequest, held: Moments) -> Confid
 
 @rule_of(Family.LOSS_RATIO)
 def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> ConfidenceInterval:
-    """A ratio of two means, linearised: the mean of e - r |y| over that of |y|."""
+    """A ratio of two means, linearized: the mean of e - r |y| divided by that of |y|."""
     if asked.anytime:
         raise not_anytime(metric)
     above, below, both = (sums_of(metric, part) for part in (held * 2)[:3])
@@ -187,7 +187,7 @@ def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> Confid
             continue
         ratio = up / down
         cross = (together[0] - e[0] - y[0]) / 2  # Σ w² e |y|
-        # Around e - r |y|, whose mean is 0.
+        # Variance of e - r |y|, whose mean is 0.
         squares = e[0] - 2 * ratio * cross + ratio * ratio * y[0]
         scale = e[0] + ratio * ratio * y[0]
         vanishes = squares <= _NOISE * scale or scale >= LARGEST or asked.n_rows < 2
@@ -201,7 +201,7 @@ def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> Confid
 def of_probabilities(
     metric: Metric, asked: ConfidenceRequest, held: ProbabilityLossSum | LabelRankingSum
 ) -> ConfidenceInterval:
-    """The mean loss of probabilities; that of Brier is bounded, by 2 or halved by 1."""
+    """The mean loss of probabilities; the Brier loss is at most 2, or 1 if halved."""
     total = held.rows.fraction()
     if asked.anytime and metric.family != Family.BRIER:
         raise not_anytime(metric)
@@ -216,7 +216,7 @@ def of_probabilities(
     factors = [scale * v for v in values], [scale * e for e in errors]
     signed = metric.family == Family.SIGNED_SCORE_LOSS
     interval = _answer(metric, asked, *factors, -math.inf if signed else 0.0)
-    if metric.family == Family.BRIER:  # no value is above, and few rows have limits far beyond
+    if metric.family == Family.BRIER:  # bounded; limits for few rows would exceed it
         low, high, most = *interval, 2 * scale
         interval = ConfidenceInterval(low, min(high, most), interval.level, interval.method)
     return interval
@@ -239,7 +239,7 @@ def of_perplexity(
 
 @rule_of(Family.ROW_MEAN, Family.ROOT_ROW_MEAN)
 def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> ConfidenceInterval:
-    """The mean of a number of each row; a share of rows by Wilson's score."""
+    """The mean of one number per row; Wilson's score for a share of rows."""
     mean, total = held.exact_mean(), held.rows.fraction()
     low, high = metric.value_range or (-math.inf, math.inf)
     if asked.anytime:
@@ -257,7 +257,7 @@ def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> Confidenc
     error, value = error_of(sums, mean, total, asked.n_rows), metric.readout(held)
     if metric.family == Family.ROOT_ROW_MEAN:
         error = error / 2 / value if value else 0.0
-    elif mean:  # what is read of the mean is a multiple of it
+    elif mean:  # the value is a multiple of the mean
         error *= value / float(mean)
     return _answer(metric, asked, [value], [error], low)
 
@@ -269,7 +269,7 @@ def _anytime(
     total: Fraction,
     most: int,
 ) -> ConfidenceInterval:
-    """Return limits at all times of a mean between 0 and `most`, which need no squares."""
+    """Return anytime-valid limits of a mean between 0 and `most`; they need no squares."""
     if total != asked.n_rows:
         raise without(metric, "limits at all times count rows, and these have weights")
     if len(sums) > 1:
@@ -282,10 +282,10 @@ def _anytime(
 
 
 class CentredRows(NamedTuple):
-    """The sampled rows less the means of all, (rows, outputs), and sums over all rows.
+    """The sampled rows minus the means of all rows, (rows, outputs), and sums over all rows.
 
-    `y`, `p` and `e` are targets, predictions and their difference; of values there is only `y`,
-    and `e`, the same less a trimmed mean. A `weight` is (rows, 1).
+    `y`, `p` and `e` are targets, predictions and `y - p`. For values there is only `y`, and `e`,
+    the values minus a trimmed mean. `weight` is (rows, 1).
     """
 
     weight: Floats
@@ -296,24 +296,25 @@ class CentredRows(NamedTuple):
     yy: Floats
     pp: Floats
     yp: Floats
-    bias: Floats  # mean target less mean prediction
+    bias: Floats  # mean target minus mean prediction
 
 
 def _of_errors(rows: CentredRows) -> Floats:
-    """Errors that a bias is part of: what rows do to Σ w e² / Σ w (y - ȳ)²."""
+    """Errors including the bias: the influence of rows on Σ w e² / Σ w (y - ȳ)²."""
     left = rows.yy + rows.pp - 2 * rows.yp + rows.total * rows.bias**2
     return _of_ratio(rows, rows.e + rows.bias, left)
 
 
 def _of_explained(rows: CentredRows) -> Floats:
-    """Errors less their mean."""
+    """Errors minus their mean."""
     return _of_ratio(rows, rows.e, rows.yy + rows.pp - 2 * rows.yp)
 
 
 def _of_ratio(rows: CentredRows, e: Floats, left: Floats) -> Floats:
-    """The derivative of a ratio of sums, each of them without the row itself.
+    """The derivative of a ratio of sums, evaluated without the row itself.
 
-    With it in the sums, a row of a long tail hides how much it did: limits would hold too rarely.
+    If the sums included it, an extreme row would mask its own influence, and limits would cover the
+    value too rarely.
     """
     sides = ((e**2, left), (rows.y**2, rows.yy))
     shares = [each / np.maximum(whole - rows.weight * each, 0.0) for each, whole in sides]
@@ -336,14 +337,14 @@ def _of_concordance(rows: CentredRows) -> Floats:
 
 
 def _of_variance(rows: CentredRows) -> Floats:
-    """Squares about a trimmed mean: of skewed values those about the mean vary too little."""
+    """Squares around a trimmed mean: for skewed values, those around the mean vary too little."""
     slopes: Floats = (rows.e**2 - rows.yy / rows.total) / rows.total
     return slopes
 
 
 Ends = tuple[float, float]
 
-# What a row adds, and of one less or the value itself between which ends the limits are found.
+# Influence function; whether the limits are computed for 1 - value; the range for `limits`.
 _KINDS: dict[str, tuple[Callable[[CentredRows], Floats], bool, Ends]] = {
     Family.R2: (_of_errors, True, (0.0, math.inf)),
     Family.SQUARED_RATIO: (_of_errors, False, (0.0, math.inf)),
@@ -380,7 +381,7 @@ def of_moments(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Confi
     variance = squares @ slopes**2 * (known / float(squares.sum()))
     error = np.sqrt(variance * asked.n_rows / (asked.n_rows - 1)).reshape(value.shape)
     reach = t_quantile(1 - asked.tail, asked.n_rows - 1)
-    if metric.family == Family.VARIANCE:  # Bonett's too: the upper side has the long tail
+    if metric.family == Family.VARIANCE:  # as in Bonett: the upper side has the longer tail
         lean = asked.n_rows / max(asked.n_rows - reach, 1.0)
         value, error = value * lean, error * lean**2
     low, high = limits(1 - value if from_one else value, error, reach, *ends)
@@ -390,7 +391,7 @@ def of_moments(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Confi
 
 
 def _rows(metric: Any, statistics: Any, sample: MomentSample) -> CentredRows:
-    """Return the rows of a sample around the means, and the sums of all rows."""
+    """Return the sampled rows relative to the means, and the sums over all rows."""
     (part,) = sample.strata
     held, weight = part.points[:, :-1], part.points[:, -1:]
     if metric.family == Family.VARIANCE:
@@ -413,7 +414,7 @@ def _rows(metric: Any, statistics: Any, sample: MomentSample) -> CentredRows:
         pp, yp = (np.array([float(x) for x in moment.centred(a, "p")]) for a in ("p", "y"))
         p, bias = held[:, wide:] - guessed, np.array(means) - np.array(guessed)
         return CentredRows(weight, y, p, y - p, total, yy, pp, yp, bias)
-    # Of the target alone there is the sum of squared errors, which a bias is part of.
+    # For the target alone, the state has the sum of squared errors, which includes the bias.
     e = held[:, :wide] - held[:, wide:]
     left = np.array([float(each) for each in squares.exact("loss")])
     none = np.zeros(wide)
@@ -421,9 +422,9 @@ def _rows(metric: Any, statistics: Any, sample: MomentSample) -> CentredRows:
 
 
 def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
-    """Return a mean without 3 / (2 √n) of the values on either side.
+    """Return a mean without a share of 3 / (2 √n) of the values on either side.
 
-    Bonett (2006) leaves out a third of it, with which limits hold too rarely of skewed values.
+    Bonett (2006) omits a third of that share, but then limits for skewed values cover too rarely.
     """
     share = min(1.5 / math.sqrt(n), 0.4)
     order = np.argsort(values)
@@ -435,9 +436,9 @@ def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
 def _averaged(
     metric: Metric[object], slopes_of: Callable[[CentredRows], Floats], rows: CentredRows
 ) -> Floats:
-    """Return what rows add to each output, or to the average of outputs."""
+    """Return the influence of rows on each output, or on the average of outputs."""
     multioutput = getattr(metric, "multioutput", "uniform_average")
-    if multioutput == "variance_weighted":  # one ratio of the sums over outputs
+    if multioutput == "variance_weighted":  # the ratio of sums over outputs
         sums = (rows.yy, rows.pp, rows.yp)
         yy, pp, yp = (np.array([side.sum()]) for side in sums)
         e = rows.e + rows.bias if slopes_of is _of_errors else rows.e
@@ -466,17 +467,17 @@ def _moment_limits(
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-_SIDE = 256  # places of a side of the grid
+_SIDE = 256  # cells along each side of the grid
 
 
 @rule_of(Family.KENDALL, Family.SPEARMAN)
 def of_ranks(metric: Any, asked: ConfidenceRequest, pairs: PairHistogram) -> ConfidenceInterval:
-    """Kendall's tau and Spearman's rho, on Fisher's z."""
+    """Kendall's tau and Spearman's rho, with Fisher's z."""
     if asked.anytime:
         raise not_anytime(metric)
     method = "infinitesimal jackknife of ranks, Fisher's z"
     low, high = metric.interval(pairs)
-    if low != low:  # noqa: PLR0124 - the test for nan
+    if low != low:  # noqa: PLR0124 - tests for NaN
         return unsure(asked.level, method)
     grid = grid_of(pairs.cells())
     slopes = _spearman(grid) if metric.family == Family.SPEARMAN else _kendall(grid, metric)
@@ -494,7 +495,7 @@ def of_ranks(metric: Any, asked: ConfidenceRequest, pairs: PairHistogram) -> Con
 
 
 def grid_of(cells: PairCells) -> Floats:
-    """Return how many rows are at each place of both ranks, in their order."""
+    """Return the number of rows in each cell of a grid of both ranks, coarsened if large."""
     places = []
     for at, marginal in zip((cells.rows, cells.columns), cells.marginals(), strict=True):
         counts = marginal.counts
@@ -513,7 +514,7 @@ def _kendall(grid: Floats, metric: KendallTau) -> Numeric:
     n, (x, y) = grid.sum(), (grid.sum(axis=1), grid.sum(axis=0))
     moved = _above(_above(grid, 0), 1) + _below(_below(grid, 0), 1)
     moved -= _above(_below(grid, 0), 1) + _below(_above(grid, 0), 1)
-    balance = float((grid * moved).sum()) / 2  # concordant less discordant pairs
+    balance = float((grid * moved).sum()) / 2  # concordant minus discordant pairs
     if metric.variant == "a":
         return (moved - 2 * balance / n) * 2 / n**2
     if metric.variant == "c":
@@ -541,17 +542,17 @@ def _spearman(grid: Floats) -> Numeric:
 
 
 def _later(parts: Floats) -> Numeric:
-    """Return the sum of all later parts and half of the own, as a rank grows with a row."""
+    """Return the sum of all later parts plus half of the part itself, as a row changes ranks."""
     return parts.sum() - np.cumsum(parts) + parts / 2
 
 
 def _above(grid: Floats, axis: int) -> Numeric:
-    """Return sums of what lies at higher places of an axis."""
+    """Return the sums of the cells at higher places of an axis."""
     return grid.sum(axis=axis, keepdims=True) - np.cumsum(grid, axis=axis)
 
 
 def _below(grid: Floats, axis: int) -> Numeric:
-    """Return sums of what lies at lower places of an axis."""
+    """Return the sums of the cells at lower places of an axis."""
     return np.cumsum(grid, axis=axis) - grid
 
 
@@ -570,7 +571,7 @@ def quantile_of_values(
 def quantile_of_errors(
     metric: ErrorQuantile, asked: ConfidenceRequest, errors: ValueHistogram
 ) -> ConfidenceInterval:
-    """A quantile of absolute errors, for each output or their mean."""
+    """A quantile of absolute errors, for each output or as their mean."""
     level = getattr(metric, "q", 0.5)
     sides, method = _sides(metric, level, asked, errors, metric._estimates(errors), 0.0)
     low, high = (averaged(side, metric.multioutput) for side in _split(sides))
@@ -591,12 +592,13 @@ def _sides(
     estimates: Sequence[EnclosedValue],
     least: float,
 ) -> tuple[list[tuple[float, float]], str]:
-    """Return the limits of each output, and how they were found.
+    """Return the limits of each output, and the method.
 
-    As many rows as the lower rank lie below the population's quantile with the probability of the
-    upper tail of a binomial, whatever the distribution. Where so few rows have no such rank, the
-    limit is as far as values go. The value may be read of other ranks, between two of which it
-    lies: limits that it is not between are moved out to it, with which they hold more often.
+    The limits are order statistics. Their ranks are quantiles of the binomial distribution of the
+    number of rows below the population's quantile, which does not depend on the distribution of the
+    values. If there are too few rows for such a rank, the limit is the end of the range. Quantile
+    methods that use other ranks may give a value outside these limits, which are then widened to
+    include it.
     """
     if asked.anytime:
         raise not_anytime(metric)
@@ -629,11 +631,11 @@ def _weighted(
     asked: ConfidenceRequest,
     least: float,
 ) -> tuple[float, float]:
-    """Return Woodruff's (1952) limits: the quantiles where the share below may be this one.
+    """Return Woodruff's (1952) limits: quantiles whose estimated share below may equal q.
 
-    That share is a mean of rows below and above, and varies by Σ w² of both. As many rows of weight
-    one have a share that varies so, though no more than all weights are worth: limits are at the
-    shares of their order statistics.
+    That share is a weighted mean of indicators, with a variance that depends on Σ w² of the rows
+    below and above. An equivalent number of rows of weight one has the same variance, up to the
+    effective number of all rows. The limits are order statistics for that number.
     """
     unit = 2.0**squares.unit
     middle = quantile(histogram, q, "averaged_inverted_cdf").value
@@ -646,7 +648,7 @@ def _weighted(
     varies = (1 - q) ** 2 * below + q**2 * above
     worth = total * total
     if not 0 < worth < math.inf or not 0 < below + above < math.inf:
-        return math.nan, math.nan  # weights whose squares no float64 holds
+        return math.nan, math.nan  # float64 cannot represent the squared weights
     most = worth / (below + above)
     rows = int(min(worth * q * (1 - q) / varies, most) if varies else most)
     first = binomial_quantile(asked.tail, rows, q)
@@ -658,19 +660,19 @@ def _weighted(
 
 
 def _at(histogram: SortedHistogram, rank: int, n: int, least: float) -> tuple[float, float]:
-    """Return the edges of the cell that holds the row of a rank, counted from 1."""
+    """Return the edges of the cell that contains the row of a rank, counted from 1."""
     if rank < 1:
         return least, least
     return (math.inf, math.inf) if rank > n else ranked(histogram, rank)
 
 
 _SCALES = {(False, True): ", on the logarithm", (False, False): ", on the logit"}
-_TEXT_NOISE = Fraction(1, 1 << 40)  # of the terms: less than that is the rounding of the slopes
+_TEXT_NOISE = Fraction(1, 1 << 40)  # share of the terms below which a variance is rounding error
 
 
 @rule_of(Family.CORPUS)
 def of_corpus(metric: TextMetric, asked: ConfidenceRequest, held: TextCounts) -> ConfidenceInterval:
-    """A score of sums over rows, linearised."""
+    """A score of sums over rows, linearized."""
     if asked.anytime:
         raise not_anytime(metric)
     low, high = metric.value_range or UNBOUNDED
@@ -678,7 +680,7 @@ def of_corpus(metric: TextMetric, asked: ConfidenceRequest, held: TextCounts) ->
     method = f"Student's t, linearised{scale}"
     n, *counts = held.counts.tolist()
     silent = isinstance(metric, recognition.ErrorRate) and not any(counts[:3])
-    if n < 2 or silent:  # without a word of a reference the rate is a sum
+    if n < 2 or silent:  # without reference words the rate is a sum
         return unsure(asked.level, method)
     sums = np.array(counts, np.float64)
     slopes = derivatives(sums, lambda moved: list(map(metric.read, moved.tolist()))).tolist()
@@ -698,7 +700,7 @@ def of_corpus(metric: TextMetric, asked: ConfidenceRequest, held: TextCounts) ->
 def of_queries(
     metric: RankingMetric, asked: ConfidenceRequest, buffer: RankingBuffer
 ) -> ConfidenceInterval:
-    """The mean over queries, which are the sample: how many rows each has does not matter."""
+    """The mean over queries, which are the sample; their numbers of rows do not matter."""
     counted, values = metric._counted(buffer)
     n, weights = len(values), metric._weights(buffer, counted)
     share = metric.value_range == (0.0, 1.0)
@@ -727,9 +729,9 @@ def of_queries(
 
 
 def error_of_mean(values: Floats, mean: float, weights: Floats | None) -> float:
-    """Return the standard error of a mean, weighted or not; 0 of less than two values.
+    """Return the standard error of a mean, weighted or not; 0 for fewer than two values.
 
-    Sums of squares around the rounded mean are exact: the order of queries does not show.
+    Squares around the rounded mean are summed exactly, so that the order of queries has no effect.
     """
     n = len(values)
     if n < 2:

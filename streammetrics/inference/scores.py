@@ -1,4 +1,4 @@
-"""Limits of areas, curves and thresholds."""
+"""Confidence limits of areas, curves and thresholds."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 
 
 class StandardError(NamedTuple):
-    """The standard error of a value, how it was found, and of how many degrees of freedom.
+    """The standard error of a value, its method, and its degrees of freedom.
 
-    By `excess` the values of samples are on average larger than that of their population. The limit
-    on the side of the middle has an error of its own, where `inward` is larger.
+    `excess` is the bias: sample values exceed the population value by this much on average. The
+    limit on the side of the middle of the range uses `inward` if that is larger than `error`.
     """
 
     error: float
@@ -72,18 +72,19 @@ class StandardError(NamedTuple):
 
     @property
     def inmost(self) -> float:
-        """The error of the limit on the side of the middle."""
+        """The error for the limit on the side of the middle of the range."""
         return max(self.error, self.inward)
 
     def reach(self, asked: ConfidenceRequest) -> float:
-        """Return how many standard errors limits are away."""
+        """Return the distance of the limits, in standard errors."""
         if math.isfinite(self.freedom):
             return t_quantile(1 - asked.tail, self.freedom)
         return normal_quantile(1 - asked.tail)
 
 
-# Of the variance that an area has by a model, whatever its rows: the fewest with which limits were
-# held in 93 % of simulated samples at 0.98, also where the few positives spread twice as far.
+# Degrees of freedom given to a model's variance of an area, which is independent of the rows. The
+# smallest number for which limits covered the value in 93 % of simulated samples at 0.98, including
+# samples whose few positives have twice the spread.
 _MODEL_FREEDOM = 10
 
 
@@ -95,7 +96,7 @@ def _roc(metric: ROCAUC, cells: Ladder, value: float) -> StandardError:
         variances = roc_influences(cells, value).variances(cells)
         freedom, inward = _freedom(variances, cells.rows), sum(variances)
         if inward > 0 and freedom < math.inf:
-            # Near an end most samples lack the few rows that vary, and would be too sure.
+            # Near an end most samples lack the few rows that vary, and their error is too small.
             model = exponential_variance(value, *cells.rows)
             inward = (freedom * inward + _MODEL_FREEDOM * model) / (freedom + _MODEL_FREEDOM)
         errors = math.sqrt(sum(variances)), math.sqrt(inward)
@@ -106,14 +107,14 @@ def _roc(metric: ROCAUC, cells: Ladder, value: float) -> StandardError:
 
 
 def _freedom(variances: tuple[float, float], rows: tuple[float, float]) -> float:
-    """Return the degrees of freedom of the sum of two variances, after Satterthwaite (1946)."""
+    """Return the degrees of freedom of a sum of two variances, by Satterthwaite (1946)."""
     parts = zip(variances, rows, strict=True)
     doubt = sum(variance * variance / (n - 1) for variance, n in parts)
     return sum(variances) ** 2 / doubt if doubt > 0 else math.inf
 
 
 def rate_of(metric: ROCAUC) -> float:
-    """Return up to which rate the area goes, of false positives or of false negatives."""
+    """Return the largest rate of the area: of false positives, or of false negatives."""
     if metric.min_tpr is not None:
         return 1 - metric.min_tpr
     return 1.0 if metric.max_fpr is None else metric.max_fpr
@@ -125,30 +126,31 @@ def _precision(metric: Metric[object], cells: Ladder, value: float) -> StandardE
         return StandardError(0.0, "influences")
     trapezoid = metric.family == Family.PR_AREA
     influences, excess = precision_influences(cells, value, trapezoid=trapezoid)
-    # As of a mean over positives, of which the variance is over one less of them.
+    # As for a mean over positives, whose variance is divided by their number minus one.
     error = influences.error(cells) * math.sqrt(1 + 1 / freedom)
     return StandardError(error, "influences", freedom, excess)
 
 
-def _distance(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - as others
-    """Redraws start from a maximum that is too large already, and rise above it by less.
+def _distance(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - common signature
+    """Return the binomial error; the bias is twice the rise of the maximum in redraws.
 
-    Twice their rise makes up for both.
+    Redraws start from a maximum that is already too large, and exceed it by less than the sample
+    exceeds the population. Doubling their rise corrects for both.
     """
     method = "binomial at the largest distance, the lower limit less what a maximum is too high"
     error = distance_influences(cells).error(cells)
     return StandardError(error, method, excess=2 * top_rise(cells) if error > 0 else 0.0)
 
 
-def _threshold(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - as others
+def _threshold(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - common signature
     return StandardError(best_errors(metric, cells), "bootstrap of the cells")
 
 
-def _point(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - as others
+def _point(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - common signature
     return StandardError(point_errors(metric, cells), "bootstrap of the cells")
 
 
-def _gini(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - as others
+def _gini(metric: Metric[object], cells: Ladder, value: float) -> StandardError:  # noqa: ARG001 - common signature
     of_area = _roc(ROCAUC(), cells, (value + 1) / 2)
     return of_area._replace(error=2 * of_area.error, inward=2 * of_area.inward)
 
@@ -168,7 +170,7 @@ ERRORS: dict[str, Callable[[Any, Ladder, float], StandardError]] = {
 def ladders(
     metric: Metric[object], asked: ConfidenceRequest, scores: ScoreHistogram
 ) -> list[tuple[CumulativeCounts, Ladder]]:
-    """Return what each class is read from, with its cells."""
+    """Return the cumulative counts of each class, with its cells."""
     weighed = scores.weighed
     classes = scores.classes()
     squares = weighed.squares or (None,) * len(classes)
@@ -183,27 +185,27 @@ def ladders(
     return found
 
 
-_MOST_CELLS = 1 << 17  # of which 64 readouts take some seconds
+_MOST_CELLS = 1 << 17  # 64 readouts of this many take some seconds
 _OF_BOTH = {Family.STAIRS, Family.ROC_AREA, Family.CROSSING, Family.GINI, Family.DISTANCE}
 
 
 class _OfClass(NamedTuple):
-    """A class's value, between which ones it certainly is, and how sure that is."""
+    """The value of a class, its guaranteed bounds, and its standard error."""
 
     value: float
     low: float
     high: float
     sure: StandardError
-    rows: float  # what the smallest class that it depends on is worth
+    rows: float  # effective number of rows of the smallest class it depends on
 
 
 def _of_class(metric: ClassScoreMetric, stairs: CumulativeCounts, cells: Ladder) -> _OfClass:
     value = metric.read(stairs)
     low, high = (value, value) if stairs.exact else metric._sides(stairs)
     sure = StandardError(math.nan, "")
-    if value == value:  # noqa: PLR0124 - the test for nan
+    if value == value:  # noqa: PLR0124 - false for NaN
         sure = _error_of(metric, stairs, cells, value)
-    if sure.error > 0 and sure.excess:  # still above the end
+    if sure.error > 0 and sure.excess:  # correct the bias, but stay above the least value
         least = _least(metric)
         low = least + max(low - least - sure.excess, (low - least) / 1024)
     rows = min(cells.rows) if metric.family in _OF_BOTH else cells.rows[0]
@@ -213,7 +215,7 @@ def _of_class(metric: ClassScoreMetric, stairs: CumulativeCounts, cells: Ladder)
 def _error_of(
     metric: ClassScoreMetric, stairs: CumulativeCounts, cells: Ladder, value: float
 ) -> StandardError:
-    """Return the standard error of a class's value, of any formula by a jackknife."""
+    """Return the standard error of a class's value; for an arbitrary formula by a jackknife."""
     if metric.family != Family.STAIRS:
         return ERRORS[str(metric.family)](metric, cells, value)
     if not stairs.exact or not stairs.counted or cells.p_square is not cells.p:
@@ -236,7 +238,7 @@ def _error_of(
 def of_scores(
     metric: ClassScoreMetric, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
-    """A number for one class, or a mean of those of several."""
+    """A number for one class, or a mean over several classes."""
     if asked.anytime:
         raise not_anytime(metric)
     if metric.average == "micro":
@@ -304,18 +306,18 @@ def _sides(
     n: float,
     asked: ConfidenceRequest,
 ) -> tuple[float, float, bool]:
-    """Return L(low) and U(high), and whether they are the exact ones of values that do not vary."""
+    """Return the lower and upper limits, and whether exact ones replace those without variance."""
     ends, reach = (_least(metric), _ends(metric)[1]), sure.reach(asked)
     middle, inward = sum(ends) / 2, sure.inmost
     below = limits(low, inward if low > middle else sure.error, reach, *ends)[0]
     above = limits(high, inward if high < middle else sure.error, reach, *ends)[1]
-    if low != low or high != high:  # noqa: PLR0124 - the test for nan
+    if low != low or high != high:  # noqa: PLR0124 - tests for NaN
         return math.nan, math.nan, False
     exact = (math.isnan(below) or math.isnan(above)) and n > 0 and math.isfinite(ends[1] - ends[0])
     if exact:
         start, width = ends[0], ends[1] - ends[0]
         shares = [min(max((side - start) / width, 0.0), 1.0) for side in (low, high)]
-        # Where the error is known, only the side at the end needs what is exact.
+        # If the error is known, only the side at the end needs an exact limit.
         if math.isnan(below):
             below = start + width * clopper_pearson(shares[0] * n, n, asked.tail)[0]
         if math.isnan(above):
@@ -324,9 +326,9 @@ def _sides(
 
 
 def _least(metric: Any) -> float:
-    """Return the least value that there can be."""
+    """Return the least possible value."""
     if metric.family == Family.ROC_AREA and (rate := rate_of(metric)) < 1:
-        return 0.5 * (1 - rate / (2 - rate))  # standardised, an area of 0 is not 0
+        return 0.5 * (1 - rate / (2 - rate))  # a standardized partial area of 0 is not 0
     return _ends(metric)[0]
 
 
@@ -341,10 +343,10 @@ def _error_of_mean(
     values: Floats,
     errors: Floats,
 ) -> float:
-    """Return the error of the mean of classes: at most what they have if they vary together.
+    """Return the error of a mean over classes: at most that of perfectly correlated classes.
 
-    The rows of all classes are the same, but not kept together. Those of a class weigh as many as
-    there happen to be, which adds its own error.
+    The classes share their rows, but the state does not keep them together. Weights of classes are
+    random sample sizes, which adds to the error.
     """
     known = ~np.isnan(values)
     if not known.any():
@@ -353,7 +355,7 @@ def _error_of_mean(
         return float(errors[known].sum() / known.sum())
     versus = isinstance(scores, VersusHistogram)
     sides = [(c.positives, c.p_square) for c in classes]
-    if versus:  # each row is among those of 2 (K - 1) pairs
+    if versus:  # each row belongs to 2 (K - 1) pairs
         sides += [(c.negatives, c.n_square) for c in classes]
     weight = np.array([weight for weight, _ in sides])
     squares = sum(square.sum() for _, square in sides)
@@ -389,37 +391,37 @@ def _pointwise(
 
 
 def _shares(rates: Floats, success: Sides, failure: Sides, tail: float) -> Sides:
-    """Return the limits of shares, of which the rows of both kinds and Σ w² of them are given."""
+    """Return limits of shares, given (Σ w, Σ w²) of successes and failures."""
     units = units_of(*zip(success, failure, strict=True))
     n = success[0] + failure[0]
     return share_limits(rates * n, (1 - rates) * n, tail, units)
 
 
 def _curve_of_class(rates: Floats, weight: float, squares: Floats, tail: float) -> Sides:
-    """Return the limits of shares of a class, whose rows are all taken to weigh as they do."""
+    """Return limits of shares of a class, with the same unit of weight for all of its rows."""
     unit = squares.sum() / weight if weight else 1.0
     return share_limits(rates * weight, (1 - rates) * weight, tail, (unit, unit))
 
 
 def _down(weights: Floats, squares: Floats) -> Sides:
-    """Return sums from each cell up, and at last those above all."""
+    """Return sums over each cell and all cells above, followed by 0."""
     pair = [np.append(np.cumsum(side[::-1])[::-1], 0.0) for side in (weights, squares)]
     return pair[0], pair[1]
 
 
 def _rest(side: Sides) -> Sides:
-    """Return what is below each threshold."""
+    """Return the sums below each threshold."""
     return side[0][0] - side[0], np.maximum(side[1][0] - side[1], 0.0)
 
 
 def _up(side: Sides) -> Sides:
-    """Return sums in the order of falling thresholds."""
+    """Return sums in the order of descending thresholds."""
     return side[0][::-1], side[1][::-1]
 
 
 @rule_of(Family.ROC_CURVE)
 def of_roc(metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram) -> ConfidenceInterval:
-    """Both rates at each threshold; above all scores they are 0 for certain."""
+    """Both rates at each threshold; above all scores they are exactly 0."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
         false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
@@ -438,7 +440,7 @@ def of_roc(metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram) -> 
 def of_errors(
     metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
 ) -> ConfidenceInterval:
-    """Both rates of errors at each threshold."""
+    """Both error rates at each threshold."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
         fpr, fnr = (
@@ -454,7 +456,7 @@ def of_errors(
 def of_gains(
     metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
 ) -> ConfidenceInterval:
-    """The share of the positives at each depth, the depth being given; it is 0 of no rows."""
+    """The share of the positives at each given depth; exactly 0 at depth 0."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
         gain = _curve_of_class(points.gain, cells.positives, cells.p_square, tail)
@@ -469,7 +471,7 @@ def of_gains(
 def of_precision_recall(
     metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
 ) -> ConfidenceInterval:
-    """Precision and recall at each threshold; the last point is there by definition."""
+    """Precision and recall at each threshold; the last point is fixed by definition."""
 
     def sides(cells: Ladder, points: Any, tail: float) -> Any:
         false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
@@ -490,7 +492,7 @@ def of_precision_recall(
 def of_fit(
     metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
-    """A coefficient, by the information of its fit, or by what each row of a weight adds."""
+    """A coefficient of a fit, by its information or, with weights, by the influence of rows."""
     if asked.anytime:
         raise not_anytime(metric)
     found = ladders(metric, asked, scores)
@@ -539,7 +541,7 @@ def of_calibration(
 def _of_bins(
     metric: calibration.CalibrationCurve, stairs: CumulativeCounts, cells: Ladder
 ) -> tuple[Sides, Sides]:
-    """Return the positives and the negatives of the bins that a curve shows."""
+    """Return (Σ w, Σ w²) of the positives and of the negatives in the bins that a curve shows."""
     at = bins_of_cells(stairs, metric.n_bins, metric.strategy)
     every = (cells.p, cells.p_square, cells.n, cells.n_square)
     sums = np.array([np.bincount(at, side, metric.n_bins) for side in every])
@@ -550,7 +552,7 @@ def _of_bins(
 
 @rule_of(Family.BINNED_SHARES)
 def of_bins(metric: Metric, asked: ConfidenceRequest, held: BinnedShares) -> ConfidenceInterval:
-    """The share of each bin alone."""
+    """The share of each bin, independently of the others."""
     if asked.anytime:
         raise not_anytime(metric)
     rows = np.asarray(held.bins.exact().to_float())

@@ -1,4 +1,4 @@
-"""Limits of what is read from tables of counts."""
+"""Confidence limits of values read from tables of counts."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ ANYTIME = "beta-binomial mixture, at all times at once"
 
 
 def parts_of(metric: Any) -> Parts | None:
-    """Return what a share is of: successes, and failures that count as much as they say.
+    """Return the counts of a share: successes, and the factors of failures; ``None`` if it is none.
 
-    With odds o the value is o s / (o s + f).
+    With odds o, the value is o s / (o s + f).
     """
     if metric.family == Family.SHARE:
         counted: Parts = metric._parts
         return counted
     if metric.family == Family.F_BETA:
-        if metric.beta > 1:  # as below, over the square of beta, which can overflow
+        if metric.beta > 1:  # divided by the square of beta, which can overflow
             share = 1 / metric.beta / metric.beta
             return "tp", {"fn": 1.0, "fp": share}, 1 + share
         return "tp", {"fn": metric.beta**2, "fp": 1.0}, 1 + metric.beta**2
@@ -74,16 +74,17 @@ def parts_of(metric: Any) -> Parts | None:
 
 
 def shares_of(parts: Parts, table: Confusion, power: int) -> tuple[Numeric, Numeric]:
-    """Return the successes, and what failures count, of each class of each group of a table."""
+    """Return the successes, and the weighted failures, of each class of each group of a table."""
     success, failures, _ = parts
     failed = sum(share**power * getattr(table, name) for name, share in failures.items())
     return getattr(table, success)[:, : table.kept], np.asarray(failed)[:, : table.kept]
 
 
 def share_rows(metric: Any, table: Confusion, power: int) -> tuple[Numeric, Numeric] | None:
-    """Return successes and failures of each group, to a power; ``None`` if the value is no share.
+    """Return successes and failures of each group; ``None`` if the value is not a share.
 
-    They are (groups,), and with ``average=None`` (groups, classes).
+    They are (groups,), or (groups, classes) with ``average=None``. Factors of failures are raised
+    to `power`.
     """
     if metric.family in {Family.HITS, Family.MISSES}:
         sides = table.hits, table.misses
@@ -107,7 +108,7 @@ def share_rows(metric: Any, table: Confusion, power: int) -> tuple[Numeric, Nume
 def share(
     metric: Metric, asked: ConfidenceRequest, rows: Numeric, squares: object, odds: float = 1.0
 ) -> ConfidenceInterval:
-    """Return the interval of o s / (o s + f), of sums of weights and of their squares."""
+    """Return the interval of o s / (o s + f), from sums of weights and of squared weights."""
     success, failure = (np.asarray(side, np.float64) for side in rows)
     if asked.anytime and odds not in {1.0, 2.0}:
         raise not_anytime(metric)
@@ -117,7 +118,7 @@ def share(
 
 
 def units_of(rows: Numeric, squares: Numeric) -> tuple[Numeric, Numeric]:
-    """Return Σw² / Σw of successes and of failures; where there are none, that of the others."""
+    """Return Σ w² / Σ w of successes and of failures; an empty side takes the value of both."""
     s, f = rows
     s_square, f_square = (np.asarray(side, np.float64) for side in squares)
     both = np.divide(s_square + f_square, s + f, out=np.ones_like(s + f), where=s + f > 0)
@@ -129,10 +130,10 @@ def units_of(rows: Numeric, squares: Numeric) -> tuple[Numeric, Numeric]:
 
 
 def trials_of(metric: Any, *statistics: Any) -> tuple[float, float]:
-    """Return the sum of numbers in [0, 1], one a row, of which a metric is the mean; and how many.
+    """Return the sum, and the number of rows, of which a metric in [0, 1] is the mean.
 
     Raises:
-        TypeError: It is no such mean.
+        TypeError: The metric is not such a mean.
     """
     if metric.family not in _TRIALS:
         raise _no_share(metric)
@@ -151,7 +152,7 @@ def _of_accuracy(metric: Accuracy, table: ContingencyTable | ThresholdTable) -> 
     return float(cells.hits[0]), float(cells.total[0])
 
 
-def _of_top_k(metric: TopKAccuracy, counts: TopKHits) -> tuple[float, float]:  # noqa: ARG001 - as others
+def _of_top_k(metric: TopKAccuracy, counts: TopKHits) -> tuple[float, float]:  # noqa: ARG001 - common signature
     return float(counts.hits.fraction()), float(counts.total.fraction())
 
 
@@ -183,15 +184,15 @@ _TRIALS: dict[str, Callable[..., tuple[float, float]]] = {
 
 
 JACKKNIFE = "infinitesimal jackknife"
-_GROWTH = 1e-3  # relative: numeric slopes of a value that does not grow cancel to far less
+_GROWTH = 1e-3  # relative; numeric slopes of a value that does not grow cancel to far less
 
 
 def tables_of(
     metric: ContingencyMetric[object], asked: ConfidenceRequest, table: Any
 ) -> tuple[Confusion, Confusion]:
-    """Return the table of amounts, and that of the sums of squared weights.
+    """Return the table of weights, and the table of squared weights.
 
-    Where squares could be too large or too small, in a unit of which there are some in all.
+    Both are rescaled if the squares could overflow or underflow.
     """
     amounts: Confusion = metric._confusion(table)
     squares = table.squares()
@@ -209,7 +210,7 @@ def tables_of(
     return one, two
 
 
-_FAR = 12  # a square of sums below 2**384 is a float64
+_FAR = 12  # squares of sums below 2**384 fit float64
 
 
 def _in_units(amount: ExactSum, of: int) -> ExactSum:
@@ -218,7 +219,7 @@ def _in_units(amount: ExactSum, of: int) -> ExactSum:
 
 
 def no_squares(metric: Metric[object]) -> NoConfidenceError:
-    """Return the error of a state of rows with weights that does not hold their squares."""
+    """Return the error for a state with weighted rows but without squared weights."""
     return without(
         metric,
         "its state holds sums of weights and not of their squares, which say how many rows they "
@@ -228,7 +229,7 @@ def no_squares(metric: Metric[object]) -> NoConfidenceError:
 
 
 def counts_rows(metric: Metric[object]) -> NoConfidenceError:
-    """Return the error of limits at all times of rows with weights."""
+    """Return the error for anytime-valid limits of weighted rows."""
     return without(metric, "limits at all times count rows, and these have weights")
 
 
@@ -236,7 +237,7 @@ def counts_rows(metric: Metric[object]) -> NoConfidenceError:
 def of_labels(
     metric: ContingencyMetric, asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
-    """Any readout of a table of labels, a user's own too: the infinitesimal jackknife."""
+    """Any value of a table of labels, including user-defined ones: the infinitesimal jackknife."""
     amounts, squares = tables_of(metric, asked, table)
     value = metric._of_table(amounts)
     return general(metric, asked, value, amounts, squares)
@@ -249,7 +250,7 @@ def general(
     amounts: Confusion,
     squares: Confusion,
 ) -> ConfidenceInterval:
-    """Return the interval of a readout by how it moves with every cell."""
+    """Return the interval of a value from its derivatives by every cell."""
     if asked.anytime:
         raise not_anytime(metric)
     ends = metric.value_range or UNBOUNDED
@@ -269,16 +270,16 @@ def general(
 
 
 def _grows(value: object, slopes: Floats, amounts: Floats) -> bool:
-    """Whether a value grows where all amounts do, by Euler's theorem on homogeneous functions."""
+    """Whether a value grows when all amounts do, by Euler's theorem on homogeneous functions."""
     drift = np.abs(np.tensordot(amounts, slopes, axes=1))
     sizes = np.tensordot(amounts, np.abs(slopes), axes=1), np.abs(np.asarray(value, np.float64))
     return bool((drift > _GROWTH * np.fmax(*sizes)).any())
 
 
 def smallest(amounts: Confusion, squares: Confusion) -> float:
-    """Return how many rows of weight one the smallest class is worth: (Σ w)² / Σ w².
+    """Return the effective number of rows of the smallest class, (Σ w)² / Σ w².
 
-    None where no row is of a class that counts.
+    Returns 0 if no row is of a class that counts.
     """
     actual, of_squares = (table.actual[0, : table.kept] for table in (amounts, squares))
     seen = actual > 0
@@ -300,9 +301,9 @@ def at_end(
     asked: ConfidenceRequest,
     of: str = "the smallest class",
 ) -> ConfidenceInterval:
-    """Return limits of a value that is as good, or as bad, as can be, and so does not vary.
+    """Return the limits of a value at the end of its range, which has no variance.
 
-    Exact binomial ones of n rows that all are right, or all wrong.
+    They are exact binomial limits for n rows that are all right, or all wrong.
     """
     low, high = ends
     share = (value - low) / (high - low)
@@ -319,7 +320,7 @@ def _like(value: object, side: Any) -> Any:
 def of_classes(
     metric: AveragedMetric, asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
-    """Quotients of counts by class: a share where one class or none is averaged, else as any."""
+    """Quotients of counts by class: a share if possible, else as any value of a table."""
     amounts, squares = tables_of(metric, asked, table)
     interval = share_of(metric, asked, amounts, squares)
     value = metric._of_table(amounts)
@@ -332,7 +333,7 @@ def of_classes(
 def share_of(
     metric: Any, asked: ConfidenceRequest, amounts: Confusion, squares: Confusion
 ) -> ConfidenceInterval | None:
-    """Return the limits of each group where the value is a share of rows, else ``None``."""
+    """Return the limits of each group if the value is a share of rows, else ``None``."""
     rows, of_squares = share_rows(metric, amounts, 1), share_rows(metric, squares, 2)
     if rows is None or of_squares is None:
         return None
@@ -350,7 +351,7 @@ def of_accuracy(
     if not metric.normalize:
         raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
     interval = share_of(metric, asked, *tables_of(metric, asked, table))
-    assert interval is not None  # of this family
+    assert interval is not None  # always a share in this family
     low, high = interval
     return ConfidenceInterval(float(low[0]), float(high[0]), asked.level, interval.method)
 
@@ -379,7 +380,7 @@ def of_top_k(
 
 @rule_of(Family.KAPPA)
 def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> ConfidenceInterval:
-    """Agreement beyond chance; what disagreement costs is known, so how each cell moves it is."""
+    """Agreement beyond chance; with weights, the derivatives by cell are known in closed form."""
     if metric.weights is None:
         return of_labels(metric, asked, table)
     if asked.anytime:
@@ -410,14 +411,14 @@ def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> Con
 def of_matrix(
     metric: ConfusionMatrix, asked: ConfidenceRequest, table: ContingencyTable | ThresholdTable
 ) -> ConfidenceInterval:
-    """The shares of a matrix; its counts grow with the rows and estimate nothing."""
+    """The shares of a matrix; counts grow with the rows and estimate no population value."""
     if metric.normalize is None:
         raise without(
             metric,
             "its counts grow with the rows; ConfusionMatrix(normalize='true') has shares, which do",
         )
     sides = []
-    for whole_table in tables_of(metric, asked, table):  # of weights, and of their squares
+    for whole_table in tables_of(metric, asked, table):  # of weights, and of squared weights
         amounts = whole_table.within()
         matrix = np.zeros((amounts.size, amounts.size))
         matrix[amounts.rows, amounts.columns] = amounts.amount
@@ -434,7 +435,7 @@ def of_matrix(
 
 
 class Readings(NamedTuple):
-    """A metric of each group: its value and its limits, each (groups,)."""
+    """The value of a metric and its limits for each group, each of shape (groups,)."""
 
     value: Floats
     low: Floats
@@ -444,10 +445,10 @@ class Readings(NamedTuple):
 def readings_of(
     metric: Metric[Any], level: float, n_rows: Ints, *forms: GroupedStates
 ) -> Readings | None:
-    """Return what a metric is in every group of so many rows, which all weigh one.
+    """Return the values and limits of a metric in every group, for `n_rows` rows of weight one.
 
-    Of its statistics the states are given as a form of all groups holds them. ``None`` where they
-    are to be read in turn.
+    `forms` are the states of its statistics. Returns ``None`` if the groups must be read one by
+    one.
     """
     values = metric._of_groups(*forms)
     if values is None or not isinstance(values.values, np.ndarray):
@@ -459,7 +460,7 @@ def readings_of(
 def limits_of_groups(
     metric: Any, level: float, n_rows: Ints, *forms: GroupedStates
 ) -> tuple[Floats, Floats] | None:
-    """Return the confidence limits alone, ``None`` where they are to be found in turn."""
+    """Return only the confidence limits; ``None`` if they must be computed one by one."""
     form, *more = forms
     if not isinstance(metric, ContingencyMetric) or not is_table(form) or more:
         return None
@@ -476,14 +477,14 @@ def limits_of_groups(
     return low, high
 
 
-_KINDS = 1 << 14  # kinds of rows whose readouts are taken one by one
+_KINDS = 1 << 14  # most kinds of rows whose derivatives are taken one by one
 
 
 @rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA)
 def of_averages(
     metric: AveragedMetric, asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
-    """Quotients of counts: by class, or of several labels a row by label or over rows."""
+    """Quotients of counts by class; for multilabel rows by label, or over rows."""
     if isinstance(table, RowTables):
         return _of_rows(metric, asked, table, metric.read, joined=metric.average == "micro")
     if not isinstance(table, LabelTables):
@@ -508,14 +509,14 @@ def of_averages(
 
 
 def _of_label(metric: AveragedMetric, asked: ConfidenceRequest, cells: Ints) -> ConfidenceInterval:
-    """Return the limits of one label, as of the positive class of a table (4,) of two."""
+    """Return the limits of one label, as the positive class of a table (4,) of two."""
     twin, table = _alone(metric), _of_two(cells)
     value = twin._of_table(table)
     return general(twin, asked, value, table, table)
 
 
 def _alone(metric: AveragedMetric) -> AveragedMetric:
-    """Return the metric of one label, as of the positive of two classes."""
+    """Return the metric of one label, as the positive class of two."""
     config = {**metric.config, "multilabel": False, "average": "binary"}
     return type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
 
@@ -528,10 +529,10 @@ def _of_two(cells: Ints) -> Confusion:
 def _of_mean(
     metric: AveragedMetric, asked: ConfidenceRequest, counts: LabelCounts
 ) -> ConfidenceInterval:
-    """Return the limits of a mean over labels, whose errors add up at most.
+    """Return the limits of a mean over labels, with an upper bound of its error.
 
-    Which labels a row has together is not kept: the error of a sum is at most the sum of errors,
-    which it is where labels are of the same rows.
+    The state does not keep which labels occur together. The error of a sum is at most the sum of
+    the errors, which it attains if the labels are perfectly correlated.
     """
     if asked.anytime:
         raise not_anytime(metric)
@@ -550,7 +551,7 @@ def _of_mean(
     share = weight[counted] / weight[counted].sum()
     value = float(share @ values[counted])
     adds, cells = slopes[counted] * share[:, None], cells[counted]
-    if metric.average == "weighted":  # a row more that has the label lets it weigh more
+    if metric.average == "weighted":  # another row with the label increases its weight
         adds[:, 2:] += ((values[counted] - value) / weight[counted].sum())[:, None]
     adds -= (adds * cells).sum(axis=1, keepdims=True) / total
     error = float(np.sqrt((cells * adds**2).sum(axis=1)).sum())
@@ -564,19 +565,19 @@ def _of_mean(
 
 
 def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
-    """Return the value of each label, and how it moves with each of its cells, (L, 4)."""
+    """Return the value of each label, and its derivatives by the label's cells, (L, 4)."""
     twin, slopes = _alone(metric), np.zeros(cells.shape)
     values = np.full(len(cells), math.nan)
     for place, amounts in enumerate(cells):
         table = _of_two(amounts)
         values[place] = twin._of_table(table)
         slopes[place, np.flatnonzero(amounts)] = influence(twin, table, twin.read)
-    return values, np.nan_to_num(slopes)  # what is 0/0 does not move
+    return values, np.nan_to_num(slopes)  # derivatives of 0/0 count as 0
 
 
 @rule_of(Family.ROWS, Family.SUBSETS)
 def of_rows(metric: Any, asked: ConfidenceRequest, table: RowTables) -> ConfidenceInterval:
-    """The share of rows that are right, and means over rows of what each has."""
+    """The share of correct rows, and means over rows."""
     if metric.family == Family.SUBSETS:
         if not metric.normalize:
             raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
@@ -598,7 +599,7 @@ def _of_rows(
     *,
     joined: bool,
 ) -> ConfidenceInterval:
-    """Return the limits of a readout by how it moves with the rows of every kind."""
+    """Return the limits of a value from its derivatives by the number of rows of each kind."""
     if asked.anytime:
         raise not_anytime(metric)
     rows = RowCounts.of(table, joined=joined)
@@ -629,15 +630,15 @@ def _check_rows(metric: Metric, asked: ConfidenceRequest, total: float, counted:
         )
 
 
-_FEW = 512  # pairs of labels that are left out one by one
-_COSTLY = 8  # how many times as long an adjusted information takes
+_FEW = 512  # most pairs of labels for a jackknife
+_COSTLY = 8  # relative cost of an adjusted information
 
 
 @rule_of(Family.LABELINGS, Family.ADJUSTED_INFORMATION)
 def of_labelings(
     metric: LabelingMetric[float], asked: ConfidenceRequest, table: LabelPairs
 ) -> ConfidenceInterval:
-    """Any readout of how two labelings overlap, both being given: rows are what is sampled."""
+    """Any value of the overlap of two given labelings; the rows are the sample."""
     if asked.anytime:
         raise not_anytime(metric)
     value = metric.readout(table)
@@ -667,7 +668,7 @@ def of_labelings(
 def _jackknife(
     metric: LabelingMetric[float], rows: Places, columns: Places, counts: Counts
 ) -> float:
-    """Return the standard error by leaving out a row of each pair of labels."""
+    """Return the jackknife standard error; a row of each pair of labels is left out in turn."""
     n = int(counts.sum())
     if n < 2:
         return 0.0
@@ -681,7 +682,7 @@ def _jackknife(
 
 
 def overlap(rows: Places, columns: Places, counts: Counts) -> Overlap:
-    """Return an overlap of counts some of which may be 0."""
+    """Return the overlap for counts that may be 0."""
     occurs = counts > 0
     sides = [np.unique(side[occurs], return_inverse=True)[1] for side in (rows, columns)]
     sizes = [np.bincount(side, counts[occurs]).astype(np.int64) for side in sides]

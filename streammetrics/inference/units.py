@@ -1,8 +1,8 @@
-"""How sure are values whose rows hang together: a jackknife that leaves out groups of whole units.
+"""Confidence intervals for clustered rows, by a jackknife over groups of whole units.
 
-Rows of one user are alike, so that many rows of few users say less than their number. Units are
-put into groups by a hash, and a value is read once without each group: how much these differ is how
-much it varies from one sample of units to another (Kott 2001; Chamandy et al. 2012).
+Rows of one user are correlated, so many rows of few users carry less information than their number
+suggests. Units are hashed into groups, and the value is computed without each group. The variance
+of these values estimates that between samples of units (Kott 2001; Chamandy et al. 2012).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ def unit_limits(
     level: float,
     certain: Interval[Any] | None = None,
 ) -> ConfidenceInterval | None:
-    """Return limits of a value, of which is known what it is without each group of units.
+    """Return limits of a value, given the values `without` each group of units.
 
-    ``None`` where it is not one number or an array of some. Where the value is not exact,
-    `certain` holds the exact one: the lower limit is that of its lower end, and the upper limit
-    that of its upper end.
+    Returns ``None`` unless the value is a number or a labelled array. If it is not exact, `certain`
+    has guaranteed limits of the exact value: the lower limit is then computed from the lower one,
+    and the upper limit from the upper one.
     """
     arrays = isinstance(value, LabelledArray)
     if not arrays and not isinstance(value, int | float):
@@ -63,6 +63,6 @@ def unit_limits(
 
 
 def _widened(limit: Numeric, of_end: Numeric, end: Floats) -> Numeric:
-    """Return the limit of an end; where it has none, as at the end of the range, the end itself."""
+    """Return the limit computed for an end of the range of a value; the end itself if it is NaN."""
     wider = np.where(np.isnan(of_end), end, of_end)
     return np.where(np.isnan(limit), limit, wider)

@@ -1,1 +1,1 @@
-"""Which model is better: several on the same rows, or two states of different rows."""
+"""Comparison of models: on the same rows, or two states of different rows."""
