@@ -124,7 +124,7 @@ def _of_margins(table: Confusion, read: Callable[[Any], Any]) -> list[Floats]:
 
 
 def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
-    """Return the derivative of a readout by each of `amounts` (n,); 0 for amounts of 0.
+    """Return the derivatives with respect to `amounts` (n,) of a readout; 0 for amounts of 0.
 
     `read` is given perturbed amounts (m, n), and returns the value of each row.
     """

@@ -250,7 +250,7 @@ def general(
     amounts: Confusion,
     squares: Confusion,
 ) -> ConfidenceInterval:
-    """Return the interval of a value from its derivatives by every cell."""
+    """Return the interval of a value from its derivatives with respect to every cell."""
     if asked.anytime:
         raise not_anytime(metric)
     ends = metric.value_range or UNBOUNDED
@@ -380,7 +380,7 @@ def of_top_k(
 
 @rule_of(Family.KAPPA)
 def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> ConfidenceInterval:
-    """Agreement beyond chance; with weights, the derivatives by cell are known in closed form."""
+    """Agreement beyond chance; with weights, derivatives have a closed form."""
     if metric.weights is None:
         return of_labels(metric, asked, table)
     if asked.anytime:
@@ -565,7 +565,7 @@ def _of_mean(
 
 
 def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
-    """Return the value of each label, and its derivatives by the label's cells, (L, 4)."""
+    """Return the value of each label, and its derivatives with respect to its cells, (L, 4)."""
     twin, slopes = _alone(metric), np.zeros(cells.shape)
     values = np.full(len(cells), math.nan)
     for place, amounts in enumerate(cells):
@@ -599,7 +599,7 @@ def _of_rows(
     *,
     joined: bool,
 ) -> ConfidenceInterval:
-    """Return the limits of a value from its derivatives by the number of rows of each kind."""
+    """Return the limits of a value from its derivatives with respect to rows of each kind."""
     if asked.anytime:
         raise not_anytime(metric)
     rows = RowCounts.of(table, joined=joined)

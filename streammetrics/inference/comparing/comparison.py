@@ -1,4 +1,4 @@
-"""Several models on the same rows, and states of different rows."""
+"""Comparison of models on the same rows, and of two states of different rows."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ __all__ = [
 ]
 
 
-ColumnNames: TypeAlias = str | Sequence[str]  # a column, or several that are one matrix
+ColumnNames: TypeAlias = str | Sequence[str]  # a column, or several that form one matrix
 
 
 def told_columns(models: Any) -> dict[str, dict[str, str]]:
-    """Return the models that a file names, in their order."""
+    """Parse the models in a file: their columns by name, in order."""
     found = {}
     for model, columns in models:
         if not isinstance(columns, dict) or not all(isinstance(t, str) for t in columns.values()):
@@ -69,9 +69,9 @@ def asked_columns(
     models: Mapping[str, ColumnNames | Mapping[str, ColumnNames]] | Sequence[str],
     own: Sequence[str],
 ) -> dict[str, dict[str, str]]:
-    """Return for each model the columns of the inputs that are its own."""
+    """Return each model's columns for the inputs that are its own."""
     if isinstance(models, list | tuple) and all(isinstance(name, str) for name in models):
-        models = {name: name for name in models}  # called as their columns are
+        models = {name: name for name in models}  # models named after their columns
     if not isinstance(models, Mapping):
         raise TypeError(
             f"models is {an(type(models).__name__)}: pass each model's column by its name, "
@@ -91,7 +91,7 @@ def asked_columns(
                     f"{model!r}: the metrics read {' and '.join(own)} of every model: "
                     f"{{{', '.join(f'{name!r}: ...' for name in own)}}}"
                 )
-            given = {own[0]: given}  # noqa: PLW2901 - as if it had been written so
+            given = {own[0]: given}  # noqa: PLW2901 - normalize the short form
         if given.keys() != set(own):
             raise ValueError(f"{model!r}: expected columns for {own}, not for {list(given)}")
         asked[model] = {name: as_text(given[name]) for name in own}
@@ -101,36 +101,42 @@ def asked_columns(
     return asked
 
 
-MAX_ROWS = 8192  # of a sample, or of each class in it
+MAX_ROWS = 8192  # largest sample, per class if there are two
 
 
 class Comparison(MetricSet):
-    """Several models on the same rows, and for every metric which of them is better.
+    """A comparison of several models on the same rows, for each metric and pair of models.
 
-    Every row has the predictions of every model, and what all models have in common of it cancels
-    out of their difference: that is known from joint statistics, which are as small as those of
-    the metrics and merge as they do. So a difference is told from chance by far fewer rows than if
-    each model had rows of its own.
+    Every row has the predictions of every model, so variation that the models share cancels out of
+    their differences. The variance of a difference comes from joint statistics, which are as small
+    as those of the metrics and merge like them. Far fewer rows are needed to detect a difference
+    than if each model had its own rows.
 
-    Metrics of counts are compared by the joint counts of true and predicted labels, shares of the
-    same rows by McNemar's exact test; mean losses by the paired t; ROC AUC by DeLong's paired
-    test, average precision by its like; rankings by the paired t over queries, with p by flipping
-    signs at random (B = 9,999, seeded by the values); all others by a jackknife.
+    The test depends on the metric:
+
+    - Metrics of counts use the joint counts of true and predicted labels; shares of the same rows
+      use McNemar's exact test.
+    - Mean losses use the paired t-test.
+    - ROC AUC uses DeLong's paired test, and average precision its analogue.
+    - Rankings use the paired t-test over queries for the limits, and a randomization test for p,
+      which flips the signs of differences (B = 9,999, seeded by the values).
+    - All other metrics use a jackknife.
 
     Args:
-        suite: The metrics by name, or an empty set, whose ``columns`` name what models have in
-            common: ``{"y_true": "label"}``.
-        models: The column of each model's predictions by the model's name, or a list of columns
-            that name their models. Where the metrics read several inputs of a model, a dictionary:
-            ``{"y_score": "score_a", "y_pred": "a"}``.
-        baseline: The model that all others are compared with; ``None``: all pairs.
-        max_rows: How many distinct rows are kept, of each class where there are two, for metrics
-            whose joint variance no sums hold: ROC AUC, average precision, R2 and their like.
+        suite: The metrics by name, or a set without rows. The ``columns`` of a set are those of the
+            inputs that models share: ``{"y_true": "label"}``.
+        models: The column of each model's predictions by the model's name, or a list of columns,
+            which then are the names of the models. If the metrics read several inputs of a model,
+            its value is a dictionary: ``{"y_score": "score_a", "y_pred": "a"}``.
+        baseline: The model that all others are compared with; ``None`` compares all pairs.
+        max_rows: How many distinct rows to keep, per class if there are two, for metrics whose
+            joint variance cannot be computed from sums: ROC AUC, average precision, R2 and similar
+            ones.
 
     Raises:
-        ValueError: There are not two models, two read the same columns, or a metric cannot be
-            compared; the message says which.
-        InvalidBatchError: From `update`, where a column is missing or not what it should be.
+        ValueError: There are fewer than two models, two of them read the same columns, or a metric
+            cannot be compared; the message says which.
+        InvalidBatchError: From `update`, if a column is missing or invalid.
 
     Example:
         >>> import streammetrics as sm
@@ -190,7 +196,7 @@ class Comparison(MetricSet):
         self._needed = tuple(title for title in self._needed if title not in own_titles)
 
     def _plan_of(self) -> Plan:
-        """Return a plan of every model's statistics, then the joint ones."""
+        """Return a plan of the statistics of each model, followed by the joint ones."""
         statistics: list[Statistic] = []
         schemas: list[ModelSchema] = []
         plain = self._suite._plan.start.statistics
@@ -210,20 +216,20 @@ class Comparison(MetricSet):
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """The models that are compared: each with the one it is compared with."""
+        """The pairs of models to compare; the second is the one compared with."""
         if self.baseline is None:
             return list(combinations(self.models, 2))
         return [(model, self.baseline) for model in self.models if model != self.baseline]
 
-    def compute(self, confidence: float = 0.95) -> Differences:  # type: ignore[override]  # of several models
-        """Return how the models differ: a line for every metric and pair.
+    def compute(self, confidence: float = 0.95) -> Differences:  # type: ignore[override]  # values of several models
+        """Return the differences between models: a line for each metric and pair of models.
 
         Args:
-            confidence: The level of the limits; a difference is evidence where its adjusted p is
-                below ``1 - confidence``.
+            confidence: Level of the confidence limits. A difference is evidence if its adjusted
+                p-value is below ``1 - confidence``.
 
         Raises:
-            StreamMetricsError: For a ranking, where a query counts for one run only.
+            StreamMetricsError: For a ranking, if a query counts for only one of the runs.
         """
         return self._compared(self._accumulator.flush(), check_level(confidence))
 
@@ -264,7 +270,7 @@ class Comparison(MetricSet):
         return Differences(lines, level, self._n_rows(state))
 
     def _joint(self, name: str, pair: tuple[str, str], state: State) -> Statistic | None:
-        """Return the joint statistic of a metric that has both models."""
+        """Return the joint statistic of a metric for a pair of models, if any."""
         for joint in self._joints[name]:
             if set(pair) <= set(joint.models):
                 key = joint.statistic._key, joint.schema(self.models)
@@ -272,7 +278,7 @@ class Comparison(MetricSet):
         return None
 
     def _of(self, model: str, state: State) -> MetricSet:
-        """Return the metrics of a model at a state."""
+        """Return the metrics of a model with its part of a state."""
         plan = self._suite._plan
         infos = tuple(
             state.infos[self._plan.schemas.index(ModelSchema.over(schema, self.models, [model]))]
@@ -286,7 +292,7 @@ class Comparison(MetricSet):
         return self._suite._at(State(infos, statistics))
 
     def __getitem__(self, model: str) -> MetricSet:  # type: ignore[override]  # by model, not by metric
-        """Return the metrics of one model as they are now: a set of its own."""
+        """Return the current metrics of one model as an independent set."""
         if model not in self.models:
             raise KeyError(f"no model {model!r}{near(str(model), self.models)}")
         return self._of(model, self._accumulator.flush())
@@ -296,11 +302,11 @@ class Comparison(MetricSet):
         return dict.fromkeys(self.models).keys()
 
     def values(self) -> Any:
-        """Return the metrics of every model as they are now."""
+        """Return the current metrics of every model."""
         return dict(self.items()).values()
 
     def items(self) -> Any:
-        """Return the models, each with its metrics as they are now."""
+        """Return the models with their current metrics."""
         state = self._accumulator.flush()
         return {model: self._of(model, state) for model in self.models}.items()
 
@@ -311,16 +317,16 @@ class Comparison(MetricSet):
         return len(self.models)
 
     def bounds(self) -> Any:
-        """Return what certainly holds the exact values, by model and metric."""
+        """Return the guaranteed limits of the exact values, by model and metric."""
         return {model: suite.bounds() for model, suite in self.items()}
 
     def confidence(self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...) -> Any:
-        """Return every metric's `Metric.confidence`, by model and metric."""
+        """Return the `Metric.confidence` of every metric, by model and metric."""
         return {m: suite.confidence(level, anytime=anytime, unit=unit) for m, suite in self.items()}
 
     @property
     def exact(self) -> bool:
-        """Whether every value of every model is the exact one."""
+        """Whether the values of all models and metrics are exact."""
         return all(suite.exact for suite in self.values())
 
     @property
@@ -349,7 +355,7 @@ class Comparison(MetricSet):
         return "; ".join(parts) or super()._apart(other)
 
     def _configuration(self) -> dict[str, object]:
-        """Return what a file says of the comparison before its rows."""
+        """Return the configuration as written to a file, before the row information."""
         own = {alias(n, m): n for m in self.models for n in OF_MODELS}
         shared = {name: text for name, text in self.columns.items() if name not in own}
         models = [
@@ -362,7 +368,7 @@ class Comparison(MetricSet):
 
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
-        """Return an empty comparison of what `_configuration` said."""
+        """Return an empty comparison from the result of `_configuration`."""
         options: Any = {name: meta.get(name) for name in ("baseline", "max_rows")}
         suite = MetricSet._configured(meta)
         try:
@@ -391,29 +397,30 @@ def compare(
     names: tuple[str, str] = ("a", "b"),
     unit: Unit = ...,
 ) -> Differences:
-    """Return how two states differ that were fed with different rows.
+    """Compare two states of different rows.
 
-    This is the weaker test: what rows have in common does not cancel out as it does where both
-    models judge the same ones, which is what `Comparison` is for. It is the right one for two
-    weeks, two groups of users, two halves of an A/B test.
+    This test is weaker than that of `Comparison`: with different rows, variation does not cancel
+    out. Use `Comparison` if both models predict the same rows. Use this function for two weeks, two
+    groups of users, or the two arms of an A/B test.
 
-    The limits of the difference are made of those of either value (`Metric.confidence`) by squares
-    and sums (MOVER; Zou and Donner 2008), so they are as right as these are for small samples and
-    values near their ends; p is that of a normal number with these limits.
+    The limits of the difference combine the limits of both values (`Metric.confidence`) as a root
+    of squares (MOVER; Zou and Donner 2008). For small samples, and for values near the ends of
+    their range, they are therefore as accurate as the limits of the values. The p-value is that of
+    a normal variable with these limits.
 
     Args:
         a: A metric, a set, or the path of a saved state.
-        b: Another one of the same metrics.
-        confidence: The level of the limits; a difference is evidence where p is below
+        b: Another state of the same metrics.
+        confidence: Level of the confidence limits. A difference is evidence if p is below
             ``1 - confidence``.
-        names: How the two are called.
-        unit: What is sampled: by default the `unit` of either set, if it has one; ``None``: rows.
-            No unit may be in both sets, as no user is in both halves of an A/B test.
+        names: Names of the two states.
+        unit: What is sampled: by default the `unit` of the sets, if they have one; ``None`` for
+            rows. No unit may occur in both sets, just as no user is in both arms of an A/B test.
 
     Raises:
-        IncompatibleMetricsError: They are not of the same metrics.
-        ValueError: They do not keep that unit.
-        StreamMetricsError: None of the metrics has confidence limits, see `Metric.confidence`.
+        IncompatibleMetricsError: The metrics differ.
+        ValueError: The states are not kept by this unit.
+        StreamMetricsError: None of the metrics has confidence limits; see `Metric.confidence`.
 
     Example:
         >>> import streammetrics as sm
@@ -459,7 +466,7 @@ def _by_name(what: Metric | MetricSet) -> Mapping[str, Metric]:
 def _check_same(
     one: Mapping[str, Metric], other: Mapping[str, Metric], names: tuple[str, str]
 ) -> None:
-    """Raise unless the metrics are the same; what columns they are read from does not matter."""
+    """Raise unless the metrics are the same; the columns they read may differ."""
     for name in {**one, **other}:
         mine, theirs = one.get(name), other.get(name)
         if mine is None or theirs is None:
@@ -492,13 +499,13 @@ def _line(
 def unpaired(
     limits: Sequence[ConfidenceInterval], values: tuple[float, float], level: float
 ) -> Estimate:
-    """Return the difference of two independent values by the limits of either."""
+    """Return the difference of two independent values, from the limits of each."""
     difference = values[0] - values[1]
     low, high = _apart(limits, values)
     if not (math.isfinite(difference) and math.isfinite(low) and math.isfinite(high)):
         return Estimate(difference, math.nan, math.nan, math.nan, UNPAIRED)
-    # As of a normal number whose limits these are: at levels far beyond, the limits of few rows
-    # themselves shrink too slowly, and would call rare what is not.
+    # The p-value of a normal variable with these limits. Inverting the limits themselves would be
+    # wrong: at extreme levels those of few rows widen too slowly, and p would be too small.
     side = difference - low if difference > 0 else high - difference
     z = abs(difference) / side * normal_quantile((1 + level) / 2) if side else math.inf
     p = min(1.0, max(2 * normal_tail(z), LEAST)) if difference else 1.0
@@ -508,7 +515,7 @@ def unpaired(
 def _apart(
     limits: Sequence[ConfidenceInterval], values: tuple[float, float]
 ) -> tuple[float, float]:
-    """Return the difference less and plus the root of the squares of what either may be off by."""
+    """Return the difference minus and plus the margin of both values."""
     (a_low, a_high), (b_low, b_high) = limits
     a, b = values
     difference = a - b

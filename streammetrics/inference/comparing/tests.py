@@ -1,4 +1,4 @@
-"""Tests of differences between models, by what metrics read."""
+"""Tests of differences between models, by family of metrics."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ if TYPE_CHECKING:
     from streammetrics.statistics.tables.contingency import LabelCells
 
 
-LEAST = 1e-300  # p is not 0, where it is too small for a float
+LEAST = 1e-300  # a p-value that underflows is not 0
 
 
 class Estimate(NamedTuple):
-    """A difference of two values, its limits, and how probable one as large is by chance."""
+    """A difference of two values, its limits, its p-value, and the name of the test."""
 
     difference: float
     low: float
@@ -73,20 +73,20 @@ class Estimate(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """A joint statistic that a metric needs: of which models, and how it is fed."""
+    """A joint statistic that a metric needs, its models, and how it is updated."""
 
     statistic: Statistic
     models: tuple[str, ...]
-    of: Schema  # as the metric reads the rows of one model
+    of: Schema  # schema of the metric for the rows of one model
     bring: Bring
 
     def schema(self, models: Sequence[str]) -> ModelSchema:
-        """Return how it reads the rows of all models."""
+        """Return the schema that reads the rows of all models."""
         return ModelSchema.over(self.of, models, self.models, self.bring)
 
 
 class Side(NamedTuple):
-    """A model, its metric as it is now, its value, and its place among the models."""
+    """A model, its current metric and value, and its index among the models."""
 
     model: str
     metric: Any
@@ -95,25 +95,25 @@ class Side(NamedTuple):
 
 
 class PairedTest(ABC):
-    """Metrics that are compared in one way."""
+    """The test of a family of metrics."""
 
     @abstractmethod
     def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:
         """Return the joint statistics that these pairs of models need."""
 
     def n_rows(self, one: Side) -> int | None:
-        """Return how many rows both values are of: one that a model leaves out, all leave out."""
+        """Return the number of rows behind both values; rows left out for one model are for all."""
         return int(one.metric.n_rows)
 
     @abstractmethod
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
-        """Return how two models differ."""
+        """Return the difference between two models."""
 
 
 def estimated(difference: float, variance: float, level: float, test: str, df: float) -> Estimate:
-    """Return the estimate of a difference by its variance, with Student's t of `df` or normal."""
+    """Return the estimate of a difference from its variance; `df` is inf for a normal test."""
     normal = math.isinf(df)
-    if not variance > 0:  # or nan
+    if not variance > 0:  # or NaN
         certain = variance == 0 and difference == 0
         p = 1.0 if certain else math.nan
         side = difference if certain else math.nan
@@ -132,8 +132,8 @@ NO_EVIDENCE = "no evidence"
 def verdict(
     metric: Metric[object], pair: tuple[str, str], difference: float, p: float, chance: float
 ) -> str:
-    """Return which model is better; where more is neither better nor worse, which is higher."""
-    if not p < chance:  # or nan
+    """Return which model is better, or which is higher if the metric has no direction."""
+    if not p < chance:  # or NaN
         return NO_EVIDENCE
     higher = metric.higher_is_better
     first = difference > 0 if higher is not False else difference < 0
@@ -141,10 +141,10 @@ def verdict(
 
 
 def widened(estimate: Estimate, one: Side, other: Side) -> Estimate:
-    """Return an estimate that holds for whatever the exact values are, where these are not known.
+    """Widen an estimate so that it holds for all possible exact values, if they are not known.
 
-    The limits are moved outwards by as much as the difference may be off, and p is that of the
-    least difference there may be.
+    The limits move outwards by the possible error of the difference. The p-value becomes that of
+    the smallest possible difference.
     """
     if one.metric.exact and other.metric.exact:
         return estimate
@@ -163,7 +163,7 @@ def widened(estimate: Estimate, one: Side, other: Side) -> Estimate:
 
 
 def clipped(estimate: Estimate, metric: Metric[object]) -> Estimate:
-    """Return an estimate with limits that two values of the metric can differ by."""
+    """Clip the limits of an estimate to the largest possible difference of two values."""
     if metric.value_range is None:
         return estimate
     lowest, highest = metric.value_range
@@ -176,14 +176,14 @@ DELTA = "joint counts"
 
 
 class Discordant(NamedTuple):
-    """Of the rows that two shares are of: how many only one, and only the other, has."""
+    """Counts of McNemar's test: rows in all, rows only one model has, rows only the other has."""
 
     rows: int
     only: int
     other: int
 
     def estimate(self, level: float) -> Estimate:
-        """Return the difference of the shares: exact p of McNemar, limits of Bonett and Price."""
+        """Return the difference: McNemar's exact p-value, and the limits of Bonett and Price."""
         n, only, other = self
         least = min(only, other)
         p = 2 * binomial_cdf(least, only + other, 0.5) if only + other else 1.0
@@ -191,25 +191,26 @@ class Discordant(NamedTuple):
         a, b = (only + 1) / (n + 2), (other + 1) / (n + 2)
         spread = normal_quantile((1 + level) / 2) * math.sqrt((a + b - (a - b) ** 2) / (n + 2))
         difference = (only - other) / n
-        # The limits are about a difference that is drawn to 0 a little; they hold this one too.
+        # The limits surround a difference that is shrunk towards 0; extend them to include this
+        # one.
         low, high = min(a - b - spread, difference), max(a - b + spread, difference)
         return Estimate(difference, max(low, -1.0), min(high, 1.0), p, MCNEMAR)
 
 
 class TableFamily(PairedTest):
-    """Accuracy, F1 and all others that are read from a table of true and predicted labels."""
+    """Accuracy, F1 and all other metrics of a table of true and predicted labels."""
 
     def __init__(self, metric: ContingencyMetric) -> None:
         self.metric = metric
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - a table a pair
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one table for each pair
         """Return a table for each pair."""
         (table,) = self.metric.statistics()
-        bring = labels_of(table)  # type: ignore[arg-type]  # what it is, by its `statistics`
+        bring = labels_of(table)  # type: ignore[arg-type]  # by the metric's `statistics`
         return [Joint(JointTable(), pair, table.schema, bring) for pair in pairs]
 
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
-        """Return McNemar's test of shares of the same rows, else Σ w² (∂θ_A - ∂θ_B)²."""
+        """Test shares of the same rows by McNemar, others by the variance Σ w² (∂θ_A - ∂θ_B)²."""
         assert isinstance(joint, JointTable)
         shares = discordant(one.metric, joint)
         if shares is not None and shares.rows:
@@ -225,9 +226,9 @@ class TableFamily(PairedTest):
 
 
 def slopes(metric: ContingencyMetric) -> tuple[LabelCells, Floats]:
-    """Return the cells of a metric's table, and how much its value changes with each of them."""
+    """Return the cells of a metric's table, and the value's derivative with respect to each."""
     (table,) = metric._read()
-    confusion = metric._confusion(table)  # type: ignore[arg-type]  # a table, by its `statistics`
+    confusion = metric._confusion(table)  # type: ignore[arg-type]  # by its `statistics`
     cells: LabelCells = table.cells()  # type: ignore[attr-defined]
     scale = 2.0**-confusion.exponent
     return cells, influence(metric, confusion, metric.read) * scale
@@ -240,7 +241,7 @@ def _at(
     cells: LabelCells,
     slope: Floats,
 ) -> Floats:
-    """Return the slopes at pairs of places in `labels`."""
+    """Return the slopes of cells, given as pairs of indices into `labels`."""
     size = max(len(labels), 1)
     rows, columns = (
         np.searchsorted(labels, side)[place]
@@ -251,27 +252,27 @@ def _at(
     wanted = truth * size + called
     known = np.append(packed[order], -1)
     places = np.searchsorted(known[:-1], wanted)
-    if not np.array_equal(known[places], wanted):  # nobody checks it when a state is read
+    if not np.array_equal(known[places], wanted):  # this is not checked when a state is restored
         raise StreamMetricsError("the joint counts of this state are not those of its models")
     found: Floats = slope[order[places]]
     return found
 
 
 def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | None:
-    """Return the counts of McNemar's test where both values are shares of the same rows."""
+    """Return the counts of McNemar's test if both values are shares of the same rows, else None."""
     labels, cells, amount, squares = joint.triples
     if amount != squares:  # rows have weights
         return None
     truth, one, other = cells.T
-    if metric.family in {Family.HITS, Family.MISSES} and metric.normalize:  # type: ignore[attr-defined]  # of these
+    if metric.family in {Family.HITS, Family.MISSES} and metric.normalize:  # type: ignore[attr-defined]  # exists in these families
         of = np.ones(len(cells), np.bool_)
         right = metric.family == Family.HITS
         hits = (one == truth) == right, (other == truth) == right
-    elif metric.family == Family.SHARE and metric.average == "binary":  # type: ignore[attr-defined]  # of this
-        success, failures, _ = metric._parts  # type: ignore[attr-defined]  # of this
+    elif metric.family == Family.SHARE and metric.average == "binary":  # type: ignore[attr-defined]  # exists in this family
+        success, failures, _ = metric._parts  # type: ignore[attr-defined]  # exists in this family
         wants = {success, *failures} == {"tp", "fn"}
         if not wants and {success, *failures} != {"fp", "tn"}:
-            return None  # a share of rows that a model chooses
+            return None  # a share of rows that depend on the model
         threshold = isinstance(metric.statistics()[0], ThresholdTable)
         is_positive = labels == (1 if threshold else metric._positive_label)
         says = success in {"tp", "fp"}
@@ -289,19 +290,19 @@ EQUAL_SIGNS = "equal signs"
 
 
 class MeanFamily(PairedTest):
-    """Mean losses and their roots."""
+    """Mean losses and their square roots."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - all pairs at once
-        """Return the moments of all models."""
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one for all pairs
+        """Return the joint moments of all models."""
         (statistic,) = self.metric.statistics()
         moments = JointMoments(models=len(models))
         return [Joint(moments, tuple(models), statistic.schema, terms_of(statistic))]
 
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
-        """Return the paired t test of the losses' differences, linear in them for a root."""
+        """Test the differences of losses by the paired t-test; linearized for a root."""
         assert isinstance(joint, JointMoments)
         i, j = one.place + 1, other.place + 1
         if self.metric.family == Family.TOP_K and joint.product(0, 0) == joint.weight:
@@ -323,14 +324,14 @@ class MeanFamily(PairedTest):
         variance = nearest(spread / weight**2) * n / (n - 1)
         is_root = self.metric.family == Family.ROOT_MEAN_LOSS
         difference = one.value - other.value if is_root else nearest(mean)
-        if variance <= 0 and difference:  # all rows differ alike: as probable as n equal signs
+        if variance <= 0 and difference:  # constant differences: as likely as n equal signs
             return Estimate(
                 difference, difference, difference, max(2.0 ** (1 - n), LEAST), EQUAL_SIGNS
             )
         return estimated(difference, max(variance, 0.0), level, PAIRED_T, n - 1)
 
     def _slope(self, side: Side, mean: Fraction) -> Fraction:
-        """Return how the value of a model moves with the mean of its terms."""
+        """Return the derivative of a model's value with respect to the mean of its terms."""
         (losses,) = side.metric._read()
         if self.metric.family == Family.ROOT_MEAN_LOSS:
             if losses.width > 1:
@@ -348,7 +349,7 @@ INFLUENCE = "influence of rows"
 
 
 class Influence(NamedTuple):
-    """What a row of each cell adds to an area, times the rows of its class."""
+    """The influence of a row of each cell on an area, times the number of rows of its class."""
 
     low: Floats  # lower edges of the cells, ascending
     p: Floats
@@ -357,27 +358,27 @@ class Influence(NamedTuple):
     of_negative: Floats
 
     def at(self, positive: Bools, scores: Floats) -> Floats:
-        """Return what rows add."""
-        order = np.argsort(scores)  # to look for one beside the other stays in the cache
+        """Return the influence of rows, from their class and score."""
+        order = np.argsort(scores)  # ascending look-ups stay in the cache
         cell = np.empty(scores.size, np.intp)
         cell[order] = np.searchsorted(self.low, scores[order], side="right") - 1
         return np.where(positive, self.of_positive[cell], self.of_negative[cell])
 
 
 class CurveFamily(PairedTest):
-    """Areas below curves of (n,) scores, or averages of those of (n, K)."""
+    """Areas under curves for (n,) scores, and averages of them for (n, K) scores."""
 
     def __init__(self, metric: ClassScoreMetric, max_rows: int) -> None:
-        self.metric, self.max_rows = metric, max_rows  # of a sample
+        self.metric, self.max_rows = metric, max_rows  # of the sample
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - all pairs at once
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one for all pairs
         """Return a sample of the rows of all models."""
         (statistic,) = self.metric.statistics()
         sample = RowSample(max_rows=self.max_rows, by_class=True)
         return [Joint(sample, tuple(models), *rows_of(statistic.schema))]
 
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
-        """Return the test of the difference, normal as areas are for many rows."""
+        """Test the difference by its variance, with a normal distribution."""
         assert isinstance(joint, RowSample)
         is_roc = self.metric.family == Family.ROC_AREA
         test = DELONG if is_roc else INFLUENCE
@@ -394,7 +395,7 @@ class CurveFamily(PairedTest):
         return (_roc if self.metric.family == Family.ROC_AREA else _precision)(stairs)
 
     def _by_class(self, one: Side, other: Side, sample: RowSample) -> float:
-        """Return the variance from the exact ones of each class and their correlation."""
+        """Return the variance, from the exact one of each class and the sampled correlation."""
         a, b = (self._influence(staircases(side.metric._read()[0])[0]) for side in (one, other))
         total = 0.0
         for positive, (rows, count) in enumerate(zip(sample.strata, sample.counts, strict=True)):
@@ -407,15 +408,15 @@ class CurveFamily(PairedTest):
             together = float(np.dot(copies, one_adds * other_adds) / both) if both else 0.0
             exact = [_square(each, bool(positive)) for each in (a, b)]
             spread = sum(exact) - 2 * together * math.sqrt(exact[0] * exact[1])
-            if sample.complete:  # the same without the rounding of a correlation near 1
+            if sample.complete:  # the same, without rounding of a correlation near 1
                 spread = float(np.dot(copies, (one_adds - other_adds) ** 2) / count)
-            # Each class has its own mean, which an area over recall does not have.
+            # Each class has its own mean, except for an area over recall.
             least = 1 if self.metric.family == Family.ROC_AREA else 0
             total += max(spread, 0.0) / (count - least) if count > least else math.nan
         return total
 
     def _by_row(self, one: Side, other: Side, sample: RowSample) -> float:
-        """Return the variance from the rows of the sample alone: they are weighted, or of K."""
+        """Return the variance from the sample alone, for weighted rows or (n, K) scores."""
         known = np.asarray(sample.sums.to_float())
         whole, total = float(known[:, 0].sum()), 0.0
         for rows, (_, squares) in zip(sample.strata, known, strict=True):
@@ -426,7 +427,7 @@ class CurveFamily(PairedTest):
         return total / whole**2
 
     def _adds(self, side: Side, points: Floats) -> Floats:
-        """Return what rows add to the average of the classes, times the weight of all rows."""
+        """Return the influence of rows on the class average, times the weight of all rows."""
         (histogram,) = side.metric._read()
         classes = staircases(histogram)
         width = len(classes)
@@ -435,19 +436,19 @@ class CurveFamily(PairedTest):
         seen = (shares > 0) & (shares < 1)
         each = shares if weighted else seen / max(int(seen.sum()), 1)
         total = np.zeros(len(points))
-        for k in np.flatnonzero(seen).tolist():  # the others have no area
+        for k in np.flatnonzero(seen).tolist():  # other classes have no area
             adds = self._influence(classes[k])
             positive = points[:, 0] == (k if width > 1 else 1)
             scores = points[:, 1 + side.place * width + k]
             share = np.where(positive, shares[k], 1 - shares[k])
             total += each[k] * adds.at(positive, scores) / share
-            if weighted:  # a class that has one more row also counts for more
+            if weighted:  # another row of a class also increases its weight
                 total += (positive - shares[k]) * self.metric.read(classes[k])
         return total
 
 
 def _square(adds: Influence, positive: bool) -> float:
-    """Return the mean square of what the rows of a class add."""
+    """Return the mean squared influence of the rows of a class."""
     rows = adds.p if positive else adds.n
     squares = (adds.of_positive if positive else adds.of_negative) ** 2
     return float(np.dot(rows, squares) / rows.sum())
@@ -461,7 +462,7 @@ def _ladder(stairs: CumulativeCounts) -> tuple[Floats, Ladder]:
 
 
 def _roc(stairs: CumulativeCounts) -> Influence:
-    """Return how often a row of each cell is on the right side of one of the other class."""
+    """Return the influence of a row of each cell on the area under the ROC curve."""
     low, cells = _ladder(stairs)
     with np.errstate(invalid="ignore", divide="ignore"):
         beats, beaten = structural_components(cells)
@@ -470,7 +471,7 @@ def _roc(stairs: CumulativeCounts) -> Influence:
 
 
 def _precision(stairs: CumulativeCounts) -> Influence:
-    """Return what a row of each cell adds to the average precision."""
+    """Return the influence of a row of each cell on the average precision."""
     low, cells = _ladder(stairs)
     with np.errstate(invalid="ignore", divide="ignore"):
         tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
@@ -482,24 +483,24 @@ def _precision(stairs: CumulativeCounts) -> Influence:
 PERMUTATIONS = 9_999
 SIGNS = "sign flips"
 _PAIRED = "paired t"
-_MANY = 1 << 17  # queries from which the mean is normal, and flipping signs would tell no more
-_BLOCK = 1 << 22  # signs at a time
-_SLACK = 1e-12  # relative: sums of the same numbers in another order are equal
+_MANY = 1 << 17  # queries above which the mean is normal, so that sign flips add nothing
+_BLOCK = 1 << 22  # signs processed at a time
+_SLACK = 1e-12  # relative; tolerates rounding of sums in another order
 
 
 class QueryFamily(PairedTest):
     """Means over queries."""
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - queries are kept as they are
-        """Return nothing: every run has its queries already."""
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - each run keeps its queries
+        """Return nothing: each run keeps its own queries."""
         return []
 
-    def n_rows(self, one: Side) -> int | None:  # noqa: ARG002 - of runs, the rows are their own
-        """Return none: values are of the same queries."""
+    def n_rows(self, one: Side) -> int | None:  # noqa: ARG002 - each run has its own rows
+        """Return None: the values are of the same queries, with different rows."""
         return None
 
-    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:  # noqa: ARG002 - there is none
-        """Return limits by the paired t, and p by flipping the signs of queries' differences."""
+    def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:  # noqa: ARG002 - no joint statistic
+        """Compute limits by the paired t-test, and p by flipping the signs of differences."""
         ours, theirs = one.metric.per_query(), other.metric.per_query()
         for side in (one, other):
             _check_run(side)
@@ -521,20 +522,20 @@ class QueryFamily(PairedTest):
         if not gaps.any() or n > _MANY:
             return found
         p = sign_flips(gaps if weights is None else gaps * (weights / weights.max()))
-        if math.isnan(found.low):  # all queries differ alike
+        if math.isnan(found.low):  # constant differences
             found = found._replace(low=difference, high=difference)
         return found._replace(p=p, test=SIGNS)
 
 
 def _weights_of(side: Side) -> Floats | None:
-    """Return the weights of the queries that count, which are those of the other run too."""
+    """Return the weights of the queries that count, which are the same for the other run."""
     (buffer,) = side.metric._read()
     weights: Floats | None = side.metric._weights(buffer, side.metric._counted(buffer)[0])
     return weights
 
 
 def _check_run(side: Side) -> None:
-    """Raise where a run has judgments and no results: its column may be misspelt."""
+    """Raise if a run has judgments but no results: its column may be misspelled."""
     (buffer,) = side.metric._read()
     if len(buffer.table.queries) and not len(buffer.table.results.query):
         raise StreamMetricsError(
@@ -543,16 +544,16 @@ def _check_run(side: Side) -> None:
 
 
 def sign_flips(gaps: Floats, permutations: int = PERMUTATIONS) -> float:
-    """Return how probable a sum as far from 0 is where every difference may have either sign.
+    """Return the p-value of the sum of `gaps` under random signs (a two-sided randomization test).
 
-    Of up to 13 differences all signs are taken, else `permutations` at random, and the ones that
-    are there: p = (r + 1) / (B + 1), which is never 0. The signs are a function of the differences
-    alone, so that the same queries give the same p however they came.
+    For up to 13 differences all signs are enumerated. Otherwise `permutations` are drawn, and the
+    observed one is added: p = (r + 1) / (B + 1), which is never 0. The signs depend on the
+    differences only, so that the same queries give the same p in any order.
 
     >>> sign_flips(np.array([1.0, 1.0, 1.0, 1.0]))
     0.125
     """
-    gaps = np.sort(gaps[gaps != 0])  # of 0 either sign is the same
+    gaps = np.sort(gaps[gaps != 0])  # the sign of 0 does not matter
     n, seen = len(gaps), abs(float(gaps.sum()))
     least = seen - _SLACK * float(np.abs(gaps).sum())
     if 1 << n <= permutations + 1:
@@ -574,22 +575,22 @@ def sign_flips(gaps: Floats, permutations: int = PERMUTATIONS) -> float:
 
 JACKKNIFE = "jackknife, 64 groups"
 
-_REPEATED = 1 << 16  # rows that stand for more where a statistic takes no weights
+_REPEATED = 1 << 16  # most repeated rows for a statistic that takes no weights
 
 
 class SampledFamily(PairedTest):
-    """Any metric of numbers whose value is one number, smooth in its rows."""
+    """Any metric of numbers whose value is a single number and smooth in its rows."""
 
     def __init__(self, metric: Metric, models: int, max_rows: int) -> None:
         self.metric, self.models, self.max_rows = metric, models, max_rows
 
-    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - all pairs at once
+    def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one for all pairs
         """Return a sample of the rows of all models."""
         schema = self.metric.statistics()[0].schema
         return [Joint(RowSample(max_rows=self.max_rows), tuple(models), *rows_of(schema))]
 
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
-        """Return the jackknife of the difference."""
+        """Return the difference with its jackknife variance."""
         assert isinstance(joint, RowSample)
         difference = one.value - other.value
         if not joint.strata or not math.isfinite(difference):
@@ -605,7 +606,7 @@ class SampledFamily(PairedTest):
         if size < 2:
             return estimated(difference, math.nan, level, JACKKNIFE, 1.0)
         spread = float(((without - without.mean()) ** 2).sum()) * (size - 1) / size
-        # How many rows of one weight those of the sample are worth, and how many all rows are.
+        # Effective number of rows of the sample, and of all rows.
         total, squares = np.asarray(joint.sums.to_float())[0].tolist()
         weight = rows.points[:, -1]
         worth = float(copies @ weight) ** 2 * squares, total**2 * float(copies @ weight**2)
@@ -613,7 +614,7 @@ class SampledFamily(PairedTest):
         return estimated(difference, variance, level, JACKKNIFE, size - 1)
 
     def _thinned(self, copies: Ints) -> Ints:
-        """Return how often rows are repeated, where a statistic takes no weights: a random part."""
+        """Return how often rows are repeated; thinned at random if a statistic takes no weights."""
         most, total = max(_REPEATED, copies.size), int(copies.sum())
         weighted = not any(each.schema.unweighted for each in self.metric.statistics())
         if weighted or total <= most:
@@ -621,7 +622,7 @@ class SampledFamily(PairedTest):
         return seeded(copies).binomial(copies, most / total)
 
     def _value(self, side: Side, points: Floats, times: Ints) -> float:
-        """Return a model's metric of some rows of the sample, each of them so many times."""
+        """Return the metric of a model for some rows of the sample, repeated `times` times."""
         columns = self._columns(side.place, points)
         weight = times * points[:, -1]
         read = []
@@ -636,7 +637,7 @@ class SampledFamily(PairedTest):
         return float(self.metric.readout(*read))
 
     def _columns(self, place: int, points: Floats) -> list[Any]:
-        """Return the columns of one model as the schema gave them: what all have, and its own."""
+        """Return the columns of one model as read by the schema: the shared one, and its own."""
         scored = any(isinstance(f, ScoredLabels) for f in self.metric._plan.schemas[0].fields)
         width = points.shape[1] - 1  # without the weight
         width = (width - 1) // self.models if scored else width // (self.models + 1)
@@ -650,7 +651,7 @@ class SampledFamily(PairedTest):
 
 
 def dealt(copies: Ints) -> Iterator[Ints]:
-    """Yield how many copies of each row are in each group, (rows,)."""
+    """Yield the number of copies of each row in each jackknife group, (rows,)."""
     size, rows = min(GROUPS, int(copies.sum())), np.arange(copies.size)
     if size < GROUPS:  # each row is a group
         for row in np.repeat(rows, copies):
@@ -676,10 +677,10 @@ _MEANS = {
 
 
 def family_of(name: str, metric: Any, models: int, max_rows: int) -> PairedTest:
-    """Return the way in which a metric is compared.
+    """Return the test for a metric.
 
     Raises:
-        ValueError: It cannot be; the message says why, and names it.
+        ValueError: The metric cannot be compared; the message names it and the reason.
     """
     why = refused(metric)
     if why:
@@ -706,7 +707,7 @@ def _is_whole_area(metric: Any) -> bool:
 
 
 def refused(metric: Metric) -> str:
-    """Return why a metric cannot be compared, and nothing where it can."""
+    """Return why a metric cannot be compared; empty if it can."""
     config: Options = metric.config
     if metric._incomparable == SEVERAL or ("average" in config and config["average"] is None):
         return SEVERAL
@@ -720,7 +721,7 @@ def refused(metric: Metric) -> str:
         return f"it reads nothing that is a model's own ({', '.join(OF_MODELS)})"
     fields = [field for schema in metric._plan.schemas for field in schema.fields]
     plain = all(isinstance(field, ScoredLabels | Numbers) or not field.names for field in fields)
-    plain = plain and len(metric.inputs) <= 2  # rows of a truth and what is judged are sampled
+    plain = plain and len(metric.inputs) <= 2  # sampled rows have a truth and a prediction
     if not plain and metric.family not in {*_TABLES, Family.QUERIES}:
         return "nothing is known of how it varies with its rows"
     return ""
