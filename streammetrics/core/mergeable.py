@@ -88,12 +88,12 @@ class Mergeable(Stateful, Generic[V_co]):
         reported(self, path, title=title, confidence=confidence)
 
     def receipt(self) -> Options:
-        """Return what identifies this result, as JSON has it, for a paper or a pull request.
+        """Return a receipt that identifies this result, for a paper or a pull request.
 
-        It holds the configuration, the number of rows, the versions of the package and of the
-        kernels, and the SHA-256 of `to_bytes()`, which is that of a file that `save` wrote. As
-        equal rows give equal bytes, whoever evaluates the same rows gets the same hash.
-        ``streammetrics verify`` compares a receipt with a saved state.
+        It is a dictionary for JSON with the configuration, the number of rows, the version of the
+        package, the kernels in use, and the SHA-256 of `to_bytes()`, which is also that of a saved
+        file. Equal rows give equal bytes, and therefore the same hash. ``streammetrics verify``
+        compares a receipt with a saved state.
 
         Example:
             >>> import streammetrics as sm
@@ -104,7 +104,7 @@ class Mergeable(Stateful, Generic[V_co]):
             >>> one.receipt()["rows"], one.receipt()["configuration"]
             (3, {'metric': 'Mean()'})
         """
-        twin = self.copy()  # the rows and the bytes of one moment
+        twin = self.copy()  # a snapshot, for consistent rows and bytes
         return receipt_of(
             packed(*twin._describe()),
             twin._summary(),
@@ -114,7 +114,7 @@ class Mergeable(Stateful, Generic[V_co]):
 
     @abstractmethod
     def _summary(self) -> Options:
-        """Return the configuration for people, without what is as it is by default."""
+        """Return the configuration for a receipt; defaults are left out."""
 
     @abstractmethod
     def update(self, *args: Any, **kwargs: Any) -> Self:

@@ -1,4 +1,4 @@
-"""Receipts: what identifies a result, small enough for a paper or a pull request."""
+"""Receipts: identification of a result, small enough for a paper or a pull request."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def receipt_of(blob: bytes, configuration: Options, *, rows: int, omitted: int) 
 
     Args:
         blob: The bytes of the state.
-        configuration: What the state is of; tuples in it become lists, as in JSON.
+        configuration: Configuration of the metric or set; tuples become lists, as in JSON.
         rows: The number of rows seen.
-        omitted: The number of rows left out.
+        omitted: The number of omitted rows.
     """
     return {
         "receipt": RECEIPT,
@@ -39,10 +39,10 @@ def receipt_of(blob: bytes, configuration: Options, *, rows: int, omitted: int) 
 
 
 def read_receipt(text: str | bytes) -> Options:
-    """Return a receipt that was written as JSON.
+    """Parse a receipt from JSON.
 
     Raises:
-        StreamMetricsError: It is not one, or a later version wrote it.
+        StreamMetricsError: The text is not a receipt, or a later version wrote it.
     """
     try:
         found: Json = json.loads(text)
@@ -59,10 +59,10 @@ def read_receipt(text: str | bytes) -> Options:
 
 
 def differences(receipt: Mapping[str, object], state: Mapping[str, object]) -> Iterator[str]:
-    """Yield how the receipt of a state differs from a given one; nothing where they agree.
+    """Yield the differences between a receipt and that of a state; nothing if the hashes agree.
 
-    The kernels do not count, as all give the same bytes. Another version of streammetrics is told
-    only beside another difference, as it may be the cause.
+    Kernels are ignored, because all of them give the same bytes. A different version of
+    streammetrics is only reported together with other differences, which it may have caused.
     """
     if receipt["sha256"] == state["sha256"]:
         return
