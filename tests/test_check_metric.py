@@ -365,7 +365,7 @@ BROKEN = [
     (Unsaid, "types: nobody knows what its value is: write class Unsaid(Metric[float])"),
     (Unfinished, "class: it does not say readout, statistics, update: write these methods"),
     (Needy, "class: it has parameters without a default (reason): pass an object"),
-    (Unstable, "parameters: made again from its own it is another"),
+    (Unstable, "parameters: rebuilt from its own config it is a different metric"),
     (SameObject, "statistics: statistics() gives the same objects twice"),
     (MadeUp, "no rows: compute() makes up 1.0: return nan"),
     (Raising, "no rows: compute() raises: ZeroDivisionError"),

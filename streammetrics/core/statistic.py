@@ -250,7 +250,7 @@ class Statistic(Configured, ABC):
         what = self.schema.unweighted or (self.spelled and "statistics without fields")
         if what:
             raise InvalidBatchError(
-                f"{an(type(self).__name__)} cannot be scaled: {what} take no weights"
+                f"{an(type(self).__name__)} cannot be scaled: {what} do not accept weights"
             )
         if not (isinstance(weight, int | float) and 0 < weight < math.inf):
             raise InvalidBatchError(f"{weight!r} is no weight: expected a positive finite number")

@@ -243,7 +243,8 @@ def of_scores(
         raise not_anytime(metric)
     if metric.average == "micro":
         raise without(
-            metric, "the scores of a row hang together, and how is not kept; each class has limits"
+            metric,
+            "the scores of a row are correlated; each class alone has limits (average=None)",
         )
     found = ladders(metric, asked, scores)
     each = [_of_class(metric, stairs, cells) for stairs, cells in found]

@@ -80,7 +80,7 @@ def duration(value: str | timedelta, name: str) -> int:
             nanoseconds = 0 if rest else nanoseconds
     if nanoseconds <= 0:
         raise ValueError(
-            f'{name}={value!r} is no duration: write "90s", "5min", "1h", "7d", or a timedelta'
+            f'{name}={value!r} is not a duration: write "90s", "5min", "1h", "7d", or a timedelta'
         )
     return nanoseconds
 
@@ -122,7 +122,7 @@ def instants(values: object, name: str = "time") -> Ints:
     if array.dtype.kind in "OU":
         each = [_one(value, name, row) for row, value in enumerate(array.tolist())]
         return np.array(each, np.int64).reshape(-1)
-    return _refuse(name, f"holds {array.dtype}, which is no time", array.tolist()[0], 0)
+    return _refuse(name, f"holds {array.dtype}, not times", array.tolist()[0], 0)
 
 
 def _array(values: Foreign, name: str) -> Array:
@@ -191,7 +191,7 @@ def _one(value: object, name: str, row: int) -> int:
         return int(_of_dates(np.array([value]), name)[0])
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
         return int(_of_seconds(np.array([value]), name)[0])
-    return _refuse(name, "is no time", value, row)
+    return _refuse(name, "is not a time", value, row)
 
 
 def _parsed(text: str, name: str, row: int) -> datetime:
@@ -201,7 +201,7 @@ def _parsed(text: str, name: str, row: int) -> datetime:
         found = _ends_day(text)
         if found is not None:
             return found
-        _refuse(name, "is no time of ISO 8601, as 2026-11-20T08:30Z", text, row)
+        _refuse(name, "is not a time in ISO 8601, such as 2026-11-20T08:30Z", text, row)
 
 
 def _ends_day(text: str) -> datetime | None:
@@ -307,7 +307,7 @@ def tiers_of(given: Sequence[Sequence[object]]) -> tuple[Tier, ...]:
     tiers = tuple(_tier(one) for one in given)
     for fine, coarse in pairwise(tiers):
         if coarse.length <= fine.length or coarse.length % fine.length:
-            raise ValueError(f"{coarse.shown}: a multiple of {shown_duration(fine.length)} is due")
+            raise ValueError(f"{coarse.shown}: must be a multiple of {shown_duration(fine.length)}")
         if coarse.length * coarse.count < fine.length * fine.count:
             raise ValueError(f"{coarse.shown} reach less far back than {fine.shown}")
     return tiers
@@ -339,7 +339,7 @@ def _zone(name: Any) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, TypeError, OSError) as error:
-        raise ValueError(f"there is no time zone {name!r}, as Europe/Berlin is one") from error
+        raise ValueError(f"{name!r} is not a time zone, such as Europe/Berlin") from error
 
 
 @lru_cache(maxsize=4096)

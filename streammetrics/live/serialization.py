@@ -153,14 +153,14 @@ def _left(left: UnlabelledPanes) -> dict[str, Array]:
 
 def _read_left(arrays: Arrays, left: UnlabelledPanes) -> None:
     if {name.partition("/")[0] for name in arrays} != set(map(str, range(len(left.columns)))):
-        raise StateFormatError("the state does not say what left without a label")
+        raise StateFormatError("the state lacks its rows that stayed unlabelled")
     for place, (_, panes) in enumerate(sorted(left.columns.items())):
         _read_panes(part(arrays, str(place)), panes)
 
 
 def _time(value: object) -> int:
     if type(value) is not int or not NEVER <= value < LATEST * SECOND:
-        raise StateFormatError("the state does not say how new it is")
+        raise StateFormatError("the state has no valid newest time")
     return value
 
 

@@ -103,7 +103,9 @@ CORPUS = Refusal(
     f"it is of the corpus, and how much its texts differ is not kept; {BY.format('text')}"
 )
 IMAGES = Refusal(f"how much images differ is not kept; {BY.format('image')}")
-PIXELS = Refusal(f"pixels of an image hang together, so rows are no sample; {BY.format('image')}")
+PIXELS = Refusal(
+    f"pixels of an image are correlated, so rows are not a sample; {BY.format('image')}"
+)
 ITEMS = Refusal(
     f"how much single items agree is not kept, of which its spread is made; {BY.format('item')}"
 )

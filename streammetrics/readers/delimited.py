@@ -256,7 +256,7 @@ class Csv(File):
         """A hint on the delimiter, if the header seems to be a single name."""
         if len(self.names) > 1 or self.names[0].isidentifier():
             return ""
-        return "; if these are several, --delimiter, or delimiter= in Python, says what parts them"
+        return "; if these are several, --delimiter, or delimiter= in Python, sets the delimiter"
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:
         """Return a single piece: text has to be read from its start."""

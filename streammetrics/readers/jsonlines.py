@@ -309,5 +309,5 @@ def _faulty(lines: bytes, row: int, schema: pa.Schema, error: Exception) -> str:
 
 def _wanted(kind: pa.DataType, value: object) -> str:
     if isinstance(value, list | dict):
-        return "a row has one number, text or boolean, or every row a list of such"
+        return "each row must be a number, text or boolean, or each row a list of these"
     return "numbers are needed" if kind == pa.float64() else f"rows before it hold {kind} values"

@@ -198,7 +198,7 @@ def report(
     )
     if per_query and not any(isinstance(metric, RankingMetric) for metric in members.values()):
         raise StreamMetricsError(
-            f"--per-query: none of the metrics is of rankings ({', '.join(members)})"
+            f"--per-query: no metric is a ranking metric ({', '.join(members)})"
         )
     said = list(notes)
     rows = []

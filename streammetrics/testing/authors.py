@@ -159,7 +159,10 @@ def _of_parameters(metric: Metric) -> Iterator[Finding]:
         yield "parameters", f"it cannot be made again from its own: {said(error)}"
         return
     if twin._key != metric._key:
-        yield "parameters", "made again from its own it is another: let check_parameters be stable"
+        yield (
+            "parameters",
+            "rebuilt from its own config it is a different metric: make check_parameters stable",
+        )
 
 
 def _of_statistics(metric: Metric) -> Iterator[Finding]:

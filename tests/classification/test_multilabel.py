@@ -97,7 +97,11 @@ def test_a_set_counts_each_statistic_once_and_slices_tell_rows_apart():
     [
         (sm.HammingLoss(), ([0, 1], [1, 1]), r"y_true has one number a row, not \(n, L\)"),
         (sm.HammingLoss(), (TRUTH, CALLED[:, :2]), r"shape \(4, 2\), and y_true has \(4, 3\)"),
-        (sm.HammingLoss(), (TRUTH, CALLED + 1), "y_pred is no indicator in 3 rows, first in row 0"),
+        (
+            sm.HammingLoss(),
+            (TRUTH, CALLED + 1),
+            "y_pred is neither 0 nor 1 in 3 rows, first in row 0",
+        ),
         (sm.HammingLoss(), (TRUTH, CALLED / 2), "scores take a threshold"),
         (sm.HammingLoss(), (sets(TRUTH), sets(CALLED)), "say which there are"),
         (sm.HammingLoss(), (["a", "b"], ["a", "a"]), "y_true holds text; pass indicators"),

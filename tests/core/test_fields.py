@@ -316,7 +316,7 @@ def test_it_is_not_guessed_whether_weights_are_whole():
 @pytest.mark.parametrize(("statistic", "rows"), UNWEIGHTED, ids=name)
 def test_rows_without_weights_are_not_scaled(statistic, rows):
     seen = of(statistic, rows(np.random.default_rng(0), 5))
-    with pytest.raises(InvalidBatchError, match=r"take no weights"):
+    with pytest.raises(InvalidBatchError, match=r"do not accept weights"):
         seen.scaled(2.0)
 
 

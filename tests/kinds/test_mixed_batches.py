@@ -44,7 +44,7 @@ def takes_weights(metric, rows):
     except TypeError:  # its `update` has no such column
         return False
     except sm.InvalidBatchError as error:
-        if "take no weights" in str(error):
+        if "do not accept weights" in str(error):
             return False
         raise
     return True

@@ -296,8 +296,8 @@ def test_alerts_are_a_table():
     ("make", "message"),
     [
         (lambda: sm.Below("auc", "high"), r"Below\(threshold='high'\): expected a number"),
-        (lambda: sm.Below("auc", 0.8, window="1"), "window='1' is no duration"),
-        (lambda: sm.Below("auc", 0.8, for_="soon"), "for_='soon' is no duration"),
+        (lambda: sm.Below("auc", 0.8, window="1"), "window='1' is not a duration"),
+        (lambda: sm.Below("auc", 0.8, for_="soon"), "for_='soon' is not a duration"),
         (lambda: sm.Below("auc", 0.8, clear=0.7), r"clear=0.7\): expected no less"),
         (lambda: sm.Above("auc", 0.8, clear=0.9), r"clear=0.9\): expected no more"),
         (lambda: sm.Below("auc", 0.8, min_rows=0), r"min_rows=0\): expected 1 or more"),

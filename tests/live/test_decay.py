@@ -54,5 +54,5 @@ def test_rows_without_weights_cannot_decay():
     state = sm.Live(sm.NDCG()).observe(time=START, query="1", doc="1", relevance=1, score=0.5)
     with pytest.raises(sm.InvalidBatchError, match="cannot be scaled"):
         state.decayed("1h")
-    with pytest.raises(ValueError, match="half_life=0 is no duration"):
+    with pytest.raises(ValueError, match="half_life=0 is not a duration"):
         state.decayed(0)

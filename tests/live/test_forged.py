@@ -145,7 +145,7 @@ def test_rows_that_are_not_as_declared_are_refused():
 def test_times_beyond_those_that_are_taken(name, time):
     meta = json.loads(json.dumps(META))
     (meta["rows"] if name == "displaced" else meta)[name] = time
-    with pytest.raises(sm.StateFormatError, match="how new it is"):
+    with pytest.raises(sm.StateFormatError, match="no valid newest time"):
         sm.from_bytes(forged(meta, ARRAYS))
 
 

@@ -268,7 +268,7 @@ class TestRefused:
 
     def test_weights_have_no_place(self):
         suite = sm.MetricSet({"mrr": sm.MRR()})
-        with pytest.raises(sm.InvalidBatchError, match="ranking metrics take no weights"):
+        with pytest.raises(sm.InvalidBatchError, match="ranking metrics do not accept weights"):
             suite.update(query=[1], relevance=[1], score=[1], sample_weight=[2.0])
 
 

@@ -223,7 +223,7 @@ def test_a_row_of_other_width_is_counted_from_zero_as_all_rows_are(tmp_path):
 def test_lists_in_json_are_told_where_other_rows_have_none(tmp_path):
     one, row = '{"label": 1, "score": 0.5}\n', '{"label": [1], "score": 0.5}\n'
     with pytest.raises(
-        sm.InvalidBatchError, match=r"label holds \[1\] in row 1; a row has one num"
+        sm.InvalidBatchError, match=r"label holds \[1\] in row 1; each row must be a num"
     ):
         state(tmp_path, one + row, "t.jsonl")
     with pytest.raises(

@@ -371,7 +371,7 @@ class Indicators(Field):
             "of one label",
             threshold=0.5,
         )
-        _refuse(batch, name, "is no indicator", wrong, values, missing, hint)
+        _refuse(batch, name, "is neither 0 nor 1", wrong, values, missing, hint)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the kept rows: indicators as uint8, scores as float64."""

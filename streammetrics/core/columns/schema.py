@@ -331,7 +331,9 @@ class SharedReading:
         if weight is not None:
             if self._unweighted:
                 title = batch.title(WEIGHT)
-                raise InvalidBatchError(f"{title} is given, but {self._unweighted} take no weights")
+                raise InvalidBatchError(
+                    f"{title} is given, but {self._unweighted} do not accept weights"
+                )
             if math.isnan(batch.extent(WEIGHT)[0]):
                 absences.append(((WEIGHT,), np.isnan(weight)))
         for names, absent in absences:

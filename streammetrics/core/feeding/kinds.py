@@ -114,7 +114,7 @@ class ColumnKinds(NamedTuple):
             raise StateFormatError("the rows of a group agree on no facts")
         facts = [facts_of(text) for text in texts]
         if not all(map(are_facts, facts)):
-            raise StateFormatError("the facts of groups are none")
+            raise StateFormatError("the facts of groups are not valid")
         return cls(({}, *facts), party + 1)
 
     def alike(self) -> Facts:

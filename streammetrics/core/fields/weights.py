@@ -327,7 +327,7 @@ def read_amount(shape: tuple[int, ...], arrays: Arrays, *, squared: bool = False
     exact = ExactSum.from_arrays(shape, own)
     if not squares:
         if squared and (exact.exponent < 0):
-            raise StateFormatError("weights that are no integers have no squares")
+            raise StateFormatError("weights that are not integers have no squares")
         return WeightedCount.of_exact(exact)
     return _with_squares(exact, ExactSum.from_arrays(shape, squares))
 

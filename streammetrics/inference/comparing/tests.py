@@ -714,7 +714,7 @@ def refused(metric: Metric) -> str:
     if config.get("multioutput") == "raw_values":
         return "it is several numbers; multioutput='uniform_average' makes one of them"
     if isinstance(metric, MultilabelMetric | LabelRankingMetric) or config.get("multilabel"):
-        return "how the labels of a row hang together in two models is not kept"
+        return "the correlation between the labels of a row in two models is not kept"
     if metric._incomparable or config.get("normalize") is False:
         return metric._incomparable or NO_MEAN
     if not set(metric.inputs) & set(OF_MODELS):

@@ -190,7 +190,7 @@ def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
     if misfit := empty._config.declared.misfit():
         if not options["types"]:
             misfit += "; how many numbers a row has is declared as types = { y_score = 3 }"
-        table.fail("types", f"no event fits: {misfit}")
+        table.fail("types", f"no event can match: {misfit}")
     return empty
 
 
@@ -232,7 +232,7 @@ def _notice(table: Section, name: str, values: Mapping[str, object]) -> tuple[ob
     try:
         duration(wait, "for")  # type: ignore[arg-type]  # duration checks it
     except (ValueError, TypeError):
-        table.fail(name, f'for = {wait!r} is no duration: write "1min"')
+        table.fail(name, f'for = {wait!r} is not a duration: write "1min"')
     return told.get("rule"), Notice(name, "", severity, str(wait))
 
 
@@ -270,13 +270,13 @@ def _check_apart(columns: Section, names: Names, suite: MetricSet) -> None:
     read = {title: name for name, title in suite.columns.items()}
     read |= {suite.columns.get(name, name): name for name in suite.inputs}
     if "kind" in read:
-        columns.fail(read["kind"], f"events say in 'kind' what they are: {_RENAME}")
+        columns.fail(read["kind"], f"'kind' is reserved for the type of an event: {_RENAME}")
     for key in _OWN:
         name = getattr(names, key)
         if not name:
             columns.fail(key, "expected the name of a column")
         if name == "kind":
-            columns.fail(key, f"events say in 'kind' what they are: {_RENAME}")
+            columns.fail(key, f"'kind' is reserved for the type of an event: {_RENAME}")
         if name in read:
             columns.fail(key, f"{name!r} is also what is read as {read[name]}: {_RENAME}")
     if len({names.id, names.time, names.version}) < 3 or names.label_time == names.id:
@@ -341,7 +341,7 @@ def _duration(table: Section, key: str, default: str) -> str:
     try:
         duration(text, key)
     except ValueError:
-        table.fail(key, f'{text!r} is no duration: write "90s", "5min", "1h" or "7d"')
+        table.fail(key, f'{text!r} is not a duration: write "90s", "5min", "1h" or "7d"')
     return text
 
 

@@ -186,7 +186,7 @@ class Guard:
         host = headers.get("host", "")
         if "transfer-encoding" in headers and "content-length" in headers:
             # A proxy in front may use the other length, and so see different requests (smuggling).
-            answer = _refused(400, "Transfer-Encoding and Content-Length say two lengths: send one")
+            answer = _refused(400, "Transfer-Encoding and Content-Length conflict: send one")
             answer.headers["connection"] = "close"
             return answer
         if self._local and _name(host) not in _LOCAL:

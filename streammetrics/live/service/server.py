@@ -120,4 +120,4 @@ def _seconds(table: Section, key: str, default: float) -> float:
     try:
         return duration(text, key) / SECOND
     except ValueError:
-        table.fail(key, f'{text!r} is no duration: write "30s"')
+        table.fail(key, f'{text!r} is not a duration: write "30s"')
