@@ -52,7 +52,8 @@ def ratio_limits(value: Floats, low: Floats, high: Floats) -> tuple[float, float
     """Return limits of the smallest value over the largest, for two or more non-negative values.
 
     They are the ratios r of a and b at which ``|a - r b| = hypot(a - a', r (b - b'))``. For the
-    lower limit, a' and b' are the limits that face each other; for the upper limit, the others.
+    lower limit, a' is the lower limit of a, and b' the upper limit of b; for the upper limit, they
+    are the other ones.
 
     >>> value, low, high = np.array([[0.5, 0.8], [0.4, 0.7], [0.6, 0.9]])
     >>> [round(limit, 4) for limit in ratio_limits(value, low, high)]

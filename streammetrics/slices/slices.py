@@ -68,7 +68,6 @@ class Slices(KeyedSet, Audit):
     Raises:
         InvalidBatchError: From `update`: a column is missing, a key is of a different kind than
             before, or there are too many slices. The state is unchanged.
-            before, or there are too many slices; nothing has changed.
 
     Memory and cost:
         One state of the set for each slice. Counts, sums and histograms of all slices are updated

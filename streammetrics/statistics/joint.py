@@ -421,7 +421,7 @@ class TripleTable(StateField[Triples]):
 
 
 class JointTable(JointStatistic):
-    """Weights and squared weights of the triples (true, first model's, second model's) label.
+    """Weights and squared weights of the label triples (true, first model, second model).
 
     They show which rows one model gets right and the other does not, and give the covariance of any
     count-based metric of the two. Only triples that occur are stored, with 24 bytes and two sums

@@ -50,7 +50,7 @@ def _joined(chunks: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
 
 
 class CountedPairs:
-    """Counts of pairs of numbers, in at most `most` cells.
+    """Counts of pairs of numbers, in at most `most` occupied pairs of cells.
 
     Instances are immutable except that a read counts the pending rows and stores the result in one
     assignment, so a concurrent reader sees the same rows before and after.
@@ -104,7 +104,7 @@ class CountedPairs:
 
 
 class PairsField(StateField[CountedPairs]):
-    """Counted pairs of numbers, without weights; the statistic's `max_pairs` limits the cells."""
+    """Counted pairs of numbers, without weights; the statistic's `max_pairs` is the limit."""
 
     def empty(self, of: Configured) -> CountedPairs:
         """Return no pairs."""

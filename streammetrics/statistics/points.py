@@ -120,7 +120,7 @@ TILES: dict[str, Tile] = {
 }
 
 
-DIRECTED = frozenset({"cosine", "correlation"})  # squared distances of `directions`, halved
+DIRECTED = frozenset({"cosine", "correlation"})  # twice these are squared distances of `directions`
 
 
 def directions(points: Floats, *, centred: bool) -> Floats:

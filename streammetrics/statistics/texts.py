@@ -324,7 +324,7 @@ class EditCounts(TextCounts):
 
     @property
     def size(self) -> int:
-        """Four."""
+        """Four: hits, substitutions, deletions and insertions."""
         return 4
 
     def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - any four numbers
@@ -342,7 +342,7 @@ class EditCounts(TextCounts):
 
 def _levenshtein() -> Foreign:
     try:
-        from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - an extra
+        from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - an optional dependency
     except ImportError:
         raise ImportError(
             "edits are found by rapidfuzz: pip install 'streammetrics[text]'"
@@ -414,7 +414,7 @@ class MoveCounts(TextCounts):
 
     @property
     def size(self) -> int:
-        """Two."""
+        """Two: the number of shifts and edits, and of reference words."""
         return 2
 
     def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - any two numbers

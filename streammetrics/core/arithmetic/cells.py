@@ -221,7 +221,7 @@ class Cells(NamedTuple):
         return tuple(_totals(self.mass))
 
     def area(self) -> tuple[int, int] | None:
-        """Return twice the area as a pair count (ties once), and the ties within mixed cells.
+        """Return twice the correctly ordered pairs of rows, ties once, and the ties in mixed cells.
 
         ``None`` unless the mass is integer.
         """
@@ -493,7 +493,7 @@ def read_cells(max_cells: int, classes: int, arrays: Arrays) -> Cells:
     """Return the cells from the arrays of a state.
 
     Raises:
-        StateFormatError: The arrays are not ones that a histogram writes, as far as they show.
+        StateFormatError: The arrays differ from what a histogram writes in any verifiable way.
     """
     mass_names = {name for name in arrays if name.startswith("mass.")} or {"counts"}
     tailed = "tails" in arrays

@@ -741,7 +741,7 @@ def _thirds(values: Ints) -> tuple[Floats, Floats, Floats]:
     """Return three parts of 21 bits each, lowest first; the highest carries the sign."""
     low = (1 << 21) - 1
     parts = (values & low, (values >> 21) & low, values >> 42)
-    return tuple(part.astype(np.float64) for part in parts)  # type: ignore[return-value]  # three
+    return tuple(part.astype(np.float64) for part in parts)  # type: ignore[return-value]  # three parts
 
 
 def _in_one_unit(every: Sequence[ExactSum]) -> tuple[list[int], int]:

@@ -64,7 +64,7 @@ class SortedHistogram:
 
     Rows are buffered. They are counted when the state is read, or when the buffer is full. Its size
     is four times the budget, at most 2**18 rows, or with weights twice the budget if that is more.
-    At level 0 it is eight times the number of cells, as long as the budget has room for all rows.
+    At level 0 it grows to eight times the number of cells, while the budget has room for all rows.
     The counted state is stored in one assignment, so threads may read concurrently.
 
     Memory: 16 bytes a cell with two classes (12 with one), 8 more above level 0, and 40 to 80 with

@@ -291,7 +291,7 @@ class ScoreHistogram(ScoredStatistic):
         self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
 
     def of_rows(self, n: int) -> None:
-        """Discard the squared weights if counts exceed n: then rows do not weigh one each."""
+        """Record whether each of the n rows weighs one, for states read without squared weights."""
         totals = [histogram.totals() for histogram in self.classes()]
         ones = sum(totals[0]) <= n and all(isinstance(t, int) for each in totals for t in each)
         weighed = self.weighed.of_ones(ones)

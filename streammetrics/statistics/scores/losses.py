@@ -324,7 +324,7 @@ def _brier_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats:
 
 
 def _ranked_of_logits(codes: Places, scores: Floats, _: float) -> Floats:
-    """Return the ranked loss from tails: below for classes before the true one, else above."""
+    """Return squares of P(class <= k) for k below the true class, else of P(class > k), summed."""
     odds, others = _odds(scores)
     shares = odds / (1.0 + others)[:, None]
     below = np.cumsum(shares, axis=1)[:, :-1]
@@ -553,7 +553,7 @@ class DistributionSum(RowSum):
 def _divergence(p: Floats, q: Floats, apart: Floats) -> Floats:
     """Return p log(p / q) - p + q, which is never negative; q - p sums to 0 over a row.
 
-    q is at least `EPSILON`, or p if that is smaller.
+    q is clipped below at the smaller of p and `EPSILON`.
     """
     at_least = np.maximum(q, np.minimum(p, EPSILON))
     return np.where(p > 0, deviance(p, np.where(p > 0, at_least, 1.0), apart), q)
