@@ -69,7 +69,7 @@ def test_every_public_metric_is_exported():
 USED = {
     "batch", "bounds", "compute", "confidence", "config", "copy", "exact", "family",
     "higher_is_better", "value_range",
-    "inputs", "merge", "n_omitted", "n_rows", "nbytes", "plot", "report", "reset", "save",
+    "inputs", "merge", "n_omitted", "n_rows", "nbytes", "plot", "receipt", "report", "reset", "save",
     "to_bytes",
     "update",
 }  # fmt: skip
