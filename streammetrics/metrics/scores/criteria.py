@@ -1,4 +1,4 @@
-"""Values of a two-by-two confusion table: of many tables in floats, and of one in integers."""
+"""Criteria computed from a 2x2 confusion table: for many tables in floats, for one in integers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _scaled(*counts: Floats) -> tuple[Floats, ...]:
 
 
 def _determinant(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Return tp tn - fp fn, with what is rounded off both products."""
+    """Return tp tn - fp fn, including the rounding errors of both products."""
     (one, lost), (other, more) = product_and_error(tp, tn), product_and_error(fp, fn)
     return (one - other) + (lost - more)
 
@@ -89,7 +89,7 @@ def _exact_informedness(tp: int, fp: int, fn: int, tn: int, _: float) -> Fractio
     return Fraction(tp * tn - fp * fn, (tp + fn) * (fp + tn))
 
 
-# The same of integers, where the functions above are defined.
+# The same in exact arithmetic, for tables where the functions above are defined.
 EXACTLY: dict[str, Callable[[int, int, int, int, float], Fraction]] = {
     "f1": lambda tp, fp, fn, tn, _: _exact_fbeta(tp, fp, fn, tn, 1.0),
     "fbeta": _exact_fbeta,
@@ -101,4 +101,4 @@ EXACTLY: dict[str, Callable[[int, int, int, int, float], Fraction]] = {
     "matthews_corrcoef": _exact_correlation,
     "cohen_kappa": _exact_kappa,
 }
-SQUARED = ("g_mean", "matthews_corrcoef")  # by sign: squares are ordered as their roots
+SQUARED = ("g_mean", "matthews_corrcoef")  # squared with their sign, which keeps their order
