@@ -591,7 +591,7 @@ class ChrF(TextMetric):
     The other parameters are those of `TextMetric`.
 
     Args:
-        beta: How many times as much recall counts as precision.
+        beta: The weight of recall relative to precision.
         order: The length of the longest n-grams.
 
     Memory and cost: about 1,500 bytes; about 0.2 ms per row of 100 characters.

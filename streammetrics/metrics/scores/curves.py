@@ -174,9 +174,9 @@ class DETCurve(CurveMetric[DETPoints | Curves]):
 
     The curve runs from the highest threshold without false negatives to the lowest without false
     positives, with one point per distinct score. Beyond `max_bins` distinct scores there is one
-    point per cell, at its lower edge. Every point is exact; `exact` is whether there is a point for
-    every score. A rate is ``nan`` if its class has no rows. (n, K) scores give a tuple of curves,
-    one per class.
+    point per cell, at its lower edge. Every point is exact; `exact` is True if every score has a
+    point. A rate is ``nan`` if its class has no rows. (n, K) scores give a tuple of curves, one per
+    class.
 
     Parameters are those of `CurveMetric`.
 
