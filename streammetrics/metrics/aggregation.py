@@ -53,7 +53,7 @@ class Count(Aggregate[int | float]):
 
     Formula: Σ w
 
-    The value is an int where the sum is a whole number, else a float.
+    The value is an int if the sum is a whole number, else a float.
 
     Parameters are those of `Aggregate`.
 

@@ -354,6 +354,9 @@ class KrippendorffAlpha(Agreement):
     number of ratings. D_e is the mean squared distance between any two ratings. Items with a single
     rating are left out. Undefined if no item has two ratings, or only one category occurs.
 
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record the agreement of
+    single items.
+
     The other parameters are those of `Agreement`.
 
     Args:
@@ -361,9 +364,6 @@ class KrippendorffAlpha(Agreement):
             ``"nominal"``: 1 if they differ. ``"interval"``: the squared difference of their
             positions, or of their codes with `from_raters`. ``"ordinal"``: the square of the number
             of ratings between them, which includes half of their own.
-
-    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record the agreement of
-    single items.
 
     Reference: Krippendorff, "Content Analysis" (2004), 11;
     ``krippendorff.alpha(value_counts=...)``.

@@ -352,7 +352,7 @@ def _open_squares(side: Marginal) -> tuple[int, int]:
 def _in_order(groups: Ints, side: Marginal, counts: Ints, other: Ints) -> int:
     """Return the sum of the rank within the group times `other`, over groups of several rows.
 
-    Ranks are doubled, less their mean, and in the order of `other` within each group.
+    Ranks are doubled, minus their mean, and in the order of `other` within each group.
     """
     before = np.cumsum(counts) - counts
     first = np.cumsum(side.counts) - side.counts

@@ -196,9 +196,9 @@ class BoxAveragePrecision(BoxMetric):
     Args:
         max_bins: The largest number of distinct scores kept apart for each class and outcome.
 
-    Memory and cost: about 16 bytes per distinct score of a class, twice that with areas, and 2 kB
-    for each of the few dozen outcomes of a class. `update` takes about 4 µs per box, `compute`
-    about a millisecond per class.
+    Memory and cost: about 32 bytes per distinct score of a class (16 for all boxes, 16 for those of
+    its area), and 2 kB for each of the few dozen outcomes of a class. `update` takes about 4 µs per
+    box, `compute` about a millisecond per class.
 
     Reference: Lin et al., "Microsoft COCO", ECCV 2014; ``pycocotools.cocoeval.COCOeval``;
     ``torchmetrics.detection.MeanAveragePrecision``.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.columns.labels import Label  # noqa: TC001 - annotations of parameters are read
+from streammetrics.core.columns.labels import Label  # noqa: TC001 - parameter annotations are read at run time
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Above, AtLeast, Between, Bins, NanPolicy
 from streammetrics.core.metric import Metric

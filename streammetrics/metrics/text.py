@@ -428,7 +428,7 @@ class TranslationEditRate(TextMetric):
     Args:
         normalized: Whether to split punctuation from words and to decode XML entities.
         no_punct: Whether to remove punctuation.
-        asian_support: Whether both also apply to Chinese and Japanese characters and punctuation.
+        asian_support: Whether `normalized` and `no_punct` also apply to Chinese and Japanese text.
         case_sensitive: Whether case matters.
 
     Memory and cost: 50 bytes; about 1 ms per row of 20 words, or 2 ms if many words are moved. For
@@ -726,7 +726,7 @@ class SpanF1(SpanMetric):
     Parameters are those of `SpanMetric`.
 
     Reference: Tjong Kim Sang and De Meulder, "Introduction to the CoNLL-2003 shared task", CoNLL
-    2003; ``seqeval.metrics.f1_score``, with ``mode="strict"`` where there is a scheme.
+    2003; ``seqeval.metrics.f1_score``, with ``mode="strict"`` if `scheme` is set.
 
     Example:
         >>> import streammetrics as sm
@@ -750,7 +750,7 @@ class SpanPrecision(SpanMetric):
 
     Parameters are those of `SpanMetric`.
 
-    Reference: ``seqeval.metrics.precision_score``, with ``mode="strict"`` where there is a scheme.
+    Reference: ``seqeval.metrics.precision_score``, with ``mode="strict"`` if `scheme` is set.
 
     Example:
         >>> import streammetrics as sm
@@ -774,7 +774,7 @@ class SpanRecall(SpanMetric):
 
     Parameters are those of `SpanMetric`.
 
-    Reference: ``seqeval.metrics.recall_score``, with ``mode="strict"`` where there is a scheme.
+    Reference: ``seqeval.metrics.recall_score``, with ``mode="strict"`` if `scheme` is set.
 
     Example:
         >>> import streammetrics as sm

@@ -55,7 +55,7 @@ def check_multilabel(metric: Any) -> None:
     metric.labels = one_kind(metric.labels)
     cuts = metric.threshold
     several = cuts if isinstance(cuts, tuple) else (cuts,)
-    numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - the test for nan
+    numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - tests for nan
     require(metric, "threshold", numbers and cuts != (), "a number, or one for each label")
     if isinstance(cuts, tuple) and metric.labels is not None:
         enough = len(cuts) == len(metric.labels)
@@ -265,7 +265,7 @@ class ContingencyMetric(Metric[V_co]):
             )
         return values
 
-    def _listed(self, values: Any, table: Confusion) -> list[V_co]:  # noqa: ARG002 - arrays need their labels
+    def _listed(self, values: Any, table: Confusion) -> list[V_co]:  # noqa: ARG002 - subclasses use it
         """Return the value of each group."""
         return values.tolist() if getattr(values, "ndim", 0) == 1 else list(values)
 
@@ -311,7 +311,7 @@ class ContingencyMetric(Metric[V_co]):
     def read(self, table: Confusion) -> Any:
         """Return the value of each group of a table, (groups,); all groups have rows."""
 
-    def _nothing(self, table: Confusion) -> V_co:  # noqa: ARG002 - those with an array need it
+    def _nothing(self, table: Confusion) -> V_co:  # noqa: ARG002 - subclasses use it
         """Return the value without rows."""
         return cast("V_co", math.nan)
 

@@ -267,7 +267,7 @@ class SubsetAccuracy(RowsMetric):
     normalize: bool = True
 
     @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
         """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 

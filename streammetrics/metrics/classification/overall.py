@@ -56,7 +56,7 @@ class Accuracy(ContingencyMetric[float]):
     normalize: bool = True
 
     @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
         """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 
@@ -89,7 +89,7 @@ class ZeroOneLoss(ContingencyMetric[float]):
     normalize: bool = True
 
     @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
         """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 
@@ -123,7 +123,7 @@ class BalancedAccuracy(ContingencyMetric[float]):
     adjusted: bool = False
 
     @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # by a parameter
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # depends on a parameter
         """From 0 to 1, or from -1 to 1 if adjusted."""
         return (-1.0, 1.0) if self.adjusted else (0.0, 1.0)
 

@@ -30,7 +30,7 @@ class TopKAccuracy(Metric[float]):
     Args:
         k: The number of highest scores that count, at least 1.
         labels: The class of each column of scores; ``None``: the integers 0 to K - 1.
-        pos_label: The positive class of (n,) scores. ``None``: 1, of labels 0 and 1, -1 and 1, or
+        pos_label: The positive class of (n,) scores. ``None``: 1, with labels 0 and 1, -1 and 1, or
             booleans; any other labels raise.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits: scores (n,) are then compared with 0 instead of 0.5.
@@ -68,7 +68,7 @@ class TopKAccuracy(Metric[float]):
         self.labels = one_kind(self.labels, self.ignore_index)
 
     @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
         """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 

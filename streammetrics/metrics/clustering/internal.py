@@ -114,7 +114,7 @@ class InternalMetric(Metric[float]):
 
     nan_policy: NanPolicy = "raise"
 
-    def update(self, X: ArrayLike, labels: ArrayLike) -> Self:  # noqa: N803 - the field's name for points
+    def update(self, X: ArrayLike, labels: ArrayLike) -> Self:  # noqa: N803 - the usual name for points
         """Add a batch of rows.
 
         Args:
@@ -175,7 +175,7 @@ class SampledMetric(InternalMetric):
         low, high = self.certain(*statistics)
         return Interval(float(low), float(high))
 
-    def certain(self, *statistics: object) -> tuple[float, float]:  # noqa: ARG002 - for those that depend on it
+    def certain(self, *statistics: object) -> tuple[float, float]:  # noqa: ARG002 - subclasses use it
         """Return bounds of the value if the sample does not hold all points."""
         return self.value_range or (-math.inf, math.inf)
 
@@ -449,7 +449,7 @@ class Silhouette(SampledMetric):
         labels, means, _ = self._by_cluster(cast("Held", held))
         return KeyedValues(dict(zip(labels.tolist(), means.tolist(), strict=True)), "cluster")
 
-    def per_point(self, X: object, labels: object) -> Floats:  # noqa: N803 - the field's name for points
+    def per_point(self, X: object, labels: object) -> Floats:  # noqa: N803 - the usual name for points
         """Return the silhouette (n,) of each of the given points, which must have been added.
 
         It is ``nan`` for a point that was not added, or that is not in the sample.
@@ -463,7 +463,7 @@ class Silhouette(SampledMetric):
         """
         (kept,) = self._read()
         if not isinstance(kept, PointSample):
-            raise ValueError(  # noqa: TRY004 - the metric has the wrong parameters
+            raise ValueError(  # noqa: TRY004 - the parameters are wrong, not the type
                 "per_point() takes the points that are kept, and with centroids none is"
             )
         points = np.asarray(X, np.float64)

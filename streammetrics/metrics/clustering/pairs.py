@@ -424,8 +424,8 @@ class ClusterAccuracy(LabelingMetric[float]):
     Formula: (1 / n) max_f Σ_j n_(f(j) j), with n_ij the rows of class i in cluster j, over all
     one-to-one maps f.
 
-    If the numbers of clusters and classes differ, rows of unmatched ones count as wrong. `Purity`
-    allows several clusters to be matched with the same class.
+    If the numbers of clusters and classes differ, the rows of unmatched ones count as wrong.
+    `Purity` allows several clusters to be matched with the same class.
 
     Parameters are those of `LabelingMetric`.
 

@@ -159,7 +159,7 @@ class RMSE(RootMeanLoss):
 
 
 class MeanError(RegressionMetric):
-    """Mean error (bias): positive where predictions are too high.
+    """Mean error (bias): positive if predictions are too high on average.
 
     Formula: Σ w (p - y) / Σ w
 

@@ -74,7 +74,7 @@ class VarianceRatio(RegressionMetric):
     """Base class of ratios to the variance of the target; undefined for outputs where it is 0."""
 
     spread: bool = False
-    multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
+    multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more value than in the base
 
     def _lacking(self, *statistics: Any) -> str:
         return _constant(*statistics)

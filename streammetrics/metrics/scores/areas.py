@@ -428,7 +428,7 @@ class PRAUC(ClassScoreMetric):
         before = _precision(steps.tp_above, steps.fp_above)
         return (before + _precision(steps.tp, steps.fp)) / 2
 
-    def _least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - holds for any rows
+    def _least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - the bound holds for any weights
         """Return the mean precision on the chord of the curve with negatives first (concave)."""
         return (_precision(steps.tp_above, steps.fp) + _precision(steps.tp, steps.fp)) / 2
 
@@ -665,7 +665,7 @@ class TopDecileLift(ClassScoreMetric):
     share: Annotated[float, Between(0, 1, without=(0,))] = 0.1
 
     @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # by the share
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # depends on `share`
         """The smallest and the largest lift."""
         return 0.0, float(1 / self._level)
 

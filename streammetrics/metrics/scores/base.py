@@ -558,7 +558,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """
         low, high = self.value_range or (-math.inf, math.inf)
         value = self.read(stairs)
-        return (low, value, high) if value == value else (value, value, value)  # noqa: PLR0124 - the test for nan
+        return (low, value, high) if value == value else (value, value, value)  # noqa: PLR0124 - tests for nan
 
     def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
         """Return the curves that the values are read from."""
@@ -573,7 +573,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         known = self._pictured_by._parameters
         return self._pictured_by(**{n: v for n, v in self.config.items() if n in known})
 
-    def _curve(self, stairs: CumulativeCounts) -> Points:  # noqa: ARG002 - what those with one take
+    def _curve(self, stairs: CumulativeCounts) -> Points:  # noqa: ARG002 - subclasses use it
         """Return the curve that the value of one class is read from."""
         raise TypeError(f"{type(self).__name__} has no picture")
 
@@ -623,7 +623,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         return mean_of_classes(each, weight, lambda: seen, labels, self.zero_division)
 
     def _filled(self, value: float) -> float:
-        return value if self.zero_division is None or value == value else self.zero_division  # noqa: PLR0124 - the test for nan
+        return value if self.zero_division is None or value == value else self.zero_division  # noqa: PLR0124 - tests for nan
 
 
 def outward(

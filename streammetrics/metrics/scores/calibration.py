@@ -263,7 +263,7 @@ class CalibrationError(ClassScoreMetric):
         "CalibrationCurve has limits for each bin, and BrierScore has them"
     )
 
-    average: Literal["macro", "weighted", "micro", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more than elsewhere
+    average: Literal["macro", "weighted", "micro", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more value than in the base
     n_bins: Annotated[int, Between(1, MOST_BINS)] = 15
     norm: Literal["l1", "l2", "max"] = "l1"
     strategy: Strategy = "uniform"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats
 
 
-def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - as others
+def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - same signature as the others
     recall, precision = beta_weights(beta)
     right = (recall + precision) * tp
     return right / (right + recall * fn + precision * fp)
@@ -59,7 +59,7 @@ def _kappa(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
 VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = {
     "f1": lambda tp, fp, fn, tn, _: _fbeta(tp, fp, fn, tn, 1.0),
     "fbeta": _fbeta,
-    "jaccard": lambda tp, fp, fn, tn, _: tp / (tp + fp + fn),  # noqa: ARG005 - as others
+    "jaccard": lambda tp, fp, fn, tn, _: tp / (tp + fp + fn),  # noqa: ARG005 - same signature as the others
     "accuracy": lambda tp, fp, fn, tn, _: (tp + tn) / (tp + fp + fn + tn),
     "balanced_accuracy": lambda tp, fp, fn, tn, _: np.mean(_rates(tp, fp, fn, tn), axis=0),
     "informedness": _informedness,
@@ -69,7 +69,7 @@ VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = {
 }
 
 
-def _exact_fbeta(tp: int, fp: int, fn: int, tn: int, beta: float) -> Fraction:  # noqa: ARG001 - as others
+def _exact_fbeta(tp: int, fp: int, fn: int, tn: int, beta: float) -> Fraction:  # noqa: ARG001 - same signature as the others
     recall, precision = map(Fraction, beta_weights(beta))
     right = (recall + precision) * tp
     return right / (right + recall * fn + precision * fp)
@@ -93,7 +93,7 @@ def _exact_informedness(tp: int, fp: int, fn: int, tn: int, _: float) -> Fractio
 EXACTLY: dict[str, Callable[[int, int, int, int, float], Fraction]] = {
     "f1": lambda tp, fp, fn, tn, _: _exact_fbeta(tp, fp, fn, tn, 1.0),
     "fbeta": _exact_fbeta,
-    "jaccard": lambda tp, fp, fn, tn, _: Fraction(tp, tp + fp + fn),  # noqa: ARG005 - as others
+    "jaccard": lambda tp, fp, fn, tn, _: Fraction(tp, tp + fp + fn),  # noqa: ARG005 - same signature as the others
     "accuracy": lambda tp, fp, fn, tn, _: Fraction(tp + tn, tp + fp + fn + tn),
     "balanced_accuracy": lambda *table: (1 + _exact_informedness(*table)) / 2,
     "informedness": _exact_informedness,

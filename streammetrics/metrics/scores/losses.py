@@ -572,7 +572,7 @@ class HingeLoss(Metric[float]):
     Args:
         squared: Whether to square the loss of each row.
         spread: As in `LogLoss`.
-        pos_label: As in `LogLoss`, of (n,) values.
+        pos_label: As in `LogLoss`, for (n,) values.
         labels: The class of each column of (n, K) values, or the two classes of (n,) values.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         ignore_index: Rows with this true label are left out, regardless of their other values.

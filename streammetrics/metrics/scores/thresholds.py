@@ -155,8 +155,8 @@ class KolmogorovSmirnov(ClassScoreMetric):
         stairs: CumulativeCounts,
         tp: Array,
         fp: Array,
-        tn: Array,  # noqa: ARG002
-        margin: float,  # noqa: ARG002
+        tn: Array,  # noqa: ARG002 - same signature as the others
+        margin: float,  # noqa: ARG002 - same signature as the others
     ) -> tuple[Array, float]:
         """Return the distance times P N, an integer if rows are counted."""
         gaps = np.abs(tp * stairs.negatives - fp * stairs.positives)
@@ -165,17 +165,17 @@ class KolmogorovSmirnov(ClassScoreMetric):
     _undefined = lacks_a_class
 
 
-def _recall(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
+def _recall(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - same signature as the others
     """Return the true positive rates (sensitivities) at thresholds."""
     return tp / np.float64(stairs.positives)
 
 
-def _specificity(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
+def _specificity(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - same signature as the others
     """Return the true negative rates."""
     return tn / np.float64(stairs.negatives)
 
 
-def _precision(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
+def _precision(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - same signature as the others
     """Return the precisions, 1 if nothing is predicted positive."""
     found = tp + fp
     rates = np.ones(found.size)
