@@ -281,10 +281,12 @@ class Journal:
         return StoreError(self._path, str(error), full=full)
 
     def drop(self) -> None:
-        """Close the file without writing new events."""
+        """Close the file without writing the events that came; a new one is removed."""
         with self._alone():
             self._stop.set()
+            self._store.forget(self.worker)
             self._store.close()
+            self._store.remove_unused()
             _JOURNALS.discard(self)
 
     def try_to_write(self) -> bool:

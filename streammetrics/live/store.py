@@ -134,6 +134,7 @@ class Store:
         self.path, self._differing = os.fspath(path), differing
         self._place: tuple[int, int] | None = None  # device and inode of the file, once it is open
         _check_place(self.path)
+        self._is_new = not os.path.exists(self.path)
         try:
             self._db = sqlite3.connect(
                 self.path, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -392,6 +393,20 @@ class Store:
     def close(self) -> None:
         """Close the file."""
         self._db.close()
+
+    def remove_unused(self) -> None:
+        """Remove the closed file if this object has made it, and nobody has used it."""
+        # Others that have it open have a log.
+        is_alone = not os.path.exists(f"{self.path}-wal")
+        if self._is_new and is_alone and _seen(self.path)[0] == self._place:
+            with closing(sqlite3.connect(self.path)) as db:
+                query = (
+                    "select not exists (select * from journal) and through = 0 and "
+                    "not exists (select * from workers) from base"
+                )
+                (unused,) = db.execute(query).fetchone()
+            if unused:
+                os.unlink(self.path)
 
 
 def _columns(db: sqlite3.Connection) -> set[str]:

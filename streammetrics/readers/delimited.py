@@ -44,9 +44,10 @@ _CONVERSION = re.compile(
 )
 _TORN = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
-_LAST = "\x03"  # value of each field of the sentinel row after the end
-_AHEAD = 0.2  # seconds to wait for Arrow's thread to reach the end
-_BLOCKED = 1.0  # seconds to wait for a pipe that delivers nothing
+_CODE = re.compile("[+-]?0[0-9]")
+_LAST = "\x03"  # each field of the row after the end
+_AHEAD = 0.2  # seconds in which Arrow's thread reads on, unless it has read far ahead
+_BLOCKED = 1.0  # seconds to wait for a pipe from which nothing comes
 _BLANK = re.compile(r"(?:\r\n|\r|\n)*")
 
 
@@ -112,19 +113,19 @@ class CsvPiece(FilePiece):
         if not self.head.more:
             return
         numbers = [name for name in needed(self.columns) if name in of_kind(self.columns, "number")]
-        row = 0
+        row, words = 0, set[str]()
         if not self.source.once:
             for batch in self._parsed(pa.float64()):
                 if any(len(long_places(batch.column(name))) for name in numbers):
                     break
-                yield _with_labels(batch)
+                yield _with_labels(batch, words)
                 row += batch.num_rows
             else:
                 return
         done = 0
         for batch in self._parsed(pa.string()):
-            if done >= row:  # blocks are the same in both passes
-                yield _with_labels(self._with_numbers(batch, numbers, done))
+            if done >= row:  # the blocks are those of before
+                yield _with_labels(self._with_numbers(batch, numbers, done), words)
             done += batch.num_rows
 
     def _parsed(self, number: pa.DataType) -> Iterator[pa.RecordBatch]:
@@ -306,12 +307,29 @@ def _rows(text: str, delimiter: str, *, whole: bool) -> list[list[str]]:
     return rows if whole and len(rows) <= _SAMPLE else rows[:-1]
 
 
-def _with_labels(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with dictionary text converted to numbers or booleans where possible."""
-    columns: list[Foreign] = [
-        pa.DictionaryArray.from_arrays(column.indices, spelled(column.dictionary))
-        if isinstance(column, pa.DictionaryArray)
-        else column
-        for column in batch.columns
-    ]
+def _has_zeros_before(values: Foreign, texts: Foreign) -> bool:
+    """Whether texts that spell numbers are codes such as 02134, whose zeros belong to them."""
+    if pa.types.is_boolean(values.type) or values.cast(pa.string()).equals(texts):
+        return False
+    return any(text is not None and _CODE.match(text) for text in texts.to_pylist())
+
+
+def _with_labels(batch: pa.RecordBatch, words: set[str]) -> pa.RecordBatch:
+    """Return the batch with text that spells numbers or booleans as what it spells.
+
+    Args:
+        batch: The batch.
+        words: The columns of which an earlier batch was text; those of this one are added.
+    """
+    columns: list[Foreign] = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if isinstance(column, pa.DictionaryArray) and name not in words:
+            values = spelled(column.dictionary)
+            if _has_zeros_before(values, column.dictionary):
+                values = column.dictionary
+            if values is column.dictionary and len(values):
+                words.add(name)
+            columns.append(pa.DictionaryArray.from_arrays(column.indices, values))
+        else:
+            columns.append(column)
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -216,6 +216,25 @@ def test_mistakes_name_the_file_and_the_row(mistake, config, tmp_path):
     assert "no column 'time'" in mistake("live", "replay", config, path)
     path.write_text("time,score\n1,0.5\n")
     assert "no column 'id'" in mistake("live", "replay", config, path)
+    path.write_text(f"time,score,label\n{START + 9},0.5,1\n{START},0.5,0\n{START + 5},0.5,yes\n")
+    assert f"label has text, first in row 2 of {path}" in mistake("live", "replay", config, path)
+
+
+def test_a_refused_replay_leaves_no_store_that_it_has_made(command, mistake, config, tmp_path):
+    path = tmp_path / "rows.csv"
+    good = f"time,score,label\n{START},0.5,1\n"
+    path.write_text(f"{good}{START},1.5,0\n")
+    before = {*tmp_path.iterdir()}
+    mistake("live", "replay", config, path)
+    assert {*tmp_path.iterdir()} == before
+    path.write_text(good)
+    assert command("live", "replay", config, path).code == 0
+    stored = {*tmp_path.iterdir()} - before
+    assert stored
+    path.write_text(f"{good}{START},1.5,0\n")
+    assert command("live", "replay", config, path).code == 2
+    assert {*tmp_path.iterdir()} - before == stored
+    settings(config).live().close()
 
 
 @pytest.mark.parametrize("text", ["predictions", "labels"])

@@ -148,7 +148,7 @@ def test_a_worker_that_is_ahead_takes_what_another_has_accepted(path, still):
 
 def test_a_worker_that_was_killed_holds_up_the_others_for_a_minute(path, still, monkeypatch):
     one, killed = joined(store=path), joined(store=path)
-    killed._ingest.journal.drop()  # as `kill -9` would: it is not signed off
+    killed._ingest.journal._store.close()  # as `kill -9` would: it is not signed off
     clock = [0.0]
     monkeypatch.setattr(journal_module.time, "monotonic", lambda: clock[0])
     for minute in range(0, 600, 5):

@@ -447,3 +447,20 @@ def test_nothing_is_read_after_a_reader_is_left(tmp_path, monkeypatch):
     n = len(calls)
     time.sleep(0.5)
     assert len(calls) == n
+
+
+def test_codes_keep_the_zeros_before_them(tmp_path, monkeypatch):
+    slices = sm.Slices(sm.MetricSet({"accuracy": sm.Accuracy()}), by="zip")
+    path = tmp_path / "a.csv"
+
+    def names(zips):
+        path.write_text("y_true,y_pred,zip\n" + "".join(f"1,1,{code}\n" for code in zips))
+        return set(sm.evaluate(slices.copy(), path).compute().to_dict()["zip"])
+
+    assert names(["02134", "2134", "10001"]) == {"02134", "2134", "10001"}
+    assert names(["0", "2134", "10001"]) == {0, 2134, 10001}
+    monkeypatch.setattr("streammetrics.readers.delimited._BLOCK", 1 << 10)
+    zips = ["02134"] * 200 + ["10001"] * 2000
+    assert names(zips) == {"02134", "10001"}
+    with pytest.raises(sm.InvalidBatchError, match="'text' here, 'integers' in rows seen before"):
+        names(zips[::-1])

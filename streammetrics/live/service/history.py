@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
-AT_ONCE = 1 << 15  # events to feed at a time
+AT_ONCE = 1 << 15  # events that are taken together
+_INTEGER = re.compile("[+-]?[0-9]+")
 
 
 class HistoryRows(NamedTuple):
@@ -88,9 +90,17 @@ def _call(method: Callable[..., object], rows: HistoryRows, mine: Places) -> Non
     except InvalidBatchError as error:
         if error.row is None:
             raise
-        row = int(mine[error.row])
+        row = _odd_row(rows.columns.get(error.column or ""), int(mine[error.row]))
         text = str(error).replace(f"in row {error.row}", rows.place(row), 1)
         raise InvalidBatchError(text, error.column, row) from error
+
+
+def _odd_row(column: Foreign, row: int) -> int:
+    """Return the row to blame: if words make text of integers, that of the first word."""
+    if isinstance(column, pa.Array) and pa.types.is_string(column.type):
+        words = [text is not None and not _INTEGER.fullmatch(text) for text in column.to_pylist()]
+        return row if words[row] or True not in words else words.index(True)
+    return row
 
 
 def history(
