@@ -1,4 +1,7 @@
-"""Reduce metrics over the ranks of torch.distributed; find the rows that its sampler repeats."""
+"""PyTorch: update metrics off the critical path, reduce them over the ranks of a process group.
+
+`Offload` is that of `streammetrics.engines.offload`, which needs no PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from streammetrics.core.errors import IncompatibleMetricsError
 from streammetrics.core.optional import needs
 from streammetrics.core.stateful import from_bytes
+from streammetrics.engines.offload import Offload
 
 with needs("torch"):
     import torch.distributed as dist
@@ -17,6 +21,8 @@ if TYPE_CHECKING:
     from torch.utils.data import DistributedSampler
 
     from streammetrics.core.mergeable import Mergeable
+
+__all__ = ["Offload", "all_reduce", "n_repeated"]
 
 M = TypeVar("M", bound="Mergeable")
 
