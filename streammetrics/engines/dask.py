@@ -9,6 +9,7 @@ from streammetrics.core.errors import an
 from streammetrics.core.mergeable import merge
 from streammetrics.core.optional import needs
 from streammetrics.engines import shards
+from streammetrics.ledger.ledger import Ledger
 
 with needs("dask[dataframe]"):
     import dask.bag as db
@@ -75,6 +76,57 @@ def evaluate(
     parts = collection if delays else [collection]
     result: MetricSet = tree.compute(scheduler=get_scheduler(collections=parts))
     return result
+
+
+def tap(frame: dd.DataFrame, suite: MetricSet) -> tuple[dd.DataFrame, dd.Scalar]:
+    """Feed the rows of a DataFrame on their way to wherever they go.
+
+    The first of the results is the same DataFrame; the second is a Dask scalar, which computes to
+    a ledger of the partitions. Computed together, they take one pass. Dask keeps the state of each
+    partition by its key, so a task that is retried, or computed again after a worker was lost,
+    counts once.
+
+    Args:
+        frame: A DataFrame; its optimisation ends here, so select columns and rows before.
+        suite: As for `evaluate`.
+
+    Raises:
+        IncompatibleMetricsError: The set has already been fed; nothing runs.
+        InvalidBatchError: A column is missing; nothing runs. Or, out of the job, as for `evaluate`.
+
+    Memory and cost:
+        A worker holds a partition until it has gone on and is counted. One task has the states of
+        all partitions.
+
+    Example::
+
+        tapped, ledger = tap(frame, suite)
+        _, ledger = dask.compute(tapped.to_parquet("accepted/", compute=False), ledger)
+        ledger.compute()
+    """
+    blank = shards.blank(suite)
+    names = blank._reads(frame.columns)
+    node, feed = delayed(blank), delayed(_tapped, nout=2)
+    pairs = [feed(part, names, node, number) for number, part in enumerate(frame.to_delayed())]
+    # A collection of the same kind as the other, so that Dask computes both in one graph.
+    ledgers = dd.from_delayed(
+        [ledger for _, ledger in pairs], ("ledger", object), verify_meta=False
+    )
+    tapped = dd.from_delayed(
+        [part for part, _ in pairs], frame._meta, frame.divisions, verify_meta=False
+    )
+    return tapped, ledgers.reduction(_same, merge, meta=0)  # no number, but one scalar
+
+
+def _tapped(
+    part: Foreign, names: list[str], suite: MetricSet, number: int
+) -> tuple[Foreign, Ledger]:
+    (state,) = _state([part[names]], [number], suite=suite)
+    return part, Ledger(suite).add(number, state)
+
+
+def _same(ledger: Ledger) -> Ledger:
+    return ledger
 
 
 def _states(suite: MetricSet, collection: object) -> db.Bag:

@@ -6,20 +6,25 @@ dies, Ray runs its tasks again, and only what one attempt returned is merged: no
 
 from __future__ import annotations
 
+import time
+import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from streammetrics.core.columns.batch import n_rows
 from streammetrics.core.errors import InvalidBatchError, an
 from streammetrics.core.optional import needs
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.shards import blank, located
+from streammetrics.ledger.ledger import Ledger
 
 with needs("ray[data]"):
     import pyarrow as pa
+    import ray
     from ray.data import Dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.types import Foreign
@@ -87,14 +92,108 @@ def evaluate_groups(suite: MetricSet, dataset: Dataset, by: str) -> dict[Any, Me
     return dict(sorted(groups.items(), key=lambda group: (group[0] is None, group[0])))
 
 
-def _evaluated(suite: MetricSet, dataset: Dataset, by: str | None) -> dict[object, MetricSet]:
+def tap(dataset: Dataset, suite: MetricSet) -> tuple[Dataset, Callable[[], Ledger]]:
+    """Feed the rows of a dataset on their way to wherever they go.
+
+    The first of the results is the same dataset. When it is consumed, written for example, tasks
+    send their states to an actor, from which the second one, a function, gets the ledger of the
+    tasks. A task that is run again, as its worker died or its blocks were lost, replaces what its
+    earlier attempt sent: each counts once. Consuming the dataset again begins anew; the ledger is
+    that of the last pass, with the tasks that have run.
+
+    Args:
+        dataset: As for `evaluate`.
+        suite: As for `evaluate`.
+
+    Raises:
+        IncompatibleMetricsError: The set has already been fed; nothing runs.
+        InvalidBatchError: A column is missing; nothing runs.
+        ray.exceptions.RayTaskError: As for `evaluate`, from whatever consumes the dataset.
+
+    Memory and cost:
+        Blocks stay as they are and where they are. With each block its task sends the state of
+        what it has seen to the actor, which keeps one for every task.
+
+    Example::
+
+        tapped, ledger = tap(dataset, suite)
+        tapped.write_parquet("s3://bucket/accepted/")
+        ledger().compute()
+    """
+    empty = blank(suite)
+    names = _columns(dataset)
+    actor = ray.remote(num_cpus=0)(_Kept).remote()
+    feed = _Tap(empty, [] if names is None else empty._reads(names), actor)
+
+    def ledger() -> Ledger:
+        made = Ledger(empty)
+        for task, (attempt, state) in ray.get(actor.states.remote()).items():
+            made.add(task, cast("MetricSet", from_bytes(state)), attempt=attempt)
+        return made
+
+    return dataset.map_batches(feed, batch_format=None, batch_size=None), ledger
+
+
+class _Tap:
+    """Feeds the blocks of a task to a state, and sends it to an actor after each."""
+
+    def __init__(self, suite: MetricSet, names: list[str], actor: Foreign, began: int = 0) -> None:
+        self._suite, self._names, self._actor, self._began = suite, names, actor, began
+        self._task: str | None = None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Ray pickles it once for all tasks of a pass, so that this is when the pass began.
+        return _Tap, (self._suite, self._names, self._actor, time.time_ns())
+
+    def __call__(self, block: Foreign) -> Foreign:
+        """Return the block."""
+        task = ray.get_runtime_context().get_task_id()  # the same for each attempt
+        if self._task != task:
+            self._task, self._attempt, self._state = task, uuid.uuid4().hex, self._suite.copy()
+        rows = n_rows(block)
+        if rows:
+            with located(f"a block of {rows:,} rows", 0, "block"):
+                self._state.update({name: block[name] for name in self._names})
+        sent = self._actor.keep.remote(self._began, task, self._attempt, self._state.to_bytes())
+        ray.get(sent)
+        return block
+
+
+class _Kept:
+    """The last state of each task in the last pass; an actor."""
+
+    def __init__(self) -> None:
+        self._began = 0  # nanoseconds
+        self._attempts: dict[str, int] = {}  # by when they were first heard of
+        self._states: dict[str, tuple[int, bytes]] = {}
+
+    def keep(self, began: int, task: str, attempt: str, state: bytes) -> None:
+        """Take the state of a task, unless a later attempt or pass is known."""
+        if began > self._began:
+            self._began, self._attempts, self._states = began, {}, {}
+        number = self._attempts.setdefault(attempt, len(self._attempts))
+        if began == self._began and number >= self._states.get(task, (0, b""))[0]:
+            self._states[task] = number, state
+
+    def states(self) -> dict[str, tuple[int, bytes]]:
+        """Return the attempt and the state of each task."""
+        return self._states
+
+
+def _columns(dataset: object) -> list[str] | None:
+    """Return the columns of a dataset; None where it has no block at all."""
     if not isinstance(dataset, Dataset):
         raise TypeError(
             f"{an(type(dataset).__name__)} is no Ray dataset: pass one, such as "
             "ray.data.read_parquet(path) or ray.data.from_pandas(frame)"
         )
-    names = dataset.columns()
-    if names is None:  # there is no block at all
+    names: list[str] | None = dataset.columns()
+    return names
+
+
+def _evaluated(suite: MetricSet, dataset: Dataset, by: str | None) -> dict[object, MetricSet]:
+    names = _columns(dataset)
+    if names is None:
         return {}
     columns = suite._reads(names)
     if by is not None and by not in names:

@@ -5,21 +5,23 @@ Executors merge the states too, so the driver gets one, however many partitions 
 
 from __future__ import annotations
 
+from collections.abc import Iterator  # noqa: TC003 - Spark reads the types of what it calls
 from typing import TYPE_CHECKING, cast
 
 from streammetrics.core.optional import needs
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.committed import Committed
-from streammetrics.engines.shards import blank, fed
+from streammetrics.engines.shards import blank, fed, located
+from streammetrics.ledger.ledger import Ledger
 
 with needs("pyspark[sql]"):
     import pyarrow as pa
-    from pyspark import TaskContext
-    from pyspark.sql.functions import col, spark_partition_id
+    from pyspark import AccumulatorParam, TaskContext
+    from pyspark.sql.functions import arrow_udf, col, spark_partition_id
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 _STATE = "state"
 _SCHEMA = f"{_STATE} binary"
+_PARTITION = "streammetrics partition"
 
 
 def evaluate(suite: MetricSet, frame: DataFrame) -> MetricSet:
@@ -91,6 +94,74 @@ def evaluate(suite: MetricSet, frame: DataFrame) -> MetricSet:
     for row in partly.repartition(1).mapInArrow(merge, _SCHEMA).collect():
         result.merge(cast("MetricSet", from_bytes(row[_STATE])))
     return result
+
+
+def tap(frame: DataFrame, suite: MetricSet) -> tuple[DataFrame, Ledger]:
+    """Feed the rows of a DataFrame on their way to wherever they go.
+
+    The first of the results is the same DataFrame. Whatever action runs on it, a write for
+    example, also fills the second one, a ledger of the partitions, on the driver. A task that is
+    retried, run speculatively or computed again by a later stage or action replaces its partition
+    in the ledger: each counts once. So the ledger has all rows once an action has gone through all
+    partitions to their end.
+
+    Args:
+        frame: As for `evaluate`; no DataFrame of Spark Connect, which has no accumulators. Its
+            partitions must be the same in each action: give it to one, or `cache` the result.
+        suite: As for `evaluate`.
+
+    Raises:
+        IncompatibleMetricsError: The set has already been fed; nothing runs.
+        InvalidBatchError: The frame has not the columns; nothing runs.
+        pyspark.errors.PythonException: As for `evaluate`, from the action.
+
+    Memory and cost:
+        The columns that the metrics take go to Python, no others; what comes back is a Boolean a
+        row. A state per task, and on the driver one per partition.
+
+    Example::
+
+        tapped, ledger = tap(frame, suite)
+        tapped.write.parquet("s3://bucket/accepted/")
+        ledger.compute()
+    """
+    empty = blank(suite)
+    names = empty._reads(frame.columns)
+    ledger = Ledger(empty)
+    context = frame.sparkSession.sparkContext
+    found = context.accumulator(ledger, _Merged())
+
+    def passes(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:  # type: ignore[type-arg]  # at run time it has none
+        state, row, place = empty.copy(), 0, -1
+        for partition, *columns in batches:
+            rows, place = len(partition), partition[0].as_py()
+            with located(f"partition {place}", row, "shard"):
+                state.update(pa.RecordBatch.from_arrays(columns, names))
+            row += rows
+            yield pa.repeat(True, rows)
+        task = TaskContext.get()
+        assert task is not None  # only the driver has none
+        if row:
+            found.add(Ledger().add(place, state, attempt=task.taskAttemptId()))
+
+    # A filter that no optimisation moves, removes or reads columns for. The number is that of the
+    # partition of this frame, also where a task computes several, as after `coalesce`.
+    columns = [col(_quoted(name)) for name in (_PARTITION, *names)]
+    keeps = arrow_udf(passes, "boolean").asNondeterministic()
+    numbered = frame.withColumn(_PARTITION, spark_partition_id())
+    return numbered.filter(keeps(*columns)).drop(_PARTITION), ledger
+
+
+class _Merged(AccumulatorParam["Ledger"]):  # type: ignore[misc]  # Spark need not be there
+    """Ledgers of tasks, merged on the driver."""
+
+    def zero(self, _: Ledger) -> Ledger:
+        """Return what a task starts with."""
+        return Ledger()
+
+    def addInPlace(self, value1: Ledger, value2: Ledger) -> Ledger:  # noqa: N802 - Spark's name
+        """Take the partitions of another ledger."""
+        return value1.merge(value2)
 
 
 def into(

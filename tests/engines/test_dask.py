@@ -23,7 +23,7 @@ distributed = pytest.importorskip("distributed", reason=REASON)
 db = pytest.importorskip("dask.bag", reason=REASON)
 dd = pytest.importorskip("dask.dataframe", reason=REASON)
 
-from streammetrics.engines.dask import evaluate  # noqa: E402 - it needs Dask
+from streammetrics.engines.dask import evaluate, tap  # noqa: E402 - it needs Dask
 
 
 def table(n=300):
@@ -357,6 +357,55 @@ def test_a_worker_killed_in_the_job_changes_no_byte(client, tmp_path):
     assert reader.runs.count("5") == 2
     client.wait_for_workers(2)
     assert victim not in client.run(os.getpid).values()
+
+
+@pytest.mark.parametrize("n_partitions", [1, 7])
+def test_a_tap_lets_all_rows_through_and_counts_them_in_one_pass(client, tmp_path, n_partitions):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    rows = table()
+    reader = Reader(runs, pieces(rows, n_partitions))
+    tapped, ledger = tap(reader.frame(), metrics())
+    came, ledger = dask.compute(tapped, ledger)
+    pd.testing.assert_frame_equal(came.astype(rows.dtypes), rows)
+    assert ledger.merged().to_bytes() == metrics().update(rows).to_bytes()
+    assert len(ledger) == n_partitions
+    assert sorted(reader.runs) == sorted(map(str, range(n_partitions)))
+
+
+def test_a_tap_before_a_write_and_a_filter(client, tmp_path):
+    rows = table()
+    tapped, ledger = tap(frame(pieces(rows, 5)), metrics())
+    written = tapped[tapped["label"] == 1].to_parquet(tmp_path / "rows", compute=False)
+    _, ledger = dask.compute(written, ledger)
+    assert len(pd.read_parquet(tmp_path / "rows")) == rows["label"].sum()
+    assert ledger.merged().to_bytes() == metrics().update(rows).to_bytes()
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_a_tap_counts_once_what_a_killed_worker_had(client, tmp_path):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    rows = table()
+    reader = KilledOnce(runs, pieces(rows, 6))
+    tapped, ledger = tap(reader.frame(), metrics())
+    came, ledger = dask.compute(tapped, ledger)
+    assert (tmp_path / "killed").exists()
+    pd.testing.assert_frame_equal(came.astype(rows.dtypes), rows)
+    assert ledger.merged().to_bytes() == metrics().update(rows).to_bytes()
+    client.wait_for_workers(2)
+
+
+def test_a_tap_refuses_what_evaluate_refuses():
+    rows = table()
+    with pytest.raises(sm.IncompatibleMetricsError, match="already seen"):
+        tap(frame([rows]), metrics().update(rows))
+    with pytest.raises(sm.InvalidBatchError, match="no column 'score'"):
+        tap(frame([rows.drop(columns="score")]), metrics())
+    rows.loc[250, "score"] = np.nan
+    _, ledger = tap(frame(pieces(rows, 3)), metrics())
+    with pytest.raises(sm.InvalidBatchError, match="partition 2: score is .* row 50 of the shard"):
+        ledger.compute(scheduler="sync")
 
 
 def test_without_dask_the_import_says_what_to_install(monkeypatch):

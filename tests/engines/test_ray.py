@@ -214,6 +214,72 @@ def test_rows_count_once_where_a_worker_is_killed(tmp_path, monkeypatch):
     assert result.to_bytes() == EXPECTED
 
 
+@pytest.mark.parametrize("kind", ["arrow", "pandas"])
+def test_a_tap_lets_all_blocks_through_and_counts_them(kind, tmp_path):
+    source = blocks(TABLE, [0, 7, 7, 500])
+    if kind == "pandas":
+        source = source.map_batches(lambda frame: frame, batch_format="pandas", batch_size=None)
+    tapped, ledger = engine.tap(source, suite())
+    assert ledger().n_rows == 0
+    tapped.write_parquet(str(tmp_path))
+    assert sorted(map(str, pq.read_table(tmp_path).to_pylist())) == sorted(
+        map(str, TABLE.to_pylist())
+    )
+    assert ledger().merged().to_bytes() == EXPECTED
+    assert tapped.map_batches(lambda block: block, batch_size=10).count() == N
+    assert ledger().merged().to_bytes() == EXPECTED  # of the second pass alone
+    assert 1 <= len(ledger()) <= 5
+
+
+def test_a_tap_of_a_dataset_without_blocks():
+    tapped, ledger = engine.tap(ray.data.from_items([]), suite())
+    assert tapped.count() == 0
+    assert ledger().merged() == suite()
+
+
+def test_tapped_blocks_count_once_where_a_worker_is_killed(tmp_path, monkeypatch):
+    context = ray.data.DataContext.get_current()
+    monkeypatch.setattr(context, "target_max_block_size", 1)  # a state leaves as it is made
+    attempts = tmp_path / "attempts"
+    tapped, ledger = engine.tap(ray.data.read_datasource(KilledOnce(attempts)), suite())
+    tapped.write_parquet(str(tmp_path / "rows"))
+    assert attempts.read_text().splitlines() == ["one more"] * 2
+    assert len(pq.read_table(tmp_path / "rows")) == N
+    assert ledger().merged().to_bytes() == EXPECTED
+
+
+@pytest.mark.filterwarnings("ignore:.ray_remote_args. is deprecated:DeprecationWarning")
+def test_a_tapped_task_that_is_tried_again_in_the_same_process_counts_once(tmp_path):
+    failed = tmp_path / "failed"
+
+    def fails_once(table):
+        if len(table) < 600 and not failed.exists():
+            failed.touch()
+            raise OSError("a disk failed after all rows went through the tap")
+        return table
+
+    tapped, ledger = engine.tap(blocks(TABLE, [600]), suite())
+    again = tapped.map_batches(
+        fails_once, batch_format="pyarrow", batch_size=None, retry_exceptions=True
+    )
+    assert again.count() == N
+    assert failed.exists()
+    assert ledger().merged().to_bytes() == EXPECTED
+
+
+def test_a_tap_refuses_what_evaluate_refuses():
+    with pytest.raises(sm.IncompatibleMetricsError, match="already seen"):
+        engine.tap(blocks(TABLE, []), suite().update(TABLE))
+    with pytest.raises(sm.InvalidBatchError, match="no column 'weight'; there are: 'label'"):
+        engine.tap(blocks(TABLE.drop(["weight"]), []), suite())
+    with pytest.raises(TypeError, match="is no Ray dataset"):
+        engine.tap(TABLE, suite())
+    tapped, ledger = engine.tap(blocks(TABLE.set_column(1, "score", pa.nulls(N)), []), suite())
+    with pytest.raises(ray.exceptions.RayTaskError, match="a block of 1,000 rows: score is"):
+        tapped.count()
+    assert ledger().n_rows == 0
+
+
 def test_a_metric_that_the_workers_cannot_import():
     module = sys.modules["engine_suites"]
     ray.cloudpickle.register_pickle_by_value(module)  # as it is for a main script or a notebook

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sys
 from typing import TYPE_CHECKING
 
@@ -270,6 +271,85 @@ def test_what_a_failed_attempt_has_fed_does_not_count(frame: DataFrame, tmp_path
     flaky = frame.repartition(4).mapInArrow(fails_once, frame.schema)
     assert engine.evaluate(suite(), flaky).to_bytes() == suite().update(TABLE).to_bytes()
     assert failed.exists()
+
+
+@pytest.mark.parametrize(
+    "sink", ["write", "collect", "coalesce", "union", "join", "sort", "select"]
+)
+def test_a_tap_lets_all_rows_through_and_counts_them(
+    frame: DataFrame, tmp_path: Path, sink: str
+) -> None:
+    source = frame.withColumn("a note", fn.lit("kept")).repartition(5)
+    tapped, ledger = engine.tap(source, suite())
+    assert tapped.schema == source.schema
+    assert ledger.n_rows == 0
+    if sink == "write":
+        tapped.write.parquet(str(tmp_path / "rows"))
+        came = pq.read_table(tmp_path / "rows")
+    elif sink == "union":
+        came = tapped.filter("score >= 0.5").union(tapped.filter("score < 0.5")).toArrow()
+    elif sink == "join":
+        came = tapped.join(source.select("score").distinct(), "score").toArrow()
+    else:
+        others = {"coalesce": tapped.coalesce(2), "sort": tapped.sort("score")}
+        came = others.get(sink, tapped.select("a note") if sink == "select" else tapped).toArrow()
+    assert len(came) == N
+    if sink != "select":
+        names = ["label", "score", "weight", "a note"]
+        order = [(name, "ascending") for name in names]
+        expected = TABLE.append_column("a note", pa.array(["kept"] * N))
+        assert came.select(names).sort_by(order).to_pylist() == expected.sort_by(order).to_pylist()
+    assert ledger.merged().to_bytes() == suite().update(TABLE).to_bytes()
+
+
+def test_tapped_partitions_count_once_however_often_they_are_computed(frame: DataFrame) -> None:
+    tapped, ledger = engine.tap(frame.repartition(4), suite())
+    assert tapped.limit(1).count() == 1  # may end in the middle of a partition
+    for again in (tapped, tapped.coalesce(1), tapped.union(tapped), tapped.repartition(3)):
+        assert again.count() % N == 0
+        assert ledger.merged().to_bytes() == suite().update(TABLE).to_bytes()
+
+
+@pytest.mark.parametrize("how", ["raises", "is killed"])
+def test_a_tapped_task_that_is_tried_again_counts_once(
+    frame: DataFrame, tmp_path: Path, how: str
+) -> None:
+    failed = tmp_path / "failed"
+
+    def fails_once(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        if TaskContext.get().partitionId() == 2 and not failed.exists():
+            failed.touch()
+            if how == "is killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise OSError("a disk failed after all rows went through the tap")
+
+    tapped, ledger = engine.tap(frame.repartition(4), suite())
+    tapped.mapInArrow(fails_once, frame.schema).write.parquet(str(tmp_path / "rows"))
+    assert failed.exists()
+    assert len(pq.read_table(tmp_path / "rows")) == N
+    assert ledger.merged().to_bytes() == suite().update(TABLE).to_bytes()
+    assert len(ledger) == 4
+
+
+def test_a_tap_names_the_partition_of_a_bad_row(spark: SparkSession) -> None:
+    score = fn.when(fn.col("id") == 65, float("nan")).otherwise(fn.col("id") / 100)
+    bad = spark.range(0, 100, 1, numPartitions=5).select(
+        (fn.col("id") % 2).alias("label"), score.alias("score"), fn.lit(1.0).alias("weight")
+    )
+    tapped, ledger = engine.tap(bad, suite())
+    message = r"partition 3: score is missing \(NaN or null\) in 1 row, first in row 5 of the shard"
+    with pytest.raises(PythonException, match=message):
+        tapped.count()
+    assert ledger.n_rows <= 80
+
+
+def test_a_tap_refuses_what_evaluate_refuses(frame: DataFrame, stages: Stages) -> None:
+    with pytest.raises(sm.IncompatibleMetricsError, match="already seen"):
+        engine.tap(frame, suite().update(TABLE))
+    with pytest.raises(sm.InvalidBatchError, match="no column 'score'"):
+        engine.tap(frame.drop("score"), suite())
+    assert stages() == []
 
 
 def test_a_metric_of_the_main_script_goes_along(frame: DataFrame) -> None:
