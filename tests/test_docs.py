@@ -23,7 +23,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 OPTIONAL = re.compile(
     r"\b(?:from|import) (streammetrics\.engines\.\w+|torchmetrics|river|matplotlib|mlflow|wandb"
     r"|tensorboardX|huggingface_hub|prometheus_client)\b"
-    r"|\b(torch|lightning|transformers|xgboost|lightgbm)\.\w"
+    r"|\b(torch|lightning|transformers|accelerate|xgboost|lightgbm)\.\w"
 )
 # That of training takes long, and most of it needs the extra.
 READ = [
@@ -58,7 +58,7 @@ def test_links_lead_to_files_that_the_site_has(page):
 
 # Of Dask, Spark and Ray, which warn of what they do themselves.
 @pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
-@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index:Warning")
+@pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame:Warning")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
 @pytest.mark.filterwarnings("ignore:The ``noload`` loader strategy:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:::mlflow")

@@ -235,15 +235,19 @@ class _Snapshot:
         clones: list[Foreign] = []
         self.args, self.columns = _each(partial(_own, clones), (args, columns))
         self.events = []
-        if not clones:
-            return
-        sides: dict[Foreign, Foreign] = {}
+        moved: dict[int, object] = {}  # by the identity of the clone
         for device in {clone.device for clone in clones}:
-            backend = _backend(device)
-            side = sides[device] = _side_stream(device)
+            backend, side = _backend(device), _side_stream(device)
             side.wait_stream(backend.current_stream(device))
-        self.args, self.columns = _each(partial(_moved, sides), (self.args, self.columns))
-        self.events = [side.record_event() for side in sides.values()]
+            with backend.stream(side):
+                for clone in clones:
+                    if clone.device == device:
+                        moved[id(clone)] = clone.to("cpu", non_blocking=True)  # pinned memory
+                        clone.record_stream(side)  # its own memory is not used again before
+            self.events.append(side.record_event())
+        if moved:
+            batch = self.args, self.columns
+            self.args, self.columns = _each(lambda value: moved.get(id(value), value), batch)
 
     def wait(self) -> None:
         """Wait until all columns are here."""
@@ -271,16 +275,6 @@ def _own(clones: list[Foreign], value: Foreign) -> object:
         return value.to("cpu")
     clones.append(value.clone())
     return clones[-1]
-
-
-def _moved(sides: dict[Foreign, Foreign], value: Foreign) -> object:
-    """Return the copy of a clone in pinned memory, which is complete after the side stream."""
-    side = sides.get(value.device) if hasattr(value, "detach") else None
-    if side is None:
-        return value
-    with _backend(value.device).stream(side):
-        value.record_stream(side)  # the clone's memory is not used again before
-        return value.to("cpu", non_blocking=True)
 
 
 _SIDES: dict[Foreign, Foreign] = {}  # of each device, the stream on which its tensors are moved

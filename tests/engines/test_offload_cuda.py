@@ -68,6 +68,7 @@ def test_memory_is_not_used_again_too_early():
     assert torch.cuda.memory_allocated() < 2**20
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode is a prototype:UserWarning")
 def test_update_does_not_wait_for_the_device():
     labels, scores = (torch.from_numpy(each).cuda() for each in next(batches(1)))
     with Offload(suite()) as metrics:
@@ -75,8 +76,8 @@ def test_update_does_not_wait_for_the_device():
         metrics.drain()
         torch.cuda._sleep(2_000_000_000)  # about a second
         start = time.perf_counter()
-        torch.cuda.set_sync_debug_mode("error")
         try:
+            torch.cuda.set_sync_debug_mode("error")
             for _ in range(10):
                 metrics.update(y_true=labels, y_score=scores)
         finally:
