@@ -64,9 +64,8 @@ class Offload(Locked, Generic[M]):
 
     Memory and cost:
         At most `queue` copied batches. Tensors on the CPU, arrays and Python objects are copied in
-        `update`. Tensors of a device that has streams, such as CUDA, are cloned on the current
-        stream and moved to pinned memory on another one, without waiting; those of other devices
-        are moved in `update`.
+        `update`. CUDA tensors are cloned on the current stream and moved to pinned memory on
+        another one, without waiting; those of other accelerators are moved in `update`.
 
     Example:
         >>> import streammetrics as sm
@@ -244,7 +243,8 @@ class _Snapshot:
                     if clone.device == device:
                         moved[id(clone)] = clone.to("cpu", non_blocking=True)  # pinned memory
                         clone.record_stream(side)  # its own memory is not used again before
-            self.events.append(side.record_event())
+            # With `blocking` the worker sleeps while it waits, instead of keeping a processor busy.
+            self.events.append(side.record_event(backend.Event(blocking=True)))
         if moved:
             batch = self.args, self.columns
             self.args, self.columns = _each(lambda value: moved.get(id(value), value), batch)
@@ -265,7 +265,7 @@ def _each(change: Callable[[object], Any], value: Any) -> Any:
 
 
 def _own(clones: list[Foreign], value: Foreign) -> object:
-    """Return a copy of a column; a clone on a device that has streams is added to `clones`."""
+    """Return a copy of a column; a clone on a CUDA device is added to `clones`."""
     if not hasattr(value, "detach"):
         return copy.deepcopy(value)
     value = value.detach()
@@ -285,9 +285,8 @@ def _side_stream(device: Foreign) -> Foreign:
 
 
 def _backend(device: Foreign) -> Foreign:
-    """Return the module of a kind of device that has streams, such as `torch.cuda`, or None."""
-    module = getattr(sys.modules.get("torch"), device.type, None)
-    return module if hasattr(module, "Stream") else None
+    """Return `torch.cuda` for a device of that kind, and None for others."""
+    return sys.modules["torch"].cuda if device.type == "cuda" else None
 
 
 def _work(jobs: Jobs) -> None:

@@ -44,15 +44,16 @@ class Stream:
         end = len(other.todo)
         self.add(lambda: other.run(end))
 
-    def record_event(self):
-        return Event(self, len(self.todo))
+    def record_event(self, event):
+        event.stream, event.place = self, len(self.todo)
+        return event
 
 
 class Event:
     """A place in a stream."""
 
-    def __init__(self, stream, place):
-        self.stream, self.place = stream, place
+    def __init__(self, *, blocking):
+        assert blocking
 
     def synchronize(self):
         self.stream.run(self.place)
@@ -61,7 +62,7 @@ class Event:
 class Backend:
     """What `torch.cuda` is for CUDA."""
 
-    Stream = Stream
+    Stream, Event = Stream, Event
 
     def __init__(self, *, late):
         self.streams = {Device(index=i): Stream(Device(index=i), late=late) for i in range(2)}

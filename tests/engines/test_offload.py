@@ -27,6 +27,11 @@ from streammetrics.engines.offload import Offload, QueueFullError
 
 PATIENCE = 20.0  # seconds after which what still waits has failed
 
+# Later versions of Python warn of what is tested here.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:This process .* is multi-threaded:DeprecationWarning"
+)
+
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no process is forked here")
 
 
