@@ -132,6 +132,15 @@ class OrNan(Constraint):
         return f"{kind}{span}, nan"
 
 
+class Later:
+    """Marks a parameter that its class did not have from the start: ``Annotated[bool, LATER]``.
+
+    A state says nothing of it while it has its default, so that states keep the bytes that they
+    had before it.
+    """
+
+
+LATER = Later()
 Positive = Above(0)
 Share = Annotated[float, Between(0, 1)]
 # Limits on the size of a state: cells of a histogram, pairs of cells, points of a sample.

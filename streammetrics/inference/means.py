@@ -701,6 +701,8 @@ def of_queries(
     metric: RankingMetric, asked: ConfidenceRequest, buffer: RankingBuffer
 ) -> ConfidenceInterval:
     """The mean over queries, which are the sample; their numbers of rows do not matter."""
+    if metric.aggregation != "mean":
+        raise without(metric, "only the mean over queries has one, not another aggregation")
     counted, values = metric._counted(buffer)
     n, weights = len(values), metric._weights(buffer, counted)
     share = metric.value_range == (0.0, 1.0)

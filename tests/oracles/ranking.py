@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from functools import partial
 from itertools import groupby, permutations, product
+from statistics import median_low
 
 import numpy as np
 import sklearn.metrics as sk
@@ -118,21 +119,36 @@ def orders(results, ties):
     return [[r for group in chosen for r in group] for chosen in product(*each)]
 
 
-def mean_of(value, ties="average", no_relevant="zero", unretrieved="zero", level=1):
+def mean_of(
+    value, ties="average", no_relevant="zero", unretrieved="zero", level=1, aggregated=np.mean
+):
     """Return the reference: `value(ranking, judgments)` in expectation, mean over queries."""
 
     def reference(*query, **rows):
         values = []
         for results, judgments in queries(*query, **rows):
-            if no_relevant == "skip" and not any(r >= level for r in judgments):
+            lacks = not any(r >= level for r in judgments)
+            if no_relevant == "skip" and lacks:
                 continue
             if unretrieved == "skip" and not results:
                 continue
             each = [value(ranking, judgments) for ranking in orders(results, ties)]
-            values.append(math.fsum(each) / len(each))
-        return math.fsum(values) / len(values) if values else math.nan
+            one = no_relevant == "one" and lacks
+            values.append(1.0 if one else math.fsum(each) / len(each))
+        return aggregated(values) if values else math.nan
 
     return reference
+
+
+def weighted_median(query, query_weight, **rows):
+    """Return the median of MRR over queries, each repeated as often as its weight, in quarters."""
+    values = []
+    for one in set(query):
+        mine = np.flatnonzero(query == one)
+        each = mean_of(reciprocal_rank())(query[mine], **{k: v[mine] for k, v in rows.items()})
+        said = next((w for w in query_weight[mine] if w is not None), 1.0)
+        values += [each] * int(4 * said) * (not math.isnan(each))
+    return np.median(values)
 
 
 def weighted_mean_of(value):
@@ -346,6 +362,10 @@ def counts(what):
     return reference
 
 
+def median_count(**rows):
+    return np.median([len(results) for results, _ in queries(**rows)])
+
+
 def best_recall(least, k):
     def reference(**rows):
         depths = range(1, k + 1)
@@ -435,4 +455,17 @@ ORACLES = [
     Oracle(sm.BPref(), in_parts, mean_of(bpref)),
     Oracle(sm.BPref(), graded, mean_of(bpref)),
     Oracle(sm.BPref(**DOC), words, mean_of(bpref, **DOC)),
+    Oracle(sm.MRR(no_relevant="one"), in_parts, mean_of(reciprocal_rank(), no_relevant="one")),
+    Oracle(sm.NDCG(no_relevant="one", k=3), graded, mean_of(ndcg(3), no_relevant="one")),
+    *(
+        Oracle(sm.NDCG(aggregation=how), graded, mean_of(ndcg(), aggregated=aggregated))
+        for how, aggregated in (
+            ("median", np.median),
+            ("median_low", median_low),
+            ("min", min),
+            ("max", max),
+        )
+    ),
+    Oracle(sm.MRR(aggregation="median"), weighed, weighted_median),
+    Oracle(sm.RankingCount(of="results", aggregation="median"), in_parts, median_count),
 ]

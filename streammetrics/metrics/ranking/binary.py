@@ -9,9 +9,10 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import Refusal
-from streammetrics.core.constraints import Between, Share
+from streammetrics.core.constraints import LATER, Between, Share
 from streammetrics.metrics.families import GROWS, NO_MEAN
 from streammetrics.metrics.ranking.base import (
+    Aggregation,
     AtK,
     RankingMetric,
     UpToK,
@@ -327,7 +328,8 @@ class RankingCount(RankingMetric):
 
     Formula: Σ_q n_q, with n_q the count of a query.
 
-    The other parameters are those of `RankingMetric`.
+    The other parameters are those of `RankingMetric`; `aggregation` may also be ``"sum"``, which
+    takes no weights and is the default.
 
     Args:
         of: What is counted: ``"queries"``, ``"results"``, ``"relevant"`` documents, retrieved or
@@ -350,6 +352,7 @@ class RankingCount(RankingMetric):
     _incomparable = NO_MEAN
 
     of: Literal["queries", "results", "relevant", "hits"] = "queries"
+    aggregation: Annotated[Literal["sum"] | Aggregation, LATER] = "sum"  # type: ignore[assignment]  # one more
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the count of each query."""
@@ -362,6 +365,8 @@ class RankingCount(RankingMetric):
 
     def readout(self, buffer: RankingBuffer) -> float:
         """Return the sum over the queries that count, without their weights."""
+        if self.aggregation != "sum":
+            return super().readout(buffer)
         _, values = self._counted(buffer)
         return float(ExactSum.of(values).fraction()) if len(values) else 0.0
 
