@@ -379,13 +379,19 @@ def eleven_points(ranking, judgments):
     return np.mean([interpolated(place / 10)(ranking, judgments) for place in range(11)])
 
 
-def grouped_auc(unjudged=None, **rows):
+def grouped_auc(unjudged=None, k=None, max_fpr=None, one_sided=None, alone=None, **rows):
     values = []
-    for results, _ in queries(**rows):
-        told = [(unjudged if r is None else r, s) for s, r, _ in results]
+    for results, judgments in queries(**rows):
+        scores = sorted((s for s, _, _ in results), reverse=True)
+        last = scores[min(k, len(scores)) - 1] if k and scores else -math.inf
+        told = [(unjudged if r is None else r, s) for s, r, _ in results if s >= last]
         known = [(r >= 1, s) for r, s in told if r is not None]
         if len({label for label, _ in known}) == 2:
-            values.append(sk.roc_auc_score(*zip(*known, strict=True)))
+            values.append(sk.roc_auc_score(*zip(*known, strict=True), max_fpr=max_fpr))
+        elif alone is not None and max(judgments) < 1:
+            values.append(alone)
+        elif one_sided is not None:
+            values.append(one_sided)
     return np.mean(values)
 
 
@@ -415,6 +421,13 @@ ORACLES = [
     Oracle(sm.GroupedROCAUC(), in_parts, grouped_auc),
     Oracle(sm.GroupedROCAUC(), graded, grouped_auc),
     Oracle(sm.GroupedROCAUC(unjudged="wrong"), in_parts, partial(grouped_auc, unjudged=0)),
+    Oracle(sm.GroupedROCAUC(k=3), in_parts, partial(grouped_auc, k=3)),
+    Oracle(sm.GroupedROCAUC(max_fpr=0.4), graded, partial(grouped_auc, max_fpr=0.4)),
+    Oracle(
+        sm.GroupedROCAUC(k=4, max_fpr=0.7, one_sided="zero", no_relevant="one"),
+        in_parts,
+        partial(grouped_auc, k=4, max_fpr=0.7, one_sided=0.0, alone=1.0),
+    ),
     Oracle(sm.PrecisionAtK(k=3), graded, mean_of(precision(3))),
     Oracle(sm.PrecisionAtK(k=2, relevant_at=2), in_parts, mean_of(precision(2, 2))),
     Oracle(sm.PrecisionAtK(k=2, **SKIP), in_parts, mean_of(precision(2), **SKIP)),

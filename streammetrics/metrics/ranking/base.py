@@ -314,6 +314,7 @@ class RankingMetric(Metric[float]):
 
     family: ClassVar[str | None] = Family.QUERIES
     _graded: ClassVar[bool] = False  # whether any positive relevance counts, by how large it is
+    _partial: ClassVar[bool] = False  # whether a query whose value is nan has none, and is left out
 
     _formula = ("readout", "read")
 
@@ -400,6 +401,8 @@ class RankingMetric(Metric[float]):
             found = self.read(ranking)
             if self.no_relevant == "one":
                 found = np.where(self._has_relevant(ranking), found, 1.0)
+            if self._partial:
+                counts = counts & ~np.isnan(found)
             counted.append(counts)
             values.append(found[counts])
         return np.concatenate(counted), np.concatenate(values)

@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from streammetrics.core.constraints import AtLeast, Positive
+from streammetrics.core.constraints import LATER, AtLeast, Between, Positive
 from streammetrics.metrics.averages import beta_weights
-from streammetrics.metrics.ranking.base import AtK, RankingMetric, added, ratio_or_zero, running_sum
+from streammetrics.metrics.ranking.base import (
+    AtK,
+    RankingMetric,
+    UpToK,
+    added,
+    ratio_or_zero,
+    running_sum,
+)
 from streammetrics.statistics.rankings import nonrelevant_alone
 
 if TYPE_CHECKING:
@@ -353,25 +360,32 @@ class FallOutAtK(AtK):
         return ratio_or_zero(_expected(ranking, marked), others)
 
 
-class GroupedROCAUC(RankingMetric):
+class GroupedROCAUC(UpToK):
     """Grouped AUC: the ROC AUC of the judged results of each query, in the mean over queries.
 
     Formula: mean_q ((C + T / 2) / (P N)), with C pairs of one of P relevant and one of N other
     results in the right order, and T tied pairs.
 
-    Queries without both kinds of results are left out.
+    With `max_fpr` it is the partial area up to that false positive rate of each query, standardized
+    as in `ROCAUC`. With ``ties="average"`` results that tie with the k-th count too.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
+        k: How many results of each query count, ``None`` for all.
         unjudged: Whether results without a judgment are left out (``"skip"``) or count as not
             relevant (``"wrong"``).
+        max_fpr: The largest false positive rate, in (0, 1]; ``None``: the whole area.
+        one_sided: Whether a query without both kinds of results is left out (``"skip"``) or counts
+            as ``"zero"``; one without relevant documents counts as 1 with ``no_relevant="one"``.
 
-    Memory and cost: all rows are kept.
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
+    its state in a set.
 
     Reference: Zhu et al., "Optimized Cost per Click in Taobao Display Advertising", KDD 2017;
-    ``torchmetrics.retrieval.RetrievalAUROC``; ``sklearn.metrics.roc_auc_score`` of each query;
-    ir_measures ``Accuracy`` with ``unjudged="wrong"``.
+    ``torchmetrics.retrieval.RetrievalAUROC`` with ``one_sided="zero"``;
+    ``sklearn.metrics.roc_auc_score`` of each query; ir_measures ``Accuracy`` with
+    ``unjudged="wrong"``.
 
     Example:
         >>> import streammetrics as sm
@@ -382,34 +396,37 @@ class GroupedROCAUC(RankingMetric):
 
     higher_is_better = True
     value_range = (0.0, 1.0)
+    _partial = True
 
+    k: Annotated[Annotated[int, AtLeast(1)] | None, LATER] = None
     unjudged: Literal["skip", "wrong"] = "skip"
-
-    def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
-        """Return which queries have results of both kinds, and their values."""
-        counts, values = super()._counted(buffer)
-        both = ~np.isnan(values)
-        counts[np.flatnonzero(counts)[~both]] = False
-        return counts, values[both]
+    max_fpr: Annotated[Annotated[float, Between(0, 1, without=(0,))] | None, LATER] = None
+    one_sided: Annotated[Literal["skip", "zero"], LATER] = "skip"
 
     def _lacking(self, buffer: RankingBuffer) -> str:
         both = "no query has results of both kinds, relevant and not"
         return super()._lacking(buffer) or both
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return the share of pairs in the right order, ``nan`` without pairs."""
+        """Return the standardized area, ``nan`` or 0 without results of both kinds."""
         groups = ranking.groups
         wrong = _not_relevant(ranking)
         if self.unjudged == "wrong":
             wrong = ~ranking.is_relevant[ranking.table.results.grade]
-        others = added(wrong.astype(np.int64), groups.first)
-        all_others = ranking.by_query(groups.query, others)
+        within = groups.within > 0
+        relevant, others = (
+            within * part for part in (groups.relevant, added(wrong.astype(np.int64), groups.first))
+        )
+        all_relevant, all_others = (ranking.by_query(groups.query, p) for p in (relevant, others))
+        end = 1.0 if self.max_fpr is None else self.max_fpr
         above = running_sum(others, groups.query)
-        right = groups.relevant * (all_others[groups.query] - above - others / 2)
-        pairs = all_others * ranking.by_query(groups.query, groups.relevant)
+        width = np.clip(end * all_others[groups.query] - above, 0, others)
+        area = width * (groups.found + relevant * ratio_or_zero(width, others) / 2)
         with np.errstate(invalid="ignore"):
-            share: Floats = ranking.by_query(groups.query, right) / pairs
-        return share
+            share: Floats = ranking.by_query(groups.query, area) / (all_relevant * all_others)
+        if end < 1:
+            share = (1 + (share - end**2 / 2) / (end - end**2 / 2)) / 2
+        return np.where(np.isnan(share), 0.0, share) if self.one_sided == "zero" else share
 
 
 def _not_relevant(ranking: Ranking) -> Bools:
