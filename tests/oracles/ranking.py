@@ -309,11 +309,11 @@ def judged(k):
     )
 
 
-def fall_out(k):
+def fall_out(k, without=0.0):
     def value(ranking, judgments):
         others = sum(not flag for flag in flags(judgments))
         wrong = sum(r is not None and r < 1 for r in ranking[:k])
-        return wrong / others if others else 0.0
+        return wrong / others if others else without
 
     return value
 
@@ -366,7 +366,11 @@ def median_count(**rows):
     return np.median([len(results) for results, _ in queries(**rows)])
 
 
-def best_recall(least, k):
+def precision_of_results(k):
+    return lambda ranking, _: sum(flags(ranking)[:k]) / max(1, min(k, len(ranking)))
+
+
+def best_recall(least, k, precision=precision):
     def reference(**rows):
         depths = range(1, k + 1)
         precise = [depth for depth in depths if mean_of(precision(depth))(**rows) >= least]
@@ -421,6 +425,18 @@ ORACLES = [
     Oracle(sm.GroupedROCAUC(), in_parts, grouped_auc),
     Oracle(sm.GroupedROCAUC(), graded, grouped_auc),
     Oracle(sm.GroupedROCAUC(unjudged="wrong"), in_parts, partial(grouped_auc, unjudged=0)),
+    Oracle(sm.FallOutAtK(k=2, no_irrelevant="one"), in_parts, mean_of(fall_out(2, 1.0))),
+    Oracle(
+        sm.FallOutAtK(k=2, no_irrelevant="skip"),
+        in_parts,
+        mean_of(fall_out(2, math.nan), aggregated=np.nanmean),
+    ),
+    Oracle(sm.PrecisionAtK(k=5, adaptive_k=True), in_parts, mean_of(precision_of_results(5))),
+    Oracle(
+        sm.RecallAtFixedPrecision(precision=0.35, k=4, adaptive_k=True),
+        in_parts,
+        best_recall(0.35, 4, precision_of_results),
+    ),
     Oracle(sm.GroupedROCAUC(k=3), in_parts, partial(grouped_auc, k=3)),
     Oracle(sm.GroupedROCAUC(max_fpr=0.4), graded, partial(grouped_auc, max_fpr=0.4)),
     Oracle(

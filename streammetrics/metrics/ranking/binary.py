@@ -294,7 +294,7 @@ class BPref(RankingMetric):
         return ratio_or_zero(ranking.by_query(groups.query, groups.relevant * (1.0 - lost)), r)
 
 
-_OWN = ("k", "precision")  # parameters that other metrics lack, or declare themselves
+_OWN = ("k", "precision", "adaptive_k")  # parameters that other metrics lack, or declare themselves
 
 
 class SetAP(RankingMetric):
@@ -384,6 +384,8 @@ class RecallAtFixedPrecision(AtK):
     Args:
         precision: The required mean precision, from 0 to 1.
         k: The largest cut-off.
+        adaptive_k: Whether the precision of a query with fewer results is of these, as in
+            `PrecisionAtK`.
 
     Memory and cost: as `PrecisionAtK`, with which it shares its state in a set; `compute` takes a
     pass per cut-off up to the longest ranking.
@@ -407,6 +409,7 @@ class RecallAtFixedPrecision(AtK):
     _incomparable = NO_MEAN
 
     precision: Share
+    adaptive_k: Annotated[bool, LATER] = False
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the recall of each query at the depth."""
@@ -415,10 +418,11 @@ class RecallAtFixedPrecision(AtK):
     def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
         """Return which queries count, and their recall at the last cut-off precise enough."""
         options = {name: value for name, value in self.config.items() if name not in _OWN}
-        # After the last result of the longest ranking recall stays and precision falls.
+        precise = {**options, "adaptive_k": self.adaptive_k}
+        # After the last result of the longest ranking recall stays, and precision does not rise.
         longest = int(np.bincount(buffer.table.results.query).max(initial=0))
         for k in range(min(self.k, longest), 0, -1):  # recall never falls
-            if PrecisionAtK(k=k, **options).readout(buffer) >= self.precision:
+            if PrecisionAtK(k=k, **precise).readout(buffer) >= self.precision:
                 return RecallAtK(k=k, **options)._counted(buffer)
         counted, values = super()._counted(buffer)
         return counted, np.zeros_like(values)

@@ -44,12 +44,13 @@ class PrecisionAtK(AtK):
 
     Formula: mean_q (h / k), with h relevant documents among the first k results.
 
-    The denominator is k also for queries with fewer than k results.
+    The denominator is k also for queries with fewer than k results, unless `adaptive_k` is set.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
+        adaptive_k: Whether the denominator is the number of results where that is below k.
 
     Memory and cost: for each query, the results that score at least as high as its k-th, its
     relevant documents, and the counts of its grades of relevance.
@@ -66,8 +67,12 @@ class PrecisionAtK(AtK):
     higher_is_better = True
     value_range = (0.0, 1.0)
 
+    adaptive_k: Annotated[bool, LATER] = False
+
     def read(self, ranking: Ranking) -> Floats:
         """Return hits / k."""
+        if self.adaptive_k:
+            return ratio_or_zero(ranking.hits(), np.minimum(ranking.retrieved, self.k))
         return ranking.hits() / self.k
 
 
@@ -327,13 +332,15 @@ class JudgedAtK(AtK):
 class FallOutAtK(AtK):
     """Fall-out at k: the share of documents judged not relevant that are among the first k.
 
-    Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k; a
-    query without such documents counts 0. A relevance of -1 is one of them.
+    Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k. A
+    relevance of -1 is one of them.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: How many results count.
+        no_irrelevant: Whether a query without documents judged not relevant counts as ``"zero"``,
+            as 1 (``"one"``) or is left out (``"skip"``).
 
     Memory and cost: all rows are kept.
 
@@ -348,6 +355,10 @@ class FallOutAtK(AtK):
     higher_is_better = False
     value_range = (0.0, 1.0)
 
+    _partial = True
+
+    no_irrelevant: Annotated[Literal["zero", "one", "skip"], LATER] = "zero"
+
     def statistics(self) -> tuple[RankingBuffer]:
         """Return a buffer that keeps all rows, as documents that are not relevant are counted."""
         return (self._buffer(),)
@@ -357,7 +368,15 @@ class FallOutAtK(AtK):
         marked, (query, grade, times) = _not_relevant(ranking), ranking.given
         others = ranking.by_query(query, times * ~ranking.is_relevant[grade])
         others += ranking.by_query(nonrelevant_alone(ranking.table), None)
-        return ratio_or_zero(_expected(ranking, marked), others)
+        instead = {"zero": 0.0, "one": 1.0, "skip": np.nan}[self.no_irrelevant]
+        share = ratio_or_zero(_expected(ranking, marked), others)
+        return np.where(others > 0, share, instead)
+
+    def _lacking(self, buffer: RankingBuffer) -> str:
+        judged = (
+            "no query has a document judged not relevant (no_irrelevant='zero' counts them as 0)"
+        )
+        return super()._lacking(buffer) or judged
 
 
 class GroupedROCAUC(UpToK):
