@@ -42,8 +42,9 @@ _NAMES = {
     ),
     "metrics.classification.rates": (
         "DiagnosticOddsRatio F1 FBeta FalseDiscoveryRate FalseNegativeRate FalseOmissionRate "
-        "FalsePositiveRate Informedness Jaccard Markedness NegativeLikelihoodRatio "
-        "NegativePredictiveValue PositiveLikelihoodRatio Precision Prevalence Recall Specificity"
+        "FalsePositiveRate Informedness Jaccard LabelAccuracy Markedness "
+        "NegativeLikelihoodRatio NegativePredictiveValue PositiveLikelihoodRatio Precision "
+        "Prevalence Recall Specificity"
     ),
     "metrics.classification.reports": "ClassificationReport ConfusionMatrix",
     "metrics.classification.topk": "TopKAccuracy",

@@ -30,6 +30,7 @@ __all__ = [
     "FalsePositiveRate",
     "Informedness",
     "Jaccard",
+    "LabelAccuracy",
     "Markedness",
     "NegativeLikelihoodRatio",
     "NegativePredictiveValue",
@@ -114,6 +115,32 @@ class Specificity(AveragedMetric):
     def read(self, table: Confusion) -> Floats:
         """Return TN / (TN + FP)."""
         return self.averaged(table, table.tn, table.tn + table.fp)
+
+
+class LabelAccuracy(AveragedMetric):
+    """Accuracy by class or label: the share of rows of which it is said right if they have it.
+
+    Formula: (TP + TN) / (TP + TN + FP + FN)
+
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
+
+    Reference: ``torchmetrics.classification.MultilabelAccuracy``; with ``average="micro"`` it is 1
+    less `HammingLoss`. ``MulticlassAccuracy(average=None)`` there is `Recall`.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.LabelAccuracy(average=None, multilabel=True)
+        >>> metric.update([[0, 1], [1, 1]], [[0, 1], [1, 0]]).compute()
+        array([1. , 0.5])
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    def read(self, table: Confusion) -> Floats:
+        """Return (TP + TN) over all rows."""
+        right = table.tp + table.tn
+        return self.averaged(table, right, right + table.fp + table.fn)
 
 
 class FalsePositiveRate(AveragedMetric):
