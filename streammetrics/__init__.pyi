@@ -60,6 +60,7 @@ from streammetrics.metrics.classification.rates import FalseOmissionRate as Fals
 from streammetrics.metrics.classification.rates import FalsePositiveRate as FalsePositiveRate
 from streammetrics.metrics.classification.rates import Informedness as Informedness
 from streammetrics.metrics.classification.rates import Jaccard as Jaccard
+from streammetrics.metrics.classification.rates import LabelAccuracy as LabelAccuracy
 from streammetrics.metrics.classification.rates import Markedness as Markedness
 from streammetrics.metrics.classification.rates import NegativeLikelihoodRatio as NegativeLikelihoodRatio
 from streammetrics.metrics.classification.rates import NegativePredictiveValue as NegativePredictiveValue
@@ -226,6 +227,7 @@ from streammetrics.metrics.text import MER as MER
 from streammetrics.metrics.text import RougeL as RougeL
 from streammetrics.metrics.text import RougeN as RougeN
 from streammetrics.metrics.text import SpanF1 as SpanF1
+from streammetrics.metrics.text import SpanFBeta as SpanFBeta
 from streammetrics.metrics.text import SpanPrecision as SpanPrecision
 from streammetrics.metrics.text import SpanRecall as SpanRecall
 from streammetrics.metrics.text import TokenF1 as TokenF1

@@ -108,7 +108,7 @@ _NAMES = {
     "metrics.survival": "ConcordanceIndex",
     "metrics.text": (
         "BLEU CER ChrF EditDistance ExactMatch ExtendedEditDistance MER RougeL RougeN SpanF1 "
-        "SpanPrecision SpanRecall TokenF1 TranslationEditRate WER WIL"
+        "SpanFBeta SpanPrecision SpanRecall TokenF1 TranslationEditRate WER WIL"
     ),
     "show.report": "model_index",
     "slices.bins": "Bins Periods",
