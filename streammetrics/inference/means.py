@@ -561,9 +561,13 @@ def quantile_of_values(
     metric: Quantile, asked: ConfidenceRequest, values: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
-    estimates = values.quantiles(metric.q, metric.method)
-    sides, method = _sides(metric, metric.q, asked, values, estimates, -math.inf)
-    low, high = sides[0] if sides else (math.nan, math.nan)
+    found, method = [], ""
+    for q in metric.levels:
+        estimates = values.quantiles(q, metric.method)
+        sides, method = _sides(metric, q, asked, values, estimates, -math.inf)
+        found.append(sides[0] if sides else (math.nan, math.nan))
+    low, high = map(metric.of_levels, zip(*found, strict=True))
+    method = method if len(found) == 1 else "order statistics of each level"
     return ConfidenceInterval(low, high, asked.level, method)
 
 
