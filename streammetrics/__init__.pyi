@@ -68,6 +68,7 @@ from streammetrics.metrics.classification.rates import PositiveLikelihoodRatio a
 from streammetrics.metrics.classification.rates import Precision as Precision
 from streammetrics.metrics.classification.rates import Prevalence as Prevalence
 from streammetrics.metrics.classification.rates import Recall as Recall
+from streammetrics.metrics.classification.rates import SelectionRate as SelectionRate
 from streammetrics.metrics.classification.rates import Specificity as Specificity
 from streammetrics.metrics.classification.reports import ClassificationReport as ClassificationReport
 from streammetrics.metrics.classification.reports import ConfusionMatrix as ConfusionMatrix

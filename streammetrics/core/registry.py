@@ -44,7 +44,7 @@ _NAMES = {
         "DiagnosticOddsRatio F1 FBeta FalseDiscoveryRate FalseNegativeRate FalseOmissionRate "
         "FalsePositiveRate Informedness Jaccard LabelAccuracy Markedness "
         "NegativeLikelihoodRatio NegativePredictiveValue PositiveLikelihoodRatio Precision "
-        "Prevalence Recall Specificity"
+        "Prevalence Recall SelectionRate Specificity"
     ),
     "metrics.classification.reports": "ClassificationReport ConfusionMatrix",
     "metrics.classification.topk": "TopKAccuracy",
