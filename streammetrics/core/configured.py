@@ -83,7 +83,7 @@ def configuration(what: Any) -> Options:
 
 
 def stored(what: Any) -> Options:
-    """Return the parameters that a state holds: all but later ones that have their default."""
+    """Return the parameters a state stores: all except later ones at their default."""
     known: dict[str, Parameter] = what._parameters
     return {
         name: value

@@ -133,10 +133,9 @@ class OrNan(Constraint):
 
 
 class Later:
-    """Marks a parameter that its class did not have from the start: ``Annotated[bool, LATER]``.
+    """Marks a parameter added to a class after its first version: ``Annotated[bool, LATER]``.
 
-    A state says nothing of it while it has its default, so that states keep the bytes that they
-    had before it.
+    States omit it while it has its default, so they keep the bytes they had without it.
     """
 
 

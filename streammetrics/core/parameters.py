@@ -104,7 +104,7 @@ class Parameter:
 
     @property
     def later(self) -> bool:
-        """Whether states from before it exist, which say nothing of it."""
+        """Whether states omit the parameter at its default."""
         return LATER in getattr(self.hint, "__metadata__", ())
 
     @cached_property

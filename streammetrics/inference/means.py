@@ -706,7 +706,7 @@ def of_queries(
 ) -> ConfidenceInterval:
     """The mean over queries, which are the sample; their numbers of rows do not matter."""
     if metric.aggregation != "mean":
-        raise without(metric, "only the mean over queries has one, not another aggregation")
+        raise without(metric, "only the mean over queries has one; use aggregation='mean'")
     counted, values = metric._counted(buffer)
     n, weights = len(values), metric._weights(buffer, counted)
     share = metric.value_range == (0.0, 1.0)

@@ -510,9 +510,9 @@ def of_averages(
 
 
 def check_known(metric: Metric[Any]) -> None:
-    """Raise where labels of rows are not all known: how many are worth what is not kept."""
+    """Raise if labels of rows may be unknown: the state has no row counts for such labels."""
     if metric.config.get("multilabel") and metric.config["ignore_index"] is not None:
-        raise without(metric, f"of rows some labels are left out; {BY.format('row')}")
+        raise without(metric, f"ignore_index leaves labels of its rows out; {BY.format('row')}")
 
 
 def _of_label(metric: AveragedMetric, asked: ConfidenceRequest, cells: Ints) -> ConfidenceInterval:

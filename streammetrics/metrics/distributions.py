@@ -127,7 +127,7 @@ class Quantile(Aggregate[float | Floats]):
         return self.q if isinstance(self.q, tuple) else (self.q,)
 
     def of_levels(self, values: Sequence[float]) -> float | Floats:
-        """Return what there is of each level: of one a number, of several an array."""
+        """Return a number for a single level, and an array for several."""
         return (
             LabelledArray.of(values, self.levels, "q") if isinstance(self.q, tuple) else values[0]
         )

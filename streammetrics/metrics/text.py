@@ -111,7 +111,7 @@ def _columns(
     unknown = more.keys() - {f"reference_{place}" for place in range(2, count + 1)}
     if unknown:
         raise InvalidBatchError(
-            f"{type(metric).__name__} has references={count}: no {min(unknown)}"
+            f"{type(metric).__name__}(references={count}) takes no {min(unknown)}; set references"
         )
     return {"reference": reference, **more, "prediction": prediction}
 
@@ -209,7 +209,7 @@ class RougeN(TextMean):
     Args:
         n: How many words an n-gram has, usually 1 or 2.
         of: Whether to return the mean ``"f1"``, ``"precision"`` m / a or ``"recall"`` m / b.
-        references: How many references a row has, which `update` takes as ``reference``,
+        references: Number of references per row, which `update` takes as ``reference``,
             ``reference_2``, ... The one with the best F1 counts.
 
     Reference: Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004;
@@ -241,9 +241,10 @@ class RougeL(TextMean):
 
     Args:
         of: Whether to return the mean F1, precision or recall, as in `RougeN`.
-        references: How many references a row has, as in `RougeN`.
+        references: Number of references per row, as in `RougeN`.
         lines: Whether every line of a text is a sentence (ROUGE-Lsum). Of a line of the reference
-            all words count that it has in common, in order, with any line of the prediction.
+            every word counts that is in its longest common subsequence with some line of the
+            prediction.
 
     Reference: Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004;
     ``rouge_score.rouge_scorer.RougeScorer``: ``rougeL``, and ``rougeLsum`` with `lines`.
@@ -485,7 +486,7 @@ class TranslationEditRate(TextMetric):
         no_punct: Whether to remove punctuation.
         asian_support: Whether both also apply to Chinese and Japanese characters and punctuation.
         case_sensitive: Whether case matters.
-        references: How many references a row has, as in `RougeN`. The one with
+        references: Number of references per row, as in `RougeN`. The one with
             the fewest edits counts, and w is their mean length.
 
     Memory and cost: 50 bytes; about a millisecond per row of 20 words, two where many words are
@@ -595,7 +596,7 @@ class BLEU(TextMetric):
             2^-i matches; ``"floor"``: as if it had `smooth_value`; ``"none"``: the value is 0.
             ``"add-k"`` adds `smooth_value` to the matches and the n-grams of all orders but 1.
         smooth_value: ``None``: 0.1 for ``"floor"`` and 1 for ``"add-k"``.
-        references: How many references a row has, as in `RougeN`. An n-gram
+        references: Number of references per row, as in `RougeN`. An n-gram
             counts as often as the reference with most of it has it, and r is of the reference whose
             length is nearest, the shorter of two.
 
@@ -668,7 +669,7 @@ class ChrF(TextMetric):
         word_order: The length of the longest n-grams of words: 2 is chrF++, 0 is without words.
         whitespace: Whether spaces are characters; by default they are ignored.
         lowercase: Whether case is ignored.
-        references: How many references a row has, as in `RougeN`. The one with
+        references: Number of references per row, as in `RougeN`. The one with
             the best score of the row counts.
 
     Memory and cost: about 1,500 bytes; about 0.2 ms per row of 100 characters.

@@ -71,7 +71,7 @@ def text_schema(*, references: int, nan_policy: str, unweighted: str = "") -> Sc
 
 
 def distinct_rows(columns: Columns) -> tuple[list[tuple[list[str], str]], Places]:
-    """Return the references and predictions that occur together, and which of them each row has."""
+    """Return the distinct rows of references and predictions, and the place of each row."""
     rows: list[tuple[str, ...]] = [()]
     places = np.zeros(len(columns[0].values), np.int64)
     for column in columns:
@@ -314,7 +314,7 @@ _PUNCTUATED = set(string.punctuation)
 
 
 def punctuated(text: str) -> Iterator[str]:
-    """Yield the words of a text, a punctuation mark at the end or else the start of one apart."""
+    """Yield the words of a text, with a final or else an initial punctuation mark split off."""
     for word in text.split():
         if len(word) > 1 and word[-1] in _PUNCTUATED:
             yield from (word[:-1], word[-1])
@@ -340,9 +340,10 @@ def chrf_score(counts: Sequence[float], for_recall: float, for_precision: float)
 
 
 class ChrfCounts(TextCounts):
-    """N-grams of characters and words: those of predictions, of references, and in both.
+    """N-grams of characters and words: in predictions, in references, and in both.
 
-    Of several references those of the one with the best score, with these weights.
+    With several references, only the one with the best score counts; `weights` are those of recall
+    and precision.
     """
 
     order: int = 6
@@ -475,9 +476,9 @@ _NEVER = 1 << 30
 
 
 class MoveCounts(TextCounts):
-    """Moves and edits that make predictions their references, and the words of these.
+    """Moves and edits that turn predictions into their references, and the words of these.
 
-    Of several references those of the one with the fewest edits, and the words of all.
+    With several references, the fewest edits count, and the words of all references.
     """
 
     normalized: bool = False
@@ -677,10 +678,10 @@ def _answer(text: str) -> list[str]:
 
 
 class RougeAgreement(TextScores):
-    """The agreement of n-grams of words, or for `n` of 0 of their longest common subsequence.
+    """The agreement of n-grams of words, or with ``n=0`` of the longest common subsequence.
 
-    Of several references that of the one with the best F1. With `lines` every line is a sentence,
-    and what any line of the prediction has in common with a line of the reference counts.
+    With several references, the one with the best F1 counts. With `lines`, each line of a text is a
+    sentence (ROUGE-Lsum).
     """
 
     n: int
@@ -696,7 +697,7 @@ class RougeAgreement(TextScores):
         return both / (pred if self.of == "precision" else true)
 
     def _sides(self, reference: str, prediction: str) -> tuple[int, int, int]:
-        """Return how much is common, and how much there is of either."""
+        """Return the size of the common part, of the reference and of the prediction."""
         if self.lines:
             lines = (
                 [_rouge_words(line) for line in t.split("\n")] for t in (reference, prediction)
@@ -737,9 +738,9 @@ def _lengths(one: list[str], other: list[str]) -> list[list[int]]:
 
 
 def _common_lines(true: list[list[str]], pred: list[list[str]]) -> tuple[int, int, int]:
-    """Return how many words of reference lines are in common, and how many words there are.
+    """Return the number of common words over all lines, and the words of both texts.
 
-    Each word counts at most as often as either text has it (rouge-score's ``rougeLsum``).
+    A word counts at most as often as it occurs in either text (rouge-score's ``rougeLsum``).
     """
     every = [Counter(word for line in lines for word in line) for lines in (true, pred)]
     sizes = [sum(counts.values()) for counts in every]
@@ -753,7 +754,7 @@ def _common_lines(true: list[list[str]], pred: list[list[str]]) -> tuple[int, in
 
 
 def _matched(one: list[str], other: list[str]) -> Iterator[int]:
-    """Yield which words of the first text are in the longest common subsequence."""
+    """Yield the places of the words of `one` in the longest common subsequence."""
     rows, i, j = _lengths(one, other), len(one), len(other)
     while i and j:
         if one[i - 1] == other[j - 1]:

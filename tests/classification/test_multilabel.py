@@ -146,7 +146,7 @@ def test_labels_that_are_not_known_have_no_limits_by_rows():
         sm.ROCAUC(multilabel=True, ignore_index=-1),
     ):
         metric.update(np.where(TRUTH, 1, -1), CALLED)
-        with pytest.raises(sm.NoConfidenceError, match="some labels are left out"):
+        with pytest.raises(sm.NoConfidenceError, match="leaves labels of its rows out"):
             metric.confidence()
 
 

@@ -716,7 +716,7 @@ def refused(metric: Metric) -> str:
     if isinstance(metric, MultilabelMetric | LabelRankingMetric) or config.get("multilabel"):
         return "the correlation between the labels of a row in two models is not kept"
     if config.get("aggregation", "mean") != "mean":
-        return "only means over queries are compared; aggregation='mean' is one"
+        return "only the mean over queries can be compared; use aggregation='mean'"
     if metric._incomparable or config.get("normalize") is False:
         return metric._incomparable or NO_MEAN
     if not set(metric.inputs) & set(OF_MODELS):

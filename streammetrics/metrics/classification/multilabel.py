@@ -118,7 +118,7 @@ def _wide(amount: WeightedCount, labels: tuple[ClassLabel, ...] | None) -> Weigh
 
 
 def label_tables(metric: Any) -> LabelTables | PartialLabelTables:
-    """Return the counts of each label, of the rows of which it is known."""
+    """Return the counts of each label, over the rows in which it is known."""
     kind = LabelTables if metric.ignore_index is None else PartialLabelTables
     return kind(**multilabel_options(metric))
 
@@ -195,7 +195,7 @@ class MultilabelMetric(Metric[V_co]):
         labels: The names of the labels, in the order of columns; ``None``: they are numbered.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits; the threshold is then compared with their sigmoid.
-        ignore_index: What stands for a true label that is not known: it is left out of its row.
+        ignore_index: The value of a true label that is unknown; it is left out of its row.
     """
 
     threshold: float | tuple[float, ...] | None = None

@@ -119,7 +119,7 @@ class Specificity(AveragedMetric):
 
 
 class LabelAccuracy(AveragedMetric):
-    """Accuracy by class or label: the share of rows of which it is said right if they have it.
+    """Accuracy per class or label: the share of rows where its presence is predicted right.
 
     Formula: (TP + TN) / (TP + TN + FP + FN)
 

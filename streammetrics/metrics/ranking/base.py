@@ -306,15 +306,15 @@ class RankingMetric(Metric[float]):
         unretrieved: Whether a judged query without results counts as ``"zero"``, which is
             trec_eval's ``-c``, or is left out (``"skip"``).
         nan_policy: ``"raise"``, or ``"omit"``: rows whose relevance or score is nan are left out.
-        aggregation: What is returned of the values of queries: their ``"mean"``, ``"median"``,
-            ``"median_low"``, ``"min"`` or ``"max"``. Of an even number ``"median"`` is half way
-            between the middle two and ``"median_low"`` the lower one. Weights of queries count in
-            means and medians. For anything else there are the values of `per_query`.
+        aggregation: How the values of queries are combined: ``"mean"``, ``"median"``,
+            ``"median_low"``, ``"min"`` or ``"max"``. For an even number of queries ``"median"`` is
+            the mean of the middle two values, and ``"median_low"`` the lower one. Weights of
+            queries apply to means and medians. Use `per_query` for any other aggregate.
     """
 
     family: ClassVar[str | None] = Family.QUERIES
     _graded: ClassVar[bool] = False  # whether any positive relevance counts, by how large it is
-    _partial: ClassVar[bool] = False  # whether a query whose value is nan has none, and is left out
+    _partial: ClassVar[bool] = False  # whether a query with the value nan is left out
 
     _formula = ("readout", "read")
 
@@ -347,9 +347,9 @@ class RankingMetric(Metric[float]):
         return found
 
     def readout(self, buffer: RankingBuffer) -> float:
-        """Return the mean over the queries that count, from an exact sum, so in any order.
+        """Return the aggregate of the queries that count.
 
-        Or what else `aggregation` makes of their values.
+        The mean is computed from an exact sum, so it does not depend on the order.
         """
         counted, values = self._counted(buffer)
         if not len(values):

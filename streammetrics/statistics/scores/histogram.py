@@ -422,7 +422,7 @@ class LabelHistograms(ScoreHistogram):
         self.add(rows, weight)
 
     def _known(self, score: Floats, true: Any, weight: Floats | None) -> Added:
-        """Return the rows of a label of which it is known."""
+        """Return the rows in which the label is known."""
         if self.ignore_index is not None:
             known = true != UNKNOWN
             score, true = score[known], true[known]

@@ -100,12 +100,12 @@ class LabelTables(MultilabelStatistic):
 
 
 class PartialLabelTables(MultilabelStatistic):
-    """Of each label the known rows that have it, are said to have it, and both; and all of them."""
+    """Counts per label over the rows in which it is known: true, predicted, both, and all."""
 
     amount = WideWeights(4, "columns of labels")
 
     def update(self, truth: Marks, judged: ReadColumn, *, weight: Floats | None) -> None:
-        """Count the labels of the rows of which each is known."""
+        """Count each label over the rows in which it is known."""
         known = (truth != UNKNOWN).view(np.uint8)
         true, called = truth & known, self._called(judged) & known
         amount = _amounts((true, called, true & called, known), weight)
@@ -117,7 +117,7 @@ class PartialLabelTables(MultilabelStatistic):
         amount = self.amount.exact()
         true, said, both, known = (amount[side] for side in range(4))
         if any(x.any_negative for x in (true - both, said - both, known - (true + said - both))):
-            raise StateFormatError("labels are said of more rows than are known")
+            raise StateFormatError("labels are predicted for more rows than are known")
 
 
 def _amounts(sides: tuple[Marks, ...], weight: Floats | None) -> WeightedCount:
