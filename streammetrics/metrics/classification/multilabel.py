@@ -387,14 +387,18 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
         tables = counts.tables
         if self.normalize is not None:
             along: Any = {"true": 2, "pred": 1, "all": (1, 2)}[self.normalize]
-            return LabelledArray(_divided(tables, tables.sum(axis=along, keepdims=True)), axes)
+            cells = np.stack([counts.tn, counts.fp, counts.fn, counts.tp], axis=-1)
+            cells = cells.reshape(-1, 2, 2)  # scaled, so that their sums are finite
+            return LabelledArray(_divided(cells, cells.sum(axis=along, keepdims=True)), axes)
         if self.average is None:
             return LabelledArray(tables, axes)
         if self.average == "micro":
             return LabelledArray(tables.sum(axis=0), sides)
-        weight = np.ones(len(tables)) if self.average == "macro" else tables[:, 1].sum(axis=1)
-        sums = (tables * weight[:, None, None]).sum(axis=0)
-        return LabelledArray(_divided(sums, weight.sum()), sides)
+        weight = np.ones(len(tables)) if self.average == "macro" else counts.actual[0]
+        share = _divided(weight, weight.sum())
+        return LabelledArray(
+            _divided((tables * share[:, None, None]).sum(axis=0), share.sum()), sides
+        )
 
 
 def _divided(amounts: Array, by: Array) -> Floats:

@@ -622,7 +622,11 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         if self.average == "weighted":
             weight = np.array([float(stairs.share) for stairs in classes])
             if self.multilabel and self.ignore_index is not None:  # labels have different rows
-                weight *= [stairs.rows for stairs in classes]
+                unit = max(stairs.unit for stairs in classes)
+                weight = np.ldexp(
+                    [float(stairs.positives) for stairs in classes],
+                    [stairs.unit - unit for stairs in classes],
+                )
         return mean_of_classes(each, weight, lambda: seen, labels, self.zero_division)
 
     def _filled(self, value: float) -> float:
