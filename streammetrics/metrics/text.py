@@ -11,7 +11,6 @@ import numpy as np
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import LATER, AtLeast, Between, NanPolicy, Positive
-from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
@@ -97,8 +96,8 @@ class TextMetric(Metric[float]):
                 fewer, repeat one of them.
 
         Raises:
-            InvalidBatchError: A column is not text, or of a reference that there is not; the state
-                is unchanged.
+            InvalidBatchError: A column is not text; the state is unchanged.
+            TypeError: There are more references than `references` says.
         """
         return self.feed(_columns(self, reference, prediction, references))
 
@@ -110,9 +109,8 @@ def _columns(
     count = metric.config.get("references", 1)
     unknown = more.keys() - {f"reference_{place}" for place in range(2, count + 1)}
     if unknown:
-        raise InvalidBatchError(
-            f"{type(metric).__name__}(references={count}) takes no {min(unknown)}; set references"
-        )
+        name = f"{type(metric).__name__}(references={count})"
+        raise TypeError(f"{name}.update() takes no {min(unknown)}")
     return {"reference": reference, **more, "prediction": prediction}
 
 
@@ -139,8 +137,8 @@ class TextMean(RowMean):
                 fewer, repeat one of them.
 
         Raises:
-            InvalidBatchError: A column is not text, or of a reference that there is not; the state
-                is unchanged.
+            InvalidBatchError: A column is not text; the state is unchanged.
+            TypeError: There are more references than `references` says.
         """
         columns = _columns(self, reference, prediction, references)
         return self.feed({**columns, "sample_weight": sample_weight})
