@@ -69,8 +69,8 @@ def test_every_public_metric_is_exported():
 USED = {
     "batch", "bounds", "compute", "confidence", "config", "copy", "exact", "family",
     "higher_is_better", "value_range",
-    "inputs", "merge", "n_omitted", "n_rows", "nbytes", "plot", "report", "reset", "save",
-    "to_bytes",
+    "inputs", "merge", "n_omitted", "n_rows", "nbytes", "plot", "receipt", "report", "reset",
+    "save", "to_bytes",
     "update",
 }  # fmt: skip
 AUTHORED = {"check_parameters", "feed", "interval", "is_exact", "readout", "statistics"}

@@ -1,1 +1,1 @@
-"""Shards that count once."""
+"""Merging of shards with retries: each shard counts once."""

@@ -1,4 +1,4 @@
-"""A ledger as it stands in a file: shards in the order of their names, a column for each fact."""
+"""Arrays of a saved ledger: shards in the order of their names, one column for each field."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def written(known: Known) -> dict[str, Array]:
 
 
 def read(arrays: Arrays) -> Known:
-    """Return the state of a ledger from what `written` gave, after checking it."""
+    """Return the state of a ledger from the arrays of `written`, after validating them."""
     if not arrays:
         return Known.of(None)
     empty = _metric(take_array(arrays, "empty", "uint8").tobytes())

@@ -1,4 +1,4 @@
-"""Merges that can be retried: states by shard, each of which counts once."""
+"""Merging with retries: states by shard, each of which counts once."""
 
 from __future__ import annotations
 
@@ -34,35 +34,35 @@ if TYPE_CHECKING:
 
 __all__ = ["Ledger"]
 
-_CHEAP = 1 << 18  # bytes of states that are merged whenever a notebook shows the ledger
+_CHEAP = 1 << 18  # bytes of state up to which the notebook display of a ledger shows the value
 
 
 class Ledger(Stateful):
-    """The states of shards, kept apart until they are sealed, so that each counts once.
+    """The states of shards, stored separately until they are sealed, so that each counts once.
 
-    Where tasks are retried, or run twice for speed, a plain merge counts a shard as often as it
-    arrives. A ledger knows shards by name: the same state again changes nothing, and the state of
-    a later attempt replaces those of earlier ones. Two states of one attempt are a contradiction,
-    which is kept, and raises where the value is read or the shard is sealed, until a later attempt
-    replaces it. `merge` of ledgers is idempotent, commutative and associative to the byte. Any
-    number of threads may add, merge, seal and read.
+    If tasks are retried or run twice, a plain merge counts a shard as often as it arrives. A ledger
+    identifies shards by name. Adding the same state again changes nothing, and the state of a later
+    attempt replaces those of earlier ones. Two different states of one attempt are a contradiction.
+    It persists until a later attempt replaces it; until then, reading the value or sealing the
+    shard raises. `merge` of ledgers is idempotent, commutative and associative, byte for byte. Any
+    number of threads may add, merge, seal and read concurrently.
 
     Args:
-        metric: The metric or set that all shards are of; without it, the first one that is added
-            says so. It has to be empty.
+        metric: The metric or set of all shards, without rows; by default that of the first shard
+            added.
 
     Raises:
-        IncompatibleMetricsError: From `add` and `merge`, which then change nothing: a state is of
-            another configuration, or of a shard that was sealed at an earlier attempt, or in
-            another state. From `compute`, `merged`, `bounds`, `n_rows` and `seal`: a shard is
-            contradicted, or ledgers sealed it apart, each with others: seal in one place, or
+        IncompatibleMetricsError: From `add` and `merge`, which leave the ledger unchanged: a state
+            has another configuration, or a sealed shard gets a later attempt or a different state.
+            From `compute`, `merged`, `bounds`, `n_rows` and `seal`: a shard is contradicted, or
+            ledgers sealed it separately, each together with other shards. Seal in one place, or
             merge a ledger that sealed all of them.
 
     Memory and cost:
-        The states of the shards that are not sealed, one state for those that were sealed
-        together, and some 250 bytes for each of their names. `add` takes a snapshot, which costs
-        next to nothing. The first read after a change brings the states that were added into
-        columns over all shards, in which they are written, merged and compared at once.
+        The states of the shards that are not sealed, one state for all sealed shards, and some 250
+        bytes for each name. `add` takes a snapshot, which costs next to nothing. The first read
+        after a change converts the added states to columns over all shards, in which they are
+        saved, merged and compared at once.
 
     Example:
         >>> import streammetrics as sm
@@ -83,20 +83,20 @@ class Ledger(Stateful):
             raise ValueError(
                 f"{shown(metric)} has already seen {metric.n_rows:,} rows: add() it as a shard"
             )
-        self._guard = Locked()  # of its own, as what is compared by its state has no hash
+        self._guard = Locked()  # a separate object, because a class compared by state has no hash
         self._changes = 0
         self._put(Known.of(None if metric is None else metric.copy()))
 
     def _put(self, known: Known) -> None:
-        self._known = known  # the dictionary of what was added is this ledger's own
+        self._known = known  # its dictionary `added` must not be shared with another ledger
         self._changed()
 
     def _changed(self) -> None:
         self._changes += 1
-        self._total: Mergeable | None = None  # what `merged` found, until something changes
+        self._total: Mergeable | None = None  # the cached result of `merged`
 
     def _seen(self) -> Known:
-        """Return the whole state, which stays as it is, with all shards in the table."""
+        """Return an immutable snapshot of the state, with all shards in the table."""
         with self._guard._lock:
             changes, known = self._changes, self._known
             known = known._replace(added=dict(known.added))
@@ -108,14 +108,14 @@ class Ledger(Stateful):
         return known
 
     def add(self, shard_id: ShardId, metric: Mergeable, attempt: int = 1) -> Self:
-        """Take the state of a shard, or raise and be as before; return this ledger.
+        """Add the state of a shard and return this ledger; on an error, it is unchanged.
 
         Args:
-            shard_id: The shard's name, a string or an integer: the same for every attempt.
-            metric: The state, as it is now.
-            attempt: A number from 0 on that is larger for a later attempt. A state of an earlier
-                attempt than the one that is held changes nothing; another state of the same one is
-                a contradiction, see `contradicted`.
+            shard_id: The shard's name, a string or an integer; the same for every attempt.
+            metric: The metric or set; its current state is added.
+            attempt: A non-negative integer, larger for later attempts. A state of an earlier
+                attempt than the stored one changes nothing. A different state of the same attempt
+                is a contradiction, see `contradicted`.
         """
         name, number = as_id(shard_id), as_attempt(attempt)
         checked = self._known.empty
@@ -125,7 +125,7 @@ class Ledger(Stateful):
         blank = metric.copy().reset() if checked is None else None
         with self._guard._lock:
             changes = before = None
-            while changes != self._changes or before is not self._known:  # in a signal's handler
+            while changes != self._changes or before is not self._known:  # a signal handler ran
                 changes, before = self._changes, self._known
                 known = Known.of(blank) if before.empty is None else before
                 empty = known.empty
@@ -139,23 +139,23 @@ class Ledger(Stateful):
                             f"shard {name!r} is sealed: it takes no further state"
                         )
                     shard = later(name, held, shard, empty)
-            # The dictionary is this ledger's own: a copy would cost as much as all shards so far.
+            # The dictionary belongs to this ledger; copying it would take time in all its shards.
             known.added[name] = shard
             self._known = known
             self._changed()
         return self
 
     def merge(self, *others: Self) -> Self:
-        """Take what other ledgers hold, or raise and be as before; return this ledger."""
+        """Merge other ledgers into this one and return it; on an error, it is unchanged."""
         for other in others:
             if not isinstance(other, Ledger):
                 raise IncompatibleMetricsError(
                     f"cannot merge {other!r} into {self!r}: add it as a shard, by name"
                 )
-        theirs = [other._seen() for other in others]  # before the lock: nobody holds two
+        theirs = [other._seen() for other in others]  # before locking: no thread holds two locks
         with self._guard._lock:
             changes = before = None
-            while changes != self._changes or before is not self._known:  # in a signal's handler
+            while changes != self._changes or before is not self._known:  # a signal handler ran
                 changes, known = self._changes, self._known
                 before = known
                 for other_known in theirs:
@@ -165,19 +165,19 @@ class Ledger(Stateful):
         return self
 
     def seal(self, ids: Iterable[ShardId]) -> Self:
-        """Fold finished shards into one state, which refuses them ever after; return this ledger.
+        """Merge finished shards into one state that accepts no changes to them; return this ledger.
 
-        What was sealed before is folded into it as well.
+        Shards sealed earlier become part of the same state.
 
         Raises:
-            ValueError: One of them was never added; nothing has changed.
-            IncompatibleMetricsError: One of them is contradicted, or shards were sealed in two
-                places, as `merged` says; nothing has changed.
+            ValueError: A shard was never added; the ledger is unchanged.
+            IncompatibleMetricsError: A shard is contradicted, or shards were sealed in two places,
+                see `merged`; the ledger is unchanged.
         """
         names = as_ids(ids)
         with self._guard._lock:
             changes = before = None
-            while changes != self._changes or before is not self._known:  # in a signal's handler
+            while changes != self._changes or before is not self._known:  # a signal handler ran
                 changes, after = self._changes, self._known
                 before = after
                 found = {name: after.get(name) for name in names}
@@ -209,17 +209,18 @@ class Ledger(Stateful):
         return self
 
     def missing(self, expected_ids: Iterable[ShardId]) -> list[ShardId]:
-        """Return those of the ids, in their order, of which no state was added."""
+        """Return the expected names without a state, in their order."""
         known = self._known
         return [name for name in as_ids(expected_ids) if name not in known]
 
     def merged(self) -> Any:
-        """Return a new metric, or set, that has seen what all shards have.
+        """Return a new metric or set with the rows of all shards.
 
         Raises:
-            ValueError: There are no shards, and the ledger was not told what they are of.
-            IncompatibleMetricsError: Shards saw different kinds of rows, one is contradicted, or
-                some were sealed in two places, each time with others; they are named.
+            ValueError: There are no shards, and the ledger was created without a metric.
+            IncompatibleMetricsError: Shards have incompatible kinds of rows, a shard is
+                contradicted, or shards were sealed in two places, each time together with others;
+                the message names the shards.
         """
         with self._guard._lock:
             found, changes = self._total, self._changes
@@ -234,15 +235,15 @@ class Ledger(Stateful):
         return found.copy()
 
     def compute(self) -> Any:
-        """Return the value over all shards; what it returns and warns of is the metric's own."""
+        """Return the value over all shards, as the metric's own `compute` does."""
         return self.merged().compute()
 
     def bounds(self) -> Any:
-        """Return what certainly holds the exact value over all shards."""
+        """Return certain limits of the exact value over all shards."""
         return self.merged().bounds()
 
     def copy(self) -> Self:
-        """Return an independent ledger of the same state."""
+        """Return an independent ledger with the same state."""
         return self._of(self._seen())
 
     @property
@@ -253,7 +254,7 @@ class Ledger(Stateful):
 
     @property
     def attempts(self) -> dict[ShardId, int]:
-        """The attempt of each shard that counts, in the order of `ids`."""
+        """The current attempt of each shard, in the order of `ids`."""
         table = self._seen().table
         return (
             {} if table is None else dict(zip(table.places, table.attempts.tolist(), strict=True))
@@ -266,7 +267,7 @@ class Ledger(Stateful):
 
     @property
     def contradicted(self) -> list[ShardId]:
-        """The names of shards with two states at their last attempt, sorted, integers first."""
+        """The names of shards with two states of their last attempt, sorted, integers first."""
         return self._seen().having(CONTRADICTED)
 
     def __len__(self) -> int:
@@ -277,7 +278,7 @@ class Ledger(Stateful):
 
     @property
     def n_rows(self) -> int:
-        """Rows seen by all shards."""
+        """Number of rows of all shards."""
         return 0 if self._known.empty is None else int(self.merged().n_rows)
 
     @property
@@ -305,21 +306,21 @@ class Ledger(Stateful):
             return line
         try:
             return line + str(self.merged()._repr_html_())
-        except IncompatibleMetricsError:  # which `merged` will tell
+        except IncompatibleMetricsError:  # `merged` reports it
             return line
 
     def _describe(self) -> Description:
-        """Return the class, and the shards as arrays."""
+        """Return the class name, and the shards as arrays."""
         return {"class": registered_name(type(self))}, written(self._seen()), ""
 
     @classmethod
-    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:  # noqa: ARG003 - only the class
-        """Return the ledger that was described."""
+    def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:  # noqa: ARG003 - it holds only the class
+        """Return the ledger from its description."""
         return cls._of(read(arrays))
 
     @classmethod
     def _of(cls, known: Known) -> Self:
-        """Return a ledger of a state."""
+        """Return a ledger with the given state."""
         ledger = cls()
         ledger._put(known)
         return ledger

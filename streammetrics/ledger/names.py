@@ -1,4 +1,4 @@
-"""Names and attempts of shards, as callers give them."""
+"""Validation of the names and attempt numbers of shards."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 ShardId = str | int
 
-LONGEST = 4096  # characters of a name
-LARGEST = 1 << 128  # beyond the integers that are names
-LAST = (1 << 63) - 1  # attempt
+LONGEST = 4096  # maximum length of a name, in characters
+LARGEST = 1 << 128  # integer names must be smaller in magnitude
+LAST = (1 << 63) - 1  # largest attempt number
 
 
 def as_id(value: object) -> ShardId:
-    """Return a shard's name as a string or an integer of Python's own."""
+    """Return the name of a shard as a Python string or integer."""
     if isinstance(value, str):
         if len(value) > LONGEST:
             raise ValueError(f"the name of a shard has {len(value):,} characters, of {LONGEST:,}")
@@ -34,14 +34,14 @@ def as_id(value: object) -> ShardId:
 
 
 def as_ids(values: Iterable[ShardId]) -> list[ShardId]:
-    """Return the names of shards, each once, in their order."""
+    """Return the distinct names of shards, in their order."""
     if isinstance(values, str):
         raise TypeError(f"{values!r} is one name; pass a list of names")
     return list(dict.fromkeys(map(as_id, values)))
 
 
 def as_attempt(value: object) -> int:
-    """Return the number of an attempt."""
+    """Return an attempt number as a Python integer."""
     if type(value) is int and 0 <= value <= LAST:
         return value
     if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
@@ -67,7 +67,7 @@ def ordered(names: Iterable[ShardId]) -> list[ShardId]:
 
 
 def listed(names: Collection[ShardId]) -> str:
-    """Return some of the names, for a message."""
+    """Return up to five of the names as text for a message."""
     some = ", ".join(map(repr, islice(names, 5)))
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return f"shard{'s' * (len(names) != 1)} {some}{more}"

@@ -1,4 +1,4 @@
-"""What a ledger knows at one moment, and the least that is above two such states."""
+"""The immutable state of a ledger, and the merge (join) of two states."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SealedShards(NamedTuple):
-    """Shards that were sealed together, and their one state."""
+    """Shards that were sealed together, and their merged state."""
 
     names: frozenset[ShardId]
     state: Mergeable
@@ -33,18 +33,18 @@ class SealedShards(NamedTuple):
 class Known(NamedTuple):
     """The whole state of a ledger.
 
-    Shards that were added since it was last read are apart, and stand for those of the same name in
-    the table; `folded` brings them into it.
+    Shards added since the last read are in `added`, and take precedence over shards of the same
+    name in the table; `folded` moves them into the table.
     """
 
-    empty: Mergeable | None  # the metric without rows; unknown until there is one
-    table: ShardTable | None  # unknown while `empty` is
+    empty: Mergeable | None  # the metric without rows; None if not known yet
+    table: ShardTable | None  # None if `empty` is None
     added: dict[ShardId, Shard]
-    blocks: tuple[SealedShards, ...] = ()  # of the sealed shards: none is within another
+    blocks: tuple[SealedShards, ...] = ()  # the sealed shards; no block is a subset of another
 
     @classmethod
     def of(cls, empty: Mergeable | None) -> Known:
-        """Return what is known without shards."""
+        """Return the state without shards."""
         table = None if empty is None else ShardTable.of(empty._plan, {})
         return cls(empty, table, {})
 
@@ -60,7 +60,7 @@ class Known(NamedTuple):
         return len(places) + sum([name not in places for name in self.added])
 
     def get(self, name: ShardId) -> Shard | None:
-        """Return what is known of a shard."""
+        """Return the entry of a shard, or ``None`` if it is unknown."""
         found = self.added.get(name)
         if found is None and self.table is not None:
             place = self.table.places.get(name)
@@ -68,8 +68,8 @@ class Known(NamedTuple):
         return found
 
     def folded(self) -> Known:
-        """Return the same with all shards in the table."""
-        added = dict(self.added)  # a signal's handler may add to it
+        """Return the same state with all shards in the table."""
+        added = dict(self.added)  # a copy: a signal handler may add to the original
         if not added or self.table is None:
             return self
         more = ShardTable.of(self.table.states.plan, added)
@@ -93,7 +93,7 @@ class Known(NamedTuple):
 
 
 def known_to_both(mine: Known, theirs: Known) -> Known:
-    """Return what both know, or raise `IncompatibleMetricsError` where that cannot be."""
+    """Return the join of two states; raise `IncompatibleMetricsError` if there is none."""
     check_alike(mine.empty, theirs.empty)
     mine, theirs = mine.folded(), theirs.folded()
     blocks = _blocks(mine.blocks, theirs.blocks)
@@ -126,7 +126,7 @@ def known_to_both(mine: Known, theirs: Known) -> Known:
 
 
 def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
-    """Raise where both are known and differ."""
+    """Raise `IncompatibleMetricsError` if both are known and their configurations differ."""
     if mine is not None and theirs is not None and not mine._alike(theirs):
         raise IncompatibleMetricsError(
             f"cannot merge {shown(theirs)} into a ledger of {shown(mine)}: "
@@ -135,11 +135,11 @@ def check_alike(mine: Mergeable | None, theirs: Mergeable | None) -> None:
 
 
 def later(name: ShardId, mine: Shard, theirs: Shard, empty: Mergeable) -> Shard:
-    """Return what is known of a shard of which both are known.
+    """Return the join of two entries of the same shard.
 
-    The later attempt counts. Two states of one attempt are a contradiction, which is kept until a
-    later attempt replaces it. A sealed shard cannot be taken out of its block, so that what is
-    later than it, or contradicts it, raises: whichever of three is merged first, the last raises.
+    The later attempt wins. Two different states of one attempt are a contradiction, which persists
+    until a later attempt replaces it. A sealed shard cannot be removed from its block, so a later
+    attempt or a contradiction raises, regardless of the order in which ledgers are merged.
     """
     low, high = sorted((mine, theirs), key=operator.attrgetter("attempt"))
     if low.attempt < high.attempt:
@@ -170,12 +170,12 @@ def _digest(shard: Shard, empty: Mergeable) -> bytes:
 
 
 def digest(state: State, empty: Mergeable) -> bytes:
-    """Return what stands for a state once it is sealed."""
+    """Return the digest that replaces a state once it is sealed."""
     return hashlib.sha256(empty._at(state).to_bytes()).digest()
 
 
 def contradiction(name: ShardId, attempt: int) -> IncompatibleMetricsError:
-    """Return what is raised where the state of a contradicted shard is needed."""
+    """Return the error for using the state of a contradicted shard."""
     return IncompatibleMetricsError(
         f"shard {name!r} has two different states at attempt {attempt}: "
         "a retry needs a higher attempt"
@@ -185,10 +185,10 @@ def contradiction(name: ShardId, attempt: int) -> IncompatibleMetricsError:
 def _blocks(
     mine: tuple[SealedShards, ...], theirs: tuple[SealedShards, ...]
 ) -> tuple[SealedShards, ...]:
-    """Return the blocks of both that are not within another.
+    """Return the blocks of both that are not subsets of another.
 
-    What is sealed cannot be taken apart, so blocks that share some shards stay beside each other,
-    which raises where the value is read, until one comes that holds them all.
+    Sealed shards cannot be separated, so blocks that overlap are both kept. Reading the value then
+    raises until a block that contains both is merged.
     """
     kept = [block for block in mine if not any(block.names < other.names for other in theirs)]
     more = [block for block in theirs if not any(block.names <= other.names for other in mine)]
@@ -196,7 +196,7 @@ def _blocks(
 
 
 def total(known: Known, chosen: Collection[ShardId] | None = None) -> Mergeable:
-    """Return what has seen the rows of all sealed shards, and of those with a state, or some."""
+    """Return the merge of all sealed shards, and of all unsealed ones or only those in `chosen`."""
     known = known.folded()
     empty, table = known.empty, known.table
     if empty is None or table is None:
@@ -226,7 +226,7 @@ def total(known: Known, chosen: Collection[ShardId] | None = None) -> Mergeable:
 
 
 def _merge_each(result: Mergeable, states: Mapping[str, Mergeable]) -> None:
-    """Merge one after the other, to raise with the name of the first that does not go along."""
+    """Merge states one by one, to name the first incompatible one in the error."""
     for title, state in states.items():
         try:
             result.merge(state)
@@ -235,5 +235,5 @@ def _merge_each(result: Mergeable, states: Mapping[str, Mergeable]) -> None:
 
 
 def shown(metric: Mergeable) -> str:
-    """Return a metric as it is written, without its rows."""
+    """Return the repr of a metric without its number of rows."""
     return repr(metric).rpartition(" <")[0]

@@ -1,4 +1,4 @@
-"""Shards as columns: names, attempts, what is known of each, and their states over all."""
+"""Shards as columns: names, attempts, kinds, digests, and states."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ HELD, SEALED, CONTRADICTED = range(3)
 
 
 class Shard(NamedTuple):
-    """What is known of one shard: its state, or the digest of a sealed one, or a contradiction."""
+    """One shard: a state, the digest of a sealed state, or neither for a contradiction."""
 
     attempt: int
     state: State | None
-    digest: bytes = b""  # of the bytes of the state that was sealed
+    digest: bytes = b""  # SHA-256 of the bytes of the sealed state
 
     @property
     def kind(self) -> int:
-        """Whether the shard has a state, is sealed, or has two states of one attempt."""
+        """`HELD` with a state, `SEALED`, or `CONTRADICTED` with two states of one attempt."""
         return HELD if self.state is not None else SEALED if self.digest else CONTRADICTED
 
 
 class ShardTable(NamedTuple):
-    """Shards in the order of their names. It never changes.
+    """An immutable table of shards in the order of their names.
 
-    The states and the digests are those of the shards that have one, in the same order.
+    `digests` and `states` only have entries for sealed and held shards, in the same order.
     """
 
-    places: dict[ShardId, int]  # of each name, in order
+    places: dict[ShardId, int]  # the place of each name, in order
     attempts: Ints
     kinds: NDArray[np.uint8]
     digests: NDArray[np.uint8]  # (sealed, 32)
@@ -49,7 +49,7 @@ class ShardTable(NamedTuple):
 
     @classmethod
     def of(cls, plan: Plan, shards: Mapping[ShardId, Shard]) -> ShardTable:
-        """Return the table of single shards."""
+        """Return the table of the given shards."""
         names = ordered(shards)
         every = [shards[name] for name in names]
         kinds = np.array([shard.kind for shard in every], np.uint8)
@@ -68,12 +68,12 @@ class ShardTable(NamedTuple):
         return list(self.places)
 
     def ranks(self, kind: int) -> Places:
-        """Return the place of each shard among those of its kind, for those of this one."""
+        """Return the rank of each shard among those of `kind`; valid for shards of that kind."""
         ranks: Places = np.cumsum(self.kinds == kind) - 1
         return ranks
 
     def at(self, place: int) -> Shard:
-        """Return one shard."""
+        """Return the shard at a place."""
         attempt, kind = int(self.attempts[place]), int(self.kinds[place])
         rank = int(np.count_nonzero(self.kinds[:place] == kind))
         if kind == HELD:
@@ -81,11 +81,11 @@ class ShardTable(NamedTuple):
         return Shard(attempt, None, self.digests[rank].tobytes() if kind == SEALED else b"")
 
     def states_at(self, places: Places) -> StateTable:
-        """Return the states of some shards, all of which have one."""
+        """Return the states of the shards at places, all of which must be held."""
         return self.states.take(self.ranks(HELD)[places])
 
     def beside(self, mine: Bools, other: ShardTable, theirs: Bools) -> ShardTable:
-        """Return those shards of both tables that are kept; no name is kept in both."""
+        """Return the table of the selected shards of both tables, whose names must be disjoint."""
         own = [name for name, kept in zip(self.places, mine.tolist(), strict=True) if kept]
         more = [name for name, kept in zip(other.places, theirs.tolist(), strict=True) if kept]
         names = ordered([*own, *more])
@@ -120,5 +120,5 @@ class ShardTable(NamedTuple):
     def nbytes(self) -> int:
         """Bytes held now."""
         columns: Sequence[Array] = (self.attempts, self.kinds, self.digests)
-        names = 64 * len(self.places)  # about what is held of each
+        names = 64 * len(self.places)  # estimate of the memory of each name
         return names + sum([column.nbytes for column in columns]) + self.states.nbytes

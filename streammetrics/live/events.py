@@ -520,11 +520,13 @@ class Events(NamedTuple):
         ]
         return (self.kind, *types)
 
-    def take(self, rows: slice) -> Events:
-        """Return the events of some rows."""
+    def take(self, rows: slice | Array) -> Events:
+        """Return some of them."""
         kind, times, columns, keys, versions = self
         some = {name: column[rows] for name, column in columns.items()}
-        return Events(kind, times[rows], some, keys[rows], versions[rows])
+        keys = keys[rows] if len(keys) else keys
+        versions = versions[rows] if len(versions) else versions
+        return Events(kind, times[rows], some, keys, versions)
 
 
 def alike(parts: Sequence[Events]) -> list[list[Events]]:

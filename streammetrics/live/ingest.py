@@ -29,6 +29,7 @@ from streammetrics.live.events import (
     shown_time,
     versions_of,
 )
+from streammetrics.live.join import NO_LIMIT
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.validation import Checks, kinds_of, truth_of
 
@@ -412,6 +413,7 @@ class Ingest:
         with self.shared.locked():
             self.drain()
             self.closed, self.journal = True, None
+            self.limit(NO_LIMIT)
             for buffer in self._buffers.values():
                 buffer.close()
 
@@ -476,8 +478,11 @@ class Ingest:
             one = buffer.as_rows(columns)
             self._deliver([self._events(buffer, times, alone, one, several=False)])
 
-    def take_all(self, parts: Sequence[EventColumns]) -> None:
-        """Take columns of events of several kinds, all or none.
+    def take_all(self, parts: Sequence[EventColumns]) -> list[int]:
+        """Take columns of events of several kinds, or raise and leave everything as it was.
+
+        Returns:
+            For each part, the number of events that came too late and are not taken.
 
         Raises:
             PartError: A part is invalid.
@@ -485,7 +490,8 @@ class Ingest:
         """
         self._check_open()
         alone = len(parts) == 1 and not self._is_durable
-        self._deliver([self._validated(place, part, alone) for place, part in enumerate(parts)])
+        events = [self._validated(place, part, alone) for place, part in enumerate(parts)]
+        return self._deliver(events)
 
     def _validated(self, place: int, part: EventColumns, alone: bool) -> Events:
         """Return columns as events, each part validated independently."""
@@ -581,8 +587,11 @@ class Ingest:
 
     # --- to the pipeline -------------------------------------------------------------------------
 
-    def _deliver(self, ready: Sequence[Events]) -> None:
-        """Transfer events to the pipeline, all or none; a durable store is written first.
+    def _deliver(self, ready: Sequence[Events]) -> list[int]:
+        """Bring events to the pipeline, all or none; first to the store, where it is durable.
+
+        Returns:
+            For each part, the number of events that came too late and are not taken.
 
         Raises:
             PartError: A part is invalid.
@@ -590,37 +599,50 @@ class Ingest:
         """
         if self.journal is not None and self.journal.durable:
             check, take = partial(self._check, ready), partial(self._take_stored, ready)
-            self.journal.commit(ready, check, take)
-            return
+            return self.journal.commit(check, take)
         with self.shared.locked():
             self.drain()  # earlier events take precedence if these contradict them
             with self.shared.active("taking") as pipeline:
                 if len(ready) > 1:
                     self._try(ready)
-                for place, events in enumerate(ready):
-                    with _naming(place):
-                        pipeline.take(events)
-                    self._note(events)
-                pipeline.finish()
+                kept = [pipeline.accept(events) for events in ready]
+                late = self._take(pipeline.take, ready, kept)
+            for events in kept:
+                self._note(events)
+            return late
+
+    def _take(
+        self, take: Callable[[Events], None], ready: Sequence[Events], kept: Sequence[Events]
+    ) -> list[int]:
+        """Take those events of each part that were accepted; return the numbers of the others."""
+        pipeline, late = self.shared.current, []
+        for place, (events, accepted) in enumerate(zip(ready, kept, strict=True)):
+            dropped = pipeline.panes.dropped
+            with _naming(place):
+                take(accepted)
+            refused = len(events.times) - len(accepted.times)
+            pipeline.refuse(events.kind, refused)
+            late.append(refused + pipeline.panes.dropped - dropped)
+        pipeline.finish()
+        return late
 
     def _note(self, events: Events) -> None:
         """Keep events that are in the pipeline for the journal."""
         if self.journal is not None:
             self._arrived.append(events)
 
-    def _check(self, ready: Sequence[Events]) -> None:
-        """Raise if the pipeline would reject the events after they are stored."""
+    def _check(self, ready: Sequence[Events]) -> list[Events]:
+        """Return the events that may be taken, or raise where some contradict earlier ones."""
         with self.shared.locked():
             self.drain()
-            with self.shared.active("taking"):
+            with self.shared.active("taking") as pipeline:
                 self._try(ready)
+                return [pipeline.accept(events) for events in ready]
 
-    def _take_stored(self, ready: Sequence[Events]) -> None:
-        """Transfer stored events to the pipeline."""
+    def _take_stored(self, ready: Sequence[Events], kept: Sequence[Events]) -> list[int]:
+        """Take events that are in the store; return how many of each part are not."""
         with self.shared.locked(), self.shared.active("taking") as pipeline:
-            for events in ready:
-                pipeline.take_consistent(events)
-            pipeline.finish()
+            return self._take(pipeline.take_consistent, ready, kept)
 
     def _try(self, ready: Sequence[Events]) -> None:
         """Raise if a part contradicts earlier events or parts, before any part is taken."""
@@ -645,6 +667,8 @@ class Ingest:
             with self.shared.active("taking") as pipeline:
                 if not pipeline.work():
                     self._empty(buffer)
+                    if pipeline.is_over:  # before any row leaves, all that came is taken
+                        self._empty_all()
                     pipeline.release()
 
     def drain(self) -> None:
@@ -654,9 +678,12 @@ class Ingest:
         if self.shared.activity:  # nothing may change while this thread reads
             return
         with self.shared.active("taking") as pipeline:
-            for buffer in (self.predicted, self.labelled, self.observed):
-                self._empty(buffer)
+            self._empty_all()
             pipeline.finish()
+
+    def _empty_all(self) -> None:
+        for buffer in (self.predicted, self.labelled, self.observed):
+            self._empty(buffer)
 
     def _empty(self, buffer: Buffer) -> None:
         """Transfer the events of one buffer to the pipeline; the caller holds the lock."""
@@ -672,23 +699,39 @@ class Ingest:
             else:
                 found, keys = pipeline.columns(columns), keys_of_checked(heads[0])
                 events = Events("label", times, found, keys, packed(heads[1], "q"))
+            events = self._accepted(events)
             pipeline.take_consistent(events, batch)
             self._note(events)
 
-    # --- for readers and merges ------------------------------------------------------------------
+    def _accepted(self, events: Events) -> Events:
+        """Return the events that do not come too late, and count the others."""
+        pipeline = self.shared.current
+        kept = pipeline.accept(events)
+        pipeline.refuse(events.kind, len(events.times) - len(kept.times))
+        return kept
+
+    # --- for those who read and merge ------------------------------------------------------------
 
     def sync(self) -> None:
         """Read what other workers have written; call it before taking the lock."""
         if self.journal is not None:
             self.journal.sync()
 
-    def snapshot(self) -> Pipeline:
-        """Return a settled copy of the pipeline with all events so far."""
+    def snapshot(self, *, limited: bool = False) -> Pipeline:
+        """Return a settled copy of the pipeline, with all events that came before.
+
+        Args:
+            limited: Whether those rows wait that must not leave because of other workers.
+        """
         with self.shared.locked():
             self.drain()
             with self.shared.active("taking") as pipeline:
                 pipeline.settle()
-                return pipeline.copy()
+                twin = pipeline.copy()
+        if self.journal is not None and not limited:  # the state is that of its events alone
+            twin.join.limit = NO_LIMIT
+            twin.settle()
+        return twin
 
     def merge(self, others: Sequence[Pipeline]) -> None:
         """Merge settled pipelines into this one; on an error, nothing changes."""
@@ -707,12 +750,22 @@ class Ingest:
         arrived = sum(len(events.times) for events in list(self._arrived))
         return arrived + sum(buffer.n for buffer in self._buffers.values())
 
-    def take_arrived(self) -> list[Events]:
-        """Return the events since the last call; they are already in the pipeline."""
+    def take_arrived(self, ahead: int = 0, lowest: int = 0) -> tuple[list[Events], int]:
+        """Return the events that came since the last call; they are in the pipeline already.
+
+        Returns:
+            The events, and the time before which no prediction is taken after them; `ahead` and
+            `lowest` are those of `Pipeline.close`.
+        """
         with self.shared.locked():
             self.drain()
             arrived, self._arrived = self._arrived, []
-            return arrived
+            return arrived, self.shared.current.close(ahead, lowest)
+
+    def limit(self, time: int) -> None:
+        """Let rows before a time leave, and keep the others."""
+        with self.shared.locked():
+            self.shared.current.join.limit = time
 
     def apply(self, events: Sequence[Events]) -> None:
         """Transfer events of other workers to the pipeline."""
@@ -722,9 +775,37 @@ class Ingest:
                 pipeline.take_parts(events)
                 pipeline.finish()
 
-    def replace(self, pipeline: Pipeline, events: Sequence[Events]) -> None:
-        """Use another pipeline, with these events and those not yet in the journal."""
+    def replace(
+        self,
+        pipeline: Pipeline,
+        events: Sequence[Events],
+        own: Sequence[Events],
+        lowest: int,
+        *,
+        again: bool,
+    ) -> list[Events]:
+        """Use another pipeline from now on.
+
+        Args:
+            pipeline: The pipeline.
+            events: The events that it lacks.
+            own: The events of this worker that are not in the store.
+            lowest: See `Pipeline.close`.
+            again: Whether others have gone on without this worker: then some of its events may be
+                too late.
+
+        Returns:
+            The events of this worker that are not in the store, with those that came meanwhile.
+        """
         with self.shared.locked():
             self.drain()
+            join, before = pipeline.join, self.shared.current.join
+            join.closed, join.final, join.limit = before.closed, before.final, before.limit
             self.shared.current = pipeline
-            self.apply([*events, *self._arrived])
+            self.apply(events)
+            pipeline.close(max(join.oldest, 0), lowest)
+            mine, self._arrived = [*own, *self._arrived], []
+            if again:
+                mine = [self._accepted(events) for events in mine]
+            self.apply(mine)
+            return mine

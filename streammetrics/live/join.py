@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from streammetrics.live.possible.unlabelled import UnlabelledPanes
 
 
-_WORTH = 4096  # number of new predictions after which waiting labels are matched
+NO_LIMIT = np.iinfo(np.int64).max  # any time
+_WORTH = 4096  # predictions after which waiting labels are matched
 
 
 class Join:
@@ -61,8 +62,11 @@ class Join:
         self.table = PredictionTable(names, label, config.unit)
         self.newest = -1  # newest time of any event
         self.left = 0  # rows before this time have left
-        self.evicted_until = -1  # rows up to this time were evicted, i.e. left early
-        self.changed: set[int] = set()  # panes whose rows have changed since they were last read
+        self.closed = 0  # predictions before this time are refused
+        self.final = 0  # labels of rows before this time are refused
+        self.limit = NO_LIMIT  # rows from this time on stay, as other workers may refer to them
+        self.evicted_until = -1  # rows up to this time were evicted: they left early
+        self.changed: set[int] = set()  # panes whose rows have changed since they were read
         self.unit = config.unit
         self.unmatched = 0  # labels whose prediction never arrived; not part of the state
         self._unmatched: list[LabelRows] = []
@@ -76,15 +80,36 @@ class Join:
 
     @property
     def floor(self) -> int:
-        """The time before which rows leave; older predictions are refused."""
-        return max(self.newest - self.config.horizon, self.evicted_until + 1, 0)
+        """The time before which rows leave."""
+        return max(min(self.oldest, self.limit), self.evicted_until + 1, 0)
 
-    def predict(self, new: Predictions) -> int:
-        """Add predictions; return how many were too late."""
-        kept = np.flatnonzero(new.times >= self.left)
-        late = len(new.times) - len(kept)
-        self.put(new.take(kept) if late else new)
+    @property
+    def oldest(self) -> int:
+        """The time before which a row no longer waits, by the newest event."""
+        return self.newest - self.config.horizon
+
+    def late_predictions(self, times: Ints, keys: NDArray[np.uint64]) -> Bools:
+        """Return which predictions come too late."""
+        late = times < self.closed
+        if self.final > self.left:  # the rows between are as good as gone
+            late |= self._is_final(self.table.find(keys))
         return late
+
+    def late_labels(self, times: Ints, keys: NDArray[np.uint64]) -> Bools:
+        """Return which labels come too late."""
+        late = times < self.final + self.config.label_ttl  # others are of younger rows, or of none
+        some = np.flatnonzero(late)
+        if some.size:
+            rows = self.table.find(keys[some])
+            old = times[some] < self.final - self.config.label_lateness
+            late[some] = np.where(rows < 0, old, self._is_final(rows))
+        return late
+
+    def _is_final(self, rows: Ints) -> Bools:
+        """Return which rows of the table, -1 for none, take no more labels."""
+        final = rows >= 0
+        final[final] = self.table.times.values[rows[final]] < self.final
+        return final
 
     def put(self, new: Predictions) -> None:
         """Add predictions regardless of their age."""
@@ -129,21 +154,17 @@ class Join:
             self._touch(held.times[places])
             self.table.replace(rows[places], new.take(places))
 
-    def put_labels(self, new: LabelRows) -> int:
-        """Add labels; return how many were too late."""
+    def put_labels(self, new: LabelRows) -> None:
+        """Take labels, however old."""
         if not len(new.keys):
-            return 0
+            return
         rows = self.table.find(new.keys)
-        there = rows >= 0
-        old = np.zeros(len(rows), bool)
-        old[~there] = new.times[~there] < self.left - self.config.label_lateness
         self.newest = max(self.newest, int(new.times.max()))
-        found, alone = np.flatnonzero(there & ~old), np.flatnonzero(~there & ~old)
+        found, alone = np.flatnonzero(rows >= 0), np.flatnonzero(rows < 0)
         if found.size:
             self._apply(rows[found], new.take(found))
         if alone.size:
             self._unmatched.append(new.take(alone))
-        return int(np.count_nonzero(old))
 
     def _apply(self, rows: Ints, new: LabelRows, conflict: Bools | None = None) -> None:
         """Apply labels to their rows; a row may get several."""
@@ -259,6 +280,7 @@ class Join:
             self.unmatched,
         )
         twin.changed, twin._since, twin.left = set(self.changed), self._since, self.left
+        twin.closed, twin.final, twin.limit = self.closed, self.final, self.limit
         return twin
 
 
@@ -651,6 +673,7 @@ def settle(
         times, over = table.times.values, len(table) - most + most // 16
         join.evicted_until = max(join.evicted_until, int(np.partition(times, over - 1)[over - 1]))
     floor = join.left = join.floor
+    join.closed, join.final = max(join.closed, floor), max(join.final, floor)
     leaving = table.times.values < floor
     if leaving.any():
         rows = np.flatnonzero(leaving)

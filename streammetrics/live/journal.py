@@ -20,9 +20,17 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.locks import Locked
 from streammetrics.live.events import read, written
+from streammetrics.live.join import NO_LIMIT
 from streammetrics.live.pipeline import Pipeline
 from streammetrics.live.serialization import bytes_of, pipeline_of
-from streammetrics.live.store import MissingStoreError, Store, StoreError, StoreWarning
+from streammetrics.live.store import (
+    ForgottenError,
+    MissingStoreError,
+    Promise,
+    Store,
+    StoreError,
+    StoreWarning,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -36,7 +44,9 @@ _TIMEOUT = 1.0  # seconds to wait for another writer
 PATIENCE = 30.0  # seconds to wait in close(), when events would be lost
 _BUSY = 5.0  # seconds for which others may lock the file without a warning
 _PAUSE = 0.05  # seconds between attempts in close()
-_TOGETHER = 64  # number of event blocks in a part, when many are written at once
+_TOGETHER = 64  # calls whose events make one part, where many are written at once
+_BEAT = 10.0  # seconds after which a worker with nothing to write says that it is there
+SILENCE = 60.0  # seconds without a word from a worker for which the others wait
 
 
 class EventSource(Protocol):
@@ -48,24 +58,41 @@ class EventSource(Protocol):
     def unwritten(self) -> int:
         """The number of events since the last `take_arrived`."""
 
-    def take_arrived(self) -> list[Events]:
-        """Return the events since the last call; they are already in the pipeline."""
+    def take_arrived(self, ahead: int = 0, lowest: int = 0) -> tuple[list[Events], int]:
+        """Return the events that came, and the time before which no more predictions will."""
 
-    def snapshot(self) -> Pipeline:
-        """Return a settled copy of the pipeline."""
+    def limit(self, time: int) -> None:
+        """Let rows before a time leave, and keep the others."""
+
+    def snapshot(self, *, limited: bool = False) -> Pipeline:
+        """Return a settled copy of the pipeline; `limited`: without what must not leave yet."""
 
     def apply(self, events: Sequence[Events]) -> None:
         """Transfer events of other workers to the pipeline."""
 
-    def replace(self, pipeline: Pipeline, events: Sequence[Events]) -> None:
-        """Use another pipeline, with these events and those not yet in the journal."""
+    def replace(
+        self,
+        pipeline: Pipeline,
+        events: Sequence[Events],
+        own: Sequence[Events],
+        lowest: int,
+        *,
+        again: bool,
+    ) -> list[Events]:
+        """Use another pipeline, with these events and those that came meanwhile."""
 
 
 class Journal:
     """Writes the events of one worker to a store, and reads those of the others.
 
-    Its lock is acquired before that of the pipeline, never after it. While the file cannot be
-    written, events stay in memory, and writing is retried.
+    An event that one worker has accepted is taken by all of them, however far their clocks are
+    apart. To that end a row waits until every worker has promised in the store to accept nothing
+    about it any more, and everything that was accepted before that promise has been read. A worker
+    that was silent for `SILENCE` seconds is no longer waited for, and reads the store again before
+    it writes anything.
+
+    Its lock is taken before that of the pipeline, never after it. While the file cannot be written,
+    events stay in memory, and writing is tried again.
 
     Args:
         source: The source of events.
@@ -90,9 +117,9 @@ class Journal:
         self._busy = 0.0  # time of the first of the current failures
         self._refused = 0  # bytes of the last rejected call
         self._warning, self._warned = "", False
-        self._holds = False  # whether writing is deferred, to write all events at once
+        self._holds = False  # whether events are written later, all of them at once
+        source.limit(0)
         self._start()
-        self._load()
         _JOURNALS.add(self)
 
     @contextmanager
@@ -113,17 +140,28 @@ class Journal:
                 self._using = None
 
     def _start(self) -> None:
-        """Start as a new worker without unwritten events."""
+        """Start as a new worker with nothing to write, and read the file."""
+        self.worker, self._number = uuid.uuid4().hex, 0
         self._store = open_store(
-            self._path, self._cls, self._empty, durable=self.durable, timeout=_TIMEOUT
+            self._path,
+            self._cls,
+            self._empty,
+            durable=self.durable,
+            timeout=_TIMEOUT,
+            worker=self.worker,
         )
         self._forked = False
-        self.worker, self._number = uuid.uuid4().hex, 0
-        self._seen = 0  # sequence number of the last part that is in the pipeline
-        self._waiting: list[Events] = []  # events of this worker that are not yet in a part
+        self._closed = 0  # no prediction before this time comes after those that wait here
+        self._promised = self._store.promises()[self.worker]
+        self._others: dict[str, tuple[int, int]] = {}  # what they promise, and kept until then
+        self._heard: dict[str, tuple[float, float]] = {}  # their last word, and when it came
+        self._said = time.monotonic()  # when this worker wrote last
+        self._seen = 0  # the last part of the journal that is in the pipeline
+        self._waiting: list[Events] = []  # of this worker, not in a part yet
         self._part: tuple[int, bytes] | None = None  # a part that may or may not be in the file
         self._mine: list[Events] = []  # the events of that part
-        self._given_up: set[int] = set()  # numbers of parts whose call has raised
+        self._given_up: set[int] = set()  # parts whose call has raised
+        self._load()
         self._stop = threading.Event()
         threading.Thread(
             target=_run, args=(weakref.ref(self), self._stop, self._every), daemon=True
@@ -139,21 +177,20 @@ class Journal:
         self._warn()
 
     def commit(
-        self, events: Sequence[Events], check: Callable[[], None], take: Callable[[], None]
-    ) -> None:
+        self, check: Callable[[], Sequence[Events]], take: Callable[[Sequence[Events]], list[int]]
+    ) -> list[int]:
         """Write events, and take them once they are on the disk.
 
         Args:
-            events: The events.
-            check: Raises if they would be rejected; the state cannot change between `check` and
-                `take`.
-            take: Transfers them to the stream.
+            check: Returns the events, or raises where they would be refused; nobody else changes
+                the state before `take`.
+            take: Brings them to the stream; what it returns is returned.
 
         Raises:
             StoreError: They cannot be written; nothing has changed.
         """
         with self._alone():
-            check()
+            events = check()
             blob = written(events)
             try:
                 with self._store.writing():
@@ -166,7 +203,7 @@ class Journal:
                     raise self._store_error(error) from error
             self._number += 1
             self._recovered()
-            take()
+            return take(events)
 
     def _learn_number(self) -> None:
         """Detect whether a part whose call has raised was written nevertheless."""
@@ -199,6 +236,10 @@ class Journal:
             StoreError: The file cannot be written.
         """
         self.durable, self._holds = False, True
+        source = self._source()
+        assert source is not None  # the caller holds it
+        if not self._others:
+            source.limit(NO_LIMIT)
         try:
             yield
             self._write_together()
@@ -213,7 +254,8 @@ class Journal:
         assert source is not None  # the caller holds it
         until = time.monotonic() + PATIENCE
         with self._alone():
-            events = [*self._waiting, *source.take_arrived()]
+            self._gather()
+            events = self._waiting
             firsts = range(0, len(events), _TOGETHER)
             while True:
                 try:
@@ -222,6 +264,7 @@ class Journal:
                         for number, first in enumerate(firsts, self._number + 1):
                             part = written(events[first : first + _TOGETHER])
                             self._store.put(self.worker, number, part)
+                        alone = self._store.promises().keys() <= {self.worker}
                 except sqlite3.Error as error:
                     if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                         raise self._store_error(error) from error
@@ -230,6 +273,8 @@ class Journal:
                     break
             self._number += len(firsts)
             self._waiting = []
+            if not alone:  # rows may have left of which another worker takes labels
+                self._load()
 
     def _store_error(self, error: sqlite3.Error) -> StoreError:
         full = _code(error) == sqlite3.SQLITE_FULL
@@ -243,16 +288,21 @@ class Journal:
             _JOURNALS.discard(self)
 
     def try_to_write(self) -> bool:
-        """Write all new events; do not warn if this fails."""
+        """Write all events that came, without a warning where this fails."""
+        return not self._holds and self._try(self._write)
+
+    def _write(self) -> None:
+        self._append()
+        self._fold()
+        self._recovered()
+
+    def tick(self) -> None:
+        """Write, and see what the other workers have promised, as each second."""
         if self._holds:
-            return False
-
-        def write() -> None:
-            self._append()
-            self._fold()
-            self._recovered()
-
-        return self._try(write)
+            self._try(self._speak)
+            return
+        self._try(self._follow_promises)
+        self.try_to_write()
 
     def _try(self, write: Callable[[], None]) -> bool:
         """Run `write`; return whether it succeeded. A closed journal writes nothing."""
@@ -303,19 +353,94 @@ class Journal:
             _JOURNALS.discard(self)
 
     def _append(self) -> None:
-        """Write all new events as a part, which counts once however often it is tried."""
-        source = self._source()
-        if source is not None:
-            self._waiting += source.take_arrived()
+        """Write all events that came as a part, which counts once however often it is tried."""
+        self._gather()
         self._store.check_place()
         if self.trouble and self._part is None and not self._waiting:
             with self._store.writing():
                 self._store.probe(self._refused)
+        try:
+            self._put_all()
+        except ForgottenError:
+            self._return()
+            self._put_all()
+
+    def _put_all(self) -> None:
+        """Write the events that wait, and then what this worker promises."""
         while self._part is not None or self._waiting:
             self._make_part()
             with self._store.writing():
                 self._put_part()
             self._part, self._mine = None, []
+            self._said = time.monotonic()
+        self._promise()
+
+    def _return(self) -> None:
+        """Start again from the file, as others have gone on without this worker."""
+        with self._store.writing():
+            self._store.enter(self.worker)
+            self._promised = self._store.promises()[self.worker]
+        self._load(again=True)
+
+    def _gather(self) -> None:
+        """Take over the events that came."""
+        source = self._source()
+        if source is not None:
+            ahead = max([closed for closed, _ in self._others.values()], default=0)
+            arrived, self._closed = source.take_arrived(ahead, self._lowest)
+            self._waiting += arrived
+
+    @property
+    def _lowest(self) -> int:
+        """The time before which no other worker takes a prediction that is not here."""
+        return min([closed for closed, _ in self._others.values()], default=NO_LIMIT)
+
+    def _follow_promises(self) -> None:
+        """Read what others wrote before they promised something new.
+
+        Others that say nothing for long are no longer waited for.
+        """
+        found, now = self._store.promises(), time.monotonic()
+        if self.worker not in found:
+            self._return()
+            return
+        self._speak()
+        for worker in found.keys() - {self.worker}:
+            word, since = self._heard.get(worker, (0.0, now))
+            if word != found[worker].seen:
+                self._heard[worker] = found[worker].seen, now
+            elif now - since > SILENCE:
+                with self._store.writing():
+                    self._store.leave_behind(worker, found[worker])
+        if _of_others(found, self.worker) != self._others:
+            self._read()
+
+    def _speak(self) -> None:
+        """Say that this worker is there, if it has written nothing for some time."""
+        if time.monotonic() - self._said > _BEAT:
+            self._promised = self._promised._replace(seen=time.time())
+            with self._store.writing():
+                self._store.promise(self.worker, self._promised)
+            self._said = time.monotonic()
+
+    def _promise(self) -> None:
+        """Promise to take nothing about rows that are too old, once all events are written."""
+        final = self._final(self._lowest)
+        if (self._closed, final) != self._promised[:2]:
+            with self._store.writing():
+                found = _of_others(self._store.promises(), self.worker)  # with those that are new
+                final = self._final(self._lowest, *[closed for closed, _ in found.values()])
+                promised = Promise(self._closed, final, time.time())
+                self._store.promise(self.worker, promised)
+            self._promised, self._said = promised, time.monotonic()
+        source = self._source()
+        if source is not None:
+            source.limit(
+                min([self._promised.final, *[final for _, final in self._others.values()]])
+            )
+
+    def _final(self, *lowest: int) -> int:
+        return max(self._promised.final, min(self._closed, *lowest))
 
     def _make_part(self) -> None:
         if self._part is None and self._waiting:
@@ -329,11 +454,12 @@ class Journal:
 
     def _read(self) -> None:
         with self._store.reading():
-            found = self._store.since(self._seen)
+            found, promises = self._store.since(self._seen), self._store.promises()
         if found is None:  # others have folded the journal twice meanwhile
             self._load()
         else:
             self._follow(found)
+            self._others = _of_others(promises, self.worker)
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
@@ -357,17 +483,25 @@ class Journal:
         """Return whether a part was written by this worker, and is already in the pipeline."""
         return part.worker == self.worker and part.number not in self._given_up
 
-    def _load(self) -> None:
-        """Replace the pipeline by that of the file plus the events that the file lacks."""
+    def _load(self, *, again: bool = False) -> None:
+        """Replace the pipeline by that of the file, plus the events that are not in it yet.
+
+        Args:
+            again: Whether others have gone on without this worker.
+        """
         source = self._source()
         if source is None:
             return
-        self._waiting += source.take_arrived()
+        self._gather()
         with self._store.reading():
             base = self._store.base()
             parts = self._store.since(base.through) or []
             came_through = self._store.last(self.worker) >= self._number
+            self._others = _of_others(self._store.promises(), self.worker)
         mine = [] if self._part is None or came_through else self._mine
+        if again:  # what is not in the file is written as new
+            self._waiting = [*mine, *self._waiting]
+            mine, self._mine, self._part = [], [], None
         with self._decoding():
             events = [event for part in parts for event in read(part.blob)]
             pipeline = Pipeline(self._empty.suite, self._empty.config)
@@ -375,7 +509,9 @@ class Journal:
                 pipeline = pipeline_of(base.blob)
                 self._empty.check_alike(pipeline)
             pipeline.counters = base.counters
-            source.replace(pipeline, [*events, *mine, *self._waiting])
+            self._waiting = source.replace(
+                pipeline, [*events, *mine], self._waiting, self._lowest, again=again
+            )
         self._seen = parts[-1].seq if parts else base.through
 
     def alerts(self) -> dict[str, str]:
@@ -415,8 +551,8 @@ class Journal:
                 return
             self._follow(found)
             with source.shared.locked():
-                self._waiting += source.take_arrived()
-                pipeline = source.snapshot()
+                self._gather()
+                pipeline = source.snapshot(limited=True)
                 counters = pipeline.counters
             self._make_part()
             self._put_part()
@@ -437,7 +573,6 @@ class Journal:
     def _check_process(self) -> None:
         if self._forked:
             self._start()
-            self._load()
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
@@ -466,8 +601,15 @@ class Journal:
             )
 
 
-def open_store(path: str, cls: type, empty: Pipeline, *, durable: bool, timeout: float) -> Store:
-    """Open the store of a configuration, or create it.
+def _of_others(promises: Mapping[str, Promise], worker: str) -> dict[str, tuple[int, int]]:
+    """Return the times that all workers but one promise, `closed` and `final`."""
+    return {name: promise[:2] for name, promise in promises.items() if name != worker}
+
+
+def open_store(
+    path: str, cls: type, empty: Pipeline, *, durable: bool, timeout: float, worker: str = ""
+) -> Store:
+    """Open the store of a configuration, or make it.
 
     Args:
         path: The file.
@@ -475,6 +617,7 @@ def open_store(path: str, cls: type, empty: Pipeline, *, durable: bool, timeout:
         empty: The pipeline without events.
         durable: See `Store`.
         timeout: See `Store`.
+        worker: See `Store`.
     """
 
     def differing(blob: bytes) -> str:
@@ -484,7 +627,8 @@ def open_store(path: str, cls: type, empty: Pipeline, *, durable: bool, timeout:
             return str(error)
         return "another version wrote it"
 
-    return Store(path, bytes_of(cls, empty), differing, durable=durable, timeout=timeout)
+    state = bytes_of(cls, empty)
+    return Store(path, state, differing, durable=durable, timeout=timeout, worker=worker)
 
 
 def _code(error: Exception) -> int:
@@ -497,7 +641,7 @@ def _run(journal: weakref.ref[Journal], stop: threading.Event, every: float) -> 
         mine = journal()
         if mine is None:
             return
-        mine.try_to_write()
+        mine.tick()
         del mine
 
 

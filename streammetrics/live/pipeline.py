@@ -20,6 +20,7 @@ from streammetrics.core.locks import Locked
 from streammetrics.live.events import SECOND, SliceKeys, alike, joined_events
 from streammetrics.live.index import LABELLED, LabelRows, Predictions
 from streammetrics.live.join import (
+    NO_LIMIT,
     Join,
     NewestRows,
     RowBlock,
@@ -53,11 +54,10 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.live.config import Config
-    from streammetrics.live.events import Events
+    from streammetrics.live.events import Events, Kind
     from streammetrics.live.panes import Node, PaneTree
 
-_BEYOND = np.iinfo(np.int64).max  # any time
-_PARTS = 64  # rows leave the join after each such fraction of the waiting time
+_PARTS = 64  # rows that wait no longer leave each time this part of the waiting time has passed
 
 Activity = Literal["", "reading", "taking"]
 
@@ -99,15 +99,46 @@ class Pipeline:
         self._kinds = kinds_of(suite)
         self._begin_checks()
         self._learn_default()
-        self._settled = -1  # newest time when rows last left the join
         self._waiting = Waiting(suite, self.join)
         self._windows: dict[Span, State] = {}  # merged windows since the last event
         self._clock = -1  # time of reading of these windows
 
     # --- events ------------------------------------------------------------------------------
 
+    def accept(self, events: Events) -> Events:
+        """Return the events that do not come too late.
+
+        All workers take these, however late they read them.
+        """
+        kind, times, _, keys, _ = events
+        if kind == "observe":  # the panes drop what no tier keeps
+            return events
+        if kind == "predict":
+            late = self.join.late_predictions(times, keys)
+        else:
+            late = self.join.late_labels(times, keys)
+        return events.take(np.flatnonzero(~late)) if late.any() else events
+
+    def refuse(self, kind: Kind, n: int) -> None:
+        """Count events that were refused."""
+        kinds = {"predict": Refused(n), "label": Refused(0, n), "observe": Refused(0, 0, n)}
+        self.refused = self.refused.plus(kinds[kind])
+
+    def close(self, ahead: int, lowest: int) -> int:
+        """Refuse what is too late from now on; return the time before which predictions are.
+
+        Args:
+            ahead: The time before which another worker refuses predictions.
+            lowest: The time before which all other workers do, and all of theirs are here.
+        """
+        join = self.join
+        if join.oldest - join.closed > self.step or ahead > join.closed:
+            join.closed = max(join.closed, join.oldest)
+        join.final = max(join.final, min(join.closed, lowest))
+        return join.closed
+
     def take(self, events: Events, batch: Batch | None = None) -> None:
-        """Take events; on an error, nothing changes.
+        """Take events that were accepted, or raise and leave the state as it was.
 
         Args:
             events: The events.
@@ -154,8 +185,7 @@ class Pipeline:
                     "events that contradict those of other workers are left out and counted: "
                     f"{error}"
                 )
-            kinds = {"predict": Refused(n), "label": Refused(0, n), "observe": Refused(0, 0, n)}
-            self.refused = self.refused.plus(kinds[events.kind])
+            self.refuse(events.kind, n)
 
     def columns(self, given: Mapping[str, object]) -> dict[str, Column]:
         """Return columns as the join stores them."""
@@ -244,8 +274,7 @@ class Pipeline:
         if not join.names:
             join.name(columns)
         new = Predictions(keys, times, tuple([columns[name] for name in join.names]))
-        late = join.predict(new)
-        self.refused = self.refused.plus(Refused(late))
+        join.put(new)
         self._advance(int(times.max(initial=-1)))
 
     def _label(self, events: Events) -> None:
@@ -253,8 +282,7 @@ class Pipeline:
         self._agree(columns)
         (values,) = columns.values()
         self.join.table.labels.begin(values)
-        late = self.join.put_labels(LabelRows(keys, times, versions, values))
-        self.refused = self.refused.plus(Refused(0, late))
+        self.join.put_labels(LabelRows(keys, times, versions, values))
 
     def _advance(self, newest: int) -> None:
         """Advance the newest time, which drops expired panes."""
@@ -274,13 +302,23 @@ class Pipeline:
         return self.panes.work() or self.counted.work() or self.left.work()
 
     def release(self) -> None:
-        """Match labels and move expired rows to the panes, if enough time or events have passed."""
-        join, config = self.join, self.config
-        if join.due:
-            join.match()
-        over = join.newest - self._settled > config.horizon // _PARTS
-        if over or len(join.table) > config.max_pending:
+        """Match labels and move the rows that wait no longer to the panes, if it is time."""
+        if self.join.due:
+            self.join.match()
+        if self.is_over:
             self.settle()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is time for rows to leave the join."""
+        join = self.join
+        is_full = len(join.table) > self.config.max_pending
+        return is_full or join.floor - join.left > self.step
+
+    @property
+    def step(self) -> int:
+        """The time between two leaves of rows."""
+        return self.config.horizon // _PARTS
 
     def settle(self) -> None:
         """Move rows that no longer wait to the panes."""
@@ -293,7 +331,6 @@ class Pipeline:
                 f"for {rate:,.1f} predictions a second"
             )
         settle(self.suite, self.join, self.panes, self.counted, self.left, self.newest)
-        self._settled = self.join.newest
 
     # --- states ------------------------------------------------------------------------------
 
@@ -415,7 +452,7 @@ class Pipeline:
             for tier, row in zip(panes.tiers, panes.rows, strict=True)
             if row.states
         ]
-        return min([*kept, int(self.join.table.present.starts.min(initial=_BEYOND))])
+        return min([*kept, int(self.join.table.present.starts.min(initial=NO_LIMIT))])
 
     def busy(self) -> list[tuple[int, int]]:
         """Return the start and end of each run of panes with predictions or observations."""

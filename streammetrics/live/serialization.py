@@ -174,6 +174,8 @@ def _rows(join: Join) -> tuple[Document, dict[str, Array]]:
     rows, flags = table.at(order), table.flags.values[order].astype(np.uint8)
     names = list(join.names) if len(table) else []
     told: Document = {"newest": join.newest, "displaced": join.evicted_until, "names": names}
+    if join.limit < join.oldest:  # the base of a store, in which rows wait for other workers
+        told["limit"] = join.limit
     arrays: dict[str, Array] = {"keys": rows.keys, "times": rows.times, "flags": flags}
     for place, column in enumerate(rows.columns if names else ()):
         arrays |= nested(f"column/{place}", column_arrays(column))
@@ -191,8 +193,10 @@ def _labels(labels: LabelRows) -> dict[str, Array]:
 
 
 def _read_rows(told: object, arrays: Arrays, pipeline: Pipeline) -> None:
-    if not isinstance(told, dict) or list(told) != ["newest", "displaced", "names"]:
+    form = ["newest", "displaced", "names"]
+    if not isinstance(told, dict) or list(told) not in (form, [*form, "limit"]):
         raise StateFormatError("the state does not say which rows wait")
+    limit = _time(told.get("limit", NEVER))
     names, join = told["names"], pipeline.join
     is_named = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
     if not is_named or len(set(names)) < len(names):
@@ -203,6 +207,8 @@ def _read_rows(told: object, arrays: Arrays, pipeline: Pipeline) -> None:
     join.newest, join.evicted_until = _time(told["newest"]), _time(told["displaced"])
     if {len(keys), len(flags), *map(len, columns)} != {len(times)}:
         raise StateFormatError("the columns of the rows that wait differ in length")
+    if limit != NEVER:
+        join.limit = limit
     if len(times):
         _check_rows(keys, times, flags, join)
         pipeline.keys.check(dict(zip(names, columns, strict=True)), without=join.label)

@@ -24,7 +24,8 @@ _PART = 1 << 13  # bytes added to the size of each part, for its overhead when r
 _LOG = 4 << 20  # bytes to which SQLite truncates its write-ahead log
 _PROBE = 1 << 16  # bytes probed for beyond a part, for pages of tables and of the cache
 _PAUSE = 0.01  # seconds between attempts to prepare a file
-_GONE = 86_400 * 2  # seconds without a write after which a worker is removed
+_GONE = 86_400 * 2  # seconds without a write after which a worker is forgotten
+_FORGOTTEN = "this worker was silent for long, and reads the store again"
 _SCHEMA = """
 create table empty (blob blob not null);
 create table base (
@@ -36,7 +37,10 @@ create table journal (
     seq integer primary key autoincrement,
     worker text not null, number integer not null, blob blob not null
 );
-create table workers (worker text primary key, number integer not null, seen real not null);
+create table workers (
+    worker text primary key, number integer not null, seen real not null,
+    closed integer, final integer
+);
 """
 _ALERTS = "create table if not exists alerts (name text primary key, told text not null)"
 _COLUMNS = """
@@ -48,6 +52,10 @@ where tables.type = 'table'
 
 class MissingStoreError(sqlite3.OperationalError):
     """The file or its log was deleted, truncated or replaced."""
+
+
+class ForgottenError(sqlite3.OperationalError):
+    """Other workers wait no longer for this one, which was silent for long."""
 
 
 class StoreError(StreamMetricsError):
@@ -84,15 +92,27 @@ class JournalPart(NamedTuple):
     blob: bytes
 
 
+class Promise(NamedTuple):
+    """What a worker takes no more, after all of its parts in the file.
+
+    A row may leave when no worker takes anything about it.
+    """
+
+    closed: int  # predictions before this time
+    final: int  # labels of rows before this time; of these, it has read all predictions
+    seen: float  # when it wrote last, by its own clock
+
+
 class Store:
     """An SQLite file, opened by one process; the caller serializes access with a lock.
 
     Args:
-        path: The file; it is created if missing.
-        empty: The serialized state without events, to detect stores of another configuration.
-        differing: Describes how such a state from the file differs.
-        durable: Whether to sync writes to the disk instead of leaving them to the operating system.
-        timeout: Seconds to wait for other writers.
+        path: The file, which is made where there is none.
+        empty: The state of no events, by which stores of another configuration are told.
+        differing: Says in what such a state of a store differs.
+        durable: Whether what is written is on the disk, and not only with the system.
+        timeout: Seconds to wait for others who write.
+        worker: The worker that the others are to wait for, if any.
 
     Raises:
         StateFormatError: The file is not a store, or has another format.
@@ -109,6 +129,7 @@ class Store:
         *,
         durable: bool,
         timeout: float,
+        worker: str = "",
     ) -> None:
         self.path, self._differing = os.fspath(path), differing
         self._place: tuple[int, int] | None = None  # device and inode of the file, once it is open
@@ -118,9 +139,8 @@ class Store:
                 self.path, timeout=timeout, isolation_level=None, check_same_thread=False
             )
             try:
-                self._prepare_in_turn(empty, durable=durable, timeout=timeout)
-                # While it is open, the file never shrinks, and its log is neither deleted nor
-                # emptied.
+                self._prepare_in_turn(empty, worker, durable=durable, timeout=timeout)
+                # While it is open, the file never shrinks, and its log is never deleted or emptied.
                 self._place, self._size = _seen(self.path)
                 self._log, self._written = _seen(f"{self.path}-wal")
             except BaseException:
@@ -134,19 +154,19 @@ class Store:
         except sqlite3.DatabaseError as error:
             raise StateFormatError(f"{self.path} is no store of streammetrics: {error}") from error
 
-    def _prepare_in_turn(self, empty: bytes, *, durable: bool, timeout: float) -> None:
-        """Prepare the file; workers that start at the same time do so one after the other."""
-        # SQLite waits for writers, but not for processes that set the journal mode.
+    def _prepare_in_turn(self, empty: bytes, worker: str, *, durable: bool, timeout: float) -> None:
+        """Prepare the file; workers that start together do it one after the other."""
+        # SQLite waits for processes that write, but not for those that set the journal mode.
         until = time.monotonic() + timeout
         while True:
             try:
-                return self._prepare(empty, durable=durable)
+                return self._prepare(empty, worker, durable=durable)
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
             time.sleep(_PAUSE)
 
-    def _prepare(self, empty: bytes, *, durable: bool) -> None:
+    def _prepare(self, empty: bytes, worker: str, *, durable: bool) -> None:
         db = self._db
         # In this order, because a process creates the tables and sets the application id
         # atomically.
@@ -181,6 +201,9 @@ class Store:
         if held != empty:
             told = self._differing(held)
             raise IncompatibleMetricsError(f"{self.path} is of another configuration: {told}")
+        if worker:
+            with self.writing():
+                self.enter(worker)
 
     def check_place(self) -> None:
         """Raise if the path no longer leads to the file that was opened; writes would be lost.
@@ -239,13 +262,55 @@ class Store:
         return 0 if found is None else int(found[0])
 
     def put(self, worker: str, number: int, blob: bytes) -> None:
-        """Write a part; repeated attempts write it only once."""
+        """Write a part, once however often this is tried.
+
+        Raises:
+            ForgottenError: Others have gone on without this worker.
+        """
         db = self._db
-        if self.last(worker) >= number:
-            return  # already in the file
-        db.execute("insert or replace into workers values (?, ?, ?)", (worker, number, time.time()))
+        query = "select number, closed from workers where worker = ?"
+        last, closed = db.execute(query, (worker,)).fetchone() or (0, None)
+        if last >= number:
+            return  # it is in the file
+        if closed is None:
+            raise ForgottenError(_FORGOTTEN)
+        change = "update workers set number = ?, seen = ? where worker = ?"
+        db.execute(change, (number, time.time(), worker))
         db.execute(
             "insert into journal (worker, number, blob) values (?, ?, ?)", (worker, number, blob)
+        )
+
+    def enter(self, worker: str) -> None:
+        """Have the others wait for a worker, which takes nothing before it has read the file."""
+        start = min([promise.final for promise in self.promises().values()], default=0)
+        self._db.execute(
+            "insert into workers values (?, 0, ?, ?, ?) on conflict (worker) do update "
+            "set seen = excluded.seen, closed = excluded.closed, final = excluded.final",
+            (worker, time.time(), start, start),
+        )
+
+    def promises(self) -> dict[str, Promise]:
+        """Return what each worker promises that the others wait for."""
+        query = "select worker, closed, final, seen from workers where closed is not null"
+        return {worker: Promise(*promise) for worker, *promise in self._db.execute(query)}
+
+    def promise(self, worker: str, promise: Promise) -> None:
+        """Replace what a worker promises.
+
+        Raises:
+            ForgottenError: Others have gone on without this worker.
+        """
+        change = (
+            "update workers set closed = ?, final = ?, seen = ? "
+            "where worker = ? and closed is not null"
+        )
+        if not self._db.execute(change, (*promise, worker)).rowcount:
+            raise ForgottenError(_FORGOTTEN)
+
+    def leave_behind(self, worker: str, promise: Promise) -> None:
+        """Wait no longer for a worker, unless it has written since."""
+        self._db.execute(
+            "update workers set closed = null where worker = ? and seen = ?", (worker, promise.seen)
         )
 
     @property
@@ -283,7 +348,7 @@ class Store:
             (through, before, json.dumps(counters)),
         )
         db.execute("delete from journal where seq <= ?", (before,))
-        db.execute("delete from workers where seen < ?", (time.time() - _GONE,))
+        db.execute("delete from workers where closed is null and seen < ?", (time.time() - _GONE,))
 
     @property
     def unfolded(self) -> bool:

@@ -25,7 +25,7 @@ __all__ = ["Count", "Maximum", "Mean", "Minimum", "Sum", "Variance"]
 
 
 class Aggregate(Metric[V_co]):
-    """Base of the metrics of one column of values, (n,). Integers beyond 2**53 stay exact.
+    """Base class of metrics of one column of values, (n,). Integers beyond 2**53 stay exact.
 
     Args:
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out; `n_omitted`
@@ -53,11 +53,11 @@ class Count(Aggregate[int | float]):
 
     Formula: Σ w
 
-    The value is an int where the sum is a whole number, else a float.
+    The value is an int if the sum is a whole number, else a float.
 
     Parameters are those of `Aggregate`.
 
-    Memory and cost: about 10 bytes, no time that depends on the rows.
+    Memory and cost: about 10 bytes; the time does not depend on the number of rows.
 
     Reference: ``len``.
 
@@ -88,7 +88,7 @@ class Sum(Aggregate[float]):
     Parameters are those of `Aggregate`.
 
     Raises:
-        InvalidBatchError: From `update`, where a value is infinite.
+        InvalidBatchError: From `update`, if a value is infinite.
 
     Memory and cost: about 30 bytes; about 2 ns per row.
 
@@ -121,13 +121,13 @@ class Mean(Aggregate[float]):
     The other parameters are those of `Aggregate`.
 
     Args:
-        spread: Whether to sum the squares of the values too, which `confidence` needs; large
+        spread: Whether to also sum the squares of the values, which `confidence` needs; large
             batches then take twice as long.
 
     Raises:
-        InvalidBatchError: From `update`, where a value is infinite.
+        InvalidBatchError: From `update`, if a value is infinite.
 
-    Memory and cost: as `Sum`, with which it shares its state in a set if ``spread=False``.
+    Memory and cost: same as `Sum`; with ``spread=False`` both share one state in a `MetricSet`.
 
     Reference: ``numpy.average``.
 
@@ -143,7 +143,7 @@ class Mean(Aggregate[float]):
     spread: bool = True
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum, with that of squares if they are kept."""
+        """Return the sum of values, and that of squares if ``spread=True``."""
         kind = MomentSpread if self.spread else Moments
         return (kind(of="values", order="first", nan_policy=self.nan_policy),)
 
@@ -162,13 +162,13 @@ class Variance(Aggregate[float]):
     The other parameters are those of `Aggregate`.
 
     Args:
-        ddof: Delta degrees of freedom: 0 for the variance of these values, 1 for an unbiased
-            estimate of the population's.
-        spread: Whether to keep a sample of 4,096 values too, about 150 KB, which `confidence`
+        ddof: Delta degrees of freedom: 0 for the variance of the values themselves, 1 for an
+            unbiased estimate of the population variance.
+        spread: Whether to also keep a sample of 4,096 values, about 150 KB, which `confidence`
             needs.
 
     Raises:
-        InvalidBatchError: From `update`, where a value is infinite.
+        InvalidBatchError: From `update`, if a value is infinite.
 
     Memory and cost: about 60 bytes; about 5 ns per row.
 
@@ -187,7 +187,7 @@ class Variance(Aggregate[float]):
     spread: bool = False
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the moments, and the sample."""
+        """Return the moments, and the sample if ``spread=True``."""
         moments = Moments(of="values", nan_policy=self.nan_policy)
         if not self.spread:
             return (moments,)
@@ -225,7 +225,7 @@ class Minimum(Aggregate[float]):
     _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return both extremes."""
+        """Return the smallest and the largest value."""
         return (Extremes(of="values", nan_policy=self.nan_policy),)
 
     def readout(self, extremes: Extremes) -> float:
@@ -240,7 +240,7 @@ class Maximum(Aggregate[float]):
 
     Parameters are those of `Aggregate`.
 
-    Memory and cost: as `Minimum`, with which it shares its state in a set.
+    Memory and cost: same as `Minimum`; both share one state in a `MetricSet`.
 
     Reference: ``numpy.max``.
 
@@ -255,7 +255,7 @@ class Maximum(Aggregate[float]):
     _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return both extremes."""
+        """Return the smallest and the largest value."""
         return (Extremes(of="values", nan_policy=self.nan_policy),)
 
     def readout(self, extremes: Extremes) -> float:

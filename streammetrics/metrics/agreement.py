@@ -37,13 +37,13 @@ __all__ = [
 
 
 def phi_squared(overlap: Overlap) -> float:
-    """Return χ² / n, as a sum of terms none of which is negative."""
+    """Return χ² / n, computed as a sum of non-negative terms."""
     expected, apart, absent = overlap.expected()
     return float((apart * (apart / expected)).sum()) / overlap.n / overlap.n + absent / overlap.n**2
 
 
 def corrected(overlap: Overlap) -> tuple[float, float, float]:
-    """Return φ² and the numbers of labels of both sides less 1, each corrected for bias."""
+    """Return φ², r - 1 and c - 1, all corrected for bias, with r and c labels on the two sides."""
     rows, columns, n = overlap.true_sizes.size - 1, overlap.pred_sizes.size - 1, overlap.n
     if n < 2:
         return 0.0, 0.0, 0.0
@@ -52,7 +52,7 @@ def corrected(overlap: Overlap) -> tuple[float, float, float]:
 
 
 def _too_few(metric: LabelingMetric[float], table: LabelPairs) -> str:
-    """Return which side has a single label, or that the correction leaves nothing."""
+    """Return why the value is undefined: a side has one label, or the correction leaves nothing."""
     why = LabelingMetric._lacking(metric, table)
     return why or "bias_correction=True leaves nothing of so few rows"
 
@@ -62,14 +62,14 @@ class CramersV(LabelingMetric[float]):
 
     Formula: √(χ² / (n min(r - 1, c - 1))), with r and c the numbers of labels of both sides.
 
-    0 where the labelings are independent, 1 where the labels of one side determine the other's.
-    Undefined where a side has a single label.
+    0 if the labelings are independent, 1 if the labels of one side determine those of the other.
+    Undefined if either side has a single label.
 
     The other parameters are those of `LabelingMetric`.
 
     Args:
-        bias_correction: Whether to subtract the value expected by chance (Bergsma), as torchmetrics
-            does by default and SciPy does not.
+        bias_correction: Whether to subtract the value expected by chance (Bergsma's correction).
+            torchmetrics does so by default; SciPy does not.
 
     Reference: ``scipy.stats.contingency.association(method="cramer")``;
     ``torchmetrics.nominal.CramersV``; Bergsma, J. Korean Stat. Soc. 42 (2013).
@@ -98,7 +98,7 @@ class TschuprowsT(LabelingMetric[float]):
 
     Formula: √(χ² / (n √((r - 1) (c - 1)))), with r and c the numbers of labels of both sides.
 
-    1 only where r = c and each label determines the other. Undefined where a side has a single
+    1 only if r = c and each label determines the other. Undefined if either side has a single
     label.
 
     The other parameters are those of `LabelingMetric`.
@@ -133,7 +133,7 @@ class PearsonsContingencyCoefficient(LabelingMetric[float]):
 
     Formula: √(φ² / (1 + φ²)), with φ² = χ² / n.
 
-    0 where the labelings are independent; at most √(1 - 1 / min(r, c)), for r and c labels.
+    0 if the labelings are independent; at most √(1 - 1 / min(r, c)) for r and c labels.
 
     Parameters are those of `LabelingMetric`.
 
@@ -160,7 +160,7 @@ class TheilsU(LabelingMetric[float]):
 
     Formula: MI / H(true)
 
-    It is not symmetric. It equals `Homogeneity`, but is undefined where `labels_true` has a single
+    Not symmetric. Equal to `Homogeneity`, except that it is undefined if `labels_true` has a single
     label.
 
     Parameters are those of `LabelingMetric`.
@@ -196,21 +196,21 @@ def _root(phi: float, most: float) -> float:
 
 
 class Agreement(Metric[float]):
-    """Base of the metrics of how many raters put each item into each category.
+    """Base class of agreement metrics for raters who assign items to categories.
 
-    Values are computed exactly and rounded once. An item that nobody rated is left out.
+    Values are computed in exact arithmetic and rounded once. Items without ratings are left out.
 
     Args:
-        nan_policy: ``"omit"`` leaves items with a missing count out; of `FleissKappa` also those
+        nan_policy: ``"omit"`` leaves out items with a missing count; for `FleissKappa` also items
             that a rater did not rate.
-        from_raters: Whether `ratings` are (n, R), the category that each of R raters put each item
-            into, as a whole number from 0 to 1023, and ``nan`` or null where one did not rate it,
-            which `FleissKappa` takes as a missing value. Categories are those that occur.
-            Otherwise `ratings` are (n, K) counts. By default they must add up to the same number
-            in all rows, as codes rarely do; ``False`` also takes counts that do not, except of
-            `FleissKappa`, which is of one number of raters.
+        from_raters: ``True``: `ratings` (n, R) hold the category assigned by each of R raters, as
+            an integer code from 0 to 1023. ``nan`` or null means not rated; `FleissKappa` treats
+            it as a missing value. The categories are the codes that occur.
+            Otherwise `ratings` (n, K) are counts of raters. With ``None`` all rows must have the
+            same total, which detects codes passed by mistake. ``False`` also accepts different
+            totals, except for `FleissKappa`, which requires equal numbers of ratings.
 
-    Memory and cost: 8 (K + 1)² bytes per different number of ratings; about 20 K² ns per item.
+    Memory and cost: 8 (K + 1)² bytes per distinct number of ratings; about 20 K² ns per item.
     """
 
     _formula = ("readout", "read")
@@ -218,7 +218,7 @@ class Agreement(Metric[float]):
     nan_policy: NanPolicy = "raise"
     from_raters: bool | None = None
 
-    _equal: ClassVar[bool] = False  # whether all items must have as many ratings
+    _equal: ClassVar[bool] = False  # whether all items must have the same number of ratings
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sums of counts and of their products."""
@@ -231,23 +231,23 @@ class Agreement(Metric[float]):
         """Add a batch of items.
 
         Args:
-            ratings: How many raters put each item into each of K categories, (n, K); with
-                `from_raters` the category that each of R raters put it into, (n, R).
+            ratings: The number of raters who chose each of K categories, (n, K); with
+                `from_raters` the category chosen by each of R raters, (n, R).
 
         Raises:
-            InvalidBatchError: A count or a code is not a whole number of at least 0, or the counts
-                of items add up to different numbers of ratings where they must not.
+            InvalidBatchError: A count or a code is not a non-negative integer, or items have
+                different numbers of ratings where equal numbers are required.
         """
         return self.feed({"ratings": ratings})
 
     def readout(self, ratings: RatingCounts | RaterCodes) -> float:
-        """Return the agreement, ``nan`` where it is undefined."""
+        """Return the agreement; ``nan`` if it is undefined."""
         items = ratings.items()
         return nearest(self.read(items) if any(each.ratings > 1 for each in items) else None)
 
     @abstractmethod
     def read(self, items: Sequence[Items]) -> Fraction | None:
-        """Return the agreement of items of which at least one has two ratings or more."""
+        """Return the agreement; at least one item has two or more ratings."""
 
 
 def _beyond(observed: Fraction, chance: Fraction) -> Fraction | None:
@@ -255,7 +255,7 @@ def _beyond(observed: Fraction, chance: Fraction) -> Fraction | None:
 
 
 def _observed(items: Sequence[Items]) -> Fraction:
-    """Return the mean over items of the share of pairs of ratings that agree."""
+    """Return the mean over items of the share of rating pairs that agree."""
     shares = [
         Fraction(sum(each.pairs[k][k] - each.counts[k] for k in range(len(each.counts))))
         / (each.ratings * (each.ratings - 1))
@@ -270,11 +270,12 @@ class FleissKappa(Agreement):
 
     Formula: (P - P_e) / (1 - P_e)
 
-    P is the mean over items of the share of pairs of ratings that agree, and P_e the sum over
-    categories of the squared share of all ratings, or with ``chance="uniform"`` 1 over the number
-    of categories (Randolph's free-marginal kappa). All items have the same number of ratings:
-    counts that add up to different numbers are refused, and with `from_raters` an item that a rater
-    did not rate is missing. Undefined where items have one rating, or only one category occurs.
+    P is the mean over items of the share of rating pairs that agree. P_e is the sum over categories
+    of the squared share of all ratings, or with ``chance="uniform"`` 1 over the number of
+    categories (Randolph's free-marginal kappa). All items must have the same number of ratings:
+    counts with different totals raise, and with `from_raters` an item that a rater did not rate is
+    missing. Undefined if items have a single rating, or only one category occurs.
+
 
     The other parameters are those of `Agreement`.
 
@@ -282,8 +283,8 @@ class FleissKappa(Agreement):
         chance: Whether categories are as likely by chance as they are ``"observed"``, or equally
             (``"uniform"``).
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how much
-    each item agrees.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record the agreement of
+    single items.
 
     Reference: Fleiss, Psychol. Bull. 76 (1971); ``statsmodels.stats.inter_rater.fleiss_kappa``;
     ``torchmetrics.nominal.FleissKappa(mode="counts")``.
@@ -315,17 +316,18 @@ class FleissKappa(Agreement):
 
 
 class GwetAC1(Agreement):
-    """Gwet's AC1: agreement of raters beyond chance, robust where one category dominates.
+    """Gwet's AC1: agreement of raters beyond chance, robust if one category dominates.
 
     Formula: (P - P_e) / (1 - P_e)
 
     P is that of `FleissKappa` and P_e = Σ_k π_k (1 - π_k) / (K - 1), where π_k is the mean over
-    items of the share of ratings in category k. Undefined where no item has two ratings.
+    items of the share of ratings in category k. Undefined if no item has two ratings, or if there
+    is only one category.
 
     Parameters are those of `Agreement`.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how much
-    each item agrees.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record the agreement of
+    single items.
 
     Reference: Gwet, Br. J. Math. Stat. Psychol. 61 (2008); ``irrCAC.raw.CAC.gwet``.
 
@@ -354,24 +356,26 @@ class GwetAC1(Agreement):
 
 
 class KrippendorffAlpha(Agreement):
-    """Krippendorff's alpha: one less the observed disagreement over that expected by chance.
+    """Krippendorff's alpha: 1 minus the ratio of observed to expected disagreement of raters.
 
     Formula: 1 - D_o / D_e
 
     D_o is the mean squared distance between two ratings of the same item, each item weighted by its
-    number of ratings, and D_e that between any two ratings. Items with a single rating are left
-    out. Undefined where no item has two ratings, or only one category occurs.
+    number of ratings. D_e is the mean squared distance between any two ratings. Items with a single
+    rating are left out. Undefined if no item has two ratings, or only one category occurs.
+
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record the agreement of
+    single items.
 
     The other parameters are those of `Agreement`.
 
     Args:
-        level: The level of measurement, which sets the squared distance of two categories.
-            ``"nominal"``: 1 if they differ; ``"interval"``: the squared difference of their places,
-            which are their codes with `from_raters`; ``"ratio"``: the square of the difference over
-            the sum of these; ``"ordinal"``: the square of the number of ratings between them.
+        level: Level of measurement, which defines the squared distance of two categories.
+            ``"nominal"``: 1 if they differ. ``"interval"``: the squared difference of their
+            positions, or of their codes with `from_raters`. ``"ratio"``: the square of that
+            difference over their sum. ``"ordinal"``: the square of the number of ratings between
+            them, which includes half of their own.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how much
-    each item agrees.
 
     Reference: Krippendorff, "Content Analysis" (2004), 11;
     ``krippendorff.alpha(value_counts=...)``.
@@ -408,7 +412,7 @@ class KrippendorffAlpha(Agreement):
         return 1 - observed * total * (total - 1) / chance if chance else None
 
     def _distance(self, a: int, b: int, counts: Sequence[int], at: Sequence[int]) -> Fraction:
-        """Return the squared distance of two categories, which are `at` these places."""
+        """Return the squared distance of two categories; `at` holds the positions of all."""
         if self.level == "nominal":
             return Fraction(1)
         low, high = sorted((a, b))

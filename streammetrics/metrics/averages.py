@@ -1,4 +1,4 @@
-"""Averages over classes, some of whose values may be 0/0, and the weights of an F measure."""
+"""Averages over classes whose values may be 0/0, and the weights of F measures."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Bools, Floats
 
 
-# What 0/0 gives, see `mean_of_classes`; sums of it over any rows and classes stay finite.
+# The value of 0/0, see `class_means`. The limit keeps its sums over rows and classes finite.
 ZeroDivision = Annotated[float, OrNan(1e100)] | None
 
 
 def beta_weights(beta: float) -> tuple[float, float]:
-    """Return the weights of recall and precision in an F measure, beta² to 1, without overflow."""
-    # Divided by the square of a large beta, which may be beyond float64.
+    """Return weights of recall and precision in F-beta, in the ratio beta², without overflow."""
+    # For a large beta both are divided by beta², which may overflow.
     return (1.0, 1 / beta / beta) if beta > 1024.0 else (beta * beta, 1.0)
 
 
 class ClassMeans(NamedTuple):
-    """The mean over classes of each group, and which classes, being 0/0, there is to warn of."""
+    """The mean over classes of each group, and which classes need a warning because of 0/0."""
 
     values: Floats  # (groups,)
-    doubtful: Bools  # of which groups there is something to warn of, (groups,)
+    doubtful: Bools  # which groups need a warning, (groups,)
     zero: Bools  # which classes count as 0, (groups, K)
-    absent: Bools  # which are left out, (groups, K)
+    absent: Bools  # which classes are left out, (groups, K)
 
     def why(self, group: int, labels: Sequence[object], of: str = "") -> str:
-        """Return the warning about a group, empty where there is none.
+        """Return the warning for a group, empty if it needs none.
 
         Args:
-            group: Which group it is.
+            group: The index of the group.
             labels: The names of its classes.
-            of: What the values are, such as ``"the recall of "``.
+            of: A description of the values, such as ``"the recall of "``.
         """
         doubts = []
         if self.zero[group].any():
@@ -58,19 +58,20 @@ class ClassMeans(NamedTuple):
 def class_means(
     values: Floats, weight: Floats, seen: Callable[[], Bools], zero_division: float | None
 ) -> ClassMeans:
-    """Return the weighted mean of each group's classes, whose values are ``nan`` where 0/0.
+    """Return the weighted mean over the classes of each group; 0/0 is ``nan`` in `values`.
 
-    By default (`zero_division` is ``None``) such a class counts as 0 if it has rows, true or
-    predicted, so that a class that is never predicted lowers the precision, as in scikit-learn;
-    without rows it is left out. Both cause a warning. With an explicit ``nan`` every such class is
-    left out; with another number no value is ``nan``, as 0/0 already is that number. The mean is
-    ``nan`` where no class is defined, and where all weights are 0; in the latter case a number as
-    `zero_division` gives the unweighted mean, as in scikit-learn.
+    With ``zero_division=None`` an undefined class counts as 0 if it has true or predicted rows, so
+    a class that is never predicted lowers the precision, as in scikit-learn. A class without rows
+    is left out. Both cases cause a warning. An explicit ``nan`` leaves out every undefined class.
+    With any other number no value is ``nan``, because 0/0 was already replaced by it.
+
+    The mean is ``nan`` if no class is defined or all weights are 0. If all weights are 0 and
+    `zero_division` is a number, the unweighted mean is returned, as in scikit-learn.
 
     Args:
         values: The value of each class, (groups, K).
         weight: The weight of each class in the mean, (groups, K).
-        seen: Returns which classes have rows, (groups, K); called only where it matters.
+        seen: Returns which classes have rows, (groups, K); called only if needed.
         zero_division: The metric's parameter.
     """
     weight = light(weight)
@@ -96,12 +97,12 @@ def class_means(
             means = np.where(whole == 0, values.mean(axis=1), means)
     undefined: Bools = np.isnan(means)
     if undefined.any():
-        means[undefined] = math.nan  # of one sign
+        means[undefined] = math.nan  # always with the same sign
     return ClassMeans(means, doubtful, zero, absent)
 
 
 class ClassMean(NamedTuple):
-    """A mean over classes, and the text of a warning, empty where every class counts."""
+    """A mean over classes, and a warning, empty if every class counts."""
 
     value: float
     doubt: str
@@ -115,7 +116,7 @@ def mean_of_classes(
     zero_division: float | None,
     of: str = "",
 ) -> ClassMean:
-    """Return the `class_means` of one group, of whose classes all arrays are, (K,).
+    """Return the `class_means` of a single group; all arrays are (K,).
 
     Args:
         values: The value of each class.
@@ -123,28 +124,28 @@ def mean_of_classes(
         seen: Returns which classes have rows.
         labels: The names of the classes, for the warning.
         zero_division: The metric's parameter.
-        of: What the values are, for the warning, such as ``"the recall of "``.
+        of: A description of the values for the warning, such as ``"the recall of "``.
     """
     means = class_means(values[None], weight[None], lambda: seen()[None], zero_division)
     return ClassMean(float(means.values[0]), means.why(0, labels, of))
 
 
 def row_sums(values: Floats, chosen: Bools) -> Floats:
-    """Return the sum of the chosen numbers of each row, added as if they stood alone.
+    """Return the sum of the chosen numbers of each row, rounded as if the others did not exist.
 
     >>> row_sums(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[True, False], [True, True]]))
     array([1., 7.])
     """
     sums = np.zeros(len(values))
     count = np.count_nonzero(chosen, axis=1)
-    for size in np.unique(count[count > 0]).tolist():  # the order of additions depends on it
+    for size in np.unique(count[count > 0]).tolist():  # the summation order depends on the size
         rows = count == size
         sums[rows] = values[rows][chosen[rows]].reshape(-1, size).sum(axis=1)
     return sums
 
 
 def light(weight: Floats) -> Floats:
-    """Return weights of each group (..., K), whose products with `ZeroDivision` are finite."""
+    """Return weights (..., K), scaled per group so that products with `ZeroDivision` are finite."""
     if not weight.size or weight.max() < 2.0**500:
         return weight
     heavy = weight.sum(axis=-1, keepdims=True) > 2.0**600
@@ -154,12 +155,12 @@ def light(weight: Floats) -> Floats:
 def lone_doubt(
     labels: Sequence[object], values: float | Floats, lacks: Mapping[str, Bools] | None = None
 ) -> str:
-    """Return the warning for values that are not averaged, empty where none is ``nan``.
+    """Return the warning for values that are not averaged, empty if none is ``nan``.
 
     Args:
         labels: The names of the classes.
         values: The value of each class, (K,).
-        lacks: Which classes lack what, such as ``{"predictions of": ...}``, each (K,).
+        lacks: Which classes lack rows of a kind, such as ``{"predictions of": ...}``, each (K,).
     """
     empty = np.isnan(np.atleast_1d(values))
     if not empty.any():
@@ -171,12 +172,12 @@ def lone_doubt(
 
 
 def lacking_classes(labels: Sequence[object], lacks: Mapping[str, Bools], it: str = "") -> str:
-    """Return which classes lack what, empty where none lacks anything.
+    """Return text on which classes lack which rows, empty if none lacks any.
 
     Args:
         labels: The names of the classes.
         lacks: As in `lone_doubt`.
-        it: What to call the classes in place of their names.
+        it: Text to use instead of the names of the classes.
     """
     return " and ".join(
         f"no {what} {it or _named(labels, where)}" for what, where in lacks.items() if where.any()

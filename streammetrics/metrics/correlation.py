@@ -30,9 +30,9 @@ __all__ = [
 
 
 class Untied(NamedTuple):
-    """How many pairs of rows may differ in one coordinate, and how many distinct values it has."""
+    """Numbers of pairs of rows that differ in one coordinate, and of its distinct values."""
 
-    certain: int  # those that certainly differ
+    certain: int  # pairs that certainly differ
     least: int
     most: int
     least_distinct: int
@@ -40,12 +40,12 @@ class Untied(NamedTuple):
 
     @classmethod
     def of(cls, side: Marginal, pairs: int) -> Self:
-        """Return the counts of one coordinate."""
+        """Return the numbers for one coordinate."""
         mixed = side.counts[side.mixed]
         single = side.counts.size - mixed.size
         certain = pairs - _pairs_within(side.counts)
         rows = int(mixed.sum())
-        # Of m rows that are not all equal at least m - 1 pairs differ: one row from all others.
+        # If m rows are not all equal, at least m - 1 pairs differ: one row from all others.
         return cls(
             certain,
             certain + rows - mixed.size,
@@ -56,7 +56,7 @@ class Untied(NamedTuple):
 
 
 class Concordance(NamedTuple):
-    """Pairs of rows: all, concordant less discordant, and how many may be either."""
+    """Numbers of pairs of rows: all, concordant minus discordant, and those that may be either."""
 
     all: int
     known: int
@@ -66,23 +66,23 @@ class Concordance(NamedTuple):
 
     @classmethod
     def of(cls, cells: PairCells) -> Self:
-        """Return the counts of the cells of a histogram."""
+        """Return the numbers for the cells of a histogram."""
         (x, y), counts = cells.marginals(), cells.counts
         pairs = cells.size * (cells.size - 1) // 2
         untied_x, untied_y = Untied.of(x, pairs), Untied.of(y, pairs)
-        # The pairs untied in both are those untied in x plus those in y, less those in either.
+        # Pairs untied in both: those untied in x, plus those in y, minus those in either.
         known = untied_x.certain + untied_y.certain - (pairs - _pairs_within(counts))
         known -= 2 * _discordant(cells)
         unknown = _pairs_within(x.counts[x.mixed]) + _pairs_within(y.counts[y.mixed])
         if unknown:
-            # Pairs of one cell: where one coordinate has one value they are tied, whatever the
-            # other is; where both have several they were counted twice.
+            # Pairs within one cell are tied if one coordinate has a single value, whatever the
+            # other is. If both have several values, the pairs were counted twice.
             mixed = x.mixed[cells.rows] | y.mixed[cells.columns]
             unknown -= _pairs_within(counts[mixed])
         return cls(pairs, known, unknown, untied_x, untied_y)
 
     def times(self, largest: Fraction, smallest: Fraction) -> tuple[float, float, float]:
-        """Return bounds and value of C - D times a factor that is itself in an interval."""
+        """Return bounds and value of C - D times a factor that lies in an interval."""
         low, high = self.known - self.unknown, self.known + self.unknown
         return (
             float(low * (largest if low < 0 else smallest)),
@@ -94,11 +94,11 @@ class Concordance(NamedTuple):
 def largest_tau_b(pairs: Concordance, known: int) -> float:
     """Return the largest possible tau-b, where `known` is the certain part of C - D.
 
-    Let a and b pairs be untied in x and in y, a0 and b0 of them certainly. Then C - D is at most
-    known + min(a - a0 + b - b0, unknown), and tau-b is that over √(a b). As long as the sum is
-    below `unknown`, this first falls and then rises with a, and likewise with b. Beyond, it falls
-    with both, or rises with both if it is negative. So it is largest in a corner of the rectangle
-    of possible (a, b), or where the line on which the sum equals `unknown` crosses an edge.
+    Let a and b be the numbers of pairs untied in x and in y, of which a0 and b0 are certain. Then
+    C - D is at most known + min(a - a0 + b - b0, unknown), and tau-b is that over √(a b). While the
+    sum is below `unknown`, the bound first falls and then rises with a, and likewise with b. Beyond
+    that it falls with both, or rises with both if it is negative. So the maximum is at a corner of
+    the rectangle of possible (a, b), or where the line with the sum `unknown` crosses an edge.
     """
     x, y = pairs.x, pairs.y
     line = pairs.unknown + x.certain + y.certain
@@ -121,7 +121,7 @@ def _pairs_within(counts: Ints) -> int:
 
 def _discordant(cells: PairCells) -> int:
     """Return the number of pairs of rows whose cells are in opposite order in both coordinates."""
-    # Pairs of one row ascend by column: they are in no inversion.
+    # Pairs within a row are in ascending order of columns, so they are no inversions.
     ranks, counts = cells.columns.astype(np.int32), cells.counts
     found: int = (
         kernels.inversions(ranks)
@@ -137,14 +137,14 @@ def over_root(numerator: int, squared: int) -> float:
 
 
 _UNDEFINED = (math.nan, math.nan, math.nan)
-_FEW = 1 << 29  # the square of this many rows is an int64 with room for sums
+_FEW = 1 << 29  # the square of this many rows fits in int64, with room for sums
 
 
 class RankCorrelation(Metric[float]):
-    """Base of the rank correlations, exact up to `max_pairs` distinct pairs.
+    """Base class of rank correlations, exact for up to `max_pairs` distinct pairs.
 
     Args:
-        max_pairs: How many distinct pairs (y_true, y_pred) are kept apart. Beyond that,
+        max_pairs: The largest number of distinct pairs (y_true, y_pred) kept apart. Beyond that,
             neighbouring pairs share a cell: memory stays bounded, and `bounds()` holds for any
             order and any ties of the rows within a cell.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
@@ -164,7 +164,7 @@ class RankCorrelation(Metric[float]):
         Args:
             y_true: Numbers, (n,), which may be infinite.
             y_pred: Numbers, (n,), which may be infinite.
-            sample_weight: Must be ``None``, as rank correlations have no weights.
+            sample_weight: Must be ``None``: rank correlations do not support weights.
 
         Raises:
             InvalidBatchError: Weights are given, a column has a wrong type or length, or a value is
@@ -181,7 +181,7 @@ class RankCorrelation(Metric[float]):
         """Return a lower bound, the value and an upper bound, each rounded once."""
 
     def readout(self, pairs: PairHistogram) -> float:
-        """Return the value; beyond `max_pairs`, with the rows of each cell in random order."""
+        """Return the value; beyond `max_pairs` the rows of a cell count as in random order."""
         return self.certain(pairs.cells())[1]
 
     def interval(self, pairs: PairHistogram) -> Interval[float]:
@@ -189,7 +189,7 @@ class RankCorrelation(Metric[float]):
         low, value, high = self.certain(pairs.cells())
         if pairs.exact or math.isnan(value):
             return Interval(value, value)
-        # One float outward, as each was rounded once.
+        # One float outward, because each bound was rounded once.
         least, most = self.value_range or (-math.inf, math.inf)
         return Interval(
             max(least, math.nextafter(low, -math.inf)), min(most, math.nextafter(high, math.inf))
@@ -203,34 +203,34 @@ class RankCorrelation(Metric[float]):
         return ""
 
     def is_exact(self, pairs: PairHistogram) -> bool:
-        """Whether every distinct pair has a cell of its own."""
+        """Whether every distinct pair has its own cell."""
         return pairs.exact
 
 
 class KendallTau(RankCorrelation):
-    """Kendall's tau: concordant less discordant pairs of rows, over all pairs.
+    """Kendall's tau: concordant minus discordant pairs of rows, over all pairs.
 
     Formula: tau_b = (C - D) / √((n_0 - n_1) (n_0 - n_2)), with C concordant and D discordant of the
     n_0 pairs of rows, of which n_1 are tied in `y_true` and n_2 in `y_pred`.
 
     For ``"a"`` C - D is divided by n_0 = n (n - 1) / 2; for ``"c"`` (Stuart) by n² (m - 1) / (2 m),
     with m the smaller number of distinct values of the two columns. ``nan`` for fewer than two
-    rows, and for ``"b"`` and ``"c"`` where all rows are tied in one column.
+    rows, and for ``"b"`` and ``"c"`` if all rows are tied in one column.
 
-    Beyond `max_pairs`, the half-width of `bounds()` is for ``"a"`` the share of pairs of rows that
-    share a cell of either column, less those known to be tied. Discordant pairs are counted by a
+    Beyond `max_pairs`, the half-width of `bounds()` for ``"a"`` is the share of pairs of rows that
+    share a cell of either column, without those known to be tied. Discordant pairs are counted by
     merge sort (Knight 1966).
 
     The other parameters are those of `RankCorrelation`.
 
     Args:
-        variant: ``"b"``, SciPy's default, ``"c"``, or ``"a"``.
+        variant: ``"b"`` (SciPy's default), ``"c"`` or ``"a"``.
 
     Raises:
-        InvalidBatchError: From `update`, where weights are given or a value is nan.
+        InvalidBatchError: From `update`, if weights are given or a value is nan.
 
-    Memory and cost: that of a `PairHistogram`; `compute` merges the pairs by
-    rank, at about 60 ns per pair, 160 where pairs repeat.
+    Memory and cost: that of a `PairHistogram`; `compute` merge sorts the pairs, at about 60 ns per
+    pair, or 160 ns if pairs repeat.
 
     Reference: ``scipy.stats.kendalltau``; Kendall, Rank Correlation Methods (1970).
 
@@ -264,18 +264,18 @@ class KendallTau(RankCorrelation):
 
 
 class SpearmanRho(RankCorrelation):
-    """Spearman's rho: the Pearson correlation of ranks, tied rows having their average rank.
+    """Spearman's rho: the Pearson correlation of ranks; tied rows have their average rank.
 
     Formula: Σ r s / √(Σ r² Σ s²), with r and s the ranks less their mean.
 
-    ``nan`` where all rows are tied in one column, and for a single row. Computed in integers, from
+    ``nan`` for a single row, or if all rows are tied in one column. Computed in integers, from
     doubled ranks. Beyond `max_pairs`, the effect of the ranks within cells is bounded by the
     rearrangement and the Cauchy-Schwarz inequalities.
 
     Parameters are those of `RankCorrelation`.
 
     Raises:
-        InvalidBatchError: From `update`, where weights are given, or a value is nan.
+        InvalidBatchError: From `update`, if weights are given or a value is nan.
 
     Memory and cost: that of a `PairHistogram`; `compute` takes about 20 ns per pair.
 
@@ -292,11 +292,11 @@ class SpearmanRho(RankCorrelation):
     family = Family.SPEARMAN
 
     def certain(self, cells: PairCells) -> tuple[float, float, float]:
-        """Return bounds by what ranks within cells add to the product of the cells' average ranks.
+        """Return bounds: the product of average ranks, and the most that ranks within cells add.
 
         A rank r is the average A of its cell plus a deviation e, whose sum over the cell is 0, and
         likewise s = B + f. So Σ r s = Σ A B + Σ e B + Σ A f + Σ e f. The second sum is largest
-        where e ascends with B (rearrangement inequality), likewise the third; the last is bounded
+        if e ascends with B (rearrangement inequality), and likewise the third. The last is bounded
         by the Cauchy-Schwarz inequality.
         """
         (x, y), rows, columns = cells.marginals(), cells.rows, cells.columns
@@ -324,7 +324,7 @@ class SpearmanRho(RankCorrelation):
 
 
 def _average_ranks(counts: Ints) -> Ints:
-    """Return twice the difference of each group's average rank from the mean rank: integers."""
+    """Return twice the deviation of each group's average rank from the mean rank, as integers."""
     last = np.cumsum(counts)
     return 2 * last - counts - last[-1:]
 
@@ -340,10 +340,10 @@ def _product(a: Ints, b: Ints, counts: Ints) -> int:
 
 
 def _open_squares(side: Marginal) -> tuple[int, int]:
-    """Return the range of the sum of squared deviations of ranks from their cell's average.
+    """Return the range of the sum of squared deviations of ranks from the average of their cell.
 
-    In doubled ranks, the m rows of a cell are all different, with deviations -(m - 1), ..., m - 1
-    in steps of 2, or m - 1 of them are equal.
+    Ranks are doubled. The sum is smallest if m - 1 of the m rows of a cell are equal, and largest
+    if all differ, with deviations -(m - 1), ..., m - 1 in steps of 2.
     """
     m = side.counts[side.mixed]
     return exact_dot(m, m - 1), _product(m - 1, m + 1, m) // 3
@@ -352,7 +352,7 @@ def _open_squares(side: Marginal) -> tuple[int, int]:
 def _in_order(groups: Ints, side: Marginal, counts: Ints, other: Ints) -> int:
     """Return the sum of the rank within the group times `other`, over groups of several rows.
 
-    Ranks are doubled, less their mean, and in the order of `other` within each group.
+    Ranks are doubled, minus their mean, and in the order of `other` within each group.
     """
     before = np.cumsum(counts) - counts
     first = np.cumsum(side.counts) - side.counts

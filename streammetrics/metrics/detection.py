@@ -50,27 +50,27 @@ __all__ = [
 ]
 
 
-_MOST_IOUS = 30  # outcomes of as many thresholds fit 64 bits
+_MOST_IOUS = 30  # outcomes at this many thresholds fit in 64 bits
 
 
 class BoxMetric(Metric[float | Floats]):
-    """Base of the metrics of boxes found in images, as COCO evaluates them.
+    """Base class of metrics of boxes detected in images, as COCO evaluates them.
 
-    A row is an image. For each class the `max_detections` predicted boxes with the highest scores
-    are taken, in descending order of score; each is matched with the unmatched true box of the
-    class that it overlaps most, by at least the threshold. Crowd boxes, and boxes outside the
-    area, count neither as found nor as missed.
+    A row is an image. For each class, the `max_detections` predicted boxes with the highest scores
+    are matched in descending order of score. Each is matched with the unmatched true box of its
+    class that it overlaps most, if the overlap is at least the threshold. Crowd boxes, and boxes
+    outside the area, count neither as found nor as missed.
 
     Values do not depend on the order of images: boxes of different images with the same score are
     counted together, whereas pycocotools takes them in the order of images. For boxes of one image
-    with equal scores or overlaps the order in the lists decides, as in pycocotools.
+    with equal scores or overlaps, the order in the lists decides, as in pycocotools.
 
     Args:
-        iou: The intersection over union that a match needs, or several of them, over which values
-            are averaged. ``None``: COCO's ten, 0.5 to 0.95.
+        iou: The intersection over union required for a match, or several values to average over.
+            ``None``: COCO's ten thresholds, 0.5 to 0.95.
         area: Which boxes count: ``"all"``, or those of up to 32² pixels (``"small"``), from 32²
             to 96² (``"medium"``), or above (``"large"``).
-        max_detections: How many predicted boxes per class and image count.
+        max_detections: The largest number of predicted boxes that count per class and image.
         average: ``"macro"``: the mean over the classes that have true boxes. ``"micro"``: all
             classes are treated as one. ``None``: an array with the value of each class, sorted.
         box_format: The four numbers of a box: its corners (``"xyxy"``); left, top, width and height
@@ -102,7 +102,7 @@ class BoxMetric(Metric[float | Floats]):
 
     @property
     def _matched(self) -> Options:
-        """The parameters of the statistic, with all of COCO's thresholds if ours are among them."""
+        """The parameters of the statistic; all of COCO's thresholds if ours are among them."""
         return {
             "ious": IOUS if _places(self._ious) is not None else self._ious,
             "box_format": self.box_format,
@@ -119,7 +119,7 @@ class BoxMetric(Metric[float | Floats]):
 
     @property
     def _place(self) -> int:
-        """The position of the area."""
+        """The index of the area."""
         return list(AREAS).index(self.area)
 
     def update(
@@ -133,7 +133,7 @@ class BoxMetric(Metric[float | Floats]):
         true_crowd: ArrayLike = None,
         true_areas: ArrayLike = None,
     ) -> Self:
-        """Add a batch of n images. The boxes of an image are one row, in lists of equal length.
+        """Add a batch of n images. A row holds the boxes of one image, in lists of equal length.
 
         Args:
             true_boxes: The g true boxes of each image, n lists (g, 4) of numbers; g may be 0.
@@ -141,8 +141,8 @@ class BoxMetric(Metric[float | Floats]):
             pred_boxes: The d predicted boxes of each image, n lists (d, 4) of numbers.
             pred_labels: Their classes, n lists of d.
             pred_scores: Their scores, n lists of d.
-            true_crowd: Whether a true box is a crowd, n lists of g values of 0 and 1. A crowd may
-                be found any number of times, or not at all, and does not count.
+            true_crowd: 1 for a crowd box, n lists of g values of 0 and 1. A crowd may be matched
+                any number of times, or not at all, and does not count.
             true_areas: The areas that `area` refers to, n lists of g; by default those of the
                 boxes. COCO uses those of the masks.
 
@@ -159,7 +159,7 @@ class BoxMetric(Metric[float | Floats]):
         return f"{none} of a class" if self.average is None else none
 
     def _averaged(self, labels: list[ClassLabel], values: Floats, truths: Ints) -> float | Floats:
-        """Return the average of values (n, T), as configured, over classes with true boxes."""
+        """Return the configured average of values (n, T) over the classes with true boxes."""
         has_boxes = truths > 0
         if self.average is None:
             each = np.full(len(labels), math.nan)
@@ -169,13 +169,13 @@ class BoxMetric(Metric[float | Floats]):
 
 
 def _places(ious: tuple[float, ...]) -> Places | None:
-    """Return the positions of thresholds among COCO's, ``None`` if one is not among them."""
-    near = np.abs(np.array(ious)[:, None] - np.array(IOUS)) < 1e-9  # 0.9 is 0.8999... there
+    """Return the positions of thresholds among COCO's, ``None`` if any is not among them."""
+    near = np.abs(np.array(ious)[:, None] - np.array(IOUS)) < 1e-9  # 0.9 is 0.8999... in IOUS
     return near.argmax(axis=1) if near.any(axis=1).all() else None
 
 
 _RECALLS = np.linspace(0, 1, 101)
-_ROOM = 2.0**-40  # relative: more than the rounding error of a mean of 101 numbers
+_ROOM = 2.0**-40  # relative; more than the rounding error of a mean of 101 numbers
 
 
 class BoxAveragePrecision(BoxMetric):
@@ -184,19 +184,21 @@ class BoxAveragePrecision(BoxMetric):
     Formula: 1 / 101 Σ_r max_{R(s) >= r} P(s), with R(s) and P(s) the recall and precision of boxes
     that score s or more, and r from 0 to 1 by 0.01.
 
-    A recall that no threshold reaches has the precision 0. `BoxMetric` says how boxes are matched.
+    The precision is 0 at recalls that no threshold reaches. In descending order of score, each
+    predicted box is matched with the unmatched true box of its class that it overlaps most, if the
+    overlap is at least `iou`.
 
-    Exact up to `max_bins` distinct scores per class and outcome. Beyond that neighbouring scores
-    share a cell, and `bounds()` holds for any order and ties within cells.
+    Exact for up to `max_bins` distinct scores per class and outcome. Beyond that, neighbouring
+    scores share a cell, and `bounds()` holds for any order and ties within cells.
 
     The other parameters are those of `BoxMetric`.
 
     Args:
-        max_bins: How many distinct scores are kept apart for each class and outcome.
+        max_bins: The largest number of distinct scores kept apart for each class and outcome.
 
-    Memory and cost: about 16 bytes per distinct score of a class, twice that with areas, and 2 kB
-    for each of the few dozen outcomes of a class. `update` takes about 4 µs per box, `compute`
-    about a millisecond per class.
+    Memory and cost: about 32 bytes per distinct score of a class (16 for all boxes, 16 for those of
+    its area), and 2 kB for each of the few dozen outcomes of a class. `update` takes about 4 µs per
+    box, `compute` about a millisecond per class.
 
     Reference: Lin et al., "Microsoft COCO", ECCV 2014; ``pycocotools.cocoeval.COCOeval``;
     ``torchmetrics.detection.MeanAveragePrecision``.
@@ -233,7 +235,7 @@ class BoxAveragePrecision(BoxMetric):
         return Interval(sides[0] * (1 - _ROOM), np.minimum(sides[1] * (1 + _ROOM), 1.0) + 0.0)
 
     def is_exact(self, held: BoxScores) -> bool:
-        """Whether every distinct score of the boxes that count has a cell of its own."""
+        """Whether every distinct score of the boxes that count has its own cell."""
         histograms = (h for outcome, h in held.outcomes.items() if outcome.area == self._place)
         return all(histogram.exact for histogram in histograms)
 
@@ -254,14 +256,14 @@ class BoxAveragePrecision(BoxMetric):
 
 
 class _Steps:
-    """Boxes of a class by descending score: hits and misses in each cell (m, T)."""
+    """Hits and misses (m, T) of a class, in cells by descending score."""
 
     def __init__(self, single: Bools, hits: Ints, misses: Ints) -> None:
         self.single, self.hits, self.misses = single, hits, misses
 
     @classmethod
     def of(cls, held: Sequence[tuple[int, SortedHistogram]], columns: Places, ious: int) -> _Steps:
-        """Return the cells of all outcomes together, as wide as the widest."""
+        """Return the cells of all outcomes together, at the coarsest level among them."""
         codes = np.array([code for code, _ in held])[:, None]
         hit, ignored = (codes >> columns) & 1, (codes >> (ious + columns)) & 1
         blocks = [(k, block) for k, (_, each) in enumerate(held) for block in each.cells()]
@@ -275,7 +277,7 @@ class _Steps:
         order = np.argsort(-cells, kind="stable")
         cells, scores = cells[order], np.where(single, low, np.nan)[order]
         starts = np.flatnonzero(np.concatenate([[True], cells[1:] != cells[:-1]]))
-        # A cell has one score if its lowest and its highest are the same, and neither is nan.
+        # A cell holds one score if its lowest and highest scores are equal and not nan.
         alone = np.minimum.reduceat(scores, starts) == np.maximum.reduceat(scores, starts)
         amounts = np.stack([hit, 1 - hit - ignored])[:, outcomes] * counts[0][:, None]
         hits, misses = np.add.reduceat(amounts[:, order], starts, axis=1)
@@ -288,12 +290,12 @@ class _Steps:
         least = _mean_best(hits, misses, at)
         if self.single.all():
             return least, least
-        # In a cell of several scores all boxes may be tied, or the hits come before the misses.
+        # In a cell of several scores, all boxes may be tied, or the hits may precede the misses.
         return least, _mean_best(hits, misses - np.where(self.single, 0, self.misses), at)
 
 
 def _mean_best(hits: Ints, misses: Ints, at: Ints) -> Floats:
-    """Return the mean of the best precisions from positions (T, 101) on, 0 beyond the last one."""
+    """Return the mean of the best precision from each position (T, 101) on; 0 past the last one."""
     boxes = hits + misses
     precision = np.divide(hits, boxes, out=np.zeros(boxes.shape), where=boxes > 0)
     best = np.zeros((len(hits) + 1, hits.shape[1]))
@@ -307,7 +309,8 @@ class BoxAverageRecall(BoxMetric):
 
     Formula: mean_kt (h_kt / g_k), with h_kt of the g_k true boxes of class k found at threshold t.
 
-    `BoxMetric` says how boxes are matched. COCO reports it for `max_detections` of 1, 10 and 100.
+    Boxes are matched as in `BoxAveragePrecision`. COCO reports this metric for `max_detections` of
+    1, 10 and 100.
 
     Parameters are those of `BoxMetric`.
 
@@ -341,14 +344,14 @@ class BoxAverageRecall(BoxMetric):
 
 
 class MaskMetric(Metric[float | Floats]):
-    """Base of the metrics of overlap of each class's pixels, over all images together.
+    """Base class of metrics of the overlap of masks by class, over all images together.
 
     Args:
         average: ``"macro"``: the mean over the classes that have pixels, true or predicted.
             ``"weighted"``: the mean weighted by true pixels. ``"micro"``: the pixels of all classes
             are added first. ``None``: an array of the classes, ``nan`` for those without pixels.
-        labels: The classes and their order; others raise. ``None``: those seen, sorted.
-        background: A class that is left out of the average; its pixels count for other classes.
+        labels: The classes and their order; others raise. ``None``: the labels seen, sorted.
+        background: A class to leave out of the average; its pixels still count for other classes.
         ignore_index: Pixels with this true class are left out.
         nan_policy: ``"raise"``, or ``"omit"``: pixels with a missing value are left out.
 
@@ -376,12 +379,12 @@ class MaskMetric(Metric[float | Floats]):
     def update(
         self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Add a batch of label maps, in which every pixel is a row.
+        """Add a batch of label maps; every pixel is a row.
 
         Args:
             y_true: The true classes, of any shape such as (n, H, W).
             y_pred: The predicted classes, of the same shape, or scores (n, K, H, W) of K classes,
-                whose largest (the first of equal ones) gives the class.
+                the largest of which (the first if tied) gives the class.
             sample_weight: Non-negative weights, of the shape of `y_true`.
 
         Raises:
@@ -392,7 +395,7 @@ class MaskMetric(Metric[float | Floats]):
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
 
     def readout(self, table: ContingencyTable) -> float | Floats:
-        """Return the overlap as configured."""
+        """Return the overlap, averaged as configured."""
         confusion = Confusion.of_labels(table.cells(), self.labels)
         kept = np.array([label != self.background for label in confusion.labels], np.bool_)
         actual = confusion.actual[0]
@@ -425,8 +428,8 @@ class MeanIoU(MaskMetric):
 
     Formula: mean_k (TP_k / (TP_k + FP_k + FN_k)), with k the classes that have pixels.
 
-    The pixels of all images are counted together, as in the benchmarks of VOC and Cityscapes. For a
-    mean over images use `Slices` by image.
+    The pixels of all images are counted together, as in the VOC and Cityscapes benchmarks. For a
+    mean over images, use `Slices` by image.
 
     Parameters are those of `MaskMetric`.
 
@@ -451,7 +454,7 @@ class Dice(MaskMetric):
 
     Formula: mean_k (2 TP_k / (2 TP_k + FP_k + FN_k)), with k the classes that have pixels.
 
-    The pixels of all images are counted together. For a mean over images use `Slices` by image.
+    The pixels of all images are counted together. For a mean over images, use `Slices` by image.
 
     Parameters are those of `MaskMetric`.
 
@@ -472,7 +475,7 @@ class Dice(MaskMetric):
 
 
 def _warn_of_one_hot(true: Any, pred: Any) -> None:
-    """Warn where both maps are one-hot (n, K, H, W), as they are read as masks of 0 and 1."""
+    """Warn if both maps are one-hot (n, K, H, W), as they are read as masks of 0 and 1."""
     shape = tuple(getattr(true, "shape", ()))
     if len(shape) < 4 or shape[1] < 2 or tuple(getattr(pred, "shape", ())) != shape:
         return
@@ -490,26 +493,27 @@ def _is_one_hot(maps: Array) -> bool:
 
 
 class PanopticMetric(Metric[float | Floats]):
-    """Base of the metrics of panoptic maps: segments are the pixels of a category and instance.
+    """Base class of metrics of panoptic maps. A segment is the pixels of one category and instance.
 
-    A true and a predicted segment of one image and category match if their intersection over union
-    is above 0.5, so that each has at most one match. Pixels whose true category is void do not
-    count, and a predicted segment of which more than half is on them is not false.
+    A true and a predicted segment of the same image and category match if their intersection over
+    union is above 0.5, so each has at most one match. Pixels whose true category is void do not
+    count. A predicted segment with more than half of its pixels on void is not a false positive.
 
     Args:
         things: The categories with separate instances.
-        stuffs: The categories without: all pixels of one in an image are a single segment.
+        stuffs: The categories without instances: all pixels of one of them in an image form a
+            single segment.
         of: The quality: ``"segmentation"``, the mean IoU of matched segments; ``"recognition"``,
             the F1 score of segments; or ``"panoptic"``, their product.
         average: ``"macro"``: the mean over categories that have segments. ``None``: an array of the
             categories, sorted, ``nan`` for those without segments.
-        unknown: Predicted pixels of other categories: ``"raise"``, or count them as ``"void"``, as
-            true pixels of other categories always are.
-        predicted_void: Pixels of a true segment that are predicted as void: ``"missed"``: they are
-            part of the union, and a true segment without a match is missed (panopticapi, the
-            official scorer); ``"ignored"``: they do not count, and a true segment of which more
-            than half is on them is not missed (torchmetrics), so that a model gains by leaving out
-            what it is not sure of.
+        unknown: How to treat predicted pixels of other categories: ``"raise"``, or count them as
+            ``"void"``. True pixels of other categories always count as void.
+        predicted_void: How to treat pixels of a true segment that are predicted as void.
+            ``"missed"``: they are part of the union, and a true segment without a match is missed,
+            as in panopticapi, the official scorer. ``"ignored"``: they do not count, and a true
+            segment with more than half of its pixels on them is not missed, as in torchmetrics; a
+            model then gains by leaving out pixels it is unsure of.
         nan_policy: ``"raise"``, or ``"omit"``: images with a missing value are left out.
     """
 
@@ -541,10 +545,10 @@ class PanopticMetric(Metric[float | Floats]):
     @property
     @abstractmethod
     def _loose(self) -> bool:
-        """Whether any overlap counts for stuff."""
+        """Whether any overlap counts as a match for stuff."""
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the counts of segments; categories in any order give the same statistic."""
+        """Return the counts of segments; the order of categories makes no difference."""
         counts = SegmentCounts(
             things=tuple(sorted(self.things)),
             stuffs=tuple(sorted(self.stuffs)),
@@ -558,16 +562,16 @@ class PanopticMetric(Metric[float | Floats]):
     def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
         """Add a batch of images.
 
-        The last axis of a map is (category, instance). An array of three dimensions is read as n
-        images of m pixels; as a single map (H, W, 2) may be meant, a warning says so.
+        The last axis of a map is (category, instance). A three-dimensional array is read as n
+        images of m pixels, with a warning, as it may be meant as a single map (H, W, 2).
 
         Args:
             y_true: The true maps, (n, H, W, 2), or n lists (m, 2) of pixels.
             y_pred: The predicted maps, of the same shapes.
 
         Raises:
-            InvalidBatchError: A pixel is not two whole numbers of at least 0, two maps differ in
-                shape, or a predicted category is unknown; the state is unchanged.
+            InvalidBatchError: A pixel is not two non-negative integers, two maps differ in shape,
+                or a predicted category is unknown; the state is unchanged.
         """
         shape = tuple(getattr(y_true, "shape", ()))
         if len(shape) == 3 and shape[0] > 1:
@@ -580,7 +584,7 @@ class PanopticMetric(Metric[float | Floats]):
         return self.feed({"y_true": y_true, "y_pred": y_pred})
 
     def readout(self, held: SegmentCounts) -> float | Floats:
-        """Return the quality as configured."""
+        """Return the quality, averaged as configured."""
         labels = sorted({*self.things, *self.stuffs})
         values = np.full(len(labels), math.nan)
         seen = held.held.labels
@@ -607,12 +611,13 @@ class PanopticQuality(PanopticMetric):
     segments of category k, FP_k unmatched predicted and FN_k unmatched true ones, and IoU_k the
     intersections over union of matched segments.
 
-    `PanopticMetric` says which segments match.
+    A true and a predicted segment of the same image and category match if their intersection over
+    union is above 0.5.
 
     Parameters are those of `PanopticMetric`.
 
-    Memory and cost: about 60 bytes per category; about 0.25 µs per pixel, for maps in which
-    neighbouring pixels are mostly equal.
+    Memory and cost: about 60 bytes per category; about 0.25 µs per pixel if neighbouring pixels are
+    mostly equal.
 
     Reference: Kirillov et al., "Panoptic segmentation", CVPR 2019; ``panopticapi``, without crowds;
     with ``predicted_void="ignored"``, ``torchmetrics.detection.PanopticQuality``, which computes
@@ -630,15 +635,15 @@ class PanopticQuality(PanopticMetric):
 
 
 class ModifiedPanopticQuality(PanopticMetric):
-    """Modified panoptic quality (PQ†): for stuff any overlap counts, also below 0.5.
+    """Modified panoptic quality (PQ†): for stuff any overlap counts, even below 0.5.
 
     Formula: mean_k q_k, with q_k as in `PanopticQuality` for things, and Σ IoU_k / N_k over the N_k
     true segments for stuff.
 
     Parameters are those of `PanopticMetric`.
 
-    Memory and cost: about 60 bytes per category; about 0.25 µs per pixel, for maps in which
-    neighbouring pixels are mostly equal.
+    Memory and cost: about 60 bytes per category; about 0.25 µs per pixel if neighbouring pixels are
+    mostly equal.
 
     Reference: Porzi et al., "Seamless scene segmentation", CVPR 2019; with
     ``predicted_void="ignored"``, ``torchmetrics.detection.ModifiedPanopticQuality``, which computes

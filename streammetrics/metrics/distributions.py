@@ -38,9 +38,10 @@ class _CumulativeShares(NamedTuple):
 
 
 class Distribution(Points, _CumulativeShares):
-    """Ascending cells (m,): their edges, which are equal where a cell holds one value, and shares.
+    """Cells (m,) in ascending order: lower and upper edges, and cumulative shares.
 
-    A share is that of all rows in this cell or a lower one, so the last share is 1.
+    The edges of a cell are equal if it holds a single value. A share is that of all rows in this
+    cell or a lower one, so the last share is 1.
     """
 
 
@@ -76,20 +77,21 @@ class Quantile(Aggregate[float | Floats]):
 
     Formula: quantile_q x
 
-    Exact up to `max_bins` distinct values; beyond that `bounds()` gives an interval that certainly
-    contains the quantile.
+    Exact for up to `max_bins` distinct values. Beyond that, `bounds()` gives an interval that is
+    guaranteed to contain the quantile.
 
     The other parameters are those of `Aggregate`.
 
     Args:
-        q: The level, from 0 to 1, taken as the decimal number it prints as; of several levels the
-            value is an array.
+        q: The level, from 0 to 1, interpreted as the decimal number it prints as. For several
+            levels the value is an array.
+
         method: ``"linear"`` interpolates between order statistics; a row of weight w counts as w
-            equal rows, and a total weight below 1 leaves the quantile undefined.
+            equal rows, and the quantile is undefined if the total weight is below 1.
             ``"averaged_inverted_cdf"`` is the smallest value at or below which at least a share
-            `q` of the weight lies, or, where that share is exactly `q`, the mean of this value and
-            the next; it does not depend on the scale of the weights.
-        max_bins: How many distinct values are kept apart; up to these the quantile is exact.
+            `q` of the weight lies, or the mean of this value and the next if that share is exactly
+            `q`. It does not depend on the scale of the weights.
+        max_bins: The largest number of distinct values for which the quantile is exact.
 
     Memory and cost: 16 bytes per distinct value, up to `max_bins`; about 8 ns per row.
 
@@ -141,7 +143,7 @@ class Quantile(Aggregate[float | Floats]):
         return self.of_levels([each.value for each in self._estimates(values)])
 
     def interval(self, values: ValueHistogram) -> Interval[float | Floats]:
-        """Return the interval that certainly contains the quantile."""
+        """Return an interval that is guaranteed to contain the quantile."""
         found = self._estimates(values)
         sides = ([each.low for each in found], [each.high for each in found])
         return Interval(*map(self.of_levels, sides))

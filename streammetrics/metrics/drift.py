@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.columns.labels import Label  # noqa: TC001 - annotations of parameters are read
+from streammetrics.core.columns.labels import Label  # noqa: TC001 - parameter annotations are read at run time
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Above, AtLeast, Between, Bins, NanPolicy
 from streammetrics.core.metric import Metric
@@ -36,14 +36,15 @@ __all__ = [
 
 
 class SampleDistance(Metric[float]):
-    """Base of the distances between two samples, exact up to `max_bins` distinct values.
+    """Base class of distances between two samples, exact for up to `max_bins` distinct values.
 
     Args:
-        current: The label in `sample` of the rows of the current sample; those of the reference
-            have one other label. ``None``: 1, of labels 0 and 1, -1 and 1, or booleans; any other
+        current: The label of the current sample in `sample`; all rows of the reference must have
+            the same other label. ``None``: 1, with labels 0 and 1, -1 and 1, or booleans; other
             labels raise.
-        max_bins: How many distinct values are kept apart. Beyond that neighbouring values share a
-            cell: memory stays bounded, and `bounds()` holds wherever in their cells the values are.
+        max_bins: The largest number of distinct values kept apart. Beyond that, neighbouring values
+            share a cell: memory stays bounded, and `bounds()` holds wherever values lie in their
+            cells.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
 
@@ -59,7 +60,7 @@ class SampleDistance(Metric[float]):
         """Add a batch of rows.
 
         Args:
-            sample: The sample of each row, (n,): two labels.
+            sample: The label of each row's sample, (n,); there are two labels.
             values: Numbers, (n,), which may be infinite.
             sample_weight: Non-negative weights, (n,).
 
@@ -81,11 +82,11 @@ class SampleDistance(Metric[float]):
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, allowing for rounding.
 
-        Both samples have rows; the positives are those of the current one.
+        Both samples have rows. The current sample is the positive class.
         """
 
     def readout(self, samples: SampleHistogram) -> float:
-        """Return the distance, ``nan`` without rows of both samples."""
+        """Return the distance; ``nan`` unless both samples have rows."""
         return self._certain(samples)[1]
 
     def interval(self, samples: SampleHistogram) -> Interval[float]:
@@ -109,14 +110,14 @@ class SampleDistance(Metric[float]):
 
 
 class Range(NamedTuple):
-    """Amounts and their bounds."""
+    """Amounts with lower and upper bounds."""
 
     low: Floats
     value: Floats
     high: Floats
 
     def differences(self) -> Range:
-        """Return the differences of neighbouring amounts, which ascend."""
+        """Return the differences of neighbouring amounts, which are in ascending order."""
         return Range(
             np.maximum(self.low[1:] - self.high[:-1], 0.0),
             np.diff(self.value),
@@ -124,24 +125,24 @@ class Range(NamedTuple):
         )
 
     def shares(self, total: float, added: float) -> Range:
-        """Return the shares of the total, each amount being larger by `added`."""
+        """Return the shares of the total after adding `added` to each amount."""
         whole = total + added * self.value.size
         return Range._make([np.minimum((side + added) / whole, 1.0) for side in self])
 
 
 class BinnedDistance(SampleDistance):
-    """Base of the distances between the shares of two samples in bins ``(a, b]``.
+    """Base class of distances between the shares of two samples in bins ``(a, b]``.
 
     The other parameters are those of `SampleDistance`.
 
     Args:
-        bins: How many bins. Their edges are quantiles of the reference, at levels 1 / bins,
-            2 / bins, ...: each the smallest value at or below which that share lies. Bins hold
+        bins: The number of bins. Their edges are the quantiles of the reference at levels 1 / bins,
+            2 / bins, ...: each is the smallest value at or below which that share lies. Bins hold
             equal shares of the reference, as far as ties allow.
-        edges: Ascending inner edges, instead of quantiles: bins are right-closed, so that a value
-            equal to an edge is in the bin below it, and the outer bins are open.
-        pseudo_count: A weight that is added to each sample in each bin. Without it, a bin that is
-            empty in one sample can make the distance infinite.
+        edges: Ascending inner edges to use instead of quantiles. Bins are right-closed, so a value
+            equal to an edge is in the bin below it. The outer bins are unbounded.
+        pseudo_count: A weight added to each bin of each sample. Without it, a bin that is empty in
+            one sample can make the distance infinite.
     """
 
     _formula = ("readout", "certain", "terms", "total")
@@ -167,14 +168,14 @@ class BinnedDistance(SampleDistance):
         """Return the distance from the terms of all bins."""
 
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
-        """Return the smallest, the nominal and the largest distance within the bounds of shares."""
+        """Return the smallest, the nominal and the largest distance, given bounds of the shares."""
         cells = _SampleCells.of(stairs)
         one, other = cells.at(self.edges) if self.edges else cells.quantiles(self.bins)
         pseudo_weight = self.pseudo_count * stairs.one if self.pseudo_count else 0.0
         p = one.differences().shares(float(stairs.positives), pseudo_weight)
         q = other.differences().shares(float(stairs.negatives), pseudo_weight)
-        # Convex terms are largest in a corner of the rectangle of possible shares, and smallest
-        # on the diagonal, or in the corner nearest to it.
+        # Terms are convex: they are largest at a corner of the rectangle of possible shares, and
+        # smallest on the diagonal, or at the corner nearest to it.
         corners = [self.terms(a, b) for a in (p.low, p.high) for b in (q.low, q.high)]
         nearest = np.clip(q.value, p.low, p.high)
         least = self.terms(nearest, np.clip(nearest, q.low, q.high))
@@ -190,9 +191,9 @@ class PopulationStability(BinnedDistance):
     Formula: Σ_b (p_b - q_b) log(p_b / q_b), with p_b and q_b the shares of the current sample and
     of the reference in bin b.
 
-    ``nan`` unless both samples have rows; ``inf`` where a bin is empty in one of them only. For two
-    samples of n and m rows from the same population it is about (bins - 1) (1 / n + 1 / m) by
-    chance.
+    ``nan`` unless both samples have rows; ``inf`` if a bin is empty in only one of them. By chance
+    alone, two samples of n and m rows from the same population give about
+    (bins - 1) (1 / n + 1 / m).
 
     Beyond `max_bins`, the rows of a cell that contains an edge may be on either side of it.
 
@@ -268,14 +269,14 @@ class JensenShannon(BinnedDistance):
 
 
 def _half_log_ratio(p: Floats, q: Floats) -> Floats:
-    """Return ln(p / q) / 2, accurate where both are close, and 0 for 0/0."""
+    """Return ln(p / q) / 2, accurate even if p and q are close; 0 for 0/0."""
     both = p + q
     with np.errstate(divide="ignore"):
         return np.arctanh((p - q) / np.where(both > 0, both, 1.0))
 
 
 class _SampleCells(NamedTuple):
-    """Ascending cells, and the weight of each sample below and in each, starting with 0."""
+    """Ascending cells, and the cumulative weight of each sample, starting with 0."""
 
     low: Floats
     high: Floats
@@ -295,7 +296,7 @@ class _SampleCells(NamedTuple):
             wanted = np.array([-(-k * int(total) // bins) for k in range(1, bins)])
             first = place = last = np.searchsorted(mass, wanted)
             target = wanted.astype(np.float64)
-        else:  # sums of floats have errors of a unit, so an edge may be one cell further
+        else:  # sums of floats have rounding errors, so an edge may be one cell further
             wanted = np.arange(1, bins) * total
             target, room = wanted / bins, ROUNDING * total
             first, place, last = (
@@ -306,7 +307,7 @@ class _SampleCells(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore"):
             inside = (target - self.reference[place]) / np.diff(self.reference)[place]
         share = np.where(mixed, np.nan_to_num(np.clip(inside, 0.0, 1.0), nan=0.5), 1.0)
-        # The whole cell of the edge, or none of the part of it that may be above the edge.
+        # Include the whole cell of the edge if it holds one value, else none of it.
         lower = np.where((first == last) & ~mixed, place + 1, first)
         return self._ranges(lower, place, share, last + 1)
 
@@ -319,13 +320,13 @@ class _SampleCells(NamedTuple):
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             inside = (wanted - self.low[place]) / (self.high[place] - self.low[place])
         share = np.where(reached > below, np.nan_to_num(inside, nan=0.5), 0.0)
-        share[below == self.low.size] = 1.0  # of the last cell, all of which is at or below
+        share[below == self.low.size] = 1.0  # the whole last cell is at or below the edge
         return self._ranges(below, place, share, reached)
 
     def _ranges(
         self, lower: Array, place: Array, share: Floats, upper: Array
     ) -> tuple[Range, Range]:
-        """Return the amounts up to cells: the least, with a share of the next one, the most."""
+        """Return amounts up to cells: lower bound, value with a share of the next, upper bound."""
         ranges = []
         for mass in (self.current, self.reference):
             ends = [np.array([0.0]), np.array([float(mass[-1])])]
@@ -361,7 +362,7 @@ class Gaps(NamedTuple):
             np.concatenate, zip(*((s.low, s.high, s.p, s.n) for s in blocks), strict=True)
         )
         positives, negatives = float(stairs.positives), float(stairs.negatives)
-        # What is at or above a cell, as differences of it have one sign on both sides.
+        # F - G below a cell is minus the difference of the shares at or above it.
         before = 0.0 - stairs.gaps()
         after = np.append(before[1:], 0.0)
         return cls(low, high, p / positives, n / negatives, before, after)
@@ -397,8 +398,8 @@ class KSDistance(SampleDistance):
 
     Formula: max_x |F(x) - G(x)|, with F and G the distribution functions of the two samples.
 
-    ``nan`` unless both samples have rows. It is `KolmogorovSmirnov` with values for scores and
-    samples for classes.
+    ``nan`` unless both samples have rows. Equal to `KolmogorovSmirnov` with the values as scores
+    and the samples as classes.
 
     Parameters are those of `SampleDistance`.
 
@@ -416,7 +417,7 @@ class KSDistance(SampleDistance):
     family = APART
 
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
-        """Return the largest difference at the edges of cells, and with those within cells."""
+        """Return the largest difference at cell edges, with bounds that allow for those within."""
         gaps = Gaps.of(stairs)
         value = stairs.largest_gap()
         low, high = outward(value, value, gaps.extremes[1][gaps.mixed].max(initial=0.0))
@@ -428,11 +429,11 @@ class Wasserstein(SampleDistance):
 
     Formula: ∫ |F(x) - G(x)| dx, with F and G the distribution functions of the two samples.
 
-    It has the unit of the values. ``nan`` unless both samples have rows; ``inf`` where their shares
+    The unit is that of the values. ``nan`` unless both samples have rows; ``inf`` if their shares
     at an infinity differ.
 
-    Beyond `max_bins`, a cell adds at least its width times the smallest, and at most its width
-    times the largest possible difference within it.
+    Beyond `max_bins`, each cell adds its width times a difference, which is between the smallest
+    and the largest possible within the cell.
 
     Parameters are those of `SampleDistance`.
 
@@ -450,16 +451,16 @@ class Wasserstein(SampleDistance):
     family = APART
 
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
-        """Return the areas between and within cells."""
+        """Return the distance and its bounds from the areas between and within cells."""
         gaps = Gaps.of(stairs)
         distance, (least, most) = np.abs(gaps.after[:-1]), gaps.extremes
         between = _area(distance, _widths(gaps.high[:-1], gaps.low[1:]))
         width = _widths(gaps.low, gaps.high)
         finite = np.where(np.isinf(width), 0.0, width)
         low, high = between + _area(least, finite), between + _area(most, width)
-        # Rows are taken as spread evenly within a cell, so that the difference is a straight line.
+        # Rows are assumed to be evenly spread within a cell, so the difference is linear there.
         value = min(max(between + _area(_means(gaps.before, gaps.after), finite), low), high)
-        # Each share within a cell has an error of a few 2**-52.
+        # Each share within a cell has a rounding error of a few 2**-52.
         reach = 0.0 if stairs.counted else float(finite.sum())
         sizes = (value, min(reach, math.ldexp(1.0, 1000)))
         room = ROUNDING * sum(size for size in sizes if size < math.inf)
@@ -467,20 +468,20 @@ class Wasserstein(SampleDistance):
 
 
 def _widths(low: Floats, high: Floats) -> Floats:
-    """Return the lengths between ends, 0 between two equal infinities."""
+    """Return the lengths of intervals, 0 between two equal infinities."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(low == high, 0.0, high - low)
 
 
 def _area(heights: Floats, widths: Floats) -> float:
-    """Return the sum of non-negative products, where a height of 0 gives 0."""
+    """Return the sum of non-negative heights times widths; a height of 0 gives 0."""
     with np.errstate(invalid="ignore", over="ignore"):
         areas = np.where(heights > 0, heights * widths, 0.0)
     return float(ExactSum.of(areas).to_float()) if np.isfinite(areas).all() else math.inf
 
 
 def _means(start: Floats, end: Floats) -> Floats:
-    """Return the mean absolute value along straight lines between two values."""
+    """Return the mean absolute value along straight lines from `start` to `end`."""
     one, other = np.abs(start), np.abs(end)
     both = one + other
     crossing = (one**2 + other**2) / np.where(both > 0, 2 * both, 1.0)

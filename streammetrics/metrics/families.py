@@ -9,14 +9,15 @@ from streammetrics.core.confidence import Refusal
 
 @unique
 class Family(StrEnum):
-    """How a value is made of its rows, which decides how its confidence limits are found.
+    """How a value is computed from rows, which determines how its confidence limits are computed.
 
-    A metric states its family on its class, and `inference` has a rule for each. The first ones
-    are of a whole base class: their rules differentiate, or resample, the formula of the class
-    itself, so they hold for any formula. All others hold for the formula beside which they stand.
+    A metric states its family on its class, and `inference` has a rule for each family. The first
+    families cover whole base classes: their rules differentiate or resample the formula of the
+    class itself, so they work for any formula. The rules of all others are specific to the formula
+    given beside the family.
     """
 
-    # Of any formula.
+    # Any formula.
     TABLE = "a readout of a table of labels"
     AVERAGES = "a readout of a table of labels, by class or averaged"
     ROWS = "a mean over rows with several labels"
@@ -25,7 +26,7 @@ class Family(StrEnum):
     QUERIES = "a mean over queries"
     CORPUS = "a readout of counts summed over texts"
 
-    # Of tables of labels.
+    # Tables of labels.
     HITS = "the share of rows that are predicted right"
     MISSES = "the share of rows that are predicted wrong"
     SHARE = "a share of rows by class, which `AveragedMetric._parts` says"
@@ -59,13 +60,13 @@ class Family(StrEnum):
     CONCORDANCE = "Lin's concordance correlation"
     VARIANCE = "a variance"
 
-    # Of ranks and of order.
+    # Ranks and order.
     KENDALL = "Kendall's tau"
     SPEARMAN = "Spearman's rho"
     QUANTILE = "a quantile of values"
     ERROR_QUANTILE = "a quantile of absolute errors"
 
-    # Of the scores of a class.
+    # Scores of a class.
     ROC_AREA = "an area under the ROC curve"
     GINI = "twice an area under the ROC curve, less one"
     AVERAGE_PRECISION = "an area under the precision-recall curve, by steps"
@@ -114,6 +115,6 @@ BASELINE = (
     f"{{}} has limits, and {BY.format('id')}"
 )
 
-# Why a metric cannot be compared between models.
+# Why models cannot be compared by a metric.
 SEVERAL = "it is several numbers; compare one of them, such as average='macro'"
 NO_MEAN = "a count, a sum or an extreme says nothing of how sure it is"

@@ -44,7 +44,7 @@ __all__ = [
 
 
 class IntervalMetric(RowMean):
-    """Base of the metrics of targets and prediction intervals."""
+    """Base class of metrics of targets and prediction intervals."""
 
     def update(
         self,
@@ -69,7 +69,7 @@ class IntervalCoverage(IntervalMetric):
 
     Formula: Σ w [low <= y <= high] / Σ w
 
-    It should equal the nominal level of the intervals, so neither higher nor lower is better.
+    For calibrated intervals it equals their nominal level, so neither higher nor lower is better.
 
     Parameters are those of `RowMean`.
 
@@ -120,7 +120,7 @@ class WinklerScore(IntervalMetric):
     The other parameters are those of `RowMean`.
 
     Args:
-        alpha: The share of targets that the intervals should miss.
+        alpha: The nominal share of targets outside their interval.
 
     Reference: Winkler, "A decision-theoretic approach to interval estimation", JASA 67 (1972);
     ``scoringrules.interval_score``.
@@ -151,8 +151,8 @@ class CRPSEnsemble(RowMean):
     The other parameters are those of `RowMean`.
 
     Args:
-        fair: Whether to take the second mean over pairs of different members only, which is
-            unbiased for the distribution that the members are drawn from.
+        fair: Whether to take the second mean only over pairs of different members, which makes the
+            score unbiased for the distribution that the members are drawn from.
 
     Reference: Gneiting and Raftery, JASA 102 (2007); ``scoringrules.crps_ensemble``,
     ``torchmetrics.regression.ContinuousRankedProbabilityScore``.
@@ -186,7 +186,7 @@ class CRPSGaussian(RowMean):
     Parameters are those of `RowMean`.
 
     Raises:
-        InvalidBatchError: From `update`, where a standard deviation is not above 0.
+        InvalidBatchError: From `update`, if a standard deviation is not above 0.
 
     Reference: Gneiting et al., Mon. Weather Rev. 133 (2005); ``scoringrules.crps_normal``.
 
@@ -227,7 +227,7 @@ class CRPSQuantiles(RowMean):
         levels: The levels of the quantiles, ascending, in (0, 1).
 
     Raises:
-        InvalidBatchError: From `update`, where the quantiles of a row cross, or are not one per
+        InvalidBatchError: From `update`, if the quantiles of a row cross, or there is not one per
             level.
 
     Reference: Gneiting and Ranjan, J. Bus. Econ. Stat. 29 (2011); ``scoringrules.crps_quantile``;
@@ -267,13 +267,13 @@ class PITHistogram(Metric[LabelledArray]):
 
     Formula: n_b / n, with n_b of n rows in bin b.
 
-    The transform is the value of the predictive distribution function at the target. For calibrated
+    The transform is the predictive distribution function evaluated at the target. For calibrated
     forecasts all bins have the same share. A U shape means that the forecasts are too narrow, a
     hump that they are too wide.
 
     Args:
-        n_bins: How many bins of equal width on [0, 1]. A value on an edge is in the upper bin, and
-            1 in the last.
+        n_bins: The number of bins of equal width on [0, 1]. A value on an edge is in the upper bin,
+            and 1 in the last.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
 
     Memory and cost: 8 bytes per bin; about 20 ns per row.
@@ -297,19 +297,19 @@ class PITHistogram(Metric[LabelledArray]):
         return (BinnedShares(n_bins=self.n_bins, nan_policy=self.nan_policy),)
 
     def update(self, pit: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
-        """Add a batch of rows: values (n,), from 0 to 1, of distribution functions at targets."""
+        """Add a batch of rows: the distribution function at each target (n,), from 0 to 1."""
         return self.feed({"pit": pit, "sample_weight": sample_weight})
 
     def readout(self, held: BinnedShares) -> LabelledArray:
         """Return the share of each bin."""
         rows, _ = held.bins.exact().integers()
-        total = rows.sum()  # Python's integers, so that shares are rounded once
+        total = rows.sum()  # Python integers, so that shares are rounded once
         shares = (rows / total if total else np.full(self.n_bins, math.nan)).astype(np.float64)
         return LabelledArray.of(shares, range(self.n_bins), "bin")
 
 
 class ScaledMetric(RowMean):
-    """Base of the metrics of targets, predictions and the scale of each row's series."""
+    """Base class of metrics of targets, predictions and the scale of each row's series."""
 
     def update(
         self,
@@ -334,8 +334,8 @@ class MASE(ScaledMetric):
 
     Formula: Σ w (|y - p| / s) / Σ w, with s the scale of the row's series.
 
-    The scale of a series is the mean absolute error of the naive forecast, the value one season
-    before, on the training rows: one number per series, given with each of its rows. Below 1 the
+    The scale of a series is the mean absolute error of the naive forecast (the value one season
+    earlier) on the training rows: one number per series, passed with each of its rows. Below 1 the
     predictions are better than the naive forecast was.
 
     Parameters are those of `RowMean`.
@@ -360,7 +360,7 @@ class RMSSE(ScaledMetric):
     Formula: √(Σ w ((y - p) / s)² / Σ w), with s the scale of the row's series.
 
     The scale of a series is the root mean squared error of the naive forecast on the training rows.
-    For several series the mean is over the rows of all; for the value of each use `Slices` by
+    With several series the mean is over all their rows; for one value per series use `Slices` by
     series.
 
     Parameters are those of `RowMean`.
@@ -379,7 +379,7 @@ class RMSSE(ScaledMetric):
     family = Family.ROOT_ROW_MEAN
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of squares of scaled errors."""
+        """Return the sum of squared scaled errors."""
         return (ScaledSum(squared=True, nan_policy=self.nan_policy),)
 
     def readout(self, held: RowSum) -> float:

@@ -34,17 +34,17 @@ __all__ = [
 
 
 class CatalogueMetric(Metric[float]):
-    """Base of the metrics of which of a catalogue's items were shown, and how often."""
+    """Base class of metrics of which items of a catalogue were shown, and how often."""
 
     n_items: int | None
     nan_policy: NanPolicy
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the counts of lists and items."""
+        """Return the counts of pairs of a list and an item."""
         return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
 
     def update(self, query: ArrayLike, item: ArrayLike) -> Self:
-        """Add a batch of rows: the id of a list and that of an item shown in it, each (n,)."""
+        """Add a batch of rows: the id of a list, and the id of an item shown in it, each (n,)."""
         return self.feed({"query": query, "item": item})
 
     def _lacking(self, table: LabelPairs) -> str:
@@ -58,12 +58,11 @@ class CatalogueCoverage(CatalogueMetric):
     Formula: |recommended items| / N, with N items in the catalogue.
 
     Args:
-        n_items: The number N of items in the catalogue. If more were recommended, the value is
-            ``nan``.
+        n_items: The number N of items in the catalogue. The value is ``nan`` if more were
+            recommended.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing id are left out.
 
-    Memory and cost: 16 bytes per pair of a list and an item, as `ExposureGini`, with which it
-    shares its state.
+    Memory and cost: same as `ExposureGini`; both share one state in a `MetricSet`.
 
     Reference: Ge, Delgado-Battenfeld and Jannach, "Beyond accuracy", RecSys 2010.
 
@@ -86,14 +85,14 @@ class CatalogueCoverage(CatalogueMetric):
 
 
 class ExposureGini(CatalogueMetric):
-    """Gini coefficient of how often items were recommended: 0 if equally often, near 1 if one only.
+    """Gini coefficient of exposure: 0 if items appear equally often, near 1 if only one does.
 
     Formula: Σ_i (2 i - N - 1) c_i / (N Σ_i c_i), with c_i the counts of the N items, in
     ascending order.
 
     Args:
-        n_items: The number N of items in the catalogue, including those never recommended;
-            ``None``: only those that were recommended count.
+        n_items: The number N of items in the catalogue, including those never recommended.
+            ``None``: only items that were recommended count.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing id are left out.
 
     Memory and cost: 16 bytes per pair of a list and an item.
@@ -120,7 +119,7 @@ class ExposureGini(CatalogueMetric):
         n = self.n_items or shown
         if not 0 < shown <= n:
             return math.nan
-        # Σ (2 i - n - 1) c_i over the last of n places, i = n - shown + j, in integers of any size.
+        # Σ (2 i - n - 1) c_i in exact integers; counts are 0 except at i = n - shown + j.
         places = 2 * exact_dot(np.arange(1, shown + 1), counts)
         return (places + (n - 2 * shown - 1) * total) / (n * total)
 
@@ -131,7 +130,7 @@ class IntraListDiversity(Metric[float]):
     Formula: mean_q (1 - Σ_c m_c (m_c - 1) / (m (m - 1))), with m_c of the m items of a list in
     category c.
 
-    The mean is over lists q; those of a single item are left out.
+    The mean is over lists q with at least two items.
 
     Args:
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing id are left out.
@@ -155,11 +154,11 @@ class IntraListDiversity(Metric[float]):
     nan_policy: NanPolicy = "raise"
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the counts of lists and categories."""
+        """Return the counts of pairs of a list and a category."""
         return (LabelPairs(row="query", column="category", nan_policy=self.nan_policy),)
 
     def update(self, query: ArrayLike, category: ArrayLike) -> Self:
-        """Add a batch of rows: the id of a list and the category of an item in it, each (n,)."""
+        """Add a batch of rows: the id of a list, and the category of an item in it, each (n,)."""
         return self.feed({"query": query, "category": category})
 
     def readout(self, table: LabelPairs) -> float:
@@ -178,7 +177,7 @@ class IntraListDiversity(Metric[float]):
 
 
 class ListMean(RowMean):
-    """Base of the metrics that are a mean over shown items, of a function of their popularity."""
+    """Base class of metrics that average a function of the popularity of shown items."""
 
     def update(self, popularity: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
         """Add a batch of rows.
@@ -217,18 +216,18 @@ class Novelty(ListMean):
 
 
 class PopularityBias(ListMean):
-    """Popularity bias: the mean popularity of shown items over that of the catalogue.
+    """Popularity bias: the mean popularity of shown items relative to that of the catalogue.
 
     Formula: mean u / c, with u the popularity of a shown item and c the mean popularity of the
     catalogue.
 
-    Above 1 popular items are favoured.
+    Values above 1 mean that popular items are favoured.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        of_catalogue: The mean popularity c of all items; 1 gives the mean popularity of shown
-            items itself.
+        of_catalogue: The mean popularity c of all items; with 1 the value is the mean popularity
+            of shown items.
 
     Reference: Yin et al., "Challenging the long tail recommendation", VLDB 2012 (average
     recommendation popularity); Abdollahpouri et al. (2019).

@@ -1,4 +1,4 @@
-"""What metrics that are the mean of one number per row share, whatever their columns are."""
+"""Base class of metrics that are the mean of one number per row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RowMean(Metric[float]):
-    """Base of the metrics that are the mean of one number per row, correctly rounded.
+    """Base class of metrics that are the mean of one number per row, correctly rounded.
 
     ``nan`` without rows.
 
@@ -23,7 +23,7 @@ class RowMean(Metric[float]):
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out; `n_omitted`
             counts them.
 
-    Memory and cost: exact sums of the numbers and of their squares, which `confidence` needs: about
+    Memory and cost: exact sums of the numbers and of their squares, which `confidence` needs; about
     200 bytes.
     """
 

@@ -32,7 +32,7 @@ class SpecError(StreamMetricsError, ValueError):
 
 @dataclass(frozen=True)
 class Spec:
-    """The name of a metric and the parameters that were given with it."""
+    """The name of a metric and its parameters."""
 
     name: str
     parameters: Mapping[str, object] = field(default_factory=dict)
@@ -52,7 +52,7 @@ def parse(text: str) -> list[Spec]:
     ``F1(average=macro)``.
 
     Raises:
-        SpecError: The text is not such a list, or names an unknown metric.
+        SpecError: The text is not a list of metrics, or names an unknown one.
     """
     try:
         tree = ast.parse(f"[{in_python(text)}]", mode="eval").body
@@ -69,7 +69,7 @@ def parse(text: str) -> list[Spec]:
 
 
 def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
-    """Return what a name stands for, which may be that of a ranking tool: ``nDCG@10``, ``P_5``."""
+    """Return the specification of a name, also one of a ranking tool: ``nDCG@10``, ``P_5``."""
     stem, _, depth = name.partition("@")
     found = spelled(stem, ast.literal_eval(depth) if depth else None)
     if found is None or (not depth and letters(name) in map(letters, metric_names())):
@@ -79,7 +79,7 @@ def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
 
 
 def called(item: ast.expr) -> tuple[str, Options]:
-    """Return the name and the keyword parameters of a parsed call, which is never executed.
+    """Return the name and keyword parameters of a parsed call; the call is never executed.
 
     A name or a call may be followed by a depth: ``nDCG@10``, ``P(rel=2)@10``.
 
@@ -102,7 +102,7 @@ def called(item: ast.expr) -> tuple[str, Options]:
 
 
 def value(text: str) -> object:
-    """Read a value as `parse` does, or a list with commas; any other text stays text.
+    """Parse a value as `parse` does, or a comma-separated list; return any other text as it is.
 
     >>> value("0.5"), value("macro"), value("none"), value("0,1,2"), value("cat, dog"), value("a-1")
     (0.5, 'macro', None, (0, 1, 2), ('cat', 'dog'), 'a-1')
@@ -128,7 +128,7 @@ def _value(node: ast.expr) -> object:
 
 
 def known_as(name: str, names: Collection[str]) -> str:
-    """Return the known name that is meant, in any case: ``roc_auc`` is ROCAUC."""
+    """Return the known name that matches, ignoring case and underscores: ``roc_auc`` is ROCAUC."""
     found = {letters(known): known for known in names}.get(letters(name))
     if found is None:
         raise SpecError(

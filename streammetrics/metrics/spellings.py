@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Options
 
-# Keys are in lower case without underscores. A depth follows @ or an underscore.
+# Keys are in lower case, without underscores. A depth follows @ or an underscore.
 _WHOLE = {
     "ap": "MAP", "rr": "MRR", "reciprank": "MRR", "rprec": "RPrecision",
     "setp": "SetPrecision", "setr": "SetRecall", "setmap": "SetAP",
@@ -35,7 +35,7 @@ _IMPLIED: Mapping[str, Mapping[str, object]] = {
 _COUNTS = {"numq": "queries", "numret": "results", "numrel": "relevant", "numrelret": "hits"}
 _DEPTH = re.compile(r"(.+?)(?:@|_)(\d+)")
 
-# Names that are no names in Python (11pt_avg, rbp.95, r-precision), and what replaces them.
+# Names that are invalid in Python (11pt_avg, rbp.95, r-precision), and their replacements.
 _UNPYTHONIC = (
     (re.compile(r"\b11pt_avg\b"), "ElevenPointAP"),
     (re.compile(r"\biprec_at_recall_(\d\.\d+)"), r"iprec_at_recall@\1"),
@@ -47,7 +47,7 @@ _GAINS = {"log2": "linear", "exp-log2": "exponential"}  # ir_measures' `dcg` of 
 
 
 def in_python(text: str) -> str:
-    """Return a list of metrics with every name as a valid Python name.
+    """Return a list of metrics with every name replaced by a valid Python name.
 
     >>> in_python("11pt_avg,iprec_at_recall_0.10,rbp.95")
     'ElevenPointAP,iprec_at_recall@0.10,rbp(p=0.95)'
@@ -58,7 +58,7 @@ def in_python(text: str) -> str:
 
 
 def spelled(name: str, depth: object = None) -> tuple[str, Options] | None:
-    """Return the metric and the parameters that a name stands for, ``None`` if it is unknown.
+    """Return the metric and parameters that a name stands for, ``None`` if it is unknown.
 
     >>> spelled("nDCG", 10), spelled("P_5"), spelled("AP"), spelled("Accuracy")
     (('NDCG', {'k': 10}), ('PrecisionAtK', {'k': 5}), ('MAP', {}), None)
@@ -78,7 +78,7 @@ def spelled(name: str, depth: object = None) -> tuple[str, Options] | None:
 
 
 def with_ours(parameters: Mapping[str, Any], known: Mapping[str, object]) -> Options:
-    """Return the parameters with ``rel`` and ``dcg`` of ir_measures translated to ours.
+    """Return the parameters with ``rel`` and ``dcg`` of ir_measures translated.
 
     >>> with_ours({"rel": 2}, {"relevant_at": 1.0}), with_ours({"dcg": "exp-log2"}, {"gain": ""})
     ({'relevant_at': 2}, {'gain': 'exponential'})

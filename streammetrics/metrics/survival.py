@@ -30,9 +30,10 @@ __all__ = [
 
 
 class _ComparablePairs(NamedTuple):
-    """Comparable pairs of rows: all, and those that are concordant, discordant or tied in score.
+    """Numbers of comparable pairs of rows: all, concordant ones, and those tied in score.
 
-    `open_ties` of the tied pairs may not be tied, and `unknown` pairs share a cell of times.
+    Of the tied pairs, `open_ties` may have different scores. `unknown` pairs share a cell of times,
+    so their order is not known.
     """
 
     comparable: int
@@ -43,14 +44,14 @@ class _ComparablePairs(NamedTuple):
 
     @classmethod
     def of(cls, held: SurvivalPairs) -> Self:
-        """Return the counts of the cells of a histogram."""
+        """Return the counts for the cells of a histogram."""
         cells = [held.events.cells(), held.censored.cells()]
         level = max(each.level for each in cells)
         events, censored = (each.at_level(level) for each in cells)
         x, *rows = events.x.union(censored.x)
         y, *columns = events.y.union(censored.y)
         several = np.isnan(x.values)
-        # A row censored at the time of another's event outlives it; within a cell it is unknown.
+        # A row censored at the time of an event outlives it; within a cell the order is unknown.
         places = [rows[side][cell.rows] for side, cell in enumerate((events, censored))]
         time = np.concatenate([2 * places[0], 2 * places[1] + ~several[places[1]]])
         score = np.concatenate(
@@ -83,14 +84,14 @@ class _ComparablePairs(NamedTuple):
 
 
 def _comparable(time: Ints, seen: Ints, counts: Ints) -> int:
-    """Return the number of pairs of an event and a row of a later time."""
+    """Return the number of pairs of an event and a row with a later time."""
     size = int(time.max(initial=0)) + 1
     at, events = added_at(time, counts, size), added_at(time, seen, size)
     return exact_dot(events, at.sum() - np.cumsum(at))
 
 
 def _within(several: Places, places: list[Ints], events: PairCells, censored: PairCells) -> int:
-    """Return the number of pairs with an event within a cell of several times."""
+    """Return the number of pairs with an event within one cell of several times."""
     seen, others = (
         added_at(at, cells.counts, several.size)[several]
         for at, cells in zip(places, (events, censored), strict=True)
@@ -103,16 +104,17 @@ class ConcordanceIndex(Metric[float]):
 
     Formula: (C + T / 2) / pairs, with C concordant and T tied ones of the comparable pairs.
 
-    A pair is comparable if the earlier of its two times is that of an event, or, for equal times,
-    if exactly one is that of an event. Pairs tied in score count half. Scores are risks: the
-    higher, the earlier the event; for predicted times pass their negatives. Undefined where no
-    pair is comparable.
+    Two rows are comparable if the earlier time is that of an event, or if the times are equal and
+    exactly one of them is that of an event. Pairs tied in score count half. Scores are risks: the
+    higher, the earlier the event; for predicted times pass their negatives. Undefined if no pair
+    is comparable.
 
-    Exact up to `max_pairs` distinct pairs of a time and a score. Beyond that neighbouring pairs
-    share a cell, and `bounds()` holds for any order and ties of the rows within a cell.
+    Exact for up to `max_pairs` distinct pairs of a time and a score. Beyond that, neighbouring
+    pairs share a cell, and `bounds()` holds for any order and ties of the rows within a cell.
 
     Args:
-        max_pairs: How many distinct pairs are kept apart, of events and of censored rows each.
+        max_pairs: The largest number of distinct pairs kept apart, for events and for censored
+            rows each.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
 
     Memory and cost: twice that of a `PairHistogram`; `compute` takes about 400 ns per pair.
@@ -147,7 +149,7 @@ class ConcordanceIndex(Metric[float]):
 
         Args:
             time: The time of the event or of censoring, at least 0, (n,).
-            event: Whether it is the time of the event (1) or of censoring (0), (n,).
+            event: 1 if `time` is that of an event, 0 if it is that of censoring, (n,).
             score: The predicted risk, (n,).
 
         Raises:
@@ -157,7 +159,7 @@ class ConcordanceIndex(Metric[float]):
         return self.feed({"time": time, "event": event, "score": score})
 
     def readout(self, held: SurvivalPairs) -> float:
-        """Return the index; beyond `max_pairs`, from what the cells say about the order."""
+        """Return the index; beyond `max_pairs` an estimate from the order of the cells."""
         index = _ComparablePairs.of(held).share()
         return math.nan if index is None else float(index)
 

@@ -1,4 +1,4 @@
-"""Texts: error rates, translations, answers and tagged spans."""
+"""Text metrics: error rates, translation, answers and tagged spans."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ Side = Literal["f1", "precision", "recall"]
 
 
 class TextMetric(Metric[float]):
-    """Base of the metrics of a whole corpus, from counts summed over its rows.
+    """Base class of corpus metrics, computed from counts summed over rows.
 
     Args:
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing text are left out.
@@ -78,7 +78,7 @@ class TextMetric(Metric[float]):
     nan_policy: NanPolicy = "raise"
 
     def readout(self, held: TextCounts) -> float:
-        """Return the value, ``nan`` without rows."""
+        """Return the value; ``nan`` without rows."""
         rows, *counts = held.counts.tolist()
         return self.read(counts) if rows else math.nan
 
@@ -115,7 +115,7 @@ def _columns(
 
 
 class TextMean(RowMean):
-    """Base of the metrics that are a mean over rows of a comparison of two texts, from 0 to 1."""
+    """Base class of metrics that average a comparison of two texts, from 0 to 1, over rows."""
 
     higher_is_better = True
 
@@ -175,7 +175,7 @@ class TokenF1(TextMean):
 
     Formula: mean (2 m / (a + b)), with m common tokens of a and b tokens.
 
-    Texts are normalized as in `ExactMatch`. Where one of them is then empty, the value is that of
+    Texts are normalized as in `ExactMatch`. If one of them is then empty, the value is that of
     `ExactMatch`.
 
     Parameters are those of `RowMean`.
@@ -200,12 +200,12 @@ class RougeN(TextMean):
     Formula: mean (2 m / (a + b)), with m common n-grams of a in the prediction and b in the
     reference.
 
-    Words are runs of the letters a to z, in any case, and digits; they are not stemmed.
+    Words are runs of digits and of the letters a to z, in any case; they are not stemmed.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        n: How many words an n-gram has, usually 1 or 2.
+        n: The number of words in an n-gram, usually 1 or 2.
         of: Whether to return the mean ``"f1"``, ``"precision"`` m / a or ``"recall"`` m / b.
         references: Number of references per row, which `update` takes as ``reference``,
             ``reference_2``, ... The one with the best F1 counts.
@@ -263,7 +263,7 @@ class RougeL(TextMean):
 
 
 class Edits(NamedTuple):
-    """Hits and edits of the words or characters of references, summed over rows."""
+    """Numbers of hits and edits of words or characters, summed over rows."""
 
     hits: int
     replaced: int
@@ -272,30 +272,30 @@ class Edits(NamedTuple):
 
     @property
     def number(self) -> int:
-        """How many edits there are."""
+        """The number of edits."""
         return self.replaced + self.left_out + self.put_in
 
     @property
     def referred(self) -> int:
-        """The length of all references."""
+        """The total length of the references."""
         return self.hits + self.replaced + self.left_out
 
     @property
     def predicted(self) -> int:
-        """The length of all predictions."""
+        """The total length of the predictions."""
         return self.hits + self.replaced + self.put_in
 
     @property
     def per_reference(self) -> float:
-        """Edits over the length of the references, which counts as 1 where all are empty."""
+        """Edits over the length of the references, or over 1 if all are empty."""
         return self.number / (self.referred or 1)
 
 
 class ErrorRate(TextMetric):
-    """Base of the ratios of hits H, substitutions S, deletions D and insertions I over all rows.
+    """Base class of ratios of hits H, substitutions S, deletions D and insertions I over all rows.
 
-    An empty reference, as of silence, is a row whose predicted words are all insertions. Edits are
-    found by rapidfuzz, which is in the extra `text`.
+    A row with an empty reference, e.g. silence, is valid: all its predicted words are insertions.
+    Edits are computed by rapidfuzz, which the extra `text` installs.
 
     Memory and cost: 120 bytes; about 10 µs per row of 20 words.
     """
@@ -320,9 +320,10 @@ class WER(ErrorRate):
 
     Formula: (S + D + I) / (H + S + D), with S substituted, D deleted, I inserted and H right words.
 
-    Where all references are empty it is the number of insertions, as in jiwer 4.
+    If all references are empty, the value is the number of insertions, as in jiwer 4.
 
-    Words are parted by white space of any kind, as a no-break space; jiwer parts them by spaces.
+    Words are separated by white space of any kind, including no-break spaces; jiwer separates them
+    by spaces only.
 
     Parameters are those of `TextMetric`.
 
@@ -348,7 +349,7 @@ class CER(ErrorRate):
     Formula: (S + D + I) / (H + S + D), with S substituted, D deleted, I inserted and H right
     characters.
 
-    Where all references are empty it is the number of insertions, as in jiwer 4.
+    If all references are empty, the value is the number of insertions, as in jiwer 4.
 
     Parameters are those of `TextMetric`.
 
@@ -378,9 +379,10 @@ class MER(ErrorRate):
     Formula: (S + D + I) / (H + S + D + I), with S substituted, D deleted, I inserted and H right
     words.
 
-    0 where all references and predictions are empty.
+    0 if all references and predictions are empty.
 
-    Words are parted by white space of any kind, as a no-break space; jiwer parts them by spaces.
+    Words are separated by white space of any kind, including no-break spaces; jiwer separates them
+    by spaces only.
 
     Parameters are those of `TextMetric`.
 
@@ -407,9 +409,10 @@ class WIL(ErrorRate):
     Formula: 1 - (H / (H + S + D)) (H / (H + S + I)), with S substituted, D deleted, I inserted and
     H right words.
 
-    0 where all references and predictions are empty.
+    0 if all references and predictions are empty.
 
-    Words are parted by white space of any kind, as a no-break space; jiwer parts them by spaces.
+    Words are separated by white space of any kind, including no-break spaces; jiwer separates them
+    by spaces only.
 
     Parameters are those of `TextMetric`.
 
@@ -440,7 +443,7 @@ class EditDistance(ErrorRate):
     The other parameters are those of `TextMetric`.
 
     Args:
-        of: What is edited, ``"characters"`` or ``"words"``.
+        of: The unit of editing, ``"characters"`` or ``"words"``.
 
     Reference: ``rapidfuzz.distance.Levenshtein.distance``;
     ``torchmetrics.text.EditDistance(reduction="sum")``.
@@ -473,23 +476,23 @@ class TranslationEditRate(TextMetric):
 
     Formula: 100 Σ e_r / Σ w_r, with e_r edits that turn row r into its reference of w_r words.
 
-    An edit inserts, deletes or replaces a word, or moves a block of words. As in tercom, the number
-    of edits is made small by a greedy search: the move that saves most edits is applied until none
-    saves any. If no reference has a word, the value is 100, or 0 if no prediction has one either.
+    An edit inserts, deletes or replaces a word, or moves a block of words. As in tercom, a greedy
+    search keeps the number of edits small: it applies the move that saves the most edits until no
+    move saves any. If no reference has a word, the value is 100, or 0 if no prediction has one
+    either.
 
     The other parameters are those of `TextMetric`.
 
     Args:
         normalized: Whether to split punctuation from words and to decode XML entities.
         no_punct: Whether to remove punctuation.
-        asian_support: Whether both also apply to Chinese and Japanese characters and punctuation.
+        asian_support: Whether `normalized` and `no_punct` also apply to Chinese and Japanese text.
         case_sensitive: Whether case matters.
         references: Number of references per row, as in `RougeN`. The one with
             the fewest edits counts, and w is their mean length.
 
-    Memory and cost: 50 bytes; about a millisecond per row of 20 words, two where many words are
-    moved. For long texts the time grows as their length times the moves that are tried, at most a
-    thousand.
+    Memory and cost: 50 bytes; about 1 ms per row of 20 words, or 2 ms if many words are moved. For
+    long texts the time grows with their length times the number of moves tried, at most a thousand.
 
     Reference: Snover et al., "A study of translation edit rate", AMTA 2006;
     ``sacrebleu.corpus_ter``; ``torchmetrics.text.TranslationEditRate`` with reference and
@@ -526,10 +529,10 @@ class ExtendedEditDistance(TextMean):
 
     Formula: mean min(1, (d + r v) / (n + r v)), with n the length of a reference and r = `rho`.
 
-    The distance d is the smallest cost of going through both texts: by default 1 for inserting or
+    The distance d is the smallest cost of traversing both texts: by default 1 for inserting or
     replacing a character, 0.2 for deleting one, and 2 for a jump from a space in the reference to
     any position in the prediction. v counts the positions of the prediction that were never the
-    cheapest, plus the repeated visits of the others.
+    cheapest, plus repeated visits to the others.
 
     The other parameters are those of `RowMean`.
 
@@ -537,7 +540,7 @@ class ExtendedEditDistance(TextMean):
         language: ``"en"`` splits punctuation from words; ``"ja"`` unifies characters that look
             alike.
         alpha: The cost of a jump.
-        rho: The weight of positions that are never or repeatedly visited.
+        rho: The weight of positions that are never visited, or visited repeatedly.
         deletion: The cost of deleting a character of the prediction.
         insertion: The cost of inserting a character.
 
@@ -588,7 +591,7 @@ class BLEU(TextMetric):
 
     Args:
         tokenize: ``"13a"``: the tokenizer of mteval-v13a; ``"none"``: tokens are split at spaces.
-        lowercase: Whether case is ignored.
+        lowercase: Whether to ignore case.
         order: The length of the longest n-grams.
         smooth_method: How orders without a match count. ``"exp"``: the i-th of them as if it had
             2^-i matches; ``"floor"``: as if it had `smooth_value`; ``"none"``: the value is 0.
@@ -662,11 +665,11 @@ class ChrF(TextMetric):
     The other parameters are those of `TextMetric`.
 
     Args:
-        beta: How many times as much recall counts as precision.
+        beta: The weight of recall relative to precision.
         order: The length of the longest n-grams of characters.
         word_order: The length of the longest n-grams of words: 2 is chrF++, 0 is without words.
         whitespace: Whether spaces are characters; by default they are ignored.
-        lowercase: Whether case is ignored.
+        lowercase: Whether to ignore case.
         references: Number of references per row, as in `RougeN`. The one with
             the best score of the row counts.
 
@@ -702,21 +705,21 @@ class ChrF(TextMetric):
 
 
 class SpanMetric(Metric[float | Floats]):
-    """Base of the ratios of spans; a predicted span is right if a true one has its tokens and type.
+    """Base class of span metrics. A predicted span is right if a true one has its tokens and type.
 
-    A row is a sentence, given as a list with one tag per token.
+    A row is a sentence: a list with one tag per token.
 
     Args:
         average: ``"micro"``: the spans of all types are added first. ``"macro"``: the mean of the
-            types' values; ``"weighted"``: the mean weighted by true spans. ``None``: an array of
+            types' values. ``"weighted"``: the mean weighted by true spans. ``None``: an array of
             the types, sorted.
         scheme: The tagging scheme: ``"IOB1"``, ``"IOB2"``, ``"IOE1"``, ``"IOE2"``, ``"IOBES"`` or
             ``"BILOU"``. Spans are then read strictly by its rules (seqeval's strict mode), and
-            other tags raise. ``None``: any scheme, read leniently as by the CoNLL evaluation
-            (seqeval's default), where a change of type always starts a new span.
+            other tags raise. ``None``: any scheme, read leniently as in the CoNLL evaluation
+            (seqeval's default); a change of type always starts a new span.
         suffix: Whether the type comes first: ``PER-B`` instead of ``B-PER``.
         zero_division: The value of 0/0. ``None``: ``nan`` for a single value, 0 in an average, with
-            a warning. A number is used as it is, also where there are no spans at all; an explicit
+            a warning. A number is used as it is, even if there are no spans at all. An explicit
             ``nan`` leaves the type out of averages.
         nan_policy: ``"raise"``, or ``"omit"``: sentences with a missing tag are left out.
 
@@ -743,12 +746,12 @@ class SpanMetric(Metric[float | Floats]):
 
         Raises:
             InvalidBatchError: A sentence has different numbers of true and predicted tags, or a tag
-                that the scheme does not have; the state is unchanged.
+                that is not in the scheme; the state is unchanged.
         """
         return self.feed({"y_true": y_true, "y_pred": y_pred})
 
     def readout(self, held: SpanCounts) -> float | Floats:
-        """Return the ratio as configured."""
+        """Return the ratio, averaged as configured."""
         value: float | Floats = self._of_counts(held)[0]
         return value
 
@@ -778,7 +781,7 @@ class SpanMetric(Metric[float | Floats]):
         return mean.value, mean.doubt
 
     def _ratios(self, table: Ints) -> Floats:
-        """Return the ratio for each row of numbers of true, predicted and right spans."""
+        """Return the ratio for each row of the numbers of true, predicted and right spans."""
         above, below = self._parts(*table.astype(np.float64).T)
         empty = math.nan if self.zero_division is None else self.zero_division
         ratios: Floats = np.full(below.shape, empty)
@@ -797,7 +800,7 @@ class SpanF1(SpanMetric):
     Parameters are those of `SpanMetric`.
 
     Reference: Tjong Kim Sang and De Meulder, "Introduction to the CoNLL-2003 shared task", CoNLL
-    2003; ``seqeval.metrics.f1_score``, with ``mode="strict"`` where there is a scheme.
+    2003; ``seqeval.metrics.f1_score``, with ``mode="strict"`` if `scheme` is set.
 
     Example:
         >>> import streammetrics as sm
@@ -810,7 +813,7 @@ class SpanF1(SpanMetric):
     higher_is_better = True
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
-        """Return twice the right spans, and all true and predicted ones."""
+        """Return twice the right spans, and the sum of true and predicted spans."""
         return 2 * both, true + pred
 
 
@@ -850,7 +853,7 @@ class SpanPrecision(SpanMetric):
 
     Parameters are those of `SpanMetric`.
 
-    Reference: ``seqeval.metrics.precision_score``, with ``mode="strict"`` where there is a scheme.
+    Reference: ``seqeval.metrics.precision_score``, with ``mode="strict"`` if `scheme` is set.
 
     Example:
         >>> import streammetrics as sm
@@ -862,7 +865,7 @@ class SpanPrecision(SpanMetric):
     higher_is_better = True
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
-        """Return the right spans, and the predicted ones."""
+        """Return the right spans, and the predicted spans."""
         del true
         return both, pred
 
@@ -874,7 +877,7 @@ class SpanRecall(SpanMetric):
 
     Parameters are those of `SpanMetric`.
 
-    Reference: ``seqeval.metrics.recall_score``, with ``mode="strict"`` where there is a scheme.
+    Reference: ``seqeval.metrics.recall_score``, with ``mode="strict"`` if `scheme` is set.
 
     Example:
         >>> import streammetrics as sm
@@ -886,6 +889,6 @@ class SpanRecall(SpanMetric):
     higher_is_better = True
 
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
-        """Return the right spans, and the true ones."""
+        """Return the right spans, and the true spans."""
         del pred
         return both, true

@@ -1,1 +1,1 @@
-"""The same metrics by key: for whom a model is good, and for whom it is not."""
+"""Metrics by slice: the groups of rows for which a model does well or badly."""

@@ -1,4 +1,4 @@
-"""What is asked of slices once they are there: which are worst, and how far apart they are."""
+"""Comparison of slices: the worst ones, and the differences and ratios between them."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from streammetrics.slices.table import SliceTable
     from streammetrics.slices.units import Rests
 
-    Chosen = KeySpec | Sequence[KeySpec] | None  # one kind of slice
+    Chosen = KeySpec | Sequence[KeySpec] | None  # the columns of one kind of slice
 
 
 class Audit:
-    """Readings of one metric over all slices."""
+    """Comparisons of one metric over all slices."""
 
     _accumulator: Accumulator
     _suite: MetricSet
@@ -43,11 +43,11 @@ class Audit:
 
     @abstractmethod
     def _without_groups(self, spec: Grouping, state: State) -> list[tuple[Slice, Rests]]:
-        """Return every slice of a kind, and by each group of its units what it is without that."""
+        """Return every slice of a kind, with its state without each group of its units."""
 
     @abstractmethod
     def _check_unit(self, unit: str, *, anytime: bool) -> None:
-        """Raise `ValueError` where limits by a unit are not to be had."""
+        """Raise `ValueError` if there are no confidence limits by this unit."""
 
     def worst(
         self,
@@ -60,27 +60,28 @@ class Audit:
         lowest: bool | None = None,
         unit: Unit = ...,
     ) -> SliceTable:
-        """Return the slices where a metric is worst, the surest first, and how they differ.
+        """Return the slices where a metric is worst, compared with all other rows.
 
         Slices that are as good as all other rows, or better, are left out.
 
-        Slices are ranked by the confidence limit on the good side: a slice comes first whose value
-        is bad even at its best, and not one that is small and unlucky. Each is compared with all
-        other rows, ``rest``: ``p`` is the probability of so large a difference if there were none,
-        ``p_adjusted`` the same after so many comparisons (Benjamini and Hochberg).
+        Slices are ranked by the confidence limit on the good side. A slice that is bad even at its
+        best limit comes first; a small slice that may only be unlucky does not. Each slice is
+        compared with all other rows, ``rest``: ``p`` is the probability of a difference at least
+        this large if there were none, and ``p_adjusted`` is adjusted for the number of comparisons
+        (Benjamini and Hochberg).
 
         Args:
-            metric: The metric's name; its value is one number.
-            k: How many slices to return.
+            metric: The metric's name; its value must be one number.
+            k: Maximum number of slices to return.
             min_rows: Slices with fewer rows are left out.
-            by: One kind of slice, its columns; by default all kinds but all rows.
+            by: One kind of slice, given by its columns; by default all kinds except all rows.
             confidence: The level of the limits; ``None`` ranks by the values.
-            lowest: Whether low values are bad; by default what the metric says of itself.
-            unit: What is sampled, for limits and ``p``: by default the `unit` of these slices;
-                ``None``: rows.
+            lowest: Whether low values are bad; by default taken from the metric.
+            unit: The sampling unit for limits and ``p``: by default the `unit` of these slices;
+                ``None`` for rows.
 
         Raises:
-            NoConfidenceError: The metric has no confidence limits; ``confidence=None`` needs none.
+            NoConfidenceError: The metric has no confidence limits; pass ``confidence=None``.
             KeyError: There is no such metric or kind of slice.
 
         Example:
@@ -100,7 +101,7 @@ class Audit:
             raise ValueError(f"lowest={lowest!r}: expected True, False or None")
         low_is_bad = read.higher_is_better if lowest is None else lowest
         if low_is_bad is None:
-            value_of(metric, read, self._suite._plan.start)  # raises where it is several numbers
+            value_of(metric, read, self._suite._plan.start)  # raises if it is several numbers
             raise ValueError(
                 f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
             )
@@ -128,19 +129,19 @@ class Audit:
     ) -> Disparity:
         """Return the largest difference of a metric between slices, or from all rows.
 
-        As fairlearn's ``MetricFrame.difference``, with limits: certain ones, and those of
-        confidence. Slices where the metric is undefined are left out; of one slice alone it is
-        nan.
+        Like fairlearn's ``MetricFrame.difference``, with certain limits and confidence limits.
+        Slices where the metric is undefined are left out. With a single slice the result is nan.
 
         Args:
-            metric: The metric's name; its value is one number.
-            by: The kind of slice, its columns; needed where there are several.
-            method: ``"between_groups"``, the largest value less the smallest, or
-                ``"to_overall"``, the largest distance from the value of all rows.
-            confidence: The level of the limits, which hold for all slices at once (MOVER for each
-                pair of slices, and Bonferroni's correction for their number); ``None``: none.
+            metric: The metric's name; its value must be one number.
+            by: The kind of slice, given by its columns; required if there are several.
+            method: ``"between_groups"`` for the largest value minus the smallest, or
+                ``"to_overall"`` for the largest distance from the value of all rows.
+            confidence: The level of the limits, which hold for all slices simultaneously (MOVER for
+                each pair of slices, with Bonferroni's correction for their number); ``None`` for
+                no limits.
             min_rows: Slices with fewer rows are left out.
-            unit: What is sampled: by default the `unit` of these slices; ``None``: rows.
+            unit: The sampling unit: by default the `unit` of these slices; ``None`` for rows.
 
         Example:
             >>> import streammetrics as sm
@@ -164,9 +165,9 @@ class Audit:
         min_rows: int = 0,
         unit: Unit = ...,
     ) -> Disparity:
-        """Return the smallest ratio of a metric between slices, or to all rows: at most 1.
+        """Return the smallest ratio of a metric between slices, or to all rows; at most 1.
 
-        As fairlearn's ``MetricFrame.ratio``; the arguments are those of `gap`.
+        Like fairlearn's ``MetricFrame.ratio``; the arguments are those of `gap`.
 
         Example:
             >>> import streammetrics as sm
@@ -246,7 +247,7 @@ class Audit:
     def _with_units(
         self, spec: Grouping, state: State, unit: str | None
     ) -> list[tuple[Slice, list[State] | None]]:
-        """Return the slices of one kind, and what each is without each group of units."""
+        """Return the slices of one kind, with their states without each group of units."""
         if unit is None:
             return [(each, None) for each in spec.kept(state).slices()]
         pairs = self._without_groups(spec, state)
@@ -258,7 +259,7 @@ class Audit:
         return self._metrics[name]
 
     def _chosen_specs(self, by: Chosen) -> list[Grouping]:
-        """Return the kinds of slice that are asked for, without that of all rows."""
+        """Return the requested kinds of slice, without that of all rows."""
         if by is None:
             return [spec for spec in self._specs if spec.columns]
         columns = {title_of(part) for part in ([by] if isinstance(by, KeySpec) else by)}

@@ -1,4 +1,4 @@
-"""Columns to slice by: as they are, numbers in bins, or times by day, week, month or hour."""
+"""Columns to slice by: as they are, numbers in bins, or times by hour, day, week or month."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, init=False, repr=False)
 class Bins:
-    """A column of numbers to slice by, cut at edges: ``edges[i] <= x < edges[i + 1]``.
+    """A column of numbers to slice by, binned at edges: ``edges[i] <= x < edges[i + 1]``.
 
-    What is below the first edge has a bin of its own, and so has what is from the last one on. A
-    missing number is a slice of its own.
+    Numbers below the first edge have their own bin, as do numbers from the last edge on. Missing
+    numbers form their own slice.
 
     Args:
         column: The column's name.
-        edges: Where bins begin, finite and ascending.
+        edges: The lower bounds of the bins, finite and strictly ascending.
 
     Raises:
-        ValueError: There are no edges, or they do not ascend.
+        ValueError: There are no edges, or they are not ascending.
 
     Example:
         >>> import streammetrics as sm
@@ -45,9 +45,9 @@ class Bins:
         if not isinstance(column, str) or not column:
             raise TypeError(f"Bins({column!r}): expected the name of a column first, then edges")
         try:
-            # Whole edges are told as integers: 18 and 18.0 are one edge.
+            # Whole edges are stored as integers: 18 and 18.0 are the same edge.
             every: Any = edges
-            given = [] if isinstance(every, str) else list(every)  # of a text its letters
+            given = [] if isinstance(every, str) else list(every)  # a str would give its letters
             numbers = [float(edge) for edge in given]
         except (TypeError, ValueError, OverflowError):
             raise ValueError(f"Bins({column!r}, {edges!r}): expected numbers as edges") from None
@@ -82,19 +82,19 @@ PERIODS: tuple[Period, ...] = get_args(Period)
 
 @dataclass(frozen=True, repr=False)
 class Periods:
-    """A column of times to slice by, cut to hours, days, weeks or months.
+    """A column of times to slice by, truncated to hours, days, weeks or months.
 
-    Times are those of Arrow, pandas, polars or NumPy, Python's dates and datetimes, or text that
-    spells them in ISO 8601. They have no zone or are of UTC. A day is a date, a week that of its
-    Monday; a month is text, ``2026-01``, and so is an hour, ``2026-01-31 23:00``. A missing time is
-    a slice of its own.
+    Times are those of Arrow, pandas, polars or NumPy, Python dates and datetimes, or text in
+    ISO 8601 format. They have no time zone or are in UTC. A day is a date, and a week is the date
+    of its Monday. A month is text such as ``2026-01``, and an hour text such as
+    ``2026-01-31 23:00``. Missing times form their own slice.
 
     Args:
         column: The column's name.
         period: ``"hour"``, ``"day"``, ``"week"`` or ``"month"``.
 
     Raises:
-        ValueError: There is no such period.
+        ValueError: The period is not one of these.
 
     Example:
         >>> import streammetrics as sm
@@ -124,15 +124,15 @@ KeySpec = str | Bins | Periods
 
 
 def title_of(by: KeySpec) -> str:
-    """Return the name of the column."""
+    """Return the name of a column to slice by."""
     return by if isinstance(by, str) else by.column
 
 
 def column_of(text: str) -> KeySpec:
-    """Return a column as it is written: its name, ``age:18:30`` in bins, or ``when:day``.
+    """Parse a column to slice by: its name, bins such as ``age:18:30``, or ``when:day``.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: The text is none of these.
     """
     name, *edges = text.strip().split(":")
     if not name:
@@ -151,11 +151,11 @@ def column_of(text: str) -> KeySpec:
 
 
 def specs_of(by: object, *, some: bool = True) -> tuple[tuple[KeySpec, ...], ...]:
-    """Return what to slice by: for each kind of slice its columns.
+    """Return the columns of each kind of slice, without duplicate kinds.
 
     Raises:
-        ValueError: It names no column, where there must be `some`, one in two ways, or the same
-            columns twice; or it is a set, which has no order.
+        ValueError: No column is named although `some` is True, a column is given in two ways, a
+            kind of slice has the same columns as another, or `by` is a set, which has no order.
     """
     if any(isinstance(each, set | frozenset) for each in (by, *(by if iterable(by) else ()))):
         raise ValueError(f"by={by!r}: a set has no order, and results would differ in it: a list")

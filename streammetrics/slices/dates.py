@@ -1,4 +1,4 @@
-"""Times as keys to slice by: columns of any library, and text that spells times."""
+"""Dates and times as keys to slice by: columns of any library, and text in ISO 8601 format."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     Codes = Array  # integers, of any width
 
 
-_UTC = {"UTC", "Etc/UTC", "UTC+00:00", "+00:00", "Z"}  # whose midnight begins the date it names
+_UTC = {"UTC", "Etc/UTC", "UTC+00:00", "+00:00", "Z"}  # zones in which dates are those of UTC
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*")
 
 
 def day_of(day: int) -> datetime.date:
-    """Return the date so many days after the first of 1970."""
+    """Return the date that is `day` days after 1970-01-01."""
     return datetime.date(1970, 1, 1) + datetime.timedelta(day)
 
 
 def times_of(value: Foreign, title: str) -> Array | None:
-    """Return a column of dates and times as times, ``None`` where it holds none."""
+    """Return a column of dates or times as a datetime64 array (n,), or ``None`` for others."""
     if isinstance(value, datetime.date):
         value = [value]
     if isinstance(value, list | tuple) or str(getattr(value, "dtype", "")) == "object":
@@ -58,13 +58,13 @@ def times_of(value: Foreign, title: str) -> Array | None:
 
 
 def days_of(value: Foreign, title: str) -> Array | None:
-    """Return a column of dates as days, ``None`` where it holds none."""
+    """Return a column of dates as days, or ``None`` if it holds none."""
     times = times_of(value, title)
     return None if times is None else as_days(times, title)
 
 
 def as_days(times: Array, title: str) -> Array:
-    """Return times as days, all of which are midnight."""
+    """Return times as days; raise `InvalidBatchError` if one is not midnight."""
     days: Array = times.astype("datetime64[D]")
     odd = ~np.isnat(days) & (days.astype(times.dtype) != times)
     if odd.any():
@@ -79,15 +79,15 @@ def as_days(times: Array, title: str) -> Array:
 
 
 def is_time(text: str) -> bool:
-    """Whether a text spells a date with a time of day, as CSV holds what Parquet has as times."""
+    """Whether a text is a date with a time of day; CSV files hold times as text."""
     return _TIME.fullmatch(text) is not None and _spelt(text) is not None
 
 
 def times_in(texts: Sequence[str], codes: Codes, nulls: Bools | None, title: str) -> Array:
-    """Return the times that text spells in ISO 8601, a code for each row.
+    """Return the time of each row from ISO 8601 texts and codes into them.
 
     Raises:
-        InvalidBatchError: A text spells none, or one of a zone other than UTC.
+        InvalidBatchError: A text is not a time, or has a time zone other than UTC.
     """
     found = []
     used = np.unique(codes if nulls is None else codes[~nulls])
@@ -119,7 +119,7 @@ def _spelt(text: str) -> datetime.datetime | None:
 
 
 def _zoned(title: str, zone: object, row: int | None) -> InvalidBatchError:
-    """Return that a column has times of a zone: which day that is depends on whom one asks."""
+    """Return the error for times of another zone than UTC, whose dates depend on the zone."""
     first = "" if row is None else f", first in row {row}"
     return InvalidBatchError(
         f"{title} holds times of the zone {zone}{first}, and which day that is depends on the "
@@ -131,7 +131,7 @@ def _zoned(title: str, zone: object, row: int | None) -> InvalidBatchError:
 
 
 def _zone(value: object) -> object:
-    """Return the zone of a column of times of any library, ``None`` where it has none."""
+    """Return the time zone of a column of times of any library, or ``None`` if it has none."""
     kind = getattr(value, "type", None) or getattr(value, "dtype", None)
     kind = getattr(kind, "pyarrow_dtype", kind)
     return getattr(kind, "tz", None) or getattr(kind, "time_zone", None)

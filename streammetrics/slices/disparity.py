@@ -1,4 +1,4 @@
-"""How far apart slices are: the difference and the ratio of one metric over all of them."""
+"""Disparity between slices: the difference and the ratio of one metric over all of them."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ Method = Literal["between_groups", "to_overall"]
 
 @dataclass(frozen=True)
 class Disparity:
-    """How far apart slices are.
+    """The difference or ratio of a metric between slices.
 
     Attributes:
         value: The difference or the ratio.
-        bounds: What certainly holds it for these rows.
-        confidence: What holds it for the population, at the level asked for, for all slices at
-            once: limits are at a level so high that those of all pairs hold together.
-        lowest: The slice of the smallest value.
-        highest: The slice of the largest value.
+        bounds: Certain limits of the exact value for these rows.
+        confidence: Limits for the population at the given level. They hold for all slices
+            simultaneously, because the level of each pair's limits is corrected for their number.
+        lowest: The slice with the smallest value.
+        highest: The slice with the largest value.
 
-    Of one slice alone nothing is apart: then all of it is nan, and there is no confidence.
+    With a single slice the numbers are nan, and there is no confidence.
     """
 
     value: float
@@ -59,7 +59,7 @@ class Disparity:
         return "; ".join(words)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it in plain Python."""
+        """Return all attributes as plain Python objects."""
         return {
             "value": self.value,
             "bounds": self.bounds.to_dict(),
@@ -73,33 +73,33 @@ _UNDEFINED = Disparity(math.nan, Interval(math.nan, math.nan), None, "", "")
 
 
 class Comparing(NamedTuple):
-    """How slices are compared, at which level, and whether what they say is independent."""
+    """How slices are compared: the method, the confidence level, and their independence."""
 
     method: Method
     level: float | None
-    independent: bool  # no rows, and no units, in common
+    independent: bool  # whether slices share no rows and no units
 
     @property
     def by_pairs(self) -> bool:
-        """Whether limits are those of each pair of slices."""
+        """Whether limits are computed for each pair of slices."""
         return self.independent and self.method == "between_groups"
 
     def level_of_each(self, slices: int) -> float | None:
-        """Return the level of each slice's limits, at which all hold together (Bonferroni)."""
+        """Return the level of each slice's limits at which all hold together (Bonferroni)."""
         if self.level is None:
             return None
         count = pairs_of(slices) if self.by_pairs else slices + (self.method == "to_overall")
         return 1 - (1 - self.level) / max(count, 1)
 
     def words(self, slices: int, method: str) -> str:
-        """Return how limits are found from those of so many slices."""
+        """Return a description of how limits are computed from those of `slices` slices."""
         if self.by_pairs:
             return f"MOVER of {pairs_of(slices):,} pairs of slices (Bonferroni), from {method}"
         return f"Bonferroni over {slices:,} slices of {method}"
 
 
 def alone(every: Sequence[Measured], overall: Measured, method: Method) -> Measured | None:
-    """Return the one slice that has a value, where there is nothing else to compare it with."""
+    """Return the only slice with a value if it has nothing to be compared with, else ``None``."""
     known = [each for each in every if not math.isnan(each.value)]
     if len(known) != 1 or (method == "to_overall" and known[0].n_rows < overall.n_rows):
         return None
@@ -111,7 +111,7 @@ Bounds = tuple[float, float]
 
 
 class _Distance(NamedTuple):
-    """How far apart two values are, and its limits from those of several."""
+    """A measure of distance between two values, with functions for its limits."""
 
     apart: Callable[[float, float], float]
     between: Callable[[Limits, Limits], Bounds]
@@ -119,7 +119,7 @@ class _Distance(NamedTuple):
     of_pairs: Callable[[Floats, Floats, Floats], Bounds]
 
     def limits(self, every: Sequence[Bounds], overall: Bounds, method: Method) -> Bounds:
-        """Return what holds it where the limits of all slices, and of all rows, do."""
+        """Return limits of the distance, given limits of all slices and of all rows."""
         low, high = zip(*every, strict=True)
         if method == "between_groups":
             return self.between(low, high)
@@ -152,7 +152,7 @@ def ratio(every: Sequence[Measured], overall: Measured, how: Comparing) -> Dispa
     return _disparity(every, overall, how, _Distance(_over, between, _to_overall, of_pairs))
 
 
-# Of what may be below zero the ratio may be anything: so may the limits that hold it.
+# The ratio of values that may be negative is unbounded below.
 _BELOW_ZERO = (-math.inf, 1.0)
 
 
@@ -189,7 +189,7 @@ def _sure(
     distance: _Distance,
     level: float,
 ) -> ConfidenceInterval:
-    """Return the limits of confidence; nan where a slice has none, as of all nothing is known."""
+    """Return the confidence limits; nan if a slice has none, since then nothing is known."""
     asked = known if how.method == "between_groups" else [overall, *known]
     limits = [plain_limits(each.confidence) for each in asked]
     for each, (low, _) in zip(asked, limits, strict=True):
@@ -206,7 +206,7 @@ def _sure(
 
 
 def _widened(sure: ConfidenceInterval, value: float, certain: Interval) -> ConfidenceInterval:
-    """Return limits moved by as much as the value may be off, which adds up, and not in squares."""
+    """Return limits widened by the bounds of the value's error, which add linearly."""
     low = max(min(sure.low, 0.0), sure.low - (value - certain.low))
     return ConfidenceInterval(low, sure.high + (certain.high - value), sure.level, sure.method)
 
@@ -218,7 +218,7 @@ def _from_overall(low: Limits, high: Limits, whole: Bounds) -> Bounds:
 
 
 def _to_overall(low: Limits, high: Limits, whole: Bounds) -> Bounds:
-    """Return limits of the smallest ratio of a slice and all rows, the smaller over the larger."""
+    """Return limits of the smallest ratio between a slice and all rows, folded to at most 1."""
     if min(*low, whole[0]) < 0:
         return _BELOW_ZERO
     lows, highs = [], []

@@ -1,7 +1,7 @@
-"""One metric of one slice with its limits, and how probable its distance from other rows is.
+"""One metric of one slice with its limits, and significance tests against other rows.
 
-Two kinds of limits, never mixed: certain ones of these rows (`certain`), and those of the
-population that the rows are a sample of (`confidence`).
+Two kinds of limits are kept apart: certain limits of the exact value for these rows (`certain`),
+and confidence limits for the population that the rows are sampled from (`confidence`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Measured:
-    """One slice's value, with the certain limits and those of confidence."""
+    """The value of a metric in a slice, with certain limits and confidence limits."""
 
     title: str
     n_rows: int
@@ -45,10 +45,10 @@ class Measured:
 
 
 def value_of(name: str, metric: Metric, state: State) -> float:
-    """Return a metric's value of a state.
+    """Return the value of a metric at a state.
 
     Raises:
-        ValueError: It is not one number.
+        ValueError: The value is not one number.
     """
     with own_arithmetic():
         value, _ = metric._judged(*metric._chosen(state))
@@ -56,9 +56,9 @@ def value_of(name: str, metric: Metric, state: State) -> float:
 
 
 def number_of(name: str, value: object) -> float:
-    """Return a value as a float, or raise `ValueError` where it is not one number."""
+    """Return a value as a float; raise `ValueError` if it is not one number."""
     if not isinstance(value, int | float | np.number):
-        raise ValueError(  # noqa: TRY004 - of a parameter of the metric
+        raise ValueError(  # noqa: TRY004 - the cause is a parameter of the metric
             f"{name!r} is several numbers, and slices are ranked by one: use an average, such as "
             'average="macro"'
         )
@@ -76,12 +76,12 @@ def measured(
 ) -> Measured:
     """Read one metric of one slice.
 
-    Limits are those of a sample of rows, or where it is known what the slice is `without` each
-    group of units, of a sample of units.
+    Confidence limits are those of a sample of rows. If `without`, the slice's states without each
+    group of units, is given, they are those of a sample of units.
 
     Raises:
-        ValueError: It is not one number.
-        NoConfidenceError: It has no confidence limits, and a level is asked for.
+        ValueError: The value is not one number.
+        NoConfidenceError: The metric has no confidence limits although a level is given.
     """
     value = value_of(name, metric, state)
     with own_arithmetic():
@@ -110,47 +110,48 @@ def _limits(
 def reading(
     name: str, metric: Metric, n_rows: int, statistics: Sequence[Statistic], level: float
 ) -> tuple[float, float, float]:
-    """Return the value and the confidence limits of statistics of so many rows, as `measured`."""
+    """Return the value and the confidence limits at statistics of `n_rows` rows."""
     with own_arithmetic():
         value = number_of(name, metric._judged(*statistics)[0])
     return (value, *plain_limits(_limits(name, metric, n_rows, statistics, level)))
 
 
 def readings(every: Sequence[tuple[float, float, float]]) -> Readings:
-    """Return what was read in turn as arrays."""
+    """Return several readings as arrays."""
     return Readings(*np.array(every, np.float64).reshape(-1, 3).T)
 
 
 def p_values(one: Readings, rest: Readings, level: float) -> list[float]:
-    """Return the probabilities of so large differences of pairs of samples if there are none.
+    """Return two-sided p-values of the differences between pairs of independent samples.
 
-    From the limits of both: the variance of either is that of the side that looks to the other.
+    The variance of each side is derived from its limit in the direction of the other side.
     """
     difference = np.subtract(one.value, rest.value)
     spread = np.array(margin(one.value, one.low, rest.value, rest.high))
     np.copyto(spread, margin(rest.value, rest.low, one.value, one.high), where=difference < 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.abs(difference) / spread * normal_quantile((1 + level) / 2)
-    z[(difference == 0.0) & (spread == 0.0)] = 0.0  # both are what they are for certain
+    z[(difference == 0.0) & (spread == 0.0)] = 0.0  # equal values without any uncertainty
     return [2 * normal_tail(each) for each in z.tolist()]
 
 
 def p_by_unit(difference: float, without: Sequence[float]) -> float:
-    """Return the same of samples that have units in common, by what it is without each group.
+    """Return the p-value of a difference between samples that share units.
 
-    A jackknife of the difference itself: what both sides have in common cancels.
+    `without` has the difference without each group of units. The jackknife is applied to the
+    difference itself, so that shared variation cancels.
     """
     groups = len(without)
     if groups < 2:
         return math.nan
     error = math.sqrt((groups - 1) * float(np.var(without)))
-    if not error > 0:  # nan, or no group of units differs
+    if not error > 0:  # nan, or the same difference without any group
         return 1.0 if difference == 0 == error else math.nan
     return 2 * t_tail(abs(difference) / error, groups - 1)
 
 
 def without_each(plan: Plan, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:
-    """Return for each state that is wanted what all the others hold together, else ``None``."""
+    """Return, for each wanted state, the merged state of all others; ``None`` for the rest."""
     rests: list[State | None] = [None] * len(states)
 
     def walk(start: int, stop: int, outside: State) -> None:
@@ -169,7 +170,7 @@ def without_each(plan: Plan, states: Sequence[State], wanted: Sequence[bool]) ->
 
 
 def plain_limits(limits: ConfidenceInterval | None) -> tuple[float, float]:
-    """Return both limits as floats, nan where there are none."""
+    """Return both limits as floats, nan if there are none."""
     if limits is None:
         return math.nan, math.nan
     low, high = map(plain, limits)
@@ -177,7 +178,7 @@ def plain_limits(limits: ConfidenceInterval | None) -> tuple[float, float]:
 
 
 class Slice:
-    """One slice that was read; its state is made where it is asked for."""
+    """One slice; its state is built on first access."""
 
     __slots__ = ("_made", "_state", "columns", "n_rows", "parts")
 
@@ -193,14 +194,14 @@ class Slice:
 
     @property
     def state(self) -> State:
-        """The state of its rows."""
+        """The state of the slice's rows."""
         if self._made is None:
             self._made = self._state()
         return self._made
 
     @property
     def title(self) -> str:
-        """What it is called."""
+        """The name of the slice."""
         return named(self.columns, self.parts)
 
     def measured(
@@ -210,9 +211,9 @@ class Slice:
         level: float | None,
         without: Sequence[State] | None = None,
     ) -> Measured:
-        """Return the value and the limits of a metric, of units where it is known without them."""
+        """Return the value and limits of a metric, by unit if `without` is given."""
         return measured(name, metric, self.title, self.n_rows, self.state, level, without)
 
     def beside(self, name: str, metric: Metric, rest: State, level: float | None) -> Measured:
-        """Return the value and the limits of a metric for all other rows."""
+        """Return the value and limits of a metric for all other rows."""
         return measured(name, metric, f"all but {self.title}", 0, rest, level)

@@ -1,10 +1,10 @@
-"""Limits of how far apart the farthest two of several slices are, from the limits of each.
+"""Confidence limits of the largest distance between several slices, from the limits of each.
 
-Slices of one kind have no rows in common: what they say is independent. Limits of a difference of
-two such values follow from those of either (MOVER, see `margin`), and so do those of a ratio
-(Donner and Zou, Statistical Methods in Medical Research 21, 2012). Where the limits of all pairs
-hold at once, what is largest over all pairs is no less than the largest of the lower limits and no
-more than the largest of the upper ones.
+Slices of one kind share no rows, so their values are independent. Limits of a difference of two
+values follow from the limits of each (MOVER, see `margin`), and so do those of a ratio (Donner and
+Zou, Statistical Methods in Medical Research 21, 2012). If the limits of all pairs hold
+simultaneously, the maximum over all pairs lies between the largest lower limit and the largest
+upper limit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def pairs_of(count: int) -> int:
-    """Return how many pairs so many slices make."""
+    """Return the number of pairs of `count` slices."""
     return count * (count - 1) // 2
 
 
 def difference_limits(value: Floats, low: Floats, high: Floats) -> tuple[float, float]:
-    """Return limits of the largest value less the smallest, of two values or more.
+    """Return limits of the largest value minus the smallest, for at least two values.
 
     >>> value, low, high = np.array([[0.5, 0.9], [0.2, 0.6], [0.9, 1.0]])
     >>> least, most = difference_limits(value, low, high)
@@ -49,10 +49,11 @@ def difference_limits(value: Floats, low: Floats, high: Floats) -> tuple[float, 
 
 
 def ratio_limits(value: Floats, low: Floats, high: Floats) -> tuple[float, float]:
-    """Return limits of the smallest value over the largest, of two values or more, none below 0.
+    """Return limits of the smallest value over the largest, for two or more non-negative values.
 
-    They are the ratios r of a and b at which ``|a - r b| = hypot(a - a', r (b - b'))``, where a'
-    and b' are those limits that look to each other, or away.
+    They are the ratios r of a and b at which ``|a - r b| = hypot(a - a', r (b - b'))``. For the
+    lower limit, a' is the lower limit of a, and b' the upper limit of b; for the upper limit, they
+    are the other ones.
 
     >>> value, low, high = np.array([[0.5, 0.8], [0.4, 0.7], [0.6, 0.9]])
     >>> [round(limit, 4) for limit in ratio_limits(value, low, high)]
@@ -72,17 +73,17 @@ def ratio_limits(value: Floats, low: Floats, high: Floats) -> tuple[float, float
         ratio = root(one, others, above[one] * below[others]) / below[others]
         return np.where(np.isnan(ratio), np.inf, ratio)
 
-    with np.errstate(all="ignore"):  # of 0 and infinity, of which nothing is known
+    with np.errstate(all="ignore"):  # 0 and infinity give nan, replaced by trivial limits
         lower = _of_pairs(least, _foremost(-value, -low), _foremost(value, high))
         upper = _of_pairs(most, _foremost(-value, -high), _foremost(value, low))
     return float(lower.min()), min(1.0, float(upper.min()))
 
 
 def _foremost(value: Floats, limit: Floats) -> Places:
-    """Return the slices that fewer than two others surpass, or may, in value and limit both.
+    """Return the slices that fewer than two others exceed in both value and limit.
 
-    A pair's limit rises with the value and the limit of its first side: of a side that two others
-    surpass there is a pair that is farther, with one of these, as only one can be the second side.
+    A pair's limit increases with the value and the limit of its first side. If two others exceed
+    a side, one of them gives a more extreme pair, because only one can be the second side.
     """
     order = np.lexsort((limit, value))[::-1]
     found = []
@@ -96,5 +97,5 @@ def _foremost(value: Floats, limit: Floats) -> Places:
 
 
 def _of_pairs(limit: Callable[[int, Places], Floats], first: Places, second: Places) -> Floats:
-    """Return a limit of each pair of one of the first and another one of the second."""
+    """Return the limit of every pair of a slice of `first` and another of `second`."""
     return np.concatenate([limit(one, second[second != one]) for one in first.tolist()])

@@ -1,4 +1,4 @@
-"""Which slices are kept, and how each kind of slice is read from what is kept."""
+"""The stored slices, and how each kind of slice is computed from them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 class FinestSlices:
-    """Rows kept by the values of some columns: the finest slices of which anything is known."""
+    """Rows grouped by the values of some columns: the finest slices that are stored."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class FinestSlices:
     ) -> None:
         self.plan, self.by = plan, by
         self.titles = tuple(map(title_of, by))
-        self.name = f"by/{number}"  # as no column of a user's is likely to be called
+        self.name = f"by/{number}"  # unlikely to be the name of a user's column
         self.title = f"by {', '.join(self.titles)}"
-        # The keys whose slices were last put in order, and that order.
+        # The keys whose slices were sorted last, and that order.
         self.ordered: tuple[Array | None, Places, list[Parts | None]] = (
             None,
             np.empty(0, np.intp),
@@ -76,27 +76,27 @@ class FinestSlices:
         )
 
     def groups(self, state: State) -> Groups:
-        """Return what a state holds by key."""
+        """Return the groups of a state by key."""
         every = [s for s in state.statistics if isinstance(s, Grouped) and s.name == self.name]
         return Groups.holding(self.plan, every)
 
 
 @dataclass(frozen=True)
 class Grouping:
-    """One kind of slice: some columns of a cut, by which it is read."""
+    """One kind of slice: some of the columns of the stored slices that it is computed from."""
 
     columns: tuple[str, ...]
     cut: FinestSlices
 
     @classmethod
     def of(cls, spec: Sequence[KeySpec], cuts: Sequence[FinestSlices]) -> Grouping:
-        """Return how a kind of slice is read: from its own cut, or from the one that is finer."""
+        """Return a kind of slice with the stored slices of its columns, or the finest ones."""
         columns = tuple(map(title_of, spec))
         own = (cut for cut in cuts if cut.titles == columns)
         return cls(columns, next(own, cuts[0]))
 
     def groups(self, state: State) -> tuple[list[Parts | None], Groups]:
-        """Return the parts of the key of every slice, and the slices."""
+        """Return the key parts of every slice, and the groups."""
         return self._coarsened(self.cut.groups(state))
 
     def _coarsened(self, groups: Groups) -> tuple[list[Parts | None], Groups]:
@@ -114,13 +114,13 @@ class Grouping:
         return parts_of_each(coarse.tolist()), groups.regrouped(to, coarse)
 
     def kept(self, state: State) -> GroupView:
-        """Return all slices of this kind."""
+        """Return all slices of this kind, sorted."""
         finest, (known, turns, ordered) = self.cut.groups(state), self.cut.ordered
         if known is finest.keys and self.columns == self.cut.titles:
             return GroupView(self.columns, finest, turns, ordered)
         parts, groups = self._coarsened(finest)
         if not parts and not self.columns:
-            return GroupView((), groups, np.empty(0, np.intp), [()])  # all rows, of which none is
+            return GroupView((), groups, np.empty(0, np.intp), [()])  # all rows: there are none yet
         turns = places_in_order(parts)
         ordered = [parts[place] for place in turns.tolist()]
         if self.columns == self.cut.titles:
@@ -129,40 +129,40 @@ class Grouping:
 
 
 class GroupView(NamedTuple):
-    """The slices of one kind, sorted by their values."""
+    """The slices of one kind, sorted by their keys."""
 
     columns: tuple[str, ...]
     groups: Groups
-    turns: Places  # of each slice the place among the groups
-    keys: Sequence[Parts | None]  # the parts of each
+    turns: Places  # the place of each slice among the groups
+    keys: Sequence[Parts | None]  # the key parts of each slice; None for folded slices
 
     @property
     def n_rows(self) -> Ints:
-        """Rows of each slice."""
+        """The number of rows of each slice."""
         if not len(self.groups):
             return np.zeros(len(self.keys), np.int64)
         return self.groups.n_rows[self.turns]
 
     def state(self, place: int) -> State:
-        """Return the state of the rows of a slice."""
+        """Return the state of the slice at a place."""
         if not len(self.groups):
             return self.groups.plan.start
         return self.groups.state(self.turns[place : place + 1])
 
     def slices(self) -> list[Slice]:
-        """Return the slices, whose states are made where they are asked for."""
+        """Return the slices; their states are built on demand."""
         return [
             Slice(self.columns, parts, n, partial(self.state, place))
             for place, (parts, n) in enumerate(zip(self.keys, self.n_rows.tolist(), strict=True))
         ]
 
     def slice(self, place: int) -> Slice:
-        """Return one of the slices."""
+        """Return the slice at a place."""
         rows = int(self.n_rows[place])
         return Slice(self.columns, self.keys[place], rows, partial(self.state, place))
 
     def values(self, metric: Metric) -> GroupValues:
-        """Return a metric of each slice, and where there is something to warn of."""
+        """Return a metric of each slice, and a mask of slices that need a warning."""
         with own_arithmetic():
             forms = self.groups.forms(metric) if len(self.groups) else None
             together = None if forms is None else metric._of_groups(*forms)
@@ -177,7 +177,7 @@ class GroupView(NamedTuple):
         return GroupValues([values[turn] for turn in self.turns.tolist()], doubtful[self.turns])
 
     def limits(self, metric: Metric, level: float) -> tuple[Floats, Floats] | None:
-        """Return the confidence limits of all slices at once; ``None``: they are read in turn."""
+        """Return the confidence limits of all slices; ``None`` if they must be read singly."""
         forms = self.groups.forms(metric) if len(self.groups) else None
         if forms is None:
             return None
@@ -186,11 +186,11 @@ class GroupView(NamedTuple):
         return None if found is None else (found[0][self.turns], found[1][self.turns])
 
     def beside_rest(self, name: str, metric: Metric, level: float) -> Beside | None:
-        """Return a metric of each slice, and of all other rows; ``None`` if rows must be merged.
+        """Return a metric of each slice and of all other rows; ``None`` if rows must be merged.
 
         Raises:
-            ValueError: It is not one number.
-            NoConfidenceError: It has no confidence limits.
+            ValueError: The metric's value is not one number.
+            NoConfidenceError: The metric has no confidence limits.
         """
         forms = self.groups.forms(metric) if len(self.groups) else None
         others = [rest for form in forms or () if (rest := rest_of(form)) is not None]
@@ -215,20 +215,20 @@ class GroupView(NamedTuple):
 
 
 def _in_turn(metric: Metric, every: Iterable[Sequence[Statistic]]) -> GroupValues:
-    """Return a metric of each of several statistics, and where there is something to warn of."""
+    """Return a metric read one by one, and a mask of values that need a warning."""
     judged = [metric._judged(*statistics) for statistics in every]
     doubtful = np.array([bool(doubt) for _, doubt in judged], np.bool_)
     return GroupValues([value for value, _ in judged], doubtful)
 
 
 def keys_of(kinds: Sequence[GroupView]) -> dict[str, Any]:
-    """Return the columns that say which slices there are, and of how many rows."""
+    """Return the columns that identify the slices, and their numbers of rows."""
     columns = key_columns([(kept.columns, kept.keys) for kept in kinds])
     return {**columns, "n_rows": np.concatenate([kept.n_rows for kept in kinds])}
 
 
 def places_in_order(keys: Sequence[Parts | None]) -> Places:
-    """Return the places of keys sorted by their values, missing ones after others, folded last.
+    """Return the places of keys sorted by value; missing values are last, then folded slices.
 
     >>> places_in_order([("b", 1), ("a", 2), None, ("a", None)]).tolist()
     [1, 3, 0, 2]
@@ -243,12 +243,12 @@ def places_in_order(keys: Sequence[Parts | None]) -> Places:
 
 
 def sort_key(parts: Parts | None) -> tuple[object, ...]:
-    """Return what slices are sorted by: values, then the missing ones, then what is folded."""
+    """Return the sort key of a slice: values first, then missing values, then folded slices."""
     return (1,) if parts is None else (0, *map(order, parts))
 
 
 class GroupLookup:
-    """The slices of one kind by the texts of their keys: who looks up many reads them once."""
+    """The slices of one kind indexed by the text of their keys, for repeated look-ups."""
 
     def __init__(self, spec: Grouping, state: State) -> None:
         self._spec = spec
@@ -259,13 +259,13 @@ class GroupLookup:
         """Return the state of one slice.
 
         Raises:
-            KeyError: There is none.
+            KeyError: There is no such slice.
         """
         spec = self._spec
         if OTHER in self._places and set(which.values()) == {OTHERS}:
             return self._groups.state(np.array([self._places[OTHER]]))
         asked = tuple(_asked(which[title], _by(spec, title)) for title in spec.columns)
-        for key in (asked, tuple(map(_dated, asked))):  # a table tells dates as text
+        for key in (asked, tuple(map(_dated, asked))):  # tables show dates as text
             place = self._places.get(text_of(map(encoded, key)))
             if place is not None:
                 return self._groups.state(np.array([place]))
@@ -295,7 +295,7 @@ def _types(keys: Sequence[Parts | None]) -> str:
 def spec_of(
     which: Mapping[str, object], specs: Sequence[Grouping], cuts: Sequence[FinestSlices]
 ) -> Grouping:
-    """Return the kind of a slice, by its columns.
+    """Return the kind of slice with the given columns.
 
     Raises:
         KeyError: There is none.
@@ -314,7 +314,7 @@ def _by(spec: Grouping, title: str) -> KeySpec:
 
 
 def _dated(part: Part) -> Part:
-    """Return the date that a text spells, and anything else as it is."""
+    """Return the date that a text spells; return other values unchanged."""
     try:
         return datetime.date.fromisoformat(part) if isinstance(part, str) else part
     except ValueError:
@@ -322,7 +322,7 @@ def _dated(part: Part) -> Part:
 
 
 def _asked(value: Any, by: KeySpec) -> Part:
-    """Return a value as the part of a key that it is: of numbers to be binned their bin."""
+    """Return a value as a key part: a number to be binned becomes its bin."""
     if isinstance(value, np.datetime64):
         return _day(np.array([value]), value, by)
     if isinstance(value, np.generic):
@@ -347,7 +347,7 @@ def _asked(value: Any, by: KeySpec) -> Part:
 
 
 def _day(times: Any, value: object, by: KeySpec) -> Part:
-    """Return the date that a time is, if it is one that could have been a key."""
+    """Return a time as a date; raise `KeyError` if it cannot be a key."""
     try:
         days: Any = days_of(times, title_of(by))
     except InvalidBatchError:
@@ -363,7 +363,7 @@ def _each(forms: Sequence[GroupedStates]) -> Iterator[tuple[Statistic, ...]]:
 
 
 def rest_of(states: GroupedStates) -> GroupedStates | None:
-    """Return for each group what all others hold; ``None`` where that takes too much."""
+    """Return for each group the merged state of all others; ``None`` if that is too expensive."""
     values = {name: _rest(value, states.size) for name, value in states.values.items()}
     if any(value is None for value in values.values()):
         return None
@@ -371,7 +371,7 @@ def rest_of(states: GroupedStates) -> GroupedStates | None:
 
 
 def _rest(value: Any, size: int) -> Any:
-    """Return the same of the grouped value of a field."""
+    """Return, for the grouped value of a field, what all other groups hold."""
     if isinstance(value, ExactSum):
         return value.regroup(np.zeros(size, np.intp), 1)[np.zeros(size, np.intp)] - value
     if isinstance(value, WeightedCount):
@@ -385,7 +385,7 @@ def _rest(value: Any, size: int) -> Any:
         return GroupedSums(np.count_nonzero(value.seen) > value.seen, left)
     if isinstance(value, GroupedCells):
         return _rest_of_cells(value, size)
-    if isinstance(value, np.ndarray):  # of widths, which are the same in all groups with rows
+    if isinstance(value, np.ndarray):  # widths, which are equal in all groups with rows
         return np.where(np.count_nonzero(value) > (value > 0), value.max(initial=0), 0)
     return None
 

@@ -1,4 +1,4 @@
-"""What is the same of all sets that keep their rows by key: what is kept, and how it is fed."""
+"""The common base of sets that group their rows by key: what they store and how they are fed."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 class KeyedSet(MetricSet):
-    """Rows by the finest keys, of which coarser ones and all rows are exact merges."""
+    """Metrics by the finest keys; coarser slices and all rows are exact merges of these."""
 
-    _called = "Slices"  # as it is made
+    _called = "Slices"  # the name in error messages
     _specs: tuple[Grouping, ...]
 
     def __init__(
@@ -98,9 +98,9 @@ class KeyedSet(MetricSet):
         self._lookups: tuple[State | None, dict[tuple[str, ...], GroupLookup]] = (None, {})
 
     def _check_titles(self, columns: Mapping[str, object], metrics: MetricSet) -> None:
-        """Raise `ValueError` where two columns of a table of slices would have one name."""
+        """Raise `ValueError` if two columns of the table of slices would have the same name."""
         if not any(self.by) and self._called != "Slices":
-            return  # as there is no such table
+            return  # there is no such table
         for name in metrics:
             if name in OWN:
                 raise ValueError(
@@ -119,7 +119,7 @@ class KeyedSet(MetricSet):
                 raise ValueError(f"{named}, and {what} {title!r}: rename one")
 
     def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
-        """Take columns by name, those to slice by among them."""
+        """Add rows given as columns by name, including the columns to slice by."""
         given = columns
         if self.unit is not None:
             groups = groups_of(columns.get(self.unit), self.unit)
@@ -137,11 +137,11 @@ class KeyedSet(MetricSet):
         return [each for spec in self._specs for each in spec.kept(state).slices()]
 
     def _by_unit(self, spec: Grouping, state: State) -> list[tuple[Slice, list[State]]]:
-        """Return every slice of a kind, and what it is without each group of its units."""
+        """Return every slice of a kind, with its states without each group of its units."""
         return [(each, list(own.values())) for each, own in self._without_groups(spec, state)]
 
     def _without_groups(self, spec: Grouping, state: State) -> list[tuple[Slice, Rests]]:
-        """Return every slice of a kind, and by each group of its units what it is without that."""
+        """Return every slice of a kind, with its state without each group of its units."""
         units = Grouping((*spec.columns, hashed(str(self.unit))), self._cuts[0]).kept(state)
         parts: dict[Any, dict[Part, State]] = {}
         for place, key in enumerate(units.keys):
@@ -155,7 +155,7 @@ class KeyedSet(MetricSet):
         return pairs
 
     def _parts_by_unit(self) -> tuple[State, list[State]]:
-        """Return all rows, and all but those of each group of units."""
+        """Return the state of all rows, and the states without each group of units."""
         spec = Grouping((), self._cuts[0])
         ((each, rests),) = self._by_unit(spec, self._accumulator.flush())
         return each.state, rests
@@ -165,7 +165,7 @@ class KeyedSet(MetricSet):
         return self.unit
 
     def _slice_set(self, state: State, which: Mapping[str, object]) -> MetricSet:
-        """Return a slice as a set of its own, whose limits are by the unit of this one."""
+        """Return a slice as a separate set, which uses this set's unit for its limits."""
         found = self._slice(state, which)
         if self.unit is None:
             return self._suite._at(found)
@@ -173,7 +173,7 @@ class KeyedSet(MetricSet):
         return self._suite._over(SliceRows(self._suite._plan, found, self.unit, parts))
 
     def _parts_of(self, state: State, which: Mapping[str, object]) -> list[State]:
-        """Return what a slice is without each group of its units."""
+        """Return the states of a slice without each group of its units."""
         held = []
         for group in range(GROUPS):
             with suppress(KeyError):
@@ -191,7 +191,7 @@ class KeyedSet(MetricSet):
         return merged
 
     def _slice(self, state: State, which: Mapping[str, object]) -> State:
-        """Return the state of one slice, or raise `KeyError`."""
+        """Return the state of one slice; raise `KeyError` if there is none."""
         spec = spec_of(which, self._specs, self._cuts)
         if not spec.columns:
             return self._whole(state)
@@ -203,7 +203,7 @@ class KeyedSet(MetricSet):
         return lookups[spec.columns].state(which)
 
     def _check_unit(self, unit: str, *, anytime: bool) -> None:
-        """Raise `ValueError` where limits by a unit are not to be had."""
+        """Raise `ValueError` if there are no confidence limits by this unit."""
         if unit != self.unit:
             kept = "no units are kept" if self.unit is None else f"units are kept by {self.unit!r}"
             raise ValueError(
@@ -230,7 +230,7 @@ class KeyedSet(MetricSet):
 
 
 class SliceRows(Accumulator):
-    """The rows of one slice, and its limits by unit for as long as no other rows are added."""
+    """The rows of one slice; has limits by unit until other rows are added."""
 
     __slots__ = ("_known", "_parts", "unit")
 
@@ -252,7 +252,7 @@ class SliceRows(Accumulator):
 
 
 def check_one_time(unit: str, *, anytime: bool) -> None:
-    """Raise `ValueError` where limits by unit are to hold at all times."""
+    """Raise `ValueError` if limits by unit are requested for all times simultaneously."""
     if anytime:
         raise ValueError(
             f"confidence(anytime=True): limits by the unit {unit!r} hold at one time only; "
@@ -263,7 +263,7 @@ def check_one_time(unit: str, *, anytime: bool) -> None:
 def limits_or_refusal(
     metric: object, state: State, rests: Sequence[State], level: float
 ) -> ConfidenceInterval:
-    """Return the limits by unit of one metric, or raise `NoConfidenceError`."""
+    """Return the limits by unit of one metric; raise `NoConfidenceError` if there are none."""
     interval = limits_by_unit(metric, state, rests, check_level(level))
     if not interval.method.startswith("jackknife"):
         raise without(metric, interval.method)
@@ -272,7 +272,7 @@ def limits_or_refusal(
 
 
 class WholeView(ReadOnly):
-    """What a metric of such a set reads: all rows, and for limits by unit their groups."""
+    """The accumulator that a metric of the set reads: all rows, and groups of units for limits."""
 
     __slots__ = ("_set",)
 

@@ -1,4 +1,4 @@
-"""Columns to slice by become one column of keys: each distinct key is spelt out once a batch."""
+"""Conversion of columns to slice by to one column of keys, with each distinct key encoded once."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ if TYPE_CHECKING:
 
     Codes = Array  # integers, of any width
 
-_NEAR = 1 << 16  # integers this near to each other are placed by subtraction
-_WORTH = 256  # rows for each code, from which on spelling out one more is cheaper than looking
+_NEAR = 1 << 16  # integers with a smaller range are encoded by subtraction
+_WORTH = 256  # rows per code above which encoding unused codes is cheaper than finding them
 _KINDS = {str: "text", bool: "true or false", int: "integers", datetime.date: "dates"}
 
 
 @dataclass
 class _CodedColumn:
-    """One column: codes below `size`, and what they stand for; the last may be a missing value."""
+    """One column: codes below `size` and their values; the last code may be a missing value."""
 
     codes: Codes
     values: Sequence[object]
     size: int
-    kind: str | None  # None where nothing tells
-    made: Callable[[Any], Any] | None  # of values, only those that occur
+    kind: str | None  # None if the values do not determine it
+    made: Callable[[Any], Any] | None  # converts values, applied only to those that occur
 
     @classmethod
     def of(
@@ -59,7 +59,7 @@ class _CodedColumn:
         return cls(codes, values, len(values) + 1, None if nulls.all() else kind, made)
 
     def spelt(self, codes: Places) -> list[str]:
-        """Return the keys that codes stand for, `encoded`."""
+        """Return the `encoded` key parts of codes."""
         places, found = numbered(codes, self.size)
         values = self.values
         known: Iterable[Any] = [values[code] for code in found.tolist() if code < len(values)]
@@ -70,10 +70,10 @@ class _CodedColumn:
 
 
 def key_column(columns: Mapping[str, object], by: Sequence[KeySpec]) -> KeyColumn:
-    """Return the keys of rows: text, as `keys` spells them, and the kind of each column.
+    """Return the keys of rows as text, as `keys` encodes them, with the kind of each column.
 
     Raises:
-        InvalidBatchError: A column is not there, or holds what is no key.
+        InvalidBatchError: A column is missing, or holds values that cannot be keys.
     """
     facts: Facts = {}
     parts: list[_CodedColumn] = []
@@ -105,10 +105,10 @@ def key_column(columns: Mapping[str, object], by: Sequence[KeySpec]) -> KeyColum
 
 
 def read_keys(column: Column, by: Sequence[KeySpec]) -> KeyColumn:
-    """Return keys that `key_column` made, and that were kept as text meanwhile.
+    """Return keys made by `key_column` that were stored as text.
 
     Raises:
-        InvalidBatchError: Keys of one column are of two kinds, or those of a forged state none.
+        InvalidBatchError: A column has keys of two kinds, or the stored keys are not text.
     """
     if column.vocabulary is None:
         raise InvalidBatchError("the keys of the rows that wait are no text")
@@ -126,14 +126,14 @@ def read_keys(column: Column, by: Sequence[KeySpec]) -> KeyColumn:
 
 @lru_cache(maxsize=1 << 14)
 def _kinds_in(text: str) -> tuple[str | None, ...]:
-    """Return of what kind each part of a key is; of what is missing, and of bins, of none."""
+    """Return the kind of each part of a key; ``None`` for missing values and bins."""
     return tuple([_KINDS.get(type(part)) for part in parts_of(text) or ()])
 
 
 def _crossed(parts: Sequence[_CodedColumn]) -> tuple[Codes, Places]:
-    """Return for each row the number of its combination, and the codes of each combination.
+    """Return the combination number of each row, and the codes of each combination.
 
-    Where rows are many, some combinations may not occur.
+    With many rows, some combinations may not occur.
     """
     first, *others = parts
     if not others and first.size * _WORTH <= len(first.codes):
@@ -178,7 +178,7 @@ def _in_periods(value: object, by: Periods) -> _CodedColumn:
     if by.period == "month":
         return _of_times(times.astype("datetime64[M]"), "text", _month)
     days = times.astype("datetime64[D]")
-    if by.period == "week":  # the first of 1970 was a Thursday
+    if by.period == "week":  # 1970-01-01 was a Thursday
         days -= (days.astype(np.int64) + 3) % 7
     return _of_times(days, "dates", day_of)
 
@@ -215,7 +215,7 @@ def _part(value: object, title: str) -> _CodedColumn:
                 raise InvalidBatchError(
                     f"{title} holds the time {texts[timely[0]]!r} and other text: pass one kind"
                 )
-            if timely:  # as the same column is read from Parquet
+            if timely:  # the result is the same as for this column read from Parquet
                 times = times_in(texts, codes.astype(np.intp, copy=False), nulls, title)
                 return _of_times(as_days(times, title), "dates", day_of)
         return _CodedColumn.of(codes, texts, nulls, "text")
@@ -230,7 +230,7 @@ def _part(value: object, title: str) -> _CodedColumn:
 
 
 def _check_truths(value: Any, title: str) -> None:
-    """Raise where Python's objects have True or False among numbers, as which these would count."""
+    """Raise if a list or object array mixes booleans with numbers, as which they would count."""
     if isinstance(value, list | tuple) or getattr(value, "dtype", None) == np.dtype(object):
         truths = [isinstance(one, bool | np.bool_) for one in value]
         if any(truths):
@@ -241,7 +241,7 @@ def _check_truths(value: Any, title: str) -> None:
 
 
 def _check_unicode(texts: Sequence[str], codes: Codes, nulls: Bools | None, title: str) -> None:
-    """Raise where text holds half a character, which no file, table or terminal takes."""
+    """Raise if text has a lone surrogate, which cannot be encoded for output."""
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
@@ -256,7 +256,7 @@ def _check_unicode(texts: Sequence[str], codes: Codes, nulls: Bools | None, titl
 
 
 def flat(column: Column, title: str) -> Column:
-    """Return a column of one value a row as (n,)."""
+    """Return a column with one value a row as (n,)."""
     if column.values.ndim > 1:
         if column.values.shape[1:] != (1,):
             shape = column.values.shape
@@ -269,7 +269,7 @@ def flat(column: Column, title: str) -> Column:
 
 
 def _places(values: Array) -> tuple[Codes, Sequence[int]]:
-    """Return the place of each integer among sorted ones, of which some may not occur."""
+    """Return a code for each integer, and the sorted values of codes; some may not occur."""
     if not values.size:
         return np.empty(0, np.intp), []
     low, high = map(int, extent(values))
@@ -277,7 +277,7 @@ def _places(values: Array) -> tuple[Codes, Sequence[int]]:
         found, places = unique(values)
         return places, found.tolist()
     if not 0 <= low <= high - low:
-        # In the values' own type the difference could overflow.
+        # In the dtype of the values the difference could overflow.
         return values.astype(np.int64) - low, range(low, high + 1)
     return values, range(high + 1)
 
@@ -285,7 +285,7 @@ def _places(values: Array) -> tuple[Codes, Sequence[int]]:
 def as_integers(
     values: Array, nulls: Bools | None, title: str, what: str, advice: str | Hint = ""
 ) -> tuple[Ints, Foreign]:
-    """Return floats as integers, as frames that have missing values hold them, or refuse them."""
+    """Return floats as integers with a mask of missing values; raise if a value is not whole."""
     missing = np.isnan(values)
     if nulls is not None:
         missing |= nulls
@@ -315,7 +315,7 @@ def _binned(value: object, bins: Bins) -> _CodedColumn:
 
 
 def _cut_integers(values: Array, edges: Sequence[float]) -> Codes:
-    """Return the bin of each integer, of which float64 would round the large ones."""
+    """Return the bin of each integer, without the rounding of large ones to float64."""
     span = np.iinfo(values.dtype)
     whole = [math.ceil(edge) for edge in edges]
     within = np.array([edge for edge in whole if span.min <= edge <= span.max], values.dtype)

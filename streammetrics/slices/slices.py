@@ -1,4 +1,4 @@
-"""Slices: a set of metrics that keeps its rows by key."""
+"""Slices: a set of metrics that groups its rows by key."""
 
 from __future__ import annotations
 
@@ -44,31 +44,33 @@ if TYPE_CHECKING:
 
 
 class Slices(KeyedSet, Audit):
-    """A set of metrics by key: for every country, for every device in every country, for all rows.
+    """A set of metrics by key: for each country, for each device in each country, for all rows.
 
-    It is fed, merged and saved as a `MetricSet` is, and runs wherever one does. What it holds for a
-    slice is, to the byte, what the set alone would hold of these rows. Rows are kept by the finest
-    keys only; coarser slices are exact merges of them, made when they are read.
+    It is updated, merged and saved like a `MetricSet`, and works wherever one does. The state of a
+    slice equals, byte for byte, the state of a set that has seen only the rows of this slice. Only
+    the slices of the finest keys are stored; coarser slices are exact merges of them, computed
+    when they are read.
 
-    Keys are text, integers, booleans, dates, or numbers in `Bins`; a missing value is a key of its
-    own. Each column holds keys of one kind.
+    Keys are text, integers, booleans, dates, or numbers in `Bins`; missing values form their own
+    key. Each column holds keys of one kind.
 
     Args:
         suite: The metrics, without rows; its ``columns`` are taken over.
-        by: What to slice by: for each kind of slice the columns it is of. ``[]`` is all rows.
-        max_slices: How many finest slices there may be.
-        overflow: What becomes of more. ``"raise"``: the batch that brings them raises.
-            ``"other"``: of each kind `max_slices` are kept, those whose keys have the lowest
-            hashes, and the others are one slice ``(other)``; the order does not matter.
-        unit: A column that says which rows hang together, those of one user: slices are kept for
-            64 groups of units, up to 64 times the memory, so that `confidence` can be by unit.
+        by: The kinds of slice, each a list of columns. ``[]`` is all rows.
+        max_slices: Maximum number of finest slices.
+        overflow: How to handle more slices. With ``"raise"``, the batch that exceeds the limit
+            raises. With ``"other"``, the `max_slices` keys with the lowest hashes are kept for each
+            kind, and all other rows form one slice ``(other)``; the order of rows does not matter.
+        unit: A column that identifies clustered rows, such as those of one user. Slices are stored
+            for 64 groups of units, which takes up to 64 times the memory, so that `confidence` can
+            be by unit.
 
     Raises:
-        InvalidBatchError: From `update`, where a column is missing, a key is of another kind than
-            before, or there are too many slices; nothing has changed.
+        InvalidBatchError: From `update`: a column is missing, a key is of a different kind than
+            before, or there are too many slices. The state is unchanged.
 
     Memory and cost:
-        A state of the set for every slice. Counts, sums and histograms of all slices are taken
+        One state of the set for each slice. Counts, sums and histograms of all slices are updated
         together, at about the cost of one set; other statistics sort the rows by slice first.
 
     Example:
@@ -82,17 +84,17 @@ class Slices(KeyedSet, Audit):
         2
     """
 
-    def compute(  # type: ignore[override]  # a table of them
+    def compute(  # type: ignore[override]  # returns a table
         self, *, confidence: float | None = None, unit: Unit = ...
     ) -> SliceTable:
         """Return every metric of every slice.
 
-        Slices come in the order of `by`, and those of one kind sorted by their values.
+        Slices come in the order of `by`; those of one kind are sorted by their keys.
 
         Args:
-            confidence: The level of the confidence limits to give beside the values, in columns
-                ``name_low`` and ``name_high``; metrics that have none get ``nan`` with a warning.
-            unit: What the limits are of, as in `confidence`.
+            confidence: The level of confidence limits to add in columns ``name_low`` and
+                ``name_high``; metrics without limits get ``nan`` with a warning.
+            unit: The sampling unit of the limits, as in `confidence`.
 
         Example:
             >>> import streammetrics as sm
@@ -105,19 +107,19 @@ class Slices(KeyedSet, Audit):
             return self.confidence(confidence, unit=unit)
         return self._read(self._accumulator.flush(), None, anytime=False)
 
-    def _computed(self, state: State, depth: int = 3) -> SliceTable:  # type: ignore[override]  # a table of them
+    def _computed(self, state: State, depth: int = 3) -> SliceTable:  # type: ignore[override]  # returns a table
         return self._read(state, None, anytime=False, depth=depth + 1)
 
-    def confidence(  # type: ignore[override]  # a table of them
+    def confidence(  # type: ignore[override]  # returns a table
         self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...
     ) -> SliceTable:
-        """Return every metric of every slice with its confidence limits, as `compute` does.
+        """Return every metric of every slice with its confidence limits, in the form of `compute`.
 
         Args:
-            level: In which share of all samples limits hold.
-            anytime: Whether they are to hold at all times at once, see `Metric.confidence`.
-            unit: What is sampled: by default the `unit` of these slices, by which any metric that
-                is a number or an array of some has limits; ``None``: rows.
+            level: The share of samples for which the limits hold.
+            anytime: Whether limits hold at all times simultaneously, see `Metric.confidence`.
+            unit: The sampling unit: by default the `unit` of these slices, for which every metric
+                that is a number or an array of numbers has limits; ``None`` for rows.
 
         Example:
             >>> import streammetrics as sm
@@ -135,7 +137,7 @@ class Slices(KeyedSet, Audit):
         return self._by_units(self._accumulator.flush(), check_level(level))
 
     def _by_units(self, state: State, level: float) -> SliceTable:
-        """Read every slice, and without each group of its units."""
+        """Read every slice, and its states without each group of its units."""
         every: list[Slice] = []
         limits: dict[str, list[Interval[Any]]] = {name: [] for name in self._metrics}
         values: dict[str, list[object]] = {name: [] for name in self._metrics}
@@ -150,8 +152,8 @@ class Slices(KeyedSet, Audit):
             tables += [value_columns(name, values[name]), limit_columns(name, limits[name])]
         return merged_tables(tables).told(level, self._better)
 
-    def bounds(self) -> SliceTable:  # type: ignore[override]  # a table of them
-        """Return the limits that certainly hold every metric of every slice."""
+    def bounds(self) -> SliceTable:  # type: ignore[override]  # returns a table
+        """Return certain limits of every metric of every slice."""
         kinds = [spec.kept(self._accumulator.flush()) for spec in self._specs]
         found = [each for kept in kinds for each in kept.slices()]
         tables = [keys_of(kinds)]
@@ -170,7 +172,7 @@ class Slices(KeyedSet, Audit):
         depth: int = 3,
         only: Container[str] | None = None,
     ) -> SliceTable:
-        """Read every slice: all metrics, or only those of some names."""
+        """Read every slice: all metrics, or only the named ones."""
         kinds = [spec.kept(state) for spec in self._specs]
         tables = [keys_of(kinds)]
         for name, metric in self._metrics.items():
@@ -209,7 +211,7 @@ class Slices(KeyedSet, Audit):
         return merged_tables(tables).told(level, self._better)
 
     def _first(self, kinds: Sequence[GroupView], where: Bools) -> Slice:
-        """Return the first slice of all kinds of which something holds."""
+        """Return the first slice of all kinds for which the mask is True."""
         place = int(where.argmax())
         for kept in kinds:
             if place < len(kept.keys):
@@ -225,13 +227,14 @@ class Slices(KeyedSet, Audit):
         confidence: float | None = 0.95,
         **style: object,
     ) -> Axes:
-        """Draw a metric of every slice, the worst first, and return Matplotlib's axes.
+        """Draw a metric of every slice, the worst first, and return the Matplotlib axes.
 
         Args:
-            metric: Its name; by default the first one.
+            metric: The metric's name; by default the first metric.
             ax: Axes to draw on; by default those of a new figure.
             confidence: The level of the limits; ``None`` draws none.
-            **style: ``most``, how many slices are drawn, and what Matplotlib takes for the marks.
+            **style: ``most``, the maximum number of slices to draw, and options of Matplotlib for
+                the markers.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UndefinedMetricWarning)
@@ -258,12 +261,12 @@ class Slices(KeyedSet, Audit):
     def __getitem__(self, which: Mapping[str, object]) -> MetricSet: ...
 
     def __getitem__(self, which: object) -> Metric | MetricSet:
-        """Return a slice as a `MetricSet` of its own: ``slices[{"country": "DE"}]``.
+        """Return a slice as a separate `MetricSet`: ``slices[{"country": "DE"}]``.
 
-        ``{}`` is all rows. A metric's name gives a view of the metric over all rows.
+        ``{}`` gives all rows. A metric's name gives a view of that metric over all rows.
 
         Raises:
-            KeyError: There is no such slice; the message names what there is.
+            KeyError: There is no such slice; the message suggests existing ones.
         """
         if isinstance(which, str):
             return super().__getitem__(which)
@@ -273,7 +276,7 @@ class Slices(KeyedSet, Audit):
         return self._slice_set(state, which)
 
     def _of_kind(self, state: State, by: str | Sequence[str]) -> Slices:
-        """Return slices of one kind alone, from a state of these, which fold what is too many."""
+        """Return slices of one kind from a state of these slices with ``overflow="other"``."""
         (kind,) = self._chosen_specs(by)
         number = self._cuts.index(kind.cut)
         one = type(self)(
@@ -284,13 +287,13 @@ class Slices(KeyedSet, Audit):
         kept = state.statistics[number * statistics : (number + 1) * statistics]
         forks = tuple([statistic.fork() for statistic in plan.start.statistics])
         for fork, mine in zip(forks, kept, strict=True):
-            fork.merge(mine)  # whose column of keys has another number
+            fork.merge(mine)  # a merge, because the column of keys has another number
         seen = state.infos[number * infos : (number + 1) * infos]
         return one._at(State(seen, forks))
 
     @property
     def exact(self) -> bool:
-        """Whether every value of every slice is the exact one."""
+        """Whether every value of every slice is exact."""
         every = self._slices(self._accumulator.flush())
         metrics = self._metrics.values()
         with own_arithmetic():
@@ -298,7 +301,7 @@ class Slices(KeyedSet, Audit):
 
     @property
     def n_slices(self) -> int:
-        """How many slices `compute` tells of."""
+        """The number of slices in the table of `compute`."""
         state = self._accumulator.flush()
         return sum(len(spec.kept(state).keys) for spec in self._specs)
 
@@ -335,8 +338,8 @@ class Slices(KeyedSet, Audit):
             return cls(
                 suite,
                 by=specs,
-                max_slices=meta.get("max_slices"),  # type: ignore[arg-type]  # checked there
-                overflow=meta.get("overflow"),  # type: ignore[arg-type]  # checked there
+                max_slices=meta.get("max_slices"),  # type: ignore[arg-type]  # the constructor checks it
+                overflow=meta.get("overflow"),  # type: ignore[arg-type]  # the constructor checks it
                 unit=meta.get("unit"),
             )
         except (ValueError, TypeError) as error:
@@ -366,4 +369,4 @@ def _read_back(column: Json) -> KeySpec:
     if isinstance(column, str):
         return column
     name, cut = column
-    return Periods(name, cut) if isinstance(cut, str) else Bins(name, cut)  # type: ignore[arg-type]  # checked there
+    return Periods(name, cut) if isinstance(cut, str) else Bins(name, cut)  # type: ignore[arg-type]  # the constructor checks it

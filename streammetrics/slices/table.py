@@ -1,4 +1,4 @@
-"""SliceTable: metrics by slice, column by column."""
+"""SliceTable: metrics by slice, as columns."""
 
 from __future__ import annotations
 
@@ -24,37 +24,38 @@ if TYPE_CHECKING:
     from streammetrics.statistics.grouped.keys import Part
 
 MISSING, OTHERS = "missing", "(other)"
-OWN = ("by", "n_rows", "p", "p_adjusted")  # columns that are neither keys nor of a metric
-BESIDE = ("_low", "_high", "_rest")  # how those end that stand beside the values of a metric
+OWN = ("by", "n_rows", "p", "p_adjusted")  # columns that belong neither to a key nor to a metric
+BESIDE = ("_low", "_high", "_rest")  # suffixes of the columns that accompany a metric's values
 
 
 class SliceTable(Result, dict[str, Any]):
-    """Metrics by slice: a dictionary of columns, which have an entry for each slice.
+    """Metrics by slice: a dictionary of columns, each with one entry a slice.
 
-    First come the columns sliced by, None where a value is missing or a slice is of all values;
-    with several kinds of slices ``by`` tells which is which. Then ``n_rows``, and each metric under
-    its name, those of several numbers as ``name_class``; limits are ``name_low`` and ``name_high``.
+    The columns to slice by come first, with None where a value is missing or a slice does not
+    depend on the column; with several kinds of slice, the column ``by`` identifies the kind. Then
+    come ``n_rows`` and each metric under its name; a metric of several numbers has columns
+    ``name_class``. Limits are ``name_low`` and ``name_high``.
     """
 
-    # What pictures tell besides: the level of the limits, which are certain ones without, and for
-    # each metric whether a larger value is that of a better model.
+    # Information for plots: the level of the limits (None if they are certain), and whether larger
+    # values of each metric are better.
     level: float | None = None
     better: Mapping[str, bool | None] = MappingProxyType({})
 
     def told(self, level: float | None, better: Mapping[str, bool | None]) -> Self:
-        """Tell what limits there are and which values are bad, and return the table."""
+        """Set the level of the limits and the better direction of metrics; return the table."""
         self.level, self.better = level, better
         return self
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """Return the columns as lists, ready for JSON; dates are text, as ISO 8601 has them."""
+        """Return the columns as lists, ready for JSON; dates become ISO 8601 text."""
         return {
             title: [x.isoformat() if isinstance(x, datetime.date) else x for x in column.tolist()]
             for title, column in self.items()
         }
 
     def to_arrow(self) -> Foreign:
-        """Return an Arrow table, by pyarrow; keys of several kinds in a column are text."""
+        """Return a pyarrow table; columns with keys of several kinds become text."""
         try:
             arrow = importlib.import_module("pyarrow")
         except ImportError as error:
@@ -64,7 +65,7 @@ class SliceTable(Result, dict[str, Any]):
         return arrow.table({title: _alike(column) for title, column in self.items()})
 
     def __repr__(self) -> str:
-        """Return the table as text: a row for each slice, the value of a key that has none said."""
+        """Return the table as text, one row a slice, with missing keys spelled out."""
         return self._told().text()
 
     __str__ = __repr__
@@ -76,7 +77,7 @@ class SliceTable(Result, dict[str, Any]):
         return self._told().html()
 
     def to_markdown(self) -> str:
-        """Return the table as Markdown, a key that is missing said."""
+        """Return the table as Markdown, with missing keys spelled out."""
         return self._told().markdown()
 
     def to_latex(self) -> str:
@@ -84,7 +85,7 @@ class SliceTable(Result, dict[str, Any]):
         return self._told().latex()
 
     def _told(self) -> Table:
-        """Return the table as people read it: what is missing, and what is of all values, said."""
+        """Return the table for display: missing keys and the slice of all rows are spelled out."""
         columns = {title: column.tolist() for title, column in self.items()}
         for title in self._keys():
             columns[title] = [
@@ -96,13 +97,13 @@ class SliceTable(Result, dict[str, Any]):
         return Table({}, columns)
 
     def _keys(self) -> list[str]:
-        """Return the columns that are sliced by."""
+        """Return the titles of the columns to slice by."""
         titles = list(self)
         before = titles[: titles.index("n_rows")] if "n_rows" in titles else []
         return [title for title in before if title != "by"]
 
     def _sliced(self, at: int) -> list[str]:
-        """Return the columns that a slice is by; names may have commas in them."""
+        """Return the columns of a slice's key; a name may contain commas."""
         keys = self._keys()
         text, found = self["by"][at] if "by" in self else "", []
         if "by" not in self:
@@ -116,7 +117,7 @@ class SliceTable(Result, dict[str, Any]):
         return found
 
     def _whole(self) -> int | None:
-        """Return the place of the slice of all rows, ``None`` where there is none."""
+        """Return the place of the slice of all rows, or ``None`` if there is none."""
         if "by" in self:
             return next((at for at, text in enumerate(self["by"].tolist()) if not text), None)
         return 0 if len(self) and not self._keys() else None
@@ -126,7 +127,7 @@ class SliceTable(Result, dict[str, Any]):
 
 
 def _alike(column: Any) -> Any:
-    """Return keys of several kinds as text."""
+    """Return a column; keys of several kinds become text."""
     if column.dtype != object:
         return column
     items = column.tolist()
@@ -138,7 +139,7 @@ def _alike(column: Any) -> Any:
 def key_columns(
     kinds: Sequence[tuple[tuple[str, ...], Sequence[tuple[Part, ...] | None]]],
 ) -> dict[str, Any]:
-    """Return the columns that say which slice each row is, of kinds: their columns and keys."""
+    """Return the columns that identify slices, from the columns and keys of each kind."""
     every = dict.fromkeys(columns for columns, _ in kinds)
     titles = dict.fromkeys(title for columns in every for title in columns)
     result: dict[str, object] = {}
@@ -164,7 +165,7 @@ def _parts_at(
 
 
 def objects(items: Iterable[object]) -> Array:
-    """Return an array of any objects."""
+    """Return an object array of the items."""
     listed = list(items)
     array = np.empty(len(listed), object)
     array[:] = listed
@@ -172,9 +173,9 @@ def objects(items: Iterable[object]) -> Array:
 
 
 def named(columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> str:
-    """Return what a slice is called: ``country=DE, device=missing``.
+    """Return the name of a slice, such as ``country=DE, device=missing``.
 
-    Text that could be taken for something else is quoted: ``country="missing"``, ``city="a, b=c"``.
+    Ambiguous text is quoted: ``country="missing"``, ``city="a, b=c"``.
     """
     if not columns:
         return "all rows"
@@ -183,7 +184,7 @@ def named(columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> str:
 
 
 def _text(part: object) -> str:
-    """Return a key as text that is no other key's."""
+    """Return a key as text; different keys have different texts."""
     if part is None:
         return MISSING
     text = str(part)
@@ -191,7 +192,7 @@ def _text(part: object) -> str:
 
 
 def _quoted(part: Part) -> str:
-    """Return a key as a part of the name of a slice."""
+    """Return a key as it appears in the name of a slice."""
     if isinstance(part, str) and (part == OTHERS or set(part) & set(',="')):
         return json.dumps(part, ensure_ascii=False)
     return _text(part)
@@ -200,7 +201,7 @@ def _quoted(part: Part) -> str:
 def limit_columns(
     name: str, *kinds: Sequence[Interval[Any]] | tuple[Floats, Floats]
 ) -> dict[str, Any]:
-    """Return the columns of both limits of one metric, given by kind of slice as its values are."""
+    """Return the columns of both limits of one metric, from its limits by kind of slice."""
     low, high = (
         value_columns(
             name,
@@ -218,10 +219,10 @@ def limit_columns(
 
 
 def value_columns(name: str, *kinds: Floats | Sequence[Any]) -> dict[str, Any]:
-    """Return the columns of one metric: one, or one for each class, query or output there is.
+    """Return the columns of one metric: a single one, or one for each class, query or output.
 
-    Its values are given by kind of slice, as arrays where all are floats. Curves have no columns:
-    the points of one slice are not those of another.
+    Values are given by kind of slice, as arrays if all are floats. Curves get no columns, because
+    the points of different slices differ.
     """
     arrays = [values for values in kinds if isinstance(values, np.ndarray)]
     if arrays and len(arrays) == len(kinds):
@@ -249,10 +250,10 @@ def _numbers(values: Sequence[object]) -> object:
 
 
 def merged_tables(tables: Iterable[Mapping[str, Array]]) -> SliceTable:
-    """Return one table of the columns of several.
+    """Return one table with the columns of several.
 
     Raises:
-        ValueError: Two columns have one name.
+        ValueError: Two columns have the same name.
     """
     result = SliceTable()
     for table in tables:

@@ -1,4 +1,4 @@
-"""A set whose rows are kept in groups of whole units, so that limits are those of units."""
+"""A set of metrics whose rows are stored in groups of units, for confidence limits by unit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class UnitSet(KeyedSet):
-    """What ``MetricSet(..., unit="user")`` is: it reads as the set, and has limits by unit."""
+    """The class of ``MetricSet(..., unit="user")``: a set of metrics with limits by unit."""
 
     _called = "MetricSet"
 

@@ -1,4 +1,4 @@
-"""Units that rows are of, in groups by a hash of their value: whole units, and always alike."""
+"""Groups of sampling units, assigned by a hash of the unit's value."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Ints
     from streammetrics.statistics.grouped.keys import Part
 
-    Rests = dict[Part, State]  # by each group of units all rows but theirs
+    Rests = dict[Part, State]  # for each group of units, the state of all rows outside it
 
 GROUPS = 64
 _SEED = 0
 
 
 def hashed(title: str) -> str:
-    """Return the name of the column of groups."""
+    """Return the name of the column of unit groups."""
     return f"hash of {title}"
 
 
 def groups_of(value: object, title: str) -> Ints:
-    """Return the group of each row's unit, 0 to 63.
+    """Return the group of each row's unit, from 0 to 63.
 
     Raises:
-        InvalidBatchError: There is no such column, or it holds what is no id in every row.
+        InvalidBatchError: The column does not exist, or a row has no valid id.
     """
     if value is None:
         raise InvalidBatchError(f"no column {title!r}, which says what unit each row is of")
@@ -58,7 +58,7 @@ def groups_of(value: object, title: str) -> Ints:
 def limits_by_unit(
     metric: Any, whole: State, rests: Sequence[State], level: float
 ) -> ConfidenceInterval:
-    """Return limits from the value and what it is without each group of units."""
+    """Return jackknife limits from the states of all rows and without each group of units."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         with own_arithmetic():
@@ -72,7 +72,7 @@ def limits_by_unit(
 
 
 def warn_unsure(name: str, interval: ConfidenceInterval, depth: int = 3) -> None:
-    """Warn of limits by unit that say nothing."""
+    """Warn of limits by unit that are missing or nan."""
     why = interval.method
     if why.startswith("jackknife"):
         if not np.isnan(np.asarray(interval.low, np.float64)).any():

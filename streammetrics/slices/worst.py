@@ -1,4 +1,4 @@
-"""One slice that was read, its limits, and the table of the worst ones."""
+"""The table of the worst slices, and their comparison with all other rows."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 
 class RankedSlices(NamedTuple):
-    """Slices of one kind beside all other rows: what they are, and how probable differences are.
+    """Slices of one kind with limits, and their comparison with all other rows.
 
-    Arrays are (n,); without limits the values stand in their place.
+    Arrays are (n,). Without a confidence level, `low` and `high` equal `value`.
     """
 
     columns: tuple[str, ...]
@@ -56,7 +56,7 @@ class RankedSlices(NamedTuple):
 def beside_rest(
     kept: GroupView, name: str, metric: Metric, least: int, level: float | None
 ) -> RankedSlices:
-    """Return the slices of so many rows beside all other rows, as samples of rows."""
+    """Compare slices of at least `least` rows with all other rows, as samples of rows."""
     wanted = kept.n_rows >= least
     places = np.flatnonzero(wanted)
     slices = kept.columns, [kept.keys[place] for place in places.tolist()], kept.n_rows[wanted]
@@ -85,7 +85,7 @@ def beside_rest(
 
 
 def _readings(every: Sequence[Measured]) -> Readings:
-    """Return what was read of slices in turn."""
+    """Return the values and limits of measured slices as arrays."""
     return readings([(each.value, *plain_limits(each.confidence)) for each in every])
 
 
@@ -97,7 +97,10 @@ def beside_units(
     least: int,
     level: float,
 ) -> RankedSlices:
-    """Return the same as samples of units, some of which may have rows in many slices."""
+    """Compare slices as `beside_rest` does, but as samples of units.
+
+    A unit may have rows in several slices.
+    """
     wanted = [each.n_rows >= least for each, _ in pairs]
 
     def apart(states: Sequence[State]) -> list[tuple[float, float]]:
@@ -143,7 +146,7 @@ def ranked(
     *,
     low_is_bad: bool,
 ) -> SliceTable:
-    """Return the worst slices as a table."""
+    """Return the `k` worst slices as a table."""
     n_rows, value, low, high, rest, p = (
         np.concatenate([each[column] for each in found]) for column in range(2, 8)
     )
@@ -167,7 +170,7 @@ def ranked(
 def limits_of(
     metric: Metric, state: State, level: float, *, anytime: bool = False
 ) -> tuple[ConfidenceInterval, str]:
-    """Return the confidence limits of a metric at a state; where there are none, why."""
+    """Return the confidence limits of a metric at a state, and if undefined, the reason."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         try:

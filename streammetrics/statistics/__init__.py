@@ -1,1 +1,1 @@
-"""What is remembered of the rows seen: one commutative monoid a file."""
+"""Mergeable statistics: one commutative monoid per file."""

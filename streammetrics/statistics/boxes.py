@@ -1,4 +1,4 @@
-"""Boxes in images, matched when they come: scores by class and outcome."""
+"""Boxes in images, matched during update: scores by class and outcome."""
 
 from __future__ import annotations
 
@@ -59,16 +59,17 @@ AREAS = {
     "medium": (32.0**2, 96.0**2),
     "large": (96.0**2, 1e10),
 }
-_NEARLY = 1 - 1e-10  # what an IoU of 1 is asked for as
+_NEARLY = 1 - 1e-10  # the threshold used for an IoU of 1, which rounding could miss
 
 
 class Outcomes(NamedTuple):
-    """What became of the boxes of images, which are sorted by class, and by score from above.
+    """The matched boxes of each image, sorted by class, then by descending score.
 
-    `regular` (g, A) says whether a true box counts among those of an area, not being a crowd.
-    `codes` (d, A) are for each area the thresholds at which a predicted box is a hit, as bits, and
-    above these bits those at which it is ignored: matched with what does not count, or alone and
-    of another size. `ranks` are its places among the boxes of its class in the image, from 0.
+    `regular` (g, A) is True where a true box counts in an area range and is not a crowd. `codes`
+    (d, A) are bit masks over the T thresholds, one for each predicted box and area range: the low
+    T bits mark hits, and the next T bits mark thresholds at which the box is ignored, because it
+    matched a true box that does not count, or is unmatched and outside the area range. `ranks`
+    (d,) are positions within the image and class, from 0.
     """
 
     true_labels: Nested
@@ -80,7 +81,7 @@ class Outcomes(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """Boxes of one side: the class of its image that each is of, in ascending order."""
+    """Predicted or true boxes, in ascending order of `groups` (an image and class each)."""
 
     order: Places
     groups: Ints
@@ -89,17 +90,17 @@ class _Side(NamedTuple):
 
     @classmethod
     def of(cls, boxes: Nested, groups: Ints, areas: Floats, keys: tuple[Floats, ...] = ()) -> _Side:
-        """Return the boxes in the order of their groups, and of some keys within."""
+        """Return the boxes ordered by group, then by `keys`."""
         order = np.lexsort((*keys, groups))
         return cls(order, groups[order], boxes.flat.values[order], areas[order])
 
 
 def matched(columns: Columns, ious: tuple[float, ...], *, classes: bool = True) -> Outcomes:
-    """Return what becomes of the boxes of each image.
+    """Match the boxes of each image.
 
-    Boxes of a class are taken by score from above, those of equal scores in the order given; each
-    is matched with the free true box that it overlaps most, the last of those that it overlaps
-    alike, and with one that does not count only where there is no other.
+    Predicted boxes of a class are matched by descending score, in the order given where scores are
+    equal. Each is matched with the free true box of largest overlap, the last one in a tie. A true
+    box that does not count is matched only if no other is available.
     """
     true_boxes, true_labels, crowd, true_areas, pred_boxes, pred_labels, scores = columns
     if not classes:
@@ -130,22 +131,22 @@ def matched(columns: Columns, ious: tuple[float, ...], *, classes: bool = True) 
 
 
 def _alike(labels: Nested) -> Nested:
-    """Return labels that are all one, 0."""
+    """Return the same structure with every label set to 0."""
     return Nested.of(labels.values, Column(np.zeros(len(labels.flat), np.int64), None, True))
 
 
 def _in_areas(areas: Floats) -> Bools:
-    """Return whether each is of an area (n, A), both ends of which belong to it."""
+    """Return whether each area is within each range of `AREAS` (n, A); both ends are inclusive."""
     low, high = np.array(list(AREAS.values())).T
     inside: Bools = (areas[:, None] >= low) & (areas[:, None] <= high)
     return inside
 
 
 def _codes(true: _Side, pred: _Side, crowd: Bools, regular: Bools, ious: Floats) -> Ints:
-    """Return the codes of the predicted boxes, (d, A)."""
+    """Return the codes of the predicted boxes (d, A), as in `Outcomes`."""
     bits = np.int64(1) << np.arange(ious.size)
     every = np.int64((1 << ious.size) - 1)
-    codes = np.where(_in_areas(pred.areas), 0, every)  # where they stay alone, those ignored
+    codes = np.where(_in_areas(pred.areas), 0, every)  # ignored where unmatched
     hits = np.zeros_like(codes)
     pairs = _Pairs.of(true, pred, crowd, ious.min())
     taken = np.zeros((*regular.shape, ious.size), np.bool_)
@@ -153,7 +154,7 @@ def _codes(true: _Side, pred: _Side, crowd: Bools, regular: Bools, ious: Floats)
         truths, n = pairs.true[places], places.size
         free = ~taken[truths] | crowd[truths][:, None, None]
         near = pairs.iou[places][:, None] >= ious
-        # Pairs of a box ascend by overlap; those that count come after all others.
+        # Pairs of a box are in ascending order of overlap; true boxes that count rank above others.
         order = np.arange(1, n + 1)[:, None] + n * regular[truths]
         best = np.maximum.reduceat(
             np.where(free & near[:, None, :], order[:, :, None], 0), starts, axis=0
@@ -168,7 +169,7 @@ def _codes(true: _Side, pred: _Side, crowd: Bools, regular: Bools, ious: Floats)
 
 
 class _Pairs(NamedTuple):
-    """Pairs of a predicted and a true box that overlap enough, by the former, then by overlap."""
+    """Overlapping pairs of predicted and true boxes, by predicted box, then by ascending IoU."""
 
     pred: Places
     true: Places
@@ -176,7 +177,7 @@ class _Pairs(NamedTuple):
 
     @classmethod
     def of(cls, true: _Side, pred: _Side, crowd: Bools, least: float) -> _Pairs:
-        """Return the pairs of boxes of one group whose overlap is at least so large."""
+        """Return the pairs of boxes of the same group whose IoU is at least `least`."""
         first = np.searchsorted(true.groups, pred.groups)
         counts = np.searchsorted(true.groups, pred.groups, "right") - first
         cuts = np.searchsorted(
@@ -198,9 +199,10 @@ class _Pairs(NamedTuple):
         return cls(box[order], other[order], iou[order])
 
     def turns(self, groups: Ints) -> Iterator[tuple[Places, ...]]:
-        """Yield boxes of which no two are of one group, where each begins, and their pairs.
+        """Yield batches of predicted boxes with at most one box of each group.
 
-        Boxes that come later in their group come in a later turn.
+        A batch is the boxes, the start of each box's pairs, and the places of these pairs. Boxes
+        that come later in their group come in a later batch.
         """
         if not self.pred.size:
             return
@@ -216,9 +218,9 @@ class _Pairs(NamedTuple):
 
 
 def overlap(one: Floats, other: Floats, crowd: Bools) -> Floats:
-    """Return the intersection over union of boxes (n, 4), with a crowd over the first one's area.
+    """Return the intersection over union of boxes (n, 4) given as left, top, width and height.
 
-    Boxes are left, top, width and height.
+    With a crowd, the intersection is divided by the area of the first box instead.
     """
     low = np.maximum(one[:, :2], other[:, :2])
     high = np.minimum(one[:, :2] + one[:, 2:], other[:, :2] + other[:, 2:])
@@ -245,7 +247,7 @@ _CORNERS = Hint("say {box_format} or cxcywh if they are not corners", box_format
 
 @dataclass(frozen=True)
 class Boxes(Field):
-    """The boxes of images, which are matched at `ious`; without `classes` labels do not matter."""
+    """Boxes of images, matched at thresholds `ious`; labels are ignored unless `classes`."""
 
     ious: tuple[float, ...]
     box_format: BoxFormat = "xyxy"
@@ -257,12 +259,12 @@ class Boxes(Field):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Labels, and numbers."""
+        """``"label"`` for labels, ``"number"`` for all other columns."""
         label: dict[str, Kind] = dict.fromkeys(("true_labels", "pred_labels"), "label")
         return {name: label.get(name, "number") for name in self.names}
 
     def take(self, batch: Batch) -> Taken:
-        """Return the columns, `None` where one is left out, and where a row lacks a value."""
+        """Return the columns (`None` if absent) and a mask of rows with a missing value."""
         taken: list[ReadColumn] = []
         missing: Bools | None = None
         for name in self.names:
@@ -275,7 +277,7 @@ class Boxes(Field):
         return tuple(taken), missing
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
-        """Check that there is one of everything for each box, and that boxes are such."""
+        """Check that columns have one value for each box, and that boxes and values are valid."""
         held = dict(zip(self.names, taken, strict=True))
         for boxes, *others in (TRUE, PRED):
             self._check_boxes(batch.title(boxes), held[boxes], missing)
@@ -318,7 +320,7 @@ class Boxes(Field):
             reject_values(title, "is not an area, 0 or more", wrong, column, missing, values)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
-        """Return the columns of the kept rows, boxes as corner and size, none of them left out."""
+        """Return the columns of the kept rows with defaults filled in, boxes in xywh format."""
         kept = [c if c is None or rows is None else c[rows] for c in taken]
         boxes, labels, crowd, areas, found, names, scores = kept
         boxes, found = (self._sized(each) for each in (boxes, found))
@@ -355,7 +357,7 @@ class Boxes(Field):
         return _floats(boxes, values)
 
     def present(self, columns: Columns) -> Columns:
-        """Return the `Outcomes` of every image."""
+        """Return the columns of `Outcomes`, one row for each image."""
         return tuple(matched(columns, self.ious, classes=self.classes))
 
 
@@ -370,7 +372,7 @@ def _numbers(title: str, flat: Column) -> Floats:
 
 
 def _whole(labels: Nested) -> Nested:
-    """Return labels of which integers may have been floats."""
+    """Return labels with integers stored as floats converted to int64."""
     flat = labels.flat
     if flat.vocabulary is None and flat.values.dtype != np.int64:
         flat = Column(flat.values.astype(np.int64), None, True)
@@ -390,9 +392,9 @@ def _check_labels(title: str, labels: Nested, missing: Bools | None) -> None:
 
 
 class Outcome(NamedTuple):
-    """What predicted boxes have in common: the class, the area that they are judged in, the code.
+    """A class, an area range and a code shared by predicted boxes.
 
-    The code is that of `matching.Outcomes`.
+    The code is defined in `Outcomes`.
     """
 
     label: ClassLabel
@@ -404,14 +406,14 @@ Held: TypeAlias = "Mapping[Outcome, SortedHistogram]"
 
 
 class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
-    """A `SortedHistogram` of the scores of each outcome that occurs; the mapping never changes.
+    """A `SortedHistogram` of the scores for each outcome that occurs; the mapping is immutable.
 
-    Of the statistic `ious` says at how many thresholds outcomes are, and `max_bins` how many cells
-    each histogram may have.
+    The statistic's `ious` are the IoU thresholds, and its `max_bins` is the maximum number of cells
+    of each histogram.
     """
 
     def empty(self, of: object) -> dict[Outcome, SortedHistogram]:  # noqa: ARG002 - nothing depends on it
-        """Return none."""
+        """Return an empty mapping."""
         return {}
 
     def added(
@@ -422,7 +424,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         scores: Floats,
         codes: Ints,
     ) -> dict[Outcome, SortedHistogram]:
-        """Return the histograms with more boxes, of which codes (d, A) tell the outcomes."""
+        """Return the histograms with more boxes added; `codes` (d, A) are as in `Outcomes`."""
         places, names = coded_labels(labels)
         counted = codes != ((1 << len(of.ious)) - 1) << len(of.ious)
         boxes, areas = np.nonzero(counted)
@@ -441,7 +443,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         return held
 
     def plus(self, mine: Held, other: Held) -> dict[Outcome, SortedHistogram]:
-        """Return the boxes of both."""
+        """Return the merged histograms."""
         return self.merged(mine, [other])
 
     def merged(
@@ -449,7 +451,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         mine: Held,
         others: Sequence[Held],
     ) -> dict[Outcome, SortedHistogram]:
-        """Return the boxes of all: histograms of an outcome are merged at once."""
+        """Return the merged histograms; all histograms of an outcome are merged at once."""
         gathered: dict[Outcome, list[SortedHistogram]] = {}
         for value in (mine, *others):
             for outcome, histogram in value.items():
@@ -463,7 +465,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         return result
 
     def arrays(self, value: Held) -> dict[str, Array]:
-        """Return the classes, the outcomes by class, area and code, and their histograms."""
+        """Return the classes, the sorted outcomes (class, area, code), and their histograms."""
         outcomes = sorted(value)
         labels = np.array(sorted({outcome.label for outcome in outcomes}) or np.empty(0, np.int64))
         places = {label: place for place, label in enumerate(labels.tolist())}
@@ -475,7 +477,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         }
 
     def taken(self, arrays: Arrays, of: Any) -> dict[Outcome, SortedHistogram]:
-        """Return the histograms, each of them checked, of outcomes that there can be."""
+        """Return the histograms after validating them and their outcomes."""
         labels = unpacked_labels(arrays, "labels")
         keys = take_array(arrays, "outcomes", "int64", 2)
         every = (1 << len(of.ious)) - 1
@@ -508,7 +510,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         return sum(histogram.nbytes for histogram in value.values())
 
     def minus(self, value: Held, other: Held) -> dict[Outcome, SortedHistogram]:
-        """Return what is left; only histograms within their budget can tell."""
+        """Return the difference; histograms that exceeded `max_bins` cannot be subtracted."""
         if not other.keys() <= value.keys():
             raise not_among("some outcomes of boxes are not here")
         left = dict(value)
@@ -519,15 +521,16 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         return left
 
 
-IOUS = tuple(np.linspace(0.5, 0.95, 10).tolist())  # COCO's
+IOUS = tuple(np.linspace(0.5, 0.95, 10).tolist())  # the thresholds of COCO
 MAX_BINS = 1 << 16
 
 
 class BoxStatistic(Statistic):
-    """True boxes and predicted ones, of which the best `max_detections` of a class in an image.
+    """Base class of box statistics.
 
-    `counts` has the true boxes that matter, by class and area; subclasses keep what became of the
-    predicted ones.
+    Predicted boxes are limited to the `max_detections` best of each class and image. `counts` holds
+    the number of true boxes that count, by class and area range; subclasses also record the
+    outcomes of predicted boxes.
     """
 
     ious: tuple[float, ...] = IOUS
@@ -540,12 +543,12 @@ class BoxStatistic(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """The boxes of images."""
+        """The columns of boxes."""
         boxes = Boxes(self.ious, self.box_format, self.classes)
         return Schema((boxes,), self.nan_policy, "metrics of boxes")
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
-        """Take images, whose boxes are matched."""
+        """Add images whose boxes are already matched."""
         seen = Outcomes(*columns)
         if len(seen.true_labels.flat):
             self._count(seen.true_labels.flat, seen.regular.flat.values, 0)
@@ -556,10 +559,10 @@ class BoxStatistic(Statistic):
 
     @abstractmethod
     def take(self, labels: Column, scores: Floats, codes: Ints) -> None:
-        """Take predicted boxes, of which codes (d, A) are those of `Outcomes`."""
+        """Add predicted boxes; `codes` (d, A) are as in `Outcomes`."""
 
     def _count(self, labels: Column, marks: Bools, first: int) -> None:
-        """Count what has each of some marks (n, k) by label, in columns from one on."""
+        """Add the number of True `marks` (n, k) by label to the columns from `first` on."""
         places, names = coded_labels(labels)
         rows, kinds = np.nonzero(marks)
         width = first + marks.shape[1]
@@ -569,9 +572,9 @@ class BoxStatistic(Statistic):
         self.counts = type(self).counts.plus(self.counts, pairs)
 
     def table(self, labels: Iterable[object] = ()) -> tuple[list[ClassLabel], Ints]:
-        """Return all classes, and others, in order, and what is counted of each (n, A, 1 + T).
+        """Return all classes in order, including those of `labels`, and counts (n, A, 1 + T).
 
-        The first column is of true boxes, the others of hits at each threshold.
+        The first column counts true boxes, the others hits at each threshold.
         """
         held = self.counts
         every = sorted({*held.row_labels.tolist(), *labels})
@@ -585,22 +588,22 @@ class BoxStatistic(Statistic):
         return every, np.concatenate([truths[:, :, None], hits], axis=2)
 
     def _check(self, columns: int) -> None:
-        """Raise unless what is counted is one of so many things."""
+        """Raise unless the column labels of `counts` are within ``range(columns)``."""
         known = self.counts.column_labels
         if known.dtype != np.int64 or (known.size and not 0 <= known[0] <= known[-1] < columns):
             raise StateFormatError("something else than boxes is counted")
 
 
 class BoxHits(BoxStatistic):
-    """How many predicted boxes are hits at each threshold, by class and area."""
+    """Number of hits at each threshold, by class and area range."""
 
-    def take(self, labels: Column, scores: Floats, codes: Ints) -> None:  # noqa: ARG002 - they do not matter here
+    def take(self, labels: Column, scores: Floats, codes: Ints) -> None:  # noqa: ARG002 - hits do not depend on scores
         """Count hits."""
         hits = (codes[:, :, None] >> np.arange(len(self.ious))) & 1 > 0
         self._count(labels, hits.reshape(len(hits), -1), len(AREAS))
 
     def check_fields(self) -> None:
-        """Check that there are not more hits than boxes to be found."""
+        """Check that there are no more hits than true boxes."""
         self._check(len(AREAS) * (1 + len(self.ious)))
         _, table = self.table()
         if (table[:, :, 1:] > table[:, :, :1]).any():
@@ -608,20 +611,20 @@ class BoxHits(BoxStatistic):
 
 
 class BoxScores(BoxStatistic):
-    """Histograms of the scores of predicted boxes by class, area and outcome."""
+    """Histograms of the scores of predicted boxes, by class, area range and outcome."""
 
     max_bins: Bins = MAX_BINS
 
-    # Up to there amounts are exact as float64, and so is whether a recall is reached.
+    # Up to 2**53 counts are exact in float64, and so is the comparison with a recall level.
     counts = PairTable(whole=True, most=1 << 53, of="boxes")
     outcomes = OutcomeHistograms()
 
     def take(self, labels: Column, scores: Floats, codes: Ints) -> None:
-        """Count scores."""
+        """Add scores to the histograms."""
         self.outcomes = type(self).outcomes.added(self.outcomes, self, labels, scores, codes)
 
     def check_fields(self) -> None:
-        """Check that there are not more hits than boxes to be found."""
+        """Check that there are no more hits than true boxes."""
         self._check(len(AREAS))
         labels, table = self.table(outcome.label for outcome in self.outcomes)
         places = {label: place for place, label in enumerate(labels)}
@@ -634,5 +637,5 @@ class BoxScores(BoxStatistic):
 
 
 def _too_many_hits() -> StateFormatError:
-    """Return the error of a state in which more boxes were found than there are."""
+    """Return the error for a state with more hits than true boxes."""
     return StateFormatError("there are more hits than true boxes of a class")

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 class ClusterSums(Statistic):
-    """Each cluster's number of points and their exact sum, and the exact sum of all squares.
+    """The number of points and the exact sum of each cluster, and the exact sum of all squares.
 
-    About 24 bytes a cluster and column, whatever the number of points.
+    About 24 bytes for each cluster and column, regardless of the number of points.
     """
 
     nan_policy: Literal["raise", "omit"] = "raise"
@@ -40,7 +40,7 @@ class ClusterSums(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """Points and the label of the cluster of each."""
+        """Points and their cluster labels."""
         return points_schema(self.nan_policy)
 
     def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
@@ -55,7 +55,7 @@ class ClusterSums(Statistic):
         self.width = points.shape[1]
 
     def check_fields(self) -> None:
-        """Check that points are as wide as they are said to be, and squares not negative."""
+        """Check that sums have `width` columns, and that the sum of squares is consistent."""
         if self.sums.shape[1] != self.width or (self.width > 0) != (len(self.labels) > 0):
             raise StateFormatError("the sums of clusters do not say how wide points are")
         square = self.squares.integers()[0]
@@ -64,7 +64,7 @@ class ClusterSums(Statistic):
 
     @property
     def labels(self) -> Array:
-        """The labels of the clusters, in order."""
+        """The cluster labels, in order."""
         return self.clusters.labels
 
     @property
@@ -75,15 +75,16 @@ class ClusterSums(Statistic):
 
     @property
     def sums(self) -> ExactSum:
-        """The exact sum of the points of each cluster."""
+        """The exact sum of the points of each cluster, (clusters, columns)."""
         sums: ExactSum = self.clusters.columns["sums"]
         return sums
 
     def centroids(self, exponent: int) -> tuple[Floats, Floats]:
-        """Return the mean of all points, and from there that of each cluster, times 2**exponent.
+        """Return the mean of all points and each cluster's offset from it, times 2**exponent.
 
-        The differences are correctly rounded, so equal means are equal bits, and clusters far
-        from zero and close to each other lose nothing. No point is beyond 1, times 2**exponent.
+        Offsets are correctly rounded: equal means have equal bits, and clusters far from the origin
+        but close to each other lose no precision. `exponent` must be such that no coordinate times
+        2**exponent exceeds 1 in magnitude.
         """
         integers, unit = self.sums.integers()
         counts, shift = self.counts.astype(object)[:, None], max(0, -unit - exponent)
@@ -98,15 +99,15 @@ class ClusterSums(Statistic):
         return origin, np.asarray(apart / (counts << (wide + shift)), np.float64)
 
 
-LARGEST = 1e150  # coordinates whose squared differences are finite
+LARGEST = 1e150  # largest coordinate; squared differences stay finite
 
 
 class CentroidSums(Statistic):
-    """Exact sums, by cluster, of each point's distance to its centroid or of its silhouette.
+    """Exact sums by cluster of each point's distance to its centroid, or of its silhouette.
 
-    A label is the number of a row of `centroids`. The silhouette compares the distance to the
-    own centroid with that to the closest other one. Every point's value has the same bits in
-    whatever batch it comes. About 32 bytes a cluster.
+    A label is a row number of `centroids`. The simplified silhouette compares the distance to the
+    point's own centroid with the distance to the closest other centroid. The value of a point has
+    the same bits in every batch. About 32 bytes a cluster.
     """
 
     centroids: tuple[Any, ...]
@@ -119,7 +120,7 @@ class CentroidSums(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """Points as wide as the centroids, and the number of the centroid of each."""
+        """Points with as many columns as the centroids, and the centroid number of each."""
         points = PointMatrix(low=-LARGEST, high=LARGEST, width=len(self.centroids[0]))
         labels = Labels("labels", tuple(range(len(self.centroids))))
         return Schema((points, labels), self.nan_policy, UNWEIGHTED)
@@ -157,16 +158,16 @@ class CentroidSums(Statistic):
 
     @property
     def means(self) -> Floats:
-        """The mean value of each cluster, ``nan`` where it has no points."""
+        """The mean value of each cluster; ``nan`` for clusters without points."""
         used = self.counts > 0
         totals = np.asarray(self.sums.to_float())
         return np.where(used, totals / np.maximum(self.counts, 1), np.nan)
 
 
 def _squared(columns: Floats, centroids: Floats) -> Floats:
-    """Return squared distances, summed up coordinate by coordinate along the first axis.
+    """Return squared distances, added coordinate by coordinate along the first axis.
 
-    A matrix product, or a sum along rows, could round one point differently in another batch.
+    A matrix product or a sum along rows could round the same point differently in another batch.
     """
     total = np.zeros(np.broadcast_shapes(columns.shape[1:], centroids.shape[1:]))
     apart = np.empty_like(total)
@@ -178,7 +179,7 @@ def _squared(columns: Floats, centroids: Floats) -> Floats:
 
 
 def _compared(distances: Floats, codes: Places) -> Floats:
-    """Return (b - a) / max(a, b) of distances (clusters, n), which are overwritten."""
+    """Return silhouettes (b - a) / max(a, b) from distances (clusters, n); overwrites distances."""
     each = np.arange(len(codes))
     a = distances[codes, each]
     distances[codes, each] = np.inf

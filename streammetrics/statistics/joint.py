@@ -1,4 +1,4 @@
-"""Several models on the same rows: joint counts, moments and samples."""
+"""Joint statistics of several models on the same rows: counts, moments and samples."""
 
 from __future__ import annotations
 
@@ -61,66 +61,66 @@ if TYPE_CHECKING:
 
 
 class JointStatistic(Statistic):
-    """What is remembered of several models together, read through a `ModelSchema`."""
+    """Base class of statistics of several models together, read through a `ModelSchema`."""
 
     @property
     def schema(self) -> Schema:
-        """Raise: the comparison that feeds it has the schema."""
+        """Raise `TypeError`: the comparison that owns the statistic provides the schema."""
         raise TypeError(
             "a Comparison feeds its joint statistics itself: it has no slices, and no decay; make "
             "one comparison for each slice"
         )
 
 
-# Inputs of which each model has its own; all others are of the rows.
+# Inputs that each model has its own version of; all other inputs are shared.
 OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "values")
 
 
 def alias(name: str, model: str) -> str:
-    """Return how a model's own input is called among those of all models."""
+    """Return the name of a model's input in a batch of all models."""
     return f"{name} of {model}" if name in OF_MODELS else name
 
 
 def _view(batch: Batch, names: tuple[str, ...], model: str) -> Batch:
-    """Return a batch as the statistics of a model know it."""
+    """Return a view of the batch with a model's own inputs under their usual names."""
     return batch.aliased({name: alias(name, model) for name in names})
 
 
 @dataclass(frozen=True)
 class Own(Field):
-    """A field that reads a model's own inputs in the place of its inputs."""
+    """A field that reads one model's own inputs."""
 
     of: Field
     model: str
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
-        """The inputs, with the model's own in their places."""
+        """The input names, with the model's own names substituted."""
         return tuple(alias(name, self.model) for name in self.of.names)
 
     @property
     def optional(self) -> frozenset[str]:  # type: ignore[override]
-        """Those of the names that a batch may leave out."""
+        """The names that a batch may leave out."""
         return frozenset(alias(name, self.model) for name in self.of.optional)
 
     @property
     def nested(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
-        """Those whose rows hold several values."""
+        """The names whose rows hold several values."""
         return tuple((alias(name, self.model), each) for name, each in self.of.nested)
 
     @property
     def leader(self) -> str:  # type: ignore[override]
-        """The labels whose shape the columns beside them follow: they are of the rows."""
+        """The shared labels, whose shape determines that of the columns beside them."""
         return self.of.leader
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """What each of the columns holds."""
+        """The kind of each column."""
         return {alias(name, self.model): kind for name, kind in self.of.kinds.items()}
 
     @property
     def plain(self) -> Own:
-        """The same columns, whatever is asked of them."""
+        """The same columns without the metric's restrictions."""
         return Own(self.of.plain, self.model)
 
     def take(self, batch: Batch) -> tuple[Columns, Bools | None]:
@@ -131,19 +131,19 @@ class Own(Field):
         return taken
 
     def ignored(self, taken: Columns) -> Bools | None:
-        """Return a mask of rows to be left out whatever else they hold."""
+        """Return a mask of rows to leave out regardless of their other values."""
         return self.of.ignored(taken)
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
-        """Raise where a value that is not missing lies outside the domain."""
+        """Raise if a value that is not missing is outside the domain."""
         self.of.validate(_view(batch, self.of.names, self.model), taken, missing)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> tuple[Columns, Facts]:
-        """Return the canonical columns of the kept rows and their facts."""
+        """Return the canonical columns of the kept rows, and their facts."""
         return self.of.finish(_view(batch, self.of.names, self.model), taken, rows)
 
     def present(self, columns: Columns) -> Columns:
-        """Return what is made, row by row, of the columns that were read."""
+        """Return the columns computed row by row from the columns that were read."""
         return self.of.present(columns)
 
 
@@ -156,7 +156,7 @@ class OwnCondition(Condition):
     model: str
 
     def check(self, batch: Batch, missing: Bools | None) -> None:
-        """Raise where rows that are not missing do not meet it."""
+        """Raise if rows that are not missing violate the condition."""
         self.of.check(_view(batch, self.names, self.model), missing)
 
 
@@ -164,7 +164,8 @@ class OwnCondition(Condition):
 class Bring:
     """How the columns of each model become the columns of a joint statistic.
 
-    Two are equal where `key` is: it says what is made, and of which statistic's columns.
+    Two instances are equal if their `key` is equal: it identifies the conversion, and the statistic
+    whose columns are converted.
     """
 
     key: Hashable
@@ -173,10 +174,10 @@ class Bring:
 
 @dataclass(frozen=True)
 class ModelSchema(Schema):
-    """The schema of a statistic over the rows of several models, which are read together.
+    """The schema of a statistic on the rows of several models, which are read together.
 
-    A row that one model leaves out is left out for all. Statistics of one model are shown its
-    columns, joint ones what `bring` makes of those of some models.
+    A row left out for one model is left out for all. A statistic of one model gets that model's
+    columns; a joint statistic gets the columns that `bring` makes from those of the `shown` models.
     """
 
     of: Schema = field(kw_only=True)
@@ -192,7 +193,7 @@ class ModelSchema(Schema):
         shown: Sequence[str],
         bring: Bring | None = None,
     ) -> ModelSchema:
-        """Return a statistic's schema over models, of which some are shown to it."""
+        """Return the schema of a statistic over `models`, of which it gets the `shown` ones."""
         fields = tuple(
             replace(field, partial=True) if isinstance(field, RankingRows) else field
             for field in schema.fields
@@ -215,26 +216,26 @@ class ModelSchema(Schema):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of the columns of all models, in the documented order."""
+        """The input names of all models, in the documented order."""
         return tuple(dict.fromkeys(super().inputs))
 
     def present(self, columns: Columns) -> Columns:
-        """Return the columns as the statistic takes them."""
+        """Return the columns that the statistic's `update` takes."""
         width = len(self.of.inputs)
         starts = (width * self.models.index(model) for model in self.shown)
         shown = [self.of.present(columns[start : start + width]) for start in starts]
         return shown[0] if self.bring is None else self.bring.columns(shown)
 
 
-_TERMS = 1 << 14  # rows whose terms are computed at a time, so that they stay in the cache
+_TERMS = 1 << 14  # rows per block of terms, which then stay in the cache
 _LARGEST = float(np.finfo(np.float64).max)
 
 
 class JointMoments(JointStatistic):
-    """Σ w, Σ w·t_i, and Σ of all products of w, w·t_1, ..., w·t_m, for model i's term of a row t_i.
+    """Σ w, Σ w·t_i, and Σ of all products of w, w·t_1, ..., w·t_m; t_i is model i's term of a row.
 
-    From them the variance of any difference of weighted means of the terms follows exactly. The
-    terms times the weight are rounded row by row. A few hundred bytes.
+    They determine exactly the variance of any difference of weighted means of the terms. The
+    products w·t_i are rounded row by row. A few hundred bytes.
     """
 
     models: int = 2
@@ -248,7 +249,7 @@ class JointMoments(JointStatistic):
         return [(i, j) for i in range(self.models + 1) for j in range(i, self.models + 1)]
 
     def update(self, *terms: Floats, weight: Floats | None) -> None:
-        """Add the products of the rows."""
+        """Add the sums of products of the rows."""
         if weight is None:
             first, second = ExactSum.moments([_finite(term) for term in terms])
             sums = {(i + 1, j + 1): product for (i, j), product in second.items()}
@@ -264,11 +265,11 @@ class JointMoments(JointStatistic):
         self.products = self.products + ExactSum.row_of([sums[pair] for pair in self._pairs])
 
     def product(self, i: int, j: int) -> ExactSum:
-        """Return Σ w² t_i t_j, where model 0 is the weight itself: its term is 1."""
+        """Return Σ w² t_i t_j; model 0 stands for the weight alone, with t_0 = 1."""
         return self.products[self._pairs.index((min(i, j), max(i, j)))]
 
     def check_fields(self) -> None:
-        """Check that the sums of squares, and of weights, are not negative."""
+        """Check that sums of squares and the sum of weights are not negative."""
         squares = [self._pairs.index((i, i)) for i in range(self.models + 1)]
         products = np.asarray(self.products.to_float())
         if self.weight.fraction() < 0 or bool((products[squares] < 0).any()):
@@ -276,18 +277,18 @@ class JointMoments(JointStatistic):
 
 
 def _finite(terms: Floats) -> Floats:
-    """Return terms of which none is infinite: those of the schema are finite, but for products."""
+    """Return terms clipped to the finite range; a loss or its weighted value can overflow."""
     low, high = extent(terms)
     return terms if low >= -_LARGEST and high <= _LARGEST else np.clip(terms, -_LARGEST, _LARGEST)
 
 
 def terms_of(statistic: Statistic) -> Bring:
-    """Return how the columns of models become what each row adds to their sums."""
+    """Return the conversion of each model's columns to its row terms, as by `row_terms`."""
     return Bring(("terms", statistic._key), _Terms(statistic))
 
 
 class _Terms:
-    """Makes a row's term of its columns, for each model."""
+    """Computes one term a row for each model."""
 
     def __init__(self, statistic: Statistic) -> None:
         self.statistic = statistic
@@ -304,8 +305,8 @@ class _Terms:
 
 
 @singledispatch
-def row_terms(statistic: Statistic, *columns: object) -> Floats:  # noqa: ARG001 - of any statistic
-    """Return what each row adds to the sum of a statistic, the mean over outputs of several."""
+def row_terms(statistic: Statistic, *columns: object) -> Floats:  # noqa: ARG001 - overloads use the columns
+    """Return each row's term of the statistic's sum (n,), averaged over outputs."""
     raise StreamMetricsError(f"{an(type(statistic).__name__)} is no sum over rows")
 
 
@@ -314,7 +315,7 @@ def _(statistic: LossSum, y: Floats, p: Floats) -> Floats:
     with np.errstate(all="ignore"):
         try:
             found = statistic.terms(y, p)
-        except FloatingPointError:  # of a square beyond the normal floats
+        except FloatingPointError:  # a square outside the range of normal floats
             found = squared_losses(statistic.loss, y, p)
     return _one(nearest(found))
 
@@ -339,26 +340,26 @@ def _(statistic: Moments, *columns: ReadColumn) -> Floats:
 
 
 def _one(terms: Floats) -> Floats:
-    """Return a number a row."""
+    """Return one number a row, the mean over outputs."""
     return terms if terms.ndim == 1 else terms.sum(axis=1) / terms.shape[1]
 
 
 class Triples(NamedTuple):
-    """The distinct triples: places of the true label, of one model's and of the other's."""
+    """The distinct triples (true label, first model's label, second model's label)."""
 
     labels: Array
-    cells: Ints  # (T, 3), in order
-    amount: ExactSum  # (T,)
-    squares: ExactSum  # (T,), of the weights; the amount where every row weighs one
+    cells: Ints  # (T, 3) indices into `labels`, in lexicographic order
+    amount: ExactSum  # (T,) weight of each triple
+    squares: ExactSum  # (T,) squared weight of each triple; equals `amount` without weights
 
     @classmethod
     def empty(cls) -> Triples:
-        """No triples."""
+        """Return no triples."""
         nothing = ExactSum.zero((0,))
         return cls(np.empty(0, np.int64), np.empty((0, 3), np.int64), nothing, nothing)
 
     def plus(self, other: Triples) -> Triples:
-        """The triples of both."""
+        """Return the triples of both."""
         if not len(self.cells) or not len(other.cells):
             return self if len(self.cells) else other
         labels = Union.of(self.labels, other.labels)
@@ -377,7 +378,7 @@ class Triples(NamedTuple):
 
 
 class TripleTable(StateField[Triples]):
-    """How much there is of each triple of labels: memory grows with the triples that occur."""
+    """The weight of each triple of labels; memory grows with the number of distinct triples."""
 
     def empty(self, of: Configured) -> Triples:  # noqa: ARG002 - nothing depends on it
         """Return no triples."""
@@ -388,7 +389,7 @@ class TripleTable(StateField[Triples]):
         return mine.plus(other)
 
     def arrays(self, value: Triples) -> dict[str, Array]:
-        """Return labels, triples and exact amounts."""
+        """Return labels, triples and exact sums."""
         return {
             "labels": packed_labels(value.labels),
             "cells": value.cells,
@@ -397,7 +398,7 @@ class TripleTable(StateField[Triples]):
         }
 
     def taken(self, arrays: Arrays, of: Configured) -> Triples:  # noqa: ARG002 - nothing depends on it
-        """Return labels, triples and amounts, all of which are in order and in use."""
+        """Return the triples after checking that labels and triples are ordered and in use."""
         labels = unpacked_labels(arrays, "labels")
         cells = take_array(arrays, "cells", "int64", 2)
         parts = [part(arrays, name) for name in ("amount", "squares")]
@@ -420,10 +421,11 @@ class TripleTable(StateField[Triples]):
 
 
 class JointTable(JointStatistic):
-    """Amounts of (true, one model's, the other's) label, of the rows and of their squared weights.
+    """Weights and squared weights of the label triples (true, first model, second model).
 
-    What either model got right where the other did not, and for any metric of counts how far the
-    two go together. Only triples that occur are held, 24 bytes and two sums each.
+    They show which rows one model gets right and the other does not, and give the covariance of any
+    count-based metric of the two. Only triples that occur are stored, with 24 bytes and two sums
+    each.
     """
 
     triples = TripleTable()
@@ -463,7 +465,7 @@ class JointTable(JointStatistic):
 
 
 def _amounts(group: Places, size: int, weight: Floats | None) -> tuple[ExactSum, ExactSum]:
-    """Return the weight, and the squared weights, of each group."""
+    """Return the weight and the squared weight of each group."""
     if weight is None:
         whole = ExactSum.counts(counts_of((size,), group))
         return whole, whole
@@ -471,7 +473,7 @@ def _amounts(group: Places, size: int, weight: Floats | None) -> tuple[ExactSum,
 
 
 def labels_of(table: ContingencyTable | ThresholdTable) -> Bring:
-    """Return how the columns of two models become the true labels and those of either."""
+    """Return the conversion of two models' columns to the true labels and each model's labels."""
     if isinstance(table, ThresholdTable):
         return Bring(("labels", table._key), _Cut(table.threshold))
     return Bring(("labels", table._key), _first_and_others)
@@ -483,7 +485,7 @@ def _first_and_others(columns: list[Columns]) -> Columns:
 
 @dataclass(frozen=True)
 class _Cut:
-    """Makes labels 0 and 1 of scores."""
+    """Converts scores to labels 0 and 1 by a threshold."""
 
     threshold: float
 
@@ -493,19 +495,20 @@ class _Cut:
         return tuple(Column(values, None, True) for values in (truth, *called))
 
 
-_MOST = 1 << 62  # copies of a row that are counted
+_MOST = 1 << 62  # largest count of copies of a row
 
 
 class RowSample(JointStatistic):
-    """The distinct rows whose seeded hash is smallest, with multiplicities: a canonical sample.
+    """The distinct rows with the smallest seeded hashes, with multiplicities: a canonical sample.
 
-    A row is the target or the code of the true class, the scores or predictions of every model and
-    the weight. Up to `max_rows` distinct rows it holds all of them; with `by_class` up to so many
-    of the negatives and so many of the positives, as long as there is one score a row. Of all rows
-    it has the number, the weight and the squared weight. 8 bytes a number, and 16 a row.
+    A row is the target or the code of the true class, the scores or predictions of every model, and
+    the weight. The sample holds all distinct rows up to `max_rows`; with `by_class` and one score a
+    row, it holds up to `max_rows` negatives and as many positives. It also has the number of all
+    rows, their weight, and their squared weight. 8 bytes a number, and 16 a row.
 
-    The state is spelled here and not declared by fields: there are one or two strata, with columns
-    of as many numbers as the first rows have, and none of both before.
+    The state is implemented by methods instead of declared by fields, because its shape depends on
+    the first rows: there are no strata before them, then one or two, with as many columns as these
+    rows have.
     """
 
     max_rows: int = 8192
@@ -513,13 +516,13 @@ class RowSample(JointStatistic):
     seed: int = 0
 
     def clear(self) -> None:
-        """Forget all rows."""
+        """Remove all rows."""
         self.strata: tuple[PointRows, ...] = ()
         self.counts: Ints = np.zeros(0, np.int64)  # rows of each stratum
-        self.sums = ExactSum.zero((0, 2))  # weights, and squared weights, of each
+        self.sums = ExactSum.zero((0, 2))  # weights and squared weights of each stratum
 
     def update(self, first: Floats, *scores: Floats, weight: Floats | None) -> None:
-        """Take the rows among those kept: targets or classes (n, d), each model's scores (n, K)."""
+        """Add rows to the sample: targets or classes (n, d), and each model's scores (n, K)."""
         ones = np.ones(len(first)) if weight is None else weight
         columns = [*first.T, *(column for block in scores for column in block.T), ones]
         strata = 2 if self.by_class and scores[0].shape[1] == 1 else 1
@@ -528,14 +531,14 @@ class RowSample(JointStatistic):
         hashes = row_hashes(seeds, codes, column_hashes(columns))
         chosen = np.flatnonzero(hashes <= self._last(strata)[codes])
         points = np.stack([column[chosen] for column in columns], axis=1)
-        points += 0.0  # a negative zero is the same score
+        points += 0.0  # turns -0.0 into 0.0: they are the same score
         kept = PointRows(hashes[chosen], codes[chosen], points, np.ones(len(chosen), np.int64))
         parts = [kept.take(kept.codes == stratum) for stratum in range(strata)]
         counts = np.bincount(codes, minlength=strata)
         self._add(parts, counts, _sums(codes, counts, weight))
 
     def _last(self, strata: int) -> NDArray[np.uint64]:
-        """Return the largest hash that a row of each stratum may have to be kept."""
+        """Return the largest hash with which a row of each stratum is kept."""
         last = np.full(strata, np.iinfo(np.uint64).max)
         for stratum, rows in enumerate(self.strata):
             if len(rows.hashes) == self.max_rows:
@@ -543,7 +546,7 @@ class RowSample(JointStatistic):
         return last
 
     def merge(self, other: RowSample) -> None:
-        """Take the rows of another sample."""
+        """Merge the rows of another sample into this one."""
         if other.strata:
             self._add(other.strata, other.counts, other.sums)
 
@@ -560,7 +563,7 @@ class RowSample(JointStatistic):
 
     @property
     def complete(self) -> bool:
-        """Whether every row seen is in the sample."""
+        """Whether the sample contains every row seen."""
         copies = [int(rows.copies.sum()) for rows in self.strata]
         return bool(copies == self.counts.tolist())
 
@@ -571,14 +574,14 @@ class RowSample(JointStatistic):
         return size + self.counts.nbytes + self.sums.nbytes
 
     def arrays(self) -> dict[str, Array]:
-        """Return the sample in the order of its hashes, and what is known of all rows."""
+        """Return the sample in the order of its hashes, and the totals of all rows."""
         arrays = {"counts": self.counts, **nested("sums", self.sums.arrays())}
         for stratum, rows in enumerate(self.strata):
             arrays |= {f"{stratum}/rows": rows.points, f"{stratum}/copies": rows.copies}
         return arrays
 
     def restore(self, arrays: Arrays) -> None:
-        """Set the sample; hashes are computed anew, and must be in order."""
+        """Set the sample; recomputes the hashes and checks that they are in order."""
         counts = take_array(arrays, "counts", "int64")
         size = len(counts)
         if size > 1 + self.by_class or (size and counts.min() < 0) or counts.max(initial=0) > _MOST:
@@ -626,7 +629,7 @@ def _together(one: PointRows, other: PointRows) -> PointRows:
 
 
 def _sums(codes: Places, counts: Ints, weight: Floats | None) -> ExactSum:
-    """Return the sums of weights and of their squares, (strata, 2)."""
+    """Return the sums of weights and of squared weights (strata, 2)."""
     if weight is None:
         return ExactSum.counts(np.stack([counts, counts], axis=1))
     group = np.concatenate([2 * codes, 2 * codes + 1])
@@ -636,10 +639,10 @@ def _sums(codes: Places, counts: Ints, weight: Floats | None) -> ExactSum:
 
 
 def rows_of(schema: Schema) -> tuple[Schema, Bring]:
-    """Return how models are read and become rows: what all have alike, then each one's own.
+    """Return the schema for reading models, and the conversion to rows: shared, then own columns.
 
-    Metrics that read the same numbers share a sample, whatever each of them refuses; but not one
-    that keeps logits with one that makes probabilities of them.
+    Metrics that read the same numbers share a sample, even if their restrictions differ, but a
+    metric that keeps logits does not share one with a metric that converts them to probabilities.
     """
     scored = [field for field in schema.fields if isinstance(field, ScoredLabels)]
     if not any(field.scores.from_logits for field in scored):
@@ -658,10 +661,10 @@ def _table(column: object) -> Floats:
 
 
 class MomentSample(RowSample):
-    """A canonical sample of rows, of which the variance of what moments say is made.
+    """A canonical sample of rows, used to estimate the variance of moment-based metrics.
 
-    How a variance varies takes fourth moments, and sums of these cancel; a sample by hash does not.
-    Some 50 bytes a row of it.
+    The variance of a variance needs fourth moments. Their sums suffer from cancellation; a sample
+    by hash does not. Some 50 bytes a sampled row.
     """
 
     max_rows: int = 4096
@@ -670,13 +673,13 @@ class MomentSample(RowSample):
 
     @property
     def schema(self) -> Schema:
-        """Values, or a target and a prediction: those that the moments are of, not rounded."""
+        """Values, or a target and a prediction, as the moments read them, without rounding."""
         if self.of == "values":
             return Schema((Numbers("values"),), self.nan_policy)
         true, pred = Numbers(TRUE, wide=True), Numbers(PRED, wide=True)
         return regression_schema(self.nan_policy, true=true, pred=pred)
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Take the rows among those kept."""
+        """Add rows to the sample."""
         tables = [column.reshape(len(column), -1) for column in columns]
         super().update(*tables, weight=weight)

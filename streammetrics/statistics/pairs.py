@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 
 
 MAX_PAIRS = 1 << 20
-_MOST = 1 << 52  # rows; ranks are exact in float64 while there are not twice as many
+_MOST = 1 << 52  # rows; ranks are exact in float64 below twice this number
 _NAMES = {"level", "x_cells", "x_values", "y_cells", "y_values", "pairs", "counts"}
 
 
 class _PairForm(NamedTuple):
-    """How pairs are held."""
+    """The state of `CountedPairs`: counted cells and rows not counted yet."""
 
     cells: PairCells
-    waiting: tuple[tuple[Floats, Floats], ...] = ()  # rows not yet counted
-    rows: int = 0  # of them
+    waiting: tuple[tuple[Floats, Floats], ...] = ()  # rows not counted yet
+    rows: int = 0  # number of rows in `waiting`
 
 
 def _size(rows: tuple[Floats, Floats]) -> int:
@@ -50,10 +50,10 @@ def _joined(chunks: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
 
 
 class CountedPairs:
-    """Pairs of numbers, at most `most` of them distinct or in cells of their own.
+    """Counts of pairs of numbers, in at most `most` occupied pairs of cells.
 
-    Never changed, but that a read counts the rows that wait, in one assignment: a reader in
-    another thread finds the same rows before and after.
+    Instances are immutable except that a read counts the pending rows and stores the result in one
+    assignment, so a concurrent reader sees the same rows before and after.
     """
 
     __slots__ = ("_form", "most")
@@ -64,13 +64,13 @@ class CountedPairs:
             self.cells()
 
     def taking(self, x: Floats, y: Floats) -> CountedPairs:
-        """These pairs and those of rows, whose arrays are kept."""
+        """Return these pairs and the given rows; keeps references to the arrays."""
         cells, waiting, rows = self._form
         waiting = piled(waiting, (x, y), size=_size, join=_joined, small=tuning.JOINED_ROWS)
         return CountedPairs(self.most, _PairForm(cells, waiting, rows + x.size))
 
     def plus(self, other: CountedPairs) -> CountedPairs:
-        """The pairs of both."""
+        """Return the pairs of both."""
         rows = self.size + other.size
         if rows > _MOST:
             raise IncompatibleMetricsError(
@@ -83,12 +83,12 @@ class CountedPairs:
 
     @property
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         cells, _, waiting = self._form
         return cells.size + waiting
 
     def cells(self) -> PairCells:
-        """The cells of all rows."""
+        """Return the cells of all rows."""
         cells, waiting, _ = self._form
         if waiting:
             more = PairCells.of(*_joined(waiting)).at_level(cells.level)
@@ -104,7 +104,7 @@ class CountedPairs:
 
 
 class PairsField(StateField[CountedPairs]):
-    """Counted pairs of numbers; rows have no weights. The budget is the statistic's `max_pairs`."""
+    """Counted pairs of numbers, without weights; the statistic's `max_pairs` is the limit."""
 
     def empty(self, of: Configured) -> CountedPairs:
         """Return no pairs."""
@@ -115,7 +115,7 @@ class PairsField(StateField[CountedPairs]):
         return mine.plus(other)
 
     def arrays(self, value: CountedPairs) -> dict[str, Array]:
-        """Return the level, both axes (no ids at level 0), the pairs as codes, and their counts."""
+        """Return the level, both axes (without ids at level 0), pair codes, and counts."""
         cells = value.cells()
         none = np.empty(0, np.int64)
         return {
@@ -129,7 +129,7 @@ class PairsField(StateField[CountedPairs]):
         }
 
     def taken(self, arrays: Arrays, of: Configured) -> CountedPairs:
-        """Return the pairs, after checking all that makes their cells canonical."""
+        """Return the pairs after checking that the cells are canonical."""
         most = of.config["max_pairs"]
         return CountedPairs(most, _PairForm(_read_cells(arrays, most)))
 
@@ -138,7 +138,7 @@ class PairsField(StateField[CountedPairs]):
         return value.nbytes
 
     def minus(self, value: CountedPairs, other: CountedPairs) -> CountedPairs:
-        """Return what is left, while every distinct pair has a cell of its own."""
+        """Return the difference; requires that every distinct pair has its own cell (level 0)."""
         cells, theirs = value.cells(), other.cells()
         if cells.level:
             raise IncompatibleMetricsError(
@@ -152,18 +152,19 @@ class PairsField(StateField[CountedPairs]):
 
 
 class PairHistogram(Statistic):
-    """Count of each distinct pair (y_true, y_pred), or of each pair of cells past `max_pairs`.
+    """Count of each distinct pair (y_true, y_pred), or of each pair of cells beyond `max_pairs`.
 
-    One cell for each distinct pair while there are at most `max_pairs`. Past that, both
-    coordinates are cut into the cells ``key >> level`` of
-    :mod:`streammetrics.core.arithmetic.keys`, at the lowest level whose occupied pairs of cells
-    fit. A cell of one coordinate keeps its value while it holds only one. Occupied pairs only grow
-    with data and only shrink with the level, so the level of a part never exceeds that of the
-    whole: the state is a function of the multiset of rows.
+    Each distinct pair has its own cell while there are at most `max_pairs`. Beyond that, both
+    coordinates are binned into the cells ``key >> level`` of
+    :mod:`streammetrics.core.arithmetic.keys`, at the lowest level at which the number of occupied
+    pairs of cells is within the limit. A cell of one coordinate keeps its value while it holds only
+    one. The number of occupied pairs never decreases with more data and never increases with the
+    level, so the level of a part never exceeds that of the whole: the state is a function of the
+    multiset of rows.
 
-    Memory: 16 bytes a pair and up to 16 a cell of either coordinate, and 16 bytes for each row
-    that waits to be counted, of which there are up to `max_pairs`; while counting some 200 bytes
-    for each of both. Cost: about 120 ns a row while exact, then 200 to 350, all of it sorting.
+    Memory: 16 bytes a pair, up to 16 bytes a cell of either coordinate, and 16 bytes for each row
+    not counted yet, of which there are up to `max_pairs`; counting takes some 200 bytes for each
+    pair and row. Cost: about 120 ns a row at level 0, otherwise 200 to 350 ns, all of it sorting.
     """
 
     max_pairs: MaxPairs = MAX_PAIRS
@@ -173,18 +174,18 @@ class PairHistogram(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """Two numbers, of which only the order matters."""
+        """Two numeric columns, of which only the order is used."""
         fields = Numbers("y_true", ordered=True), Numbers("y_pred", ordered=True)
         return Schema(fields, self.nan_policy, unweighted="rank correlations")
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
-        """Take rows; they are counted when enough wait, or when the state is read."""
+        """Append rows; they are counted once enough are pending, or when the state is read."""
         x, y = columns
         self.held = self.held.taking(x.copy(), y.copy())
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.held.size
 
     def cells(self) -> PairCells:
@@ -220,7 +221,8 @@ def _read_cells(arrays: Arrays, max_pairs: int) -> PairCells:
         if not (held > np.isnan(axis.values)).all():
             raise StateFormatError("a cell of pairs holds fewer rows than values")
     if level:
-        # At the level below, a cell of several values is at most two, hence a pair at most four.
+        # One level below, a cell with several values becomes at most two cells, so a pair of cells
+        # becomes at most four.
         halves = (1 + np.isnan(x.values))[cells.rows] * (1 + np.isnan(y.values))[cells.columns]
         if np.minimum(halves, counts).sum() <= max_pairs:
             raise StateFormatError(f"the pairs fit a level below {level}")
@@ -251,19 +253,19 @@ def _read_axis(arrays: Arrays, name: str, level: int) -> Axis:
 
 @dataclass(frozen=True)
 class Seen(Condition):
-    """Refuses events that are neither 0 nor 1."""
+    """Condition that every event is 0 or 1."""
 
     def check(self, batch: Batch, missing: Bools | None) -> None:
-        """Check the column."""
+        """Raise if an event is neither 0 nor 1."""
         event = batch.numbers("event")
         wrong = (event != 0) & (event != 1)
         reject_present(batch.title("event"), "is neither 0 nor 1", wrong, missing, event)
 
 
 class SurvivalPairs(Statistic):
-    """Counts of the distinct pairs (time, score) of rows with an event and of those without.
+    """Counts of the distinct pairs (time, score), separately for events and censored rows.
 
-    Each of the two is held as in `PairHistogram`, up to `max_pairs` pairs.
+    Each of the two tables is as in `PairHistogram`, with up to `max_pairs` pairs.
     """
 
     max_pairs: MaxPairs = MAX_PAIRS
@@ -274,7 +276,7 @@ class SurvivalPairs(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """A time that is not negative, whether the event was seen at it, and a score."""
+        """A non-negative time, an event indicator (0 or 1), and a score."""
         fields = (
             Numbers("time", low=0.0),
             Numbers("event"),
@@ -283,7 +285,7 @@ class SurvivalPairs(Statistic):
         return Schema(fields, self.nan_policy, "concordance indices", (Seen(),))
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
-        """Take rows."""
+        """Append rows."""
         time, event, score = columns
         seen = event == 1
         self.events = self.events.taking(time[seen], score[seen])

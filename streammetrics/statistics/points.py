@@ -1,4 +1,4 @@
-"""Points in clusters: samples of them, and distances in tiles."""
+"""Points in clusters: canonical samples, and distances computed in tiles."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PointMatrix(Numbers):
-    """A matrix of finite coordinates; with `width`, of that many columns."""
+    """A matrix of finite coordinates, with exactly `width` columns if that is given."""
 
     name: str = "X"
     wide: bool = True
     width: int | None = None
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
-        """Return (n, d) coordinates."""
+        """Return coordinates (n, d)."""
         ((points,), facts) = super().finish(batch, taken, rows)
         points = points.reshape(len(points), math.prod(points.shape[1:]))
         if self.width not in {None, points.shape[1]}:
@@ -63,11 +63,12 @@ class PointMatrix(Numbers):
 
 
 def points_schema(nan_policy: str) -> Schema:
-    """Return the schema of points and the label of the cluster of each."""
+    """Return the schema of points and their cluster labels."""
     return Schema((PointMatrix(), Labels("labels")), nan_policy, UNWEIGHTED)
 
 
-Tile = Callable[[Any, Any, Any], None]  # columns (d, n, 1) and (d, 1, m), and a tile (n, m) to fill
+# Fills a tile (n, m) with the distances of columns (d, n, 1) and (d, 1, m).
+Tile = Callable[[Any, Any, Any], None]
 
 
 def _manhattan(one: Floats, other: Floats, out: Floats) -> None:
@@ -104,7 +105,7 @@ def _hamming(one: Floats, other: Floats, out: Floats) -> None:
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Return a quotient, 0 of nothing by nothing and infinite of something by nothing."""
+    """Return part / whole; 0 / 0 is 0, and a positive number / 0 is infinite."""
     nothing = np.where(part > 0, np.inf, 0.0)
     quotient: Floats = np.divide(part, whole, out=nothing, where=whole > 0)
     return quotient
@@ -119,15 +120,16 @@ TILES: dict[str, Tile] = {
 }
 
 
-DIRECTED = frozenset({"cosine", "correlation"})  # distances of `directions`, squared
+DIRECTED = frozenset({"cosine", "correlation"})  # twice these are squared distances of `directions`
 
 
 def directions(points: Floats, *, centred: bool) -> Floats:
-    """Return points of length one, half of whose squared distances are 1 - cos of their angle.
+    """Return unit vectors; half the squared distance of two is 1 - cos of the angle between them.
 
-    With `centred` the mean of a point's coordinates is taken off first, so that it is 1 minus
-    their correlation. Points without a direction lie on an axis of their own, the last one, 1 from
-    all others; `silhouettes` sees to it that they are 1 from each other too.
+    With `centred` the mean of each point's coordinates is subtracted first, which makes it 1 minus
+    the correlation of their coordinates. Points without a direction (zero length) are placed on a
+    separate last axis, at distance 1 from all others; `silhouettes` corrects the distances between
+    them to 1 as well.
     """
     width = max(points.shape[1], 1)
     scale = np.abs(points).max(axis=1, initial=0.0, keepdims=True)
@@ -135,17 +137,17 @@ def directions(points: Floats, *, centred: bool) -> Floats:
     if centred:
         points = points - points.sum(axis=1, keepdims=True) / width
     size = np.sqrt(np.einsum("ij,ij->i", points, points))[:, None]
-    some = size > (width * 2.0**-50 if centred else 0.0)  # equal coordinates leave their rounding
+    some = size > (width * 2.0**-50 if centred else 0.0)  # equal coordinates leave a rounding error
     units = np.divide(points, size, out=np.zeros_like(points), where=some)
     return np.column_stack([units, (~some).astype(np.float64)])
 
 
-CLOSE = 1e-9  # relative; squared distances in a tile are nearer than that to the true ones
-_LOST = 2.0**-10  # part of |x|^2 + |y|^2 below which a squared distance has lost ten bits
+CLOSE = 1e-9  # bound on the relative error of squared distances in a tile
+_LOST = 2.0**-10  # fraction of |x|^2 + |y|^2 below which a squared distance has lost ten bits
 
 
 class Cloud(NamedTuple):
-    """Points in the order of their clusters, times a power of two: coordinates are within one."""
+    """Points ordered by cluster, scaled by a power of two to coordinates within [-1, 1]."""
 
     points: Floats
     codes: Codes
@@ -154,7 +156,7 @@ class Cloud(NamedTuple):
 
     @classmethod
     def of(cls, points: Floats, codes: Codes, copies: Ints) -> Cloud:
-        """Return the points by cluster; a power of two is exact and saves squares' overflow."""
+        """Return the points by cluster; scaling by a power of two is exact and avoids overflow."""
         order = group_order(codes, int(codes.max(initial=-1)) + 1)[0]
         exponent = int(np.frexp(np.abs(points).max(initial=0.0))[1])
         scaled = np.ldexp(points[order], -exponent)
@@ -162,14 +164,14 @@ class Cloud(NamedTuple):
 
 
 def lengths(vectors: Floats) -> Floats:
-    """Return the Euclidean length of each row, without overflow or underflow on the way."""
+    """Return the Euclidean length of each row, without intermediate overflow or underflow."""
     exponents = np.frexp(np.abs(vectors).max(axis=1, initial=0.0))[1]
     scaled = np.ldexp(vectors, -exponents[:, None])
     return np.asarray(np.ldexp(np.sqrt(np.einsum("ij,ij->i", scaled, scaled)), exponents))
 
 
 class Block:
-    """Some points of a cloud, from which tiles of squared distances to other blocks are made."""
+    """Some points of a cloud; computes tiles of squared distances to other blocks."""
 
     def __init__(self, points: Floats, rows: slice) -> None:
         self.rows = rows
@@ -182,7 +184,7 @@ class Block:
         left[: len(centred), :-2] = -2.0 * centred
         left[: len(centred), -2] = self._norms
         left[: len(centred), -1] = 1.0
-        # A product so small that threads cost more than they save is made of smaller ones.
+        # A small matrix product runs faster as several products below the threading threshold.
         size = tuning.DISTANCE_ROWS
         alone = 1 << (max(tuning.ALONE_PRODUCTS // (size * width), 1).bit_length() - 1)
         height = min(alone, size) if alone >= tuning.THIN_ROWS else size
@@ -198,7 +200,7 @@ class Block:
         np.matmul(self._left, right.T, out=parts)
         tile = parts.reshape(tuning.DISTANCE_ROWS, len(theirs))[: len(self.points)]
         if other is self:
-            np.fill_diagonal(tile, np.inf)  # until the others are refined
+            np.fill_diagonal(tile, np.inf)  # excludes the diagonal from refinement
         if tile.min() < _LOST * (self._norms.max() + norms.max()):
             self._refine(tile, other, norms)
         if other is self:
@@ -206,7 +208,7 @@ class Block:
         return tile
 
     def apart(self, other: Block, out: Floats, by: Tile) -> Floats:
-        """Return the distances from these points to those of another block, by coordinates."""
+        """Return the distances from these points to those of another block, computed by `by`."""
         size = (len(self.points), len(other.points))
         tile = out[: size[0] * size[1]].reshape(size)
         by(self.points.T[:, :, None], other.points.T[:, None, :], tile)
@@ -222,7 +224,7 @@ class Block:
 
 
 def runs_of(codes: Codes) -> list[tuple[int, int]]:
-    """Return consecutive clusters, small ones joined up to the rows of a block, as ranges."""
+    """Return ranges of whole clusters; adjacent small clusters share a range of one block."""
     bounds = np.flatnonzero(np.diff(codes, prepend=-1, append=-1)).tolist()
     runs = [(0, 0)]
     for start, stop in pairwise(bounds):
@@ -234,7 +236,7 @@ def runs_of(codes: Codes) -> list[tuple[int, int]]:
 
 
 class _Members(Block):
-    """A block that adds distances up by the clusters of its points."""
+    """A block that sums distances by the clusters of its points."""
 
     def __init__(self, cloud: Cloud, rows: slice) -> None:
         super().__init__(cloud.points, rows)
@@ -253,14 +255,18 @@ class _Members(Block):
 
 
 def silhouettes(cloud: Cloud, size: int, metric: str) -> Floats:
-    """Return the silhouette of each point of the cloud, 0 for the only one of its cluster.
+    """Return the silhouette of each point of the cloud; 0 for a point alone in its cluster.
 
-    `metric` is ``"euclidean"``, ``"sqeuclidean"``, or one of `TILES` or `DIRECTED`.
-    ``(b - a) / max(a, b)``, with a the mean distance to the others of its cluster (a copy of the
-    point is one of them) and b the smallest of the mean distances to another of the `size`
-    clusters, all of which have points; 0 where the larger is infinite, as in scikit-learn, which
-    opposite points are by Bray and Curtis. The table of means by point and cluster is made for so
-    many points at a time that it stays below 64 MB.
+    The silhouette is ``(b - a) / max(a, b)``. Here a is the mean distance to the other points of
+    the cluster (including copies of the point), and b is the smallest mean distance to the points
+    of another cluster. It is 0 where max(a, b) is infinite, as in scikit-learn; the Bray-Curtis
+    distance of opposite points is infinite. The table of mean distances by point and cluster is
+    computed for a limited number of points at a time, so that it stays below 64 MB.
+
+    Args:
+        cloud: The points; each of the clusters has at least one.
+        size: Number of clusters.
+        metric: ``"euclidean"``, ``"sqeuclidean"``, or one of `TILES` or `DIRECTED`.
     """
     amounts = np.bincount(cloud.codes, cloud.copies, size)
     blocks = [
@@ -280,13 +286,13 @@ def silhouettes(cloud: Cloud, size: int, metric: str) -> Floats:
 
 
 def _part_undirected(sums: Floats, cloud: Cloud, start: int) -> None:
-    """Add the distances between points without a direction, which all lie in one place."""
+    """Add the distances between points without a direction, which share one position."""
     axis = cloud.points[:, -1]
     amounts = np.bincount(cloud.codes, cloud.copies * (axis > 0), sums.shape[1])
     rows = np.flatnonzero(axis[start : start + len(sums)])
     apart = 2.0 * axis[start + rows] ** 2
     sums[rows] += np.outer(apart, amounts)
-    sums[rows, cloud.codes[start + rows]] -= apart  # none from itself
+    sums[rows, cloud.codes[start + rows]] -= apart  # the distance to itself is 0
 
 
 def _distance_sums(blocks: list[_Members], chosen: range, size: int, metric: str) -> Floats:
@@ -298,7 +304,7 @@ def _distance_sums(blocks: list[_Members], chosen: range, size: int, metric: str
         block = blocks[place]
         mine = sums[block.rows.start - base : block.rows.stop - base]
         for index, other in enumerate(blocks):
-            both = index in chosen  # then one tile serves the points on both its sides
+            both = index in chosen  # then one tile serves the points of both blocks
             if both and index < place:
                 continue
             if metric in TILES:
@@ -331,9 +337,9 @@ def _silhouettes(sums: Floats, own: Codes, amounts: Array) -> Floats:
 def nearest_and_farthest(cloud: Cloud) -> tuple[float, float]:
     """Return the smallest distance between clusters and the largest within one.
 
-    Points are grouped in balls of neighbours; pairs of balls are visited from the most promising
-    on, until no other can hold a closer, or a farther, pair. Both are in the scale of the cloud;
-    without two clusters the first is infinite.
+    Points are grouped into balls of neighbours. Pairs of balls are visited in the order of their
+    distance bounds until no remaining pair can hold a closer, or a farther, pair of points. Both
+    distances are in the scale of the cloud; with fewer than two clusters the first is infinite.
     """
     balls = _Balls(cloud)
     near, far = np.inf, 0.0
@@ -349,7 +355,7 @@ def nearest_and_farthest(cloud: Cloud) -> tuple[float, float]:
 
 
 class _Balls:
-    """Neighbouring points in groups, with what their distances can be."""
+    """Groups of neighbouring points, with bounds on the distances between groups."""
 
     def __init__(self, cloud: Cloud) -> None:
         order, self._slices = _neighbours(cloud)
@@ -361,7 +367,7 @@ class _Balls:
         radii = np.maximum.reduceat(lengths(points - centres.repeat(sizes, axis=0)), starts)
         left, right = np.triu_indices(len(starts))
         apart, reach = lengths(centres[left] - centres[right]), radii[left] + radii[right]
-        # Coordinates are at most one, so this covers the rounding of centres and lengths.
+        # Coordinates are at most 1, so this bounds the rounding errors of centres and lengths.
         slack = 2.0**-48 * np.sqrt(points.shape[1])
         self._left, self._right = left, right
         self._gaps, self._spans = apart - reach - slack, apart + reach + slack
@@ -370,14 +376,14 @@ class _Balls:
         self._buffer = np.empty(tuning.DISTANCE_ROWS * tuning.DISTANCE_ROWS)
 
     def by_gap(self) -> Iterator[tuple[int, int, float]]:
-        """Yield the pairs of balls with points of two clusters, those that may be closest first."""
+        """Yield the pairs of balls that have points of different clusters, by smallest gap."""
         pure = self._first == self._last
         alike = pure[self._left] & pure[self._right]
         alike &= self._first[self._left] == self._first[self._right]
         return self._pairs(~alike, self._gaps, 1.0)
 
     def by_span(self) -> Iterator[tuple[int, int, float]]:
-        """Yield the pairs of balls with points of one cluster, those that may be widest first."""
+        """Yield the pairs of balls that may have points of the same cluster, by largest span."""
         return self._pairs(self._last[self._left] >= self._first[self._right], self._spans, -1.0)
 
     def _pairs(self, kept: Bools, keys: Floats, sign: float) -> Iterator[tuple[int, int, float]]:
@@ -387,7 +393,7 @@ class _Balls:
         yield from zip(*(column.tolist() for column in columns), strict=True)
 
     def nearest(self, left: int, right: int, best: float) -> float:
-        """Return the smallest distance between points of different clusters, or `best`."""
+        """Return the smallest distance between points of different clusters, at most `best`."""
         tile, same = self._tile(left, right)
         tile[same] = np.inf
         value = tile.min()
@@ -396,7 +402,7 @@ class _Balls:
         return min(best, float(self._measured(left, right, tile <= value * (1 + CLOSE)).min()))
 
     def farthest(self, left: int, right: int, best: float) -> float:
-        """Return the largest distance between points of the same cluster, or `best`."""
+        """Return the largest distance between points of the same cluster, at least `best`."""
         tile, same = self._tile(left, right)
         tile[~same] = 0.0
         value = tile.max()
@@ -410,13 +416,13 @@ class _Balls:
         return tile, self._codes[rows][:, None] == self._codes[columns]
 
     def _measured(self, left: int, right: int, chosen: Bools) -> Floats:
-        """Return the distances of some pairs from the differences of their coordinates."""
+        """Return the distances of the chosen pairs, from the differences of their coordinates."""
         rows, columns = (places[: tuning.DISTANCE_ROWS] for places in np.nonzero(chosen))
         return lengths(self._blocks[left].points[rows] - self._blocks[right].points[columns])
 
 
 def _neighbours(cloud: Cloud) -> tuple[Places, list[slice]]:
-    """Return an order of points by cluster, and runs of it whose points lie close together."""
+    """Return an order of points by cluster, and slices of it whose points are close together."""
     order = np.arange(len(cloud.codes))
     todo, done = runs_of(cloud.codes), []
     while todo:
@@ -437,7 +443,7 @@ _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 / golden ratio, odd
 
 
 class PointRows(NamedTuple):
-    """Distinct rows, each with the number of times it occurs."""
+    """Distinct rows with their multiplicities."""
 
     hashes: NDArray[np.uint64]
     codes: Places
@@ -445,12 +451,12 @@ class PointRows(NamedTuple):
     copies: Ints
 
     def take(self, rows: Any) -> PointRows:
-        """Return some of the rows."""
+        """Return the selected rows."""
         return PointRows(*(column[rows] for column in self))
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread 64 bits over 64 bits one to one, zero to zero (the finaliser of SplitMix64)."""
+    """Mix 64 bits one to one; zero stays zero (the finalizer of SplitMix64)."""
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
@@ -462,31 +468,31 @@ def _factors(start: int, count: int) -> NDArray[np.uint64]:
 
 
 def label_hashes(labels: Array, seed: int) -> NDArray[np.uint64]:
-    """Return a hash of each label: of its value or text, not of how wide its array is."""
+    """Return a hash of each label, which depends on its value or text, not on the dtype's width."""
     if labels.dtype.kind != "U":
         words = labels.astype(np.int64).view(np.uint64)
     else:
         letters = np.ascontiguousarray(labels).view(np.uint32).reshape(len(labels), -1)
-        # The padding of short strings is zeros, and they add nothing.
+        # Short strings are padded with zeros, which do not change the sum.
         words = _mixed(letters.astype(np.uint64)) @ _factors(1 << 32, letters.shape[1])
     return _mixed(words + _factors(seed, 1))
 
 
 def point_hashes(points: Floats) -> NDArray[np.uint64]:
-    """Return a hash of each row of coordinates (n, d), in which no zero is negative."""
+    """Return a hash of each row of coordinates (n, d); there must be no -0.0."""
     n, width = points.shape
     factors = _factors(0, width)
     hashes = np.empty(n, np.uint64)
     step = max(1, tuning.HASHED_COORDINATES // max(width, 1))
     for start in range(0, n, step):
         words = np.ascontiguousarray(points[start : start + step]).view(np.uint64)
-        # Round numbers have all their bits on top, where a product modulo 2**64 forgets them.
+        # Round numbers have only high bits set, which a product modulo 2**64 would discard.
         hashes[start : start + step] = (words ^ (words >> np.uint64(32))) @ factors
     return hashes
 
 
 def column_hashes(columns: Sequence[Floats]) -> NDArray[np.uint64]:
-    """Return the hash of each row of a table by its columns, as `point_hashes` of the table."""
+    """Return the hash of each row of a table given by columns; equals `point_hashes` of it."""
     hashes = np.zeros(len(columns[0]), np.uint64)
     for column, factor in zip(columns, _factors(0, len(columns)), strict=True):
         words = (column + 0.0).view(np.uint64)
@@ -499,16 +505,16 @@ def column_hashes(columns: Sequence[Floats]) -> NDArray[np.uint64]:
 def row_hashes(
     labels: NDArray[np.uint64], codes: Places, points: NDArray[np.uint64]
 ) -> NDArray[np.uint64]:
-    """Return the hash of each row from those of its label and its point."""
+    """Return the hash of each row from the hashes of its label and its point."""
     return _mixed(labels[codes] + points)
 
 
 def by_content(rows: PointRows, size: int) -> tuple[PointRows, Places]:
-    """Return the rows, and the clusters, in an order that does not depend on labels.
+    """Return the rows in an order independent of labels, and each cluster's place in one.
 
-    Points are in the order of their hashes, clusters in that of the sum of theirs: clusters whose
-    sums are the same hold the same points, and may change places. What is added up in this order
-    has the same bits whatever the clusters are called.
+    Points are ordered by hash, clusters by the sum of the hashes of their points. Clusters with
+    equal sums hold the same points and are interchangeable. Sums in this order have the same bits
+    regardless of the cluster labels.
     """
     hashes = _mixed(point_hashes(rows.points))
     terms = hashes * rows.copies.astype(np.uint64)
@@ -520,10 +526,10 @@ def by_content(rows: PointRows, size: int) -> tuple[PointRows, Places]:
 
 
 def canonical(rows: PointRows, limit: int) -> PointRows:
-    """Return the `limit` distinct rows that come first by hash, then label, then coordinates."""
+    """Return the first `limit` distinct rows by hash, then label, then coordinates."""
     order = np.argsort(rows.hashes)
     new = _new(rows, order)
-    if new is None:  # different rows share a hash: equal ones need not be neighbours
+    if new is None:  # different rows share a hash, so equal rows may not be adjacent
         keys = (*rows.points.T[::-1], rows.codes, rows.hashes)
         order = np.lexsort(keys)
         new = _distinct(rows, order, np.arange(1, order.size))
@@ -534,7 +540,7 @@ def canonical(rows: PointRows, limit: int) -> PointRows:
 
 
 def _new(rows: PointRows, order: Places) -> Bools | None:
-    """Return where a row differs from the one before; ``None`` where only the hash is the same."""
+    """Return where rows differ from the previous one; ``None`` if different rows share a hash."""
     hashes = rows.hashes[order]
     alike = np.flatnonzero(hashes[1:] == hashes[:-1]) + 1
     new = _distinct(rows, order, alike)
@@ -542,7 +548,7 @@ def _new(rows: PointRows, order: Places) -> Bools | None:
 
 
 def _distinct(rows: PointRows, order: Places, places: Places) -> Bools:
-    """Return False at those of the `places` whose row equals the one before, else True."""
+    """Return a mask that is False at those `places` whose row equals the previous one."""
     here, before = order[places], order[places - 1]
     equal = rows.codes[here] == rows.codes[before]
     equal &= (rows.points[here] == rows.points[before]).all(axis=1)
@@ -552,14 +558,14 @@ def _distinct(rows: PointRows, order: Places, places: Places) -> Bools:
 
 
 class Sample(NamedTuple):
-    """Clusters, with the number and the box of their rows, and the rows that are kept."""
+    """Clusters with the count and bounding box of their rows, and the sampled rows."""
 
     clusters: LabelledEntries
     rows: PointRows
-    limit: int  # of rows
+    limit: int  # maximum number of sampled rows
 
     def plus(self, other: Sample) -> Sample:
-        """What is kept of the rows of both; none of these is without rows."""
+        """Return the merged sample; both samples must have rows."""
         clusters, union = _CLUSTERS.united(self.clusters, other.clusters)
         kept = self.rows._replace(codes=moved(union.mine, self.rows.codes))
         if len(other.rows.codes):
@@ -569,7 +575,7 @@ class Sample(NamedTuple):
         return Sample(clusters, kept, self.limit)
 
     def canonical(self) -> Sample:
-        """What is kept of rows as they come."""
+        """Return the sample with its rows in canonical form."""
         return self._replace(rows=canonical(self.rows, self.limit))
 
 
@@ -579,10 +585,10 @@ _CLUSTERS = LabelTable(
 
 
 class SampleField(StateField[Sample]):
-    """Clusters and the sample of a `PointSample`: the arrays of both, points without hashes.
+    """The clusters and the sample of a `PointSample`; hashes are not saved.
 
-    A field of its own, as its rows say their cluster by its place in the table of clusters, which
-    moves with every new one.
+    One field holds both, because sampled rows refer to clusters by their place in the table, and
+    places shift with every new cluster.
     """
 
     def empty(self, of: Configured) -> Sample:
@@ -592,7 +598,7 @@ class SampleField(StateField[Sample]):
         return Sample(_CLUSTERS.empty(of), rows, of.config["max_points"])
 
     def plus(self, mine: Sample, other: Sample) -> Sample:
-        """Return what is kept of both."""
+        """Return the merged sample."""
         if not len(mine.clusters.labels) or not len(other.clusters.labels):
             return mine if len(mine.clusters.labels) else other
         return mine.plus(other)
@@ -604,7 +610,7 @@ class SampleField(StateField[Sample]):
         return _CLUSTERS.arrays(value.clusters) | rows
 
     def taken(self, arrays: Arrays, of: Configured) -> Sample:
-        """Return clusters and sample; hashes are computed anew, and must be in order."""
+        """Return clusters and sample; recomputes the hashes and checks that they are in order."""
         known = {"codes", "points", "copies"}
         clusters = _CLUSTERS.taken({k: v for k, v in arrays.items() if k not in known}, of)
         labels, counts = clusters.labels, clusters.columns["counts"].counts
@@ -645,12 +651,12 @@ class SampleField(StateField[Sample]):
 
 
 class PointSample(Statistic):
-    """The distinct (point, label) rows whose seeded hash is smallest, with multiplicities.
+    """The distinct (point, label) rows with the smallest seeded hashes, with multiplicities.
 
-    Up to `max_points` distinct rows it holds all of them. Beyond, a row of the sample is among
-    the smallest of every part of the stream that has it, so the sample and its multiplicities
-    depend on the rows alone. Of each cluster it also keeps the number of its rows and the box
-    they lie in, which stay certain. About 8 (d + 3) bytes a point and 16 (d + 1) a cluster.
+    The sample holds all distinct rows up to `max_points`. Beyond that, a sampled row is also among
+    the smallest of every part of the stream that contains it, so the sample and its multiplicities
+    depend only on the rows. The number of rows of each cluster and their bounding box are always
+    exact. About 8 (d + 3) bytes a point and 16 (d + 1) a cluster.
     """
 
     max_points: MaxPoints = 20_000
@@ -661,12 +667,12 @@ class PointSample(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """Points and the label of the cluster of each."""
+        """Points and their cluster labels."""
         return points_schema(self.nan_policy)
 
     def update(self, points: Floats, labels: Column, *, weight: None) -> None:  # noqa: ARG002 - the schema refuses weights
-        """Take the points among those kept, and into the boxes of their clusters."""
-        points = points + 0.0  # a negative zero is the same coordinate
+        """Add the points to the sample and to the boxes of their clusters."""
+        points = points + 0.0  # turns -0.0 into 0.0: they are the same coordinate
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
         order, starts = group_order(codes, len(used))
@@ -684,12 +690,12 @@ class PointSample(Statistic):
 
     @property
     def complete(self) -> bool:
-        """Whether every row seen is in the sample."""
+        """Whether the sample contains every row seen."""
         return int(self.rows.copies.sum()) == int(self.counts.sum())
 
     @property
     def labels(self) -> Array:
-        """The labels of the clusters, in order."""
+        """The cluster labels, in order."""
         return self.held.clusters.labels
 
     @property
@@ -700,17 +706,17 @@ class PointSample(Statistic):
 
     @property
     def low(self) -> Floats:
-        """The smallest coordinates in each cluster (k, d)."""
+        """The smallest coordinates of each cluster (k, d)."""
         low: Floats = self.held.clusters.columns["low"]
         return low
 
     @property
     def high(self) -> Floats:
-        """The largest coordinates in each cluster (k, d)."""
+        """The largest coordinates of each cluster (k, d)."""
         high: Floats = self.held.clusters.columns["high"]
         return high
 
     @property
     def rows(self) -> PointRows:
-        """The rows of the sample, in the order of their hashes."""
+        """The sampled rows, in the order of their hashes."""
         return self.held.rows

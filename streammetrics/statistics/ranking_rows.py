@@ -1,4 +1,4 @@
-"""Rows of rankings: ids, their index and their order."""
+"""Rows of rankings: dictionary-encoded ids, their unions, and the rank order."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Bools, Columns, Floats, Ints, Places
 
 
-Values: TypeAlias = "Array"  # sorted distinct ids: int64 or bytes; or float64 relevances
-Codes: TypeAlias = "NDArray[np.int32]"  # places among them, -1 where there is none
+Values: TypeAlias = "Array"  # sorted distinct ids (int64 or bytes) or relevances (float64)
+Codes: TypeAlias = "NDArray[np.int32]"  # indices into `Values`; -1 for a missing value
 
 _MOST = 2**31 - 1  # codes are 32 bits wide
-_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of splitmix64
+_MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of SplitMix64
 _ODD = 0x9E3779B97F4A7C15  # 2**64 / golden ratio
 
 
 class Coded(NamedTuple):
-    """A column: ``values[codes]``, with the code -1 where a row has no value."""
+    """A dictionary-encoded column: ``values[codes]``; code -1 is a missing value."""
 
     values: Values
     codes: Codes
 
 
 def coded_ids(column: Column) -> Coded:
-    """Code a column of integers or strings; its nulls are -1."""
+    """Encode a column of integers or strings; nulls become -1."""
     if column.vocabulary is not None:
         values, codes = used(column.vocabulary, column.values)
         return Coded(_bytes(values), codes)
@@ -56,7 +56,7 @@ def coded_ids(column: Column) -> Coded:
 
 
 def coded_integers(values: Array) -> Coded:
-    """Code integers: by a table where they lie close together, else by hashing."""
+    """Encode integers: by a lookup table if their range is small, otherwise by hashing."""
     low, high = int(values.min()), int(values.max())
     if high - low > 4 * len(values):
         distinct, places = unique(values)
@@ -71,7 +71,7 @@ def coded_integers(values: Array) -> Coded:
 
 
 def coded_relevances(relevance: Floats) -> Coded:
-    """Code finite relevances; nan is -1."""
+    """Encode finite relevances; nan becomes -1."""
     there = relevance == relevance  # noqa: PLR0124 - nan differs from itself
     if not there.all():
         codes = np.full(len(relevance), -1, np.int32)
@@ -84,16 +84,16 @@ def coded_relevances(relevance: Floats) -> Coded:
         if (whole == relevance).all():
             integers, codes = coded_integers(whole)
             return Coded(integers.astype(np.float64), codes)
-    distinct, places = unique(relevance + 0.0)  # -0.0 is 0.0
+    distinct, places = unique(relevance + 0.0)  # turns -0.0 into 0.0
     return Coded(distinct, places.astype(np.int32))
 
 
 def used(values: Values, *columns: Array) -> tuple[Any, ...]:
-    """Return the values that some code points to, and the codes among them."""
+    """Return the values that occur in any column of codes, and the columns re-encoded."""
     seen = np.zeros(len(values) + 1, np.bool_)
     for codes in columns:
         seen[codes] = True
-    seen[-1] = False  # the place of the code -1
+    seen[-1] = False  # set by the code -1
     if seen[:-1].all():
         return (values, *(codes.astype(np.int32, copy=False) for codes in columns))
     table = np.cumsum(seen, dtype=np.int32)
@@ -103,7 +103,7 @@ def used(values: Values, *columns: Array) -> tuple[Any, ...]:
 
 
 def union(parts: Sequence[Values]) -> tuple[Values, list[Codes | None]]:
-    """Return all values and the place of each part's among them; ``None`` where they stay."""
+    """Return the union of all values, and each part's places in it; ``None`` if unchanged."""
     some = [values for values in parts if len(values)]
     if not some:
         return parts[0], [None] * len(parts)
@@ -118,7 +118,7 @@ def union(parts: Sequence[Values]) -> tuple[Values, list[Codes | None]]:
         raise InvalidBatchError(f"there are more than {_MOST:,} distinct ids")
     places: list[Codes | None] = []
     for values in parts:
-        if len(values) in {0, len(merged)}:  # all of them are in it: as many are all of it
+        if len(values) in {0, len(merged)}:  # a subset of the same size is the whole union
             places.append(None)
         else:
             places.append(np.searchsorted(merged, values).astype(np.int32))
@@ -126,7 +126,7 @@ def union(parts: Sequence[Values]) -> tuple[Values, list[Codes | None]]:
 
 
 def moved(codes: Codes, places: Codes | None) -> Codes:
-    """Return codes into a union; -1 stays -1."""
+    """Return codes that refer to a union; -1 stays -1."""
     return codes if places is None else np.append(places, np.int32(-1)).take(codes)
 
 
@@ -135,7 +135,7 @@ def _same(values: Values, others: Values) -> bool:
 
 
 def _with(values: Values, more: Values) -> Values:
-    """Return the distinct values of two sorted arrays; those of the first are distinct."""
+    """Return the sorted union of two sorted arrays, of which the first has no duplicates."""
     more = more[np.append(True, more[1:] != more[:-1])]
     width = np.promote_types(values.dtype, more.dtype)
     values, more = values.astype(width, copy=False), more.astype(width, copy=False)
@@ -145,7 +145,7 @@ def _with(values: Values, more: Values) -> Values:
 
 
 def narrowest(values: Values) -> Values:
-    """Return bytes in the least width that holds them; empty arrays are int64."""
+    """Return bytes with the smallest sufficient width; an empty bytes array becomes int64."""
     if values.dtype.kind != "S":
         return values
     if not len(values):
@@ -158,29 +158,29 @@ def _bytes(texts: NDArray[np.str_]) -> Values:
         return np.empty(0, np.int64)
     try:
         return narrowest(texts.astype("S"))
-    except UnicodeEncodeError:  # not only ASCII
+    except UnicodeEncodeError:  # not ASCII
         return narrowest(np.strings.encode(texts, "utf-8"))
 
 
 def decoded(values: Values) -> list[int] | list[str]:
-    """Return ids as Python integers or strings; raise `UnicodeDecodeError` if they are neither."""
+    """Return ids as Python integers or strings; raise `UnicodeDecodeError` for invalid UTF-8."""
     if values.dtype.kind == "S":
         return np.strings.decode(values, "utf-8").tolist()  # type: ignore[no-any-return]
     return values.tolist()  # type: ignore[no-any-return]
 
 
 def hashed(values: Values) -> NDArray[np.uint64]:
-    """Return 64 bits of each id, which depend on the id alone."""
+    """Return a 64-bit hash of each id, which depends only on the id."""
     if values.dtype.kind != "S":
         return mixed(values.astype(np.int64, copy=False).view(np.uint64))
     width = -(-values.dtype.itemsize // 8)
     words = values.astype(f"S{8 * width}").view("<u8").reshape(len(values), width)
     powers = np.multiply.accumulate(np.full(width, _ODD, np.uint64))
-    return mixed(np.einsum("ij,j->i", words, powers))  # zero padding adds nothing
+    return mixed(np.einsum("ij,j->i", words, powers))  # zero padding does not change the sum
 
 
 def mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return bits that look random (the finaliser of splitmix64), one to one."""
+    """Mix 64 bits one to one (the finalizer of SplitMix64)."""
     bits = (bits ^ (bits >> np.uint64(30))) * _MIX[0]
     bits = (bits ^ (bits >> np.uint64(27))) * _MIX[1]
     result: NDArray[np.uint64] = bits ^ (bits >> np.uint64(31))
@@ -192,7 +192,7 @@ Keys: TypeAlias = "NDArray[np.uint64]"
 
 
 class Results(NamedTuple):
-    """Retrieved rows: place of the query, score, place of the document and of the grade (or -1)."""
+    """Retrieved rows: query index, score, document index and grade index (-1 if missing)."""
 
     query: Array
     score: Array
@@ -200,24 +200,24 @@ class Results(NamedTuple):
     grade: Array
 
     def at(self, rows: Places | Bools) -> Results:
-        """Return some of the rows."""
+        """Return the selected rows."""
         if rows.dtype == np.bool_:
             rows = np.flatnonzero(rows)
         return Results(*(column.take(rows) for column in self))
 
 
 def descending(score: Floats) -> Keys:
-    """Return integers that ascend where the score descends; there is no -0.0."""
+    """Return integers in the reverse order of the scores; there must be no -0.0."""
     bits = score.view(np.int64)
     bits = np.where(bits < 0, bits ^ _MAGNITUDE, bits) if bits.size and bits.min() < 0 else bits
-    return (_MAGNITUDE - bits).view(np.uint64)  # wraps around for negative scores, as meant
+    return (_MAGNITUDE - bits).view(np.uint64)  # intended wrap-around for negative scores
 
 
 def ranked(results: Results, n_queries: int, k: int | None) -> Results:
     """Return results by query and rank: descending score, then document, then grade.
 
-    With `k`, those that score less than the k-th best of their query are left out; all that tie
-    with it stay. Queries are taken in blocks, so that scratch memory stays small beside the rows.
+    With `k`, results that score less than the k-th best of their query are dropped; ties with it
+    are kept. Queries are processed in blocks, so that scratch memory is small relative to the rows.
     """
     counts = np.bincount(results.query, minlength=n_queries)
     if len(results.query) <= tuning.RANKED_ROWS:
@@ -232,7 +232,7 @@ def ranked(results: Results, n_queries: int, k: int | None) -> Results:
 
 
 def _ranked(results: Results, counts: Ints, start: int, k: int | None) -> Results:
-    """Rank the results of the queries from `start` on, which have `counts` of them."""
+    """Rank the results of the queries from `start` on, which have `counts` results each."""
     places = results.query - start
     shift = np.uint64(max(1, (len(counts) - 1).bit_length()))
     packed = descending(results.score)
@@ -240,7 +240,7 @@ def _ranked(results: Results, counts: Ints, start: int, k: int | None) -> Result
     packed |= places.astype(np.uint64) << (np.uint64(64) - shift)
     if k is not None and counts.max(initial=0) > k:
         last = np.cumsum(counts) - counts + np.minimum(counts, k) - 1
-        worst = np.sort(packed).take(last, mode="clip")  # a query without results has no row
+        worst = np.sort(packed).take(last, mode="clip")  # clip: a query may have no results
         first = np.flatnonzero(packed <= worst.take(places))
         results, packed = results.at(first), packed.take(first)
     results = results.at(_order(results, packed))
@@ -251,7 +251,7 @@ def _order(results: Results, packed: Keys) -> Places:
     order = np.argsort(packed)
     packed = packed.take(order)
     same = packed[1:] == packed[:-1]
-    if same.any():  # equal scores, or scores that differ only in bits that were shifted out
+    if same.any():  # equal scores, or scores that differ only in the bits shifted out
         unsure = np.zeros(len(packed), np.bool_)
         unsure[1:] = same
         unsure[:-1] |= same
@@ -264,7 +264,7 @@ def _order(results: Results, packed: Keys) -> Places:
 
 
 def _within(results: Results, k: int) -> Results:
-    """Return the first k of each query and what ties with the k-th; all are in rank order."""
+    """Return the first k results of each query and ties with the k-th, from ranked results."""
     starts = run_starts(results.query)
     counts = np.diff(starts, append=len(results.query))
     worst = results.score.take(starts + np.minimum(counts, k) - 1)
@@ -273,7 +273,7 @@ def _within(results: Results, k: int) -> Results:
 
 
 def run_starts(*columns: NDArray[np.generic]) -> Places:
-    """Return where a row differs from the one before in any of the columns."""
+    """Return where a row differs from the previous one in any of the columns."""
     new = np.ones(len(columns[0]), np.bool_)
     new[1:] = columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
@@ -282,7 +282,7 @@ def run_starts(*columns: NDArray[np.generic]) -> Places:
 
 
 def counted(cells: Ints, times: Ints) -> tuple[Ints, Ints]:
-    """Return the distinct cells (non-negative) and the sum of each one's times."""
+    """Return the distinct non-negative cells, and the sum of `times` for each."""
     if int(cells.max(initial=-1)) < 2 * len(cells):
         sums = np.bincount(cells, weights=times)  # exact: counts of rows are below 2**53
         there = np.flatnonzero(sums)
@@ -295,33 +295,33 @@ def counted(cells: Ints, times: Ints) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class RankingRows(Field):
-    """One row is a judgment (relevance), a result (score) or both, of a document for a query.
+    """Rows that are a judgment (relevance), a result (score) or both, of a document for a query.
 
-    A null is a value left out. With `named`, a result must have a document. A weight is of the
-    query: all rows that say one say the same.
+    A null is a missing value. With `named`, a result must have a document. A weight belongs to the
+    query: all rows of a query that have one must agree.
     """
 
     named: bool = False
-    highest: float | None = None  # the largest relevance there may be
-    omit: bool = False  # leave rows out whose relevance or score is nan
-    partial: bool = False  # a row with neither is another run's, and nothing to this one
+    highest: float | None = None  # maximum relevance
+    omit: bool = False  # leave out rows whose relevance or score is nan
+    partial: bool = False  # allow rows with neither; they belong to another run and are ignored
 
     names = ("query", "relevance", "score", "doc", "query_weight")
     optional = frozenset({"relevance", "score", "doc", "query_weight"})
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Ids and numbers."""
+        """``"id"`` for ids, ``"number"`` for numbers."""
         numbers: dict[str, Kind] = dict.fromkeys(("relevance", "score", "query_weight"), "number")
         return {"query": "id", "doc": "id", **numbers}
 
     @property
     def plain(self) -> RankingRows:
-        """The same rows, whatever the metric asks of them."""
+        """The same rows without the metric's restrictions."""
         return replace(self, named=False, highest=None)
 
     def take(self, batch: Batch) -> Taken:
-        """Return ids as columns and numbers as float64, and where a number is nan."""
+        """Return ids as columns and numbers as float64, and a mask of rows with a nan."""
         query = _ids(batch, "query")
         doc = _ids(batch, "doc") if batch.has("doc") else None
         if query.nulls is not None:
@@ -345,7 +345,7 @@ class RankingRows(Field):
         return (query, taken["relevance"], taken["score"], doc, taken["query_weight"]), missing
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
-        """Check that relevances are finite, that no row is empty and that documents are there."""
+        """Check relevances, documents and weights, and that no row is empty."""
         query, relevance, score, doc, weight = taken
         kept = True if missing is None else ~missing
         judged, retrieved = ~np.isnan(relevance), ~np.isnan(score)
@@ -374,11 +374,11 @@ class RankingRows(Field):
 
     def finish(
         self,
-        batch: Batch,  # noqa: ARG002 - the columns say all
+        batch: Batch,  # noqa: ARG002 - the columns suffice
         taken: Columns,
         rows: Places | None,
     ) -> Finished:
-        """Return the columns, numbers nan and documents null where there is none."""
+        """Return the columns; missing numbers are nan and missing documents null."""
         query, relevance, score, doc, weight = taken
         facts: Facts = {"query ids": _kind(query)}
         if doc is None:
@@ -392,14 +392,14 @@ class RankingRows(Field):
         return (columns if rows is None else tuple(c[rows] for c in columns)), facts
 
     def present(self, columns: Columns) -> Columns:
-        """Return the rows that say anything."""
+        """Return the rows that have a relevance or a score."""
         _, relevance, score, *_ = columns
         empty = np.isnan(relevance) & np.isnan(score) if self.partial else np.zeros(0, np.bool_)
         return tuple(column[~empty] for column in columns) if empty.any() else columns
 
 
 def _differing(query: Column, weight: Floats, kept: object) -> Bools:
-    """Return which rows say another weight than the first row of their query that says one."""
+    """Return which rows have a different weight than the first weighted row of their query."""
     rows = np.flatnonzero(~np.isnan(weight) & kept)
     _, first, places = np.unique(query.values[rows], return_index=True, return_inverse=True)
     found = np.zeros(weight.size, np.bool_)
@@ -419,7 +419,7 @@ def _kind(column: Column) -> str:
 
 
 def _numbers(batch: Batch, name: str) -> tuple[Floats, Bools | None] | None:
-    """Return a column as float64, nan where null, and where it was nan of its own."""
+    """Return a column as float64 with nulls as nan, and a mask of the values that were nan."""
     if not batch.has(name):
         return None
     values, nulls = batch.numbers(name), batch.column(name).nulls
@@ -435,7 +435,7 @@ def _numbers(batch: Batch, name: str) -> tuple[Floats, Bools | None] | None:
 
 
 def _refuse(batch: Batch, name: str, what: str, wrong: Bools, query: Column, doc: Any) -> NoReturn:
-    """Raise, naming the first row, its query and its document."""
+    """Raise `InvalidBatchError`, naming the first wrong row, its query and its document."""
     first, count = int(np.argmax(wrong)), int(np.count_nonzero(wrong))
     shown = [f"row {first}"]
     for title, column in (("query", query), ("document", doc)):

@@ -1,4 +1,4 @@
-"""Rankings by query: judged and retrieved rows, joined."""
+"""Rankings by query: judgments and results, joined by document."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from streammetrics.statistics.ranking_rows import Coded, Codes, Values
 
 
-MOST = 1 << 52  # judgments without a document: sums of counts are exact in float64
+MOST = 1 << 52  # judgments without a document; sums of counts stay exact in float64
 
 
 class Judgments(NamedTuple):
-    """Judged documents: places of query, document and grade; by query, then document."""
+    """Judged documents: query, document and grade indices; by query, then document."""
 
     query: Array
     doc: Array
@@ -55,7 +55,7 @@ class Judgments(NamedTuple):
 
 
 class Grades(NamedTuple):
-    """How often each grade was given to documents without a name; by query, then grade."""
+    """How often each grade was given to unnamed documents; by query, then grade."""
 
     query: Array
     grade: Array
@@ -64,7 +64,7 @@ class Grades(NamedTuple):
 
 @dataclass(frozen=True)
 class RankingTable:
-    """Ranking rows; all columns hold places in `queries`, `docs` and `levels`."""
+    """Ranking rows; the columns hold indices into `queries`, `docs` and `levels`."""
 
     queries: Values
     judged: Bools  # whether any row of the query has a relevance
@@ -73,11 +73,11 @@ class RankingTable:
     results: Results
     judgments: Judgments
     grades: Grades
-    weights: Floats | None = None  # of queries, nan of those that none was said of
+    weights: Floats | None = None  # of queries; nan where none was given
 
     @property
     def rows(self) -> int:
-        """Rows held, of every kind."""
+        """Number of rows held, of every kind."""
         return len(self.results.query) + len(self.judgments.query) + len(self.grades.query)
 
     @property
@@ -86,7 +86,7 @@ class RankingTable:
         return sum(array.nbytes for array in self.arrays().values())
 
     def arrays(self) -> dict[str, Array]:
-        """Return all arrays; ids that are strings as rows of bytes."""
+        """Return all arrays; string ids as rows of bytes."""
         held: dict[str, Array] = {"judged": self.judged, "levels": self.levels}
         if self.weights is not None:
             held["weights"] = self.weights
@@ -103,7 +103,7 @@ class RankingTable:
         return held
 
     def blocks(self, rows: int) -> Iterator[RankingTable]:
-        """Yield tables of consecutive queries, of about so many rows each."""
+        """Yield tables of consecutive queries, with about `rows` rows each."""
         parts = (self.results, self.judgments, self.grades)
         sizes = sum(np.bincount(part.query, minlength=len(self.queries)) for part in parts)
         starts = run_starts(np.cumsum(sizes) // rows)
@@ -116,21 +116,21 @@ class RankingTable:
             )  # fmt: skip
 
     def name(self, query: int, doc: int) -> str:
-        """Return how errors name a query and a document."""
+        """Return the text that identifies a query and a document in errors."""
         (shown,) = decoded(self.queries[query : query + 1])
         (document,) = decoded(self.docs[doc : doc + 1])
         return f"query {shown!r}, document {document!r}"
 
 
 def _between(part: Results | Judgments | Grades, start: int, stop: int) -> tuple[Array, ...]:
-    """Return the columns of the queries from `start` to `stop`, with places from 0."""
+    """Return the columns of the queries from `start` to `stop`, renumbered from 0."""
     low, high = np.searchsorted(part.query, [start, stop])
     query, *rest = (column[low:high] for column in part)
     return (query - start, *rest)
 
 
 def empty_table() -> RankingTable:
-    """Return the table of no rows."""
+    """Return a table without rows."""
     none, ids, floats = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
     small = np.empty(0, np.int8)
     results, judgments = Results(none, floats, none, small), Judgments(none, none, small)
@@ -145,12 +145,12 @@ def lifted(
     score: Floats,
     weight: Floats,
 ) -> RankingTable:
-    """Return the rows of one batch as a table that `combined` has yet to put in order."""
+    """Return the rows of one batch as a table, not yet in canonical order (see `combined`)."""
     is_judged, named = grade.codes >= 0, doc.codes >= 0
     retrieved = score == score  # noqa: PLR0124 - nan is no score
     judged = np.zeros(len(query.values), np.bool_)
     judged[query.codes[is_judged]] = True
-    # Adding 0.0 copies, and makes -0.0 what it equals.
+    # Adding 0.0 copies, and turns -0.0 into 0.0.
     results = Results(query.codes, score + 0.0, doc.codes, grade.codes)
     results = results.at(retrieved) if not retrieved.all() else results
     lasting = np.append(grade.values > 0, False)[grade.codes]
@@ -166,7 +166,7 @@ def lifted(
 
 
 def _weights(query: Coded, weight: Floats) -> Floats | None:
-    """Return the weight of each query, of rows that agree; ``None`` where none says one."""
+    """Return the weight of each query from rows that agree; ``None`` if there are no weights."""
     said = np.flatnonzero(weight == weight)  # noqa: PLR0124 - nan is no weight
     if not said.size:
         return None
@@ -178,10 +178,10 @@ def _weights(query: Coded, weight: Floats) -> Floats | None:
 def united_weights(
     tables: Sequence[RankingTable], queries: Values, places: Sequence[Codes | None]
 ) -> Floats | None:
-    """Return the weight of each of all queries.
+    """Return the weight of each query of a union.
 
     Raises:
-        InvalidBatchError: Two tables say two weights of a query.
+        InvalidBatchError: Two tables have different weights for a query.
     """
     if all(table.weights is None for table in tables):
         return None
@@ -203,7 +203,7 @@ def united_weights(
 
 
 def united_tables(tables: Sequence[RankingTable]) -> RankingTable:
-    """Return the rows of all tables one after the other."""
+    """Return the rows of all tables, concatenated."""
     if len(tables) == 1:
         return tables[0]
     queries, in_queries = union([table.queries for table in tables])
@@ -222,10 +222,10 @@ def united_tables(tables: Sequence[RankingTable]) -> RankingTable:
         judgments = Judgments(
             moved(given.query, query), moved(given.doc, doc), moved(given.grade, level)
         )
-        if grades.query is not rows.query:  # a batch of whole rows without documents shares them
+        if grades.query is not rows.query:  # complete rows without documents share these columns
             of_rows, of_grades = moved(grades.query, query), moved(grades.grade, level)
         parts.append((results, judgments, Grades(of_rows, of_grades, grades.times)))
-    chained: dict[tuple[int, ...], Array] = {}  # columns that are shared stay so
+    chained: dict[tuple[int, ...], Array] = {}  # shared columns stay shared
 
     def chain(*arrays: Array) -> Array:
         key = tuple(map(id, arrays))
@@ -241,17 +241,17 @@ def united_tables(tables: Sequence[RankingTable]) -> RankingTable:
 
 
 class Cutoff(NamedTuple):
-    """Which results can be needed: those of the first `k`, or from the best relevant one up."""
+    """Which results to keep: the first `k`, or those down to the best relevant one."""
 
     k: int | None
-    first_at: float | None  # what counts as relevant
+    first_at: float | None  # smallest relevance that counts as relevant
 
 
 def combined(tables: Sequence[RankingTable], cut: Cutoff, *, distinct: bool) -> RankingTable:
     """Return the canonical table of all rows.
 
-    `distinct` promises that no (query, document) has two judgments or two scores; else those that
-    are equal count once, and `InvalidBatchError` names the first that are not.
+    `distinct` promises that no (query, document) has two judgments or two scores. Otherwise equal
+    duplicates count once, and `InvalidBatchError` names the first contradiction.
     """
     table = _judged_once(united_tables(tables))
     if not distinct:
@@ -265,7 +265,7 @@ def combined(tables: Sequence[RankingTable], cut: Cutoff, *, distinct: bool) -> 
 
 
 def _counted(table: RankingTable) -> Grades:
-    """Return the counts of grades, each once."""
+    """Return the distinct (query, grade) of unnamed documents with summed counts."""
     query, grade, times = table.grades
     width = max(1, len(table.levels))
     cells, times = counted(query.astype(np.int64) * width + grade, times)
@@ -274,7 +274,7 @@ def _counted(table: RankingTable) -> Grades:
 
 
 def keys(table: RankingTable, part: Results | Judgments) -> Ints:
-    """Return one integer for each (query, document), in their order."""
+    """Return one integer for each (query, document), which sorts like the pair."""
     of_pair: Ints = part.query.astype(np.int64) * len(table.docs) + part.doc
     return of_pair
 
@@ -303,7 +303,7 @@ def _retrieved_once(table: RankingTable) -> RankingTable:
         row = differ[0]
         two = table.levels[[known[row], results.grade[row]]]
         _contradict(table, by[row], "relevances", *two)
-    order = np.lexsort((-results.grade, by))  # where only one of two knows its grade, it is first
+    order = np.lexsort((-results.grade, by))  # a duplicate with a grade sorts before one without
     order = order[named[order]]
     again = np.flatnonzero(by[order[1:]] == by[order[:-1]])
     if not again.size:
@@ -342,9 +342,9 @@ def _known(table: RankingTable) -> tuple[Bools, Array]:
 
 
 def nonrelevant_alone(table: RankingTable, among: Bools | None = None) -> Array:
-    """Return the queries of those results whose grade is not among the judgments.
+    """Return the queries of results whose grade is not among the judgments.
 
-    With `among`, only of those grades for which it says so; its last is of none.
+    With `among`, only results whose grade is True in it; its last entry stands for no grade.
     """
     results = table.results
     there, _ = _known(table)
@@ -375,7 +375,7 @@ def _from_best_up(table: RankingTable, first_at: float) -> Results:
 
 
 def _compact(table: RankingTable) -> RankingTable:
-    """Leave out documents and levels that nothing refers to, and use the narrowest types."""
+    """Drop unreferenced documents and levels, and use the narrowest dtypes."""
     results, given, grades = table.results, table.judgments, table.grades
     docs, of_results, of_given = used(table.docs, results.doc, given.doc)
     levels, *places = used(table.levels, results.grade, given.grade, grades.grade)
@@ -393,7 +393,7 @@ def _compact(table: RankingTable) -> RankingTable:
 
 
 def restored(arrays: Arrays, cut: Cutoff) -> RankingTable:
-    """Return the table of a state, after checking that it is one in canonical form."""
+    """Return the table of a saved state after checking that it is canonical."""
     levels = take_array(arrays, "levels", "float64")
     narrow = next(t for t in ("int8", "int16", "int32") if len(levels) <= np.iinfo(t).max)
     table = RankingTable(
@@ -458,7 +458,7 @@ def _ids(arrays: Arrays, name: str) -> Values:
 
 
 def _are_weights(weights: Floats, n_queries: int) -> bool:
-    """Whether there is a weight, or the one nan, for each query, and some weight at all."""
+    """Whether there is a weight or the canonical nan for each query, and at least one weight."""
     said = weights[~np.isnan(weights)]
     blank = weights[np.isnan(weights)].view(np.uint64)
     return (
@@ -475,16 +475,16 @@ def _inside(places: Array, low: int, high: int) -> bool:
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
 
-_JUDGED = np.uint64(0xD6E8FEB86659FD93)  # told apart from retrieved
+_JUDGED = np.uint64(0xD6E8FEB86659FD93)  # distinguishes judged from retrieved pairs
 
 
 def pair_hashes(table: RankingTable) -> Hashes:
-    """Return the sorted hashes of all pairs that are judged or retrieved in a table."""
+    """Return the sorted hashes of all judged and all retrieved pairs of a table."""
     queries, docs = mixed(hashed(table.queries)), hashed(table.docs)
     results, given = table.results, table.judgments
     named = results.doc >= 0
     graded = named & (results.grade >= 0)
-    # Positive grades of results are among the judgments already: do not count them again.
+    # Positive grades of results are among the judgments already; do not count them twice.
     graded &= ~np.append(table.levels > 0, False).take(results.grade)
     judged = [(given.query, given.doc), (results.query[graded], results.doc[graded])]
     parts = [mixed(queries.take(q) + docs.take(d)) ^ _JUDGED for q, d in judged]
@@ -495,7 +495,7 @@ def pair_hashes(table: RankingTable) -> Hashes:
 
 
 def seen_again(levels: tuple[Hashes, ...], hashes: Hashes) -> bool:
-    """Whether some hash occurs twice, among `hashes` or in them and a level."""
+    """Whether a hash occurs twice within `hashes`, or in both `hashes` and a level."""
     if (hashes[1:] == hashes[:-1]).any():
         return True
     for level in levels:
@@ -505,7 +505,7 @@ def seen_again(levels: tuple[Hashes, ...], hashes: Hashes) -> bool:
 
 
 def with_hashes(levels: tuple[Hashes, ...], hashes: Hashes) -> tuple[Hashes, ...]:
-    """Return the levels with more hashes: each is merged about log n times, and none is empty."""
+    """Return levels that include more hashes; each hash is merged about log n times in total."""
     if not len(hashes):
         return levels
     rest = list(levels)
@@ -515,12 +515,12 @@ def with_hashes(levels: tuple[Hashes, ...], hashes: Hashes) -> tuple[Hashes, ...
 
 
 class _RankingRows(NamedTuple):
-    """How rows are held."""
+    """The state of `Ranked`: a canonical table and pending batches."""
 
     table: RankingTable = empty_table()
-    pending: tuple[RankingTable, ...] = ()  # batches not yet put in order
-    rows: int = 0  # of them
-    seen: tuple[Hashes, ...] | None = ()  # None: to be made from the table
+    pending: tuple[RankingTable, ...] = ()  # batches not in canonical order yet
+    rows: int = 0  # number of rows in `pending`
+    seen: tuple[Hashes, ...] | None = ()  # hashes of pairs; None: to be computed from the table
 
 
 def _rows(table: RankingTable) -> int:
@@ -528,10 +528,10 @@ def _rows(table: RankingTable) -> int:
 
 
 class Ranked:
-    """Rows of rankings, of which those that `cut` drops are not kept.
+    """Rows of rankings without those that `cut` drops.
 
-    Never changed, but that a read puts the rows in order, in one assignment: a reader in another
-    thread finds the same rows before and after.
+    Instances are immutable except that a read puts pending rows in order and stores the result in
+    one assignment, so a concurrent reader sees the same rows before and after.
     """
 
     __slots__ = ("_form", "cut")
@@ -541,11 +541,11 @@ class Ranked:
 
     @classmethod
     def of(cls, cut: Cutoff, table: RankingTable | None = None) -> Ranked:
-        """The rows of a canonical table, or none."""
+        """Return the rows of a canonical table, or no rows."""
         return cls(cut, _RankingRows() if table is None else _RankingRows(table, seen=None))
 
     def taking(self, more: RankingTable, n: int) -> Ranked:
-        """These rows and the `n` of a batch; raises where a document contradicts what is held."""
+        """Return these rows and the `n` of a batch; raise if a document contradicts a held one."""
         table, pending, rows, seen = self._form
         if more.weights is not None:
             _check_weights([*self._tables, more])
@@ -563,7 +563,7 @@ class Ranked:
         return taken
 
     def plus(self, others: Sequence[Ranked]) -> Ranked:
-        """The rows of all; raises where a document of one contradicts another's."""
+        """Return the rows of all; raise if documents contradict each other."""
         tables = [table for other in others for table in other._tables]
         grades = [table.grades.times for table in (*self._tables, *tables)]
         rows = sum(int(times.sum()) for times in grades)
@@ -591,23 +591,23 @@ class Ranked:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of rows held now, those not yet in order included."""
+        """Bytes held now, including pending rows."""
         form = self._form
         tables = (form.table, *form.pending)
         return sum(t.nbytes for t in tables) + sum(h.nbytes for h in form.seen or ())
 
 
 def _check_weights(tables: Sequence[RankingTable]) -> None:
-    """Raise where tables say two weights of a query."""
+    """Raise if tables have different weights for a query."""
     weighed = [table for table in tables if table.weights is not None]
     united_weights(weighed, *union([table.queries for table in weighed]))
 
 
 class RankedField(StateField[Ranked]):
-    """Rows of rankings; what is kept is said by ``k`` and ``first_at`` of the statistic.
+    """Rows of rankings; the statistic's ``k`` and ``first_at`` determine which are kept.
 
-    Rows have no weights, and none can be taken out: a row that comes again with its document is
-    counted once, and what has fallen below the cut is not known.
+    Rows have no weights. They cannot be subtracted: a document that occurs repeatedly counts once,
+    and rows below the cut are lost.
     """
 
     def empty(self, of: Configured) -> Ranked:
@@ -619,7 +619,7 @@ class RankedField(StateField[Ranked]):
         return mine.plus([other])
 
     def merged(self, mine: Ranked, others: Sequence[Ranked]) -> Ranked:
-        """Return the rows of all, joined and put in order at once."""
+        """Return the rows of all, joined and ordered in one step."""
         return mine.plus(others)
 
     def arrays(self, value: Ranked) -> dict[str, Array]:
@@ -627,7 +627,7 @@ class RankedField(StateField[Ranked]):
         return value.table.arrays()
 
     def taken(self, arrays: Arrays, of: Configured) -> Ranked:
-        """Return the rows of a table, after checking all of it."""
+        """Return the rows of a table after validating it."""
         table = restored(arrays, _cut(of))
         if arrays.keys() != table.arrays().keys():
             raise StateFormatError(f"{sorted(arrays)} are not the arrays of a ranking state")
@@ -643,21 +643,21 @@ def _cut(of: Configured) -> Cutoff:
 
 
 class RankingBuffer(Statistic):
-    """Rows of (query, relevance, score[, document]), judgments and results joined by document.
+    """Rows of (query, relevance, score[, document]); judgments and results joined by document.
 
-    With `k` only the results that the top k of a query can need are kept: those that score at
-    least as high as the k-th best, ties included. With `first_at` only those that score at least
-    as high as the best one whose relevance reaches it. Kept besides are the judgments of named
-    documents that came without a score or are relevant (their score may come later, and they must
-    count once however often they come), and the counts of grades of rows without a document.
+    With `k`, only the results that the top k of a query can need are kept: those that score at
+    least as high as the k-th best, including ties. With `first_at`, only those that score at least
+    as high as the best one whose relevance is at least `first_at`. Also kept are judgments of named
+    documents that came without a score or are relevant, because their score may come later and they
+    must count once, and the counts of grades of rows without a document.
 
-    What a document's row said is checked against later rows as long as it is kept: without `k` and
-    `first_at` always; else two scores, or a relevance that is not positive and another one, are
-    not noticed once the row has fallen below the cut.
+    A row of a document is checked against later rows as long as it is kept. Without `k` and
+    `first_at` that is always. With them, contradicting scores, and contradicting relevances if the
+    first is not positive, go unnoticed once the row has dropped below the cut.
 
-    Rows are taken as they come and put in order when there are as many new ones as old ones, or at
-    a read. Memory: 17 bytes a result and 9 a judgment, 13 for each grade of a query, and the
-    distinct ids (8 bytes, or the longest string's).
+    Rows are appended, and put in order at a read or once the pending rows reach 2**20 and a quarter
+    of the ordered rows. Memory: 17 bytes a result, 9 a judgment, 13 for each grade of a query, and
+    the distinct ids (8 bytes, or the length of the longest string).
     """
 
     k: int | None = None
@@ -670,18 +670,18 @@ class RankingBuffer(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """Query, relevance, score, document and weight, all but the query optional."""
+        """Query, relevance, score, document and weight; only the query is required."""
         field = RankingRows(self.named, self.highest, self.nan_policy == "omit")
         return Schema((field,), self.nan_policy, unweighted="ranking metrics")
 
     def may_refuse(self, rows: Rows) -> bool:
-        """Whether rows may contradict others, which the update that brings them has to refuse."""
+        """Whether rows may contradict earlier rows, so that their update may have to raise."""
         return not rows.facts.keys().isdisjoint(("doc ids", "query weights"))
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
-        """Take rows; raise where a document or a weight contradicts what is held."""
+        """Add rows; raise if a document or a weight contradicts a held one."""
         query, relevance, score, doc, weights = columns
-        if not len(score):  # all rows of the batch are of other runs
+        if not len(score):  # all rows of the batch belong to other runs
             return
         ids, docs = coded_ids(query), coded_ids(doc)
         rows = lifted(ids, docs, coded_relevances(relevance), score, weights)
@@ -693,7 +693,7 @@ class RankingBuffer(Statistic):
         return self.rows.table
 
     def check_fields(self) -> None:
-        """Check that the rows are such as the schema takes."""
+        """Check that the rows meet the schema's restrictions."""
         table = self.table
         if self.highest is not None and table.levels.max(initial=-np.inf) > self.highest:
             raise StateFormatError(f"a relevance is above max_grade={self.highest:g}")

@@ -1,4 +1,4 @@
-"""Panoptic segments in images: overlaps by category."""
+"""Panoptic segments in images: matches and overlaps by category."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ if TYPE_CHECKING:
 
 
 _EACH = "the pixels of an image, a category and an instance each"
-_VOID = -1  # where a category is neither of things nor of stuff
+_VOID = -1  # category of pixels that belong neither to a thing nor to stuff
 
 
 @dataclass(frozen=True)
 class Segments(PairedLists):
-    """Maps of images, true and predicted: at every pixel a category and an instance."""
+    """True and predicted segmentation maps: a category and an instance at every pixel."""
 
     things: tuple[int, ...]
     stuffs: tuple[int, ...]
-    void: bool  # whether predicted categories may be others
+    void: bool  # whether unknown predicted categories are allowed, as void
 
     nested = (("y_true", _EACH), ("y_pred", _EACH))
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """Whole numbers."""
+        """``"number"`` for both columns."""
         return {"y_true": "number", "y_pred": "number"}
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
-        """Check that there are pairs of whole numbers, of as many pixels, and known categories."""
+        """Check that pixels are pairs of whole numbers, equal in number, of known categories."""
         super().validate(batch, taken, missing)
         if not self.void and len(taken[1].flat):
             categories = taken[1].flat.values[:, 0]
@@ -57,7 +57,7 @@ class Segments(PairedLists):
             reject_values(batch.title("y_pred"), what, foreign, taken[1], missing, advice=advice)
 
     def check(self, title: str, column: Nested, missing: Bools | None) -> None:
-        """Raise where a pixel is not a category and an instance, whole and not negative."""
+        """Raise if a pixel is not a category and an instance, both whole and non-negative."""
         values = column.flat.values
         if column.flat.vocabulary is not None or values.dtype.kind == "b":
             raise InvalidBatchError(
@@ -75,11 +75,11 @@ class Segments(PairedLists):
         reject_values(title, "has a negative category or instance", negative, column, missing)
 
     def unequal(self, true: str) -> str:
-        """Return that there is a pixel for each."""
+        """Return the error text for maps with different numbers of pixels."""
         return f"has not as many pixels as {true}"
 
     def canonical(self, column: Nested) -> Nested:
-        """Return the maps of stuff without instances, and void as one."""
+        """Return maps with instance 0 for all stuff, and one category for void."""
         pixels = column.flat.values.reshape(-1, 2).astype(np.int64)
         category = pixels[:, 0]
         instances = np.isin(category, self.things)
@@ -89,10 +89,10 @@ class Segments(PairedLists):
 
 
 class SegmentCounts(Statistic):
-    """Segments that were found, wrongly seen and missed, and how far found ones overlap, by class.
+    """Counts of matched, falsely predicted and missed segments, and summed overlaps, by category.
 
-    With `whole` a true segment of stuff counts as found, whatever was predicted, and every overlap
-    of stuff counts. With `lenient` true pixels that are predicted as void do not count.
+    With `whole` every true segment of stuff counts as matched, and every overlap of stuff is added.
+    With `lenient` true pixels that are predicted as void do not count.
     """
 
     things: tuple[int, ...]
@@ -106,12 +106,12 @@ class SegmentCounts(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """The maps of images."""
+        """The segmentation maps of images."""
         segments = Segments(self.things, self.stuffs, self.void)
         return Schema((segments,), self.nan_policy, "metrics of segments")
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
-        """Match the segments of images."""
+        """Match the segments of images and add the counts."""
         if not len(columns[0].flat):
             return
         categories = np.array(sorted({*self.things, *self.stuffs}), np.int64)
@@ -139,7 +139,7 @@ class SegmentCounts(Statistic):
             self.held = type(self).held.plus(self.held, LabelledEntries(categories[some], more))
 
     def check_fields(self) -> None:
-        """Check that there are segments of known categories, and overlaps of those only."""
+        """Check that categories are known, and that counts and overlaps are consistent."""
         labels, columns = self.held
         known = {*self.things, *self.stuffs}
         sound = labels.dtype == np.int64 and known.issuperset(labels.tolist())
@@ -156,12 +156,12 @@ class SegmentCounts(Statistic):
             raise StateFormatError("the counts are not those of any segments")
 
     def overlap(self, place: int) -> Fraction:
-        """Return the sum of what found segments of a category overlap by."""
+        """Return the summed overlap of the matched segments of the category at `place`."""
         overlaps: ExactSum = self.held.columns["overlaps"]
         return overlaps[place, 0].fraction()
 
     def counts(self) -> list[list[int]]:
-        """Return how many segments were found, wrongly seen and missed, for each category."""
+        """Return the matched, falsely predicted and missed segments of each category."""
         held = self.held.columns["counts"]
         return [
             [int(held[place][kind].fraction()) for kind in range(3)]
@@ -170,18 +170,18 @@ class SegmentCounts(Statistic):
 
 
 class _Matched(NamedTuple):
-    """Segments of some images: the places of their categories, and those that overlap."""
+    """The segments of some images, and their overlapping pairs of the same category."""
 
-    true: Ints
-    pred: Ints
-    both: Ints  # of pairs of one category
+    true: Ints  # category index of each true segment
+    pred: Ints  # category index of each predicted segment
+    both: Ints  # category index of each pair
     pairs: Ints  # the segments of each pair, (2, n)
     iou: Floats
-    alien: tuple[Bools, Bools]  # whether most of a segment is on pixels that do not count
+    alien: tuple[Bools, Bools]  # whether most of a segment's pixels do not count
 
     @classmethod
     def of(cls, true: Nested, pred: Nested, categories: Ints, *, lenient: bool) -> _Matched:
-        """Match maps of as many pixels."""
+        """Match maps with equal numbers of pixels."""
         runs, sizes = _runs(true, pred)
         sides = [_segments(runs[:, (0, k, k + 1)], categories) for k in (1, 3)]
         (first, of_true), (second, of_pred) = sides
@@ -204,14 +204,14 @@ class _Matched(NamedTuple):
         return cls(of_true, of_pred, of_true[pairs[0]], pairs, iou, alien)
 
     def wrong(self, found: Bools, side: int) -> Bools:
-        """Return which segments of a side are not found, and not mostly on pixels left out."""
+        """Return which segments of a side are unmatched and not mostly on ignored pixels."""
         left = ~self.alien[side]
         left[self.pairs[side, found]] = False
         return left
 
 
 def _runs(true: Nested, pred: Nested) -> tuple[Ints, Ints]:
-    """Return image, true and predicted pixel of runs of alike neighbours, and how long they are."""
+    """Return the distinct rows (image, true, pred) of runs of equal pixels, and run lengths."""
     columns = [true.rows, *true.flat.values.T, *pred.flat.values.T]
     begins = np.zeros(columns[0].size, np.bool_)
     begins[:1] = True
@@ -223,13 +223,13 @@ def _runs(true: Nested, pred: Nested) -> tuple[Ints, Ints]:
 
 
 def _added(segments: Ints, some: Bools, sizes: Ints, count: int) -> Floats:
-    """Return how many pixels some of the runs have in each segment."""
+    """Return the number of pixels that the selected runs have in each segment."""
     added = np.bincount(segments[some], weights=sizes[some], minlength=count)
     return added.astype(np.float64, copy=False)
 
 
 def _segments(runs: Ints, categories: Ints) -> tuple[Ints, Ints]:
-    """Return the segment of each run, -1 for void, and the place of each one's category."""
+    """Return the segment of each run (-1 for void), and the category index of each segment."""
     image, category, instance = runs.T
     inside = category != _VOID
     places = np.searchsorted(categories, category[inside])

@@ -28,10 +28,10 @@ _OUTSIDE = "O"
 
 
 class _Rules(NamedTuple):
-    """Pairs of neighbouring prefixes, and whether their types are equal (=), not (!) or any (?).
+    """Pairs of adjacent prefixes with a condition on their types: = equal, ! different, ? any.
 
-    `start` is of those between which a span begins, `inside` of those between which it goes on,
-    and `end` of those between which it may end; "*" is any prefix.
+    A span starts between the prefixes of `start`, continues between those of `inside`, and may end
+    between those of `end`; "*" matches any prefix.
     """
 
     prefixes: str
@@ -40,7 +40,7 @@ class _Rules(NamedTuple):
     end: str
 
 
-# As seqeval has them.
+# As in seqeval.
 _RULES: dict[str, _Rules] = {
     "IOB1": _Rules("IOB", "OI? II! BI? IB= BB=", "BI= II=", "II! IO? IB? BO? BI! BB="),
     "IOB2": _Rules("IOB", "*B?", "BI= II=", "IO? II! IB? BO? BI! BB?"),
@@ -53,7 +53,7 @@ _RULES: dict[str, _Rules] = {
 
 @dataclass(frozen=True)
 class Tags(PairedLists):
-    """True and predicted tags of the tokens of sentences, of a scheme where one is told."""
+    """True and predicted tags of the tokens of sentences, of a tagging scheme if one is given."""
 
     scheme: Scheme | None = None
     suffix: bool = False
@@ -61,7 +61,7 @@ class Tags(PairedLists):
     nested = (("y_true", _EACH), ("y_pred", _EACH))
 
     def check(self, title: str, column: Nested, missing: Bools | None) -> None:
-        """Raise where what is said of a token is no tag, or none of the scheme."""
+        """Raise if a value is not a tag, or not one of the scheme."""
         texts = column.flat.vocabulary
         if texts is None:
             if len(column.flat):
@@ -78,12 +78,12 @@ class Tags(PairedLists):
         reject_values(title, what, bad[column.flat.values], column, missing)
 
     def unequal(self, true: str) -> str:
-        """Return that there is a tag for each."""
+        """Return the error text for sentences with different numbers of tags."""
         return f"has not one tag for each of {true}"
 
 
 class Spans(NamedTuple):
-    """Spans of text: where each starts and ends among all tokens, and its type."""
+    """Spans: start and end positions among all tokens, and an index of the type."""
 
     starts: Places
     ends: Places
@@ -93,17 +93,17 @@ class Spans(NamedTuple):
 def spans_of(
     columns: tuple[Nested, Nested], scheme: Scheme | None, *, suffix: bool
 ) -> tuple[Spans, Spans, list[str]]:
-    """Return the true and the predicted spans of sentences, and the types, sorted.
+    """Return the true spans, the predicted spans, and the sorted types.
 
-    Without a scheme spans are those of the CoNLL evaluation: a change of type, or a tag that can
-    only begin or end one, does so, whatever is beside it.
+    Without a scheme, spans are those of the CoNLL evaluation: a span starts or ends at a change of
+    type, and at a tag that can only start or end one, regardless of adjacent tags.
     """
     flat = concatenate([column.flat for column in columns])
     texts = [] if flat.vocabulary is None else flat.vocabulary.tolist()
     prefixes, types = zip(*[_parts(t, scheme, suffix) for t in [*texts, _OUTSIDE]], strict=True)
     names = sorted(set(types))
     kinds = np.searchsorted(names, types)
-    # A tag outside of all spans follows every sentence.
+    # An outside tag is inserted after every sentence.
     size, lengths = len(columns[0].flat), columns[0].values
     breaks = np.cumsum(lengths + 1) - 1
     found = []
@@ -125,7 +125,7 @@ def _parts(tag: str, scheme: Scheme | None, suffix: bool) -> tuple[str, str]:
 
 
 def _before(values: Array, first: object) -> Array:
-    """Return what is before each value."""
+    """Return the previous value of each element, `first` for the first one."""
     return np.concatenate([np.array([first], values.dtype), values[:-1]])
 
 
@@ -143,7 +143,7 @@ def _by_change(prefixes: Array, types: Places) -> Spans:
 
 
 class _Finder:
-    """Finds the spans of a scheme that says what may follow what."""
+    """Finds the spans of a tagging scheme by its rules."""
 
     def __init__(self, rules: _Rules) -> None:
         self._rules = rules
@@ -151,7 +151,8 @@ class _Finder:
     def __call__(self, prefixes: Array, types: Places) -> Spans:
         before, same = _before(prefixes, _OUTSIDE), _before(types, -1) == types
         start, inside, end = (_follows(pairs, before, prefixes, same) for pairs in self._rules[1:])
-        # What goes on from a tag is of its run; a span is of the first start in a run to its end.
+        # A run is a tag and those that continue it. A span goes from the first start to the end of
+        # a run.
         runs = np.cumsum(~inside) - 1
         places = np.flatnonzero(start)
         _, first = np.unique(runs[places], return_index=True)
@@ -162,7 +163,7 @@ class _Finder:
 
 
 def _follows(pairs: str, before: Array, after: Array, same: Bools) -> Bools:
-    """Return where two neighbours are one of the pairs."""
+    """Return where the previous and the current prefix match one of the pairs."""
     found = np.zeros(after.size, np.bool_)
     for pair in pairs.split():
         one, other, types = tuple(pair)
@@ -172,11 +173,11 @@ def _follows(pairs: str, before: Array, after: Array, same: Bools) -> Bools:
     return found
 
 
-_KINDS = 3  # true spans, predicted ones, and those that are both
+_KINDS = 3  # true spans, predicted spans, and spans that are both
 
 
 class SpanCounts(Statistic):
-    """Counts of the spans of each type: true, predicted, and both."""
+    """Counts of the spans of each type: true, predicted, and both (correct)."""
 
     scheme: Scheme | None = None
     suffix: bool = False
@@ -192,7 +193,7 @@ class SpanCounts(Statistic):
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Count the spans of sentences."""
         true, pred, names = spans_of((columns[0], columns[1]), self.scheme, suffix=self.suffix)
-        # No two spans of a side have one end.
+        # Spans of one side never share an end.
         _, first, second = np.intersect1d(
             true.ends, pred.ends, assume_unique=True, return_indices=True
         )
@@ -210,7 +211,7 @@ class SpanCounts(Statistic):
         self.counts = type(self).counts.plus(self.counts, pairs)
 
     def table(self) -> tuple[list[str], Ints]:
-        """Return the types and the counts of each, (n, 3)."""
+        """Return the types and their counts (n, 3)."""
         held = self.counts
         rows, columns = held.places
         table = np.zeros((len(held.row_labels), _KINDS), np.int64)
@@ -218,7 +219,7 @@ class SpanCounts(Statistic):
         return [str(name) for name in held.row_labels.tolist()], table
 
     def check_fields(self) -> None:
-        """Check that there are not more spans that are both than of either kind."""
+        """Check that correct spans do not outnumber true or predicted ones."""
         kinds, types = self.counts.column_labels, self.counts.row_labels
         if kinds.dtype != np.int64 or (kinds.size and not 0 <= kinds[0] <= kinds[-1] < _KINDS):
             raise StateFormatError("something else than spans is counted")

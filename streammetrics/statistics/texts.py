@@ -1,4 +1,4 @@
-"""Texts: counts of edits, moves, n-grams and answers."""
+"""Statistics of texts: edits, shifts, n-grams and answers."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ def text_columns(references: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Texts(Condition):
-    """Refuses columns that are no text."""
+    """Condition that both columns hold text."""
 
     references: int
 
-    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - missing ones are text too
-        """Check all columns."""
+    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - columns are checked whole
+        """Raise if a column holds no text."""
         for name in text_columns(self.references):
             if batch.n_rows and batch.column(name).vocabulary is None:
                 raise InvalidBatchError(f"{batch.title(name)} holds no text: pass strings")
@@ -83,13 +83,13 @@ def distinct_rows(columns: Columns) -> tuple[list[tuple[list[str], str]], Places
 
 
 class TextCounts(Statistic):
-    """Sums of a few integers of the texts of every row, and of products of every two of them."""
+    """Sums over rows of several integers computed from the texts, and of their products."""
 
     nan_policy: NanPolicy = "raise"
     references: int = 1
 
-    counts = Counts(lambda of: (1 + of.size,))  # the rows, and what is counted in them
-    products = Sum(lambda of: (of.size * (of.size + 1) // 2,))  # of pairs, as `numpy.triu_indices`
+    counts = Counts(lambda of: (1 + of.size,))  # number of rows, then the sum of each integer
+    products = Sum(lambda of: (of.size * (of.size + 1) // 2,))  # ordered as `numpy.triu_indices`
 
     @property
     def schema(self) -> Schema:
@@ -100,15 +100,15 @@ class TextCounts(Statistic):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many integers there are."""
+        """The number of integers a row."""
 
     def check_fields(self) -> None:
-        """Check that the counts are those of so many rows."""
+        """Check that counts and products are consistent with the number of rows."""
         rows, *counts = self.counts.tolist()
         if not (self.countable(rows, *counts) if rows else not any(counts)):
             raise StateFormatError(f"{counts} are not the counts of {rows} rows")
         products = self.moments()
-        # No square of a count is below it, and no mean of squares below the square of the mean.
+        # A sum of squares of integers is at least their sum, and at least the squared sum / rows.
         squares = [products[i][i] for i in range(self.size)]
         fits = all(s >= n and rows * s >= n * n for s, n in zip(squares, counts, strict=True))
         if not fits or any(p < 0 or p.denominator > 1 for row in products for p in row):
@@ -118,14 +118,14 @@ class TextCounts(Statistic):
 
     @abstractmethod
     def countable(self, rows: int, *counts: int) -> bool:
-        """Whether there are `rows` of texts, more than none, in which so much is counted."""
+        """Whether `rows` rows of texts, at least one, can have these counts."""
 
     @abstractmethod
     def counted(self, references: Sequence[str], prediction: str) -> list[int]:
         """Return the integers of one row."""
 
     def update(self, *columns: object, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
-        """Add the integers of rows."""
+        """Add the integers of the rows."""
         rows, places = distinct_rows(columns)
         times = counts_of((len(rows),), places)
         each = np.array([self.counted(*row) for row in rows], np.int64)
@@ -136,7 +136,7 @@ class TextCounts(Statistic):
         self.products += ExactSum.counts(products[np.triu_indices(self.size)])
 
     def moments(self) -> list[list[Fraction]]:
-        """Return the sums of the products of every two counts of a row."""
+        """Return the sums over rows of the products of every two integers."""
         table = [[Fraction(0)] * self.size for _ in range(self.size)]
         places = zip(*(side.tolist() for side in np.triu_indices(self.size)), strict=True)
         for at, (i, j) in enumerate(places):
@@ -145,7 +145,7 @@ class TextCounts(Statistic):
 
 
 class TextScores(RowSum):
-    """The sum of a number from 0 to 1 of the texts of each row."""
+    """The sum of a number from 0 to 1 computed from the texts of each row."""
 
     nan_policy: NanPolicy = "raise"
     references: int = 1
@@ -175,20 +175,20 @@ class TextScores(RowSum):
         return values[places]
 
     def numbers(self, *columns: ReadColumn) -> Floats:
-        """Return what `update` has found of the rows."""
+        """Return the scores that `update` has computed for the rows."""
         values: Floats = columns[0]
         return values.copy()
 
 
 _ENTITIES = (("&quot;", '"'), ("&amp;", "&"), ("&lt;", "<"), ("&gt;", ">"))
-# mteval-v13a: what is marked is a token of its own, periods and commas but between digits.
+# mteval-v13a: punctuation marks are separate tokens, except periods and commas between digits.
 _APART = str.maketrans({mark: f" {mark} " for mark in ' !"#$%&()*+/:;<=>?@[\\]^_`{|}~'})
 _MARKS = (
     (re.compile(r"([^0-9])([\.,])"), r"\1 \2 "),
     (re.compile(r"([\.,])([^0-9])"), r" \1 \2"),
     (re.compile(r"([0-9])(-)"), r"\1 \2 "),
 )
-# What tercom takes out of texts, and of what is Chinese or Japanese it makes single tokens.
+# tercom removes punctuation, and splits Chinese and Japanese text into single characters.
 _PUNCTUATION = str.maketrans("", "", '.,?:;!"()')
 _WIDE_MARKS = (
     "\u3001\u3002\u3008-\u3011\u3014-\u301f\u30fb\uff01\uff02\uff08\uff09\uff0c\uff0e\uff1a\uff1b\uff1f"
@@ -198,7 +198,7 @@ _WIDE = re.compile(f"[{_WIDE_MARKS}]")
 _IDEOGRAPHS = re.compile(
     f"([{_WIDE_MARKS}\u2e80-\u2eff\u31c0-\u31ef\u3200-\u4dbf\u4e00-\u9fff\uf900-\ufaff\ufe30-\ufe4f])"
 )
-# What the program of the extended edit distance sets apart, and what it then joins again.
+# The reference program of the extended edit distance separates marks, then rejoins some of them.
 _STOPS = re.compile(r"([.!?,])")
 _JOINED = (
     (re.compile(r"\s+"), " "),
@@ -215,7 +215,7 @@ def mteval(text: str) -> list[str]:
 
 
 def tercom(text: str, *, normalized: bool, punctuated: bool, asian: bool) -> list[str]:
-    """Return the tokens of tercom as sacrebleu has them: without the two options, the words."""
+    """Return tokens as sacrebleu's tercom tokenizer does; without options, split at whitespace."""
     text = text.rstrip()
     if normalized:
         text = _set_apart(text.replace("\n-", "")).replace("'s ", " 's ")
@@ -230,7 +230,7 @@ def tercom(text: str, *, normalized: bool, punctuated: bool, asian: bool) -> lis
 
 
 def _set_apart(text: str) -> str:
-    """Return a line of text with spaces around marks that are always tokens."""
+    """Return one line of text with spaces around marks that are always tokens."""
     text = text.replace("\n", " ")
     for entity, character in _ENTITIES:
         text = text.replace(entity, character)
@@ -238,7 +238,7 @@ def _set_apart(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Return text with spaces around marks that are tokens beside some characters."""
+    """Return text with spaces around marks that are tokens depending on adjacent characters."""
     if "." in text or "," in text or "-" in text:
         for mark, apart in _MARKS:
             text = mark.sub(apart, text)
@@ -246,7 +246,7 @@ def _marked(text: str) -> str:
 
 
 def english(text: str) -> str:
-    """Return text whose marks have a space before them, itself between spaces."""
+    """Return text with a space before each punctuation mark, and one at both ends."""
     text = _STOPS.sub(r" \1", text.rstrip())
     for found, instead in _JOINED:
         text = found.sub(instead, text)
@@ -256,12 +256,12 @@ def english(text: str) -> str:
 
 
 def compatible(text: str) -> str:
-    """Return text of which characters that look alike are alike, as in Japanese."""
+    """Return text with compatible characters unified (NFKC), as for Japanese."""
     return unicodedata.normalize("NFKC", text.rstrip())
 
 
 class BleuCounts(TextCounts):
-    """Lengths of predictions and references, and matching and all n-grams of each order."""
+    """Lengths of predictions and references, and matching and total n-grams of each order."""
 
     order: int = 4
     tokenize: Literal["13a", "none"] = "13a"
@@ -269,11 +269,11 @@ class BleuCounts(TextCounts):
 
     @property
     def size(self) -> int:
-        """Two lengths, and two for each order."""
+        """Two lengths, and two counts for each order."""
         return 2 + 2 * self.order
 
-    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - for any number of rows
-        """Whether no n-gram is without the shorter ones in it."""
+    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - independent of the number of rows
+        """Whether counts decrease with the order, and matches do not exceed totals."""
         predicted, referred, *grams = counts
         matches, totals = grams[: self.order], grams[self.order :]
         shortest = totals[0] == predicted and (matches[0] <= referred or self.references > 1)
@@ -299,14 +299,14 @@ class BleuCounts(TextCounts):
 
 
 def grams(items: Sequence[str], n: int) -> Counter[tuple[str, ...] | str]:
-    """Return how often each run of n words, or of n characters, occurs."""
+    """Return the number of occurrences of each n-gram of words, or of characters for a string."""
     if isinstance(items, str):
         return Counter(items[at : at + n] for at in range(len(items) - n + 1))
     return Counter(zip(*[items[at:] for at in range(n)], strict=False))
 
 
 def common(one: Counter[Any], other: Counter[Any]) -> int:
-    """Return how many items both have, each as often as the one that has fewer of them."""
+    """Return the size of the multiset intersection."""
     return sum([min(one[item], other[item]) for item in one.keys() & other.keys()])
 
 
@@ -354,11 +354,11 @@ class ChrfCounts(TextCounts):
 
     @property
     def size(self) -> int:
-        """Three for each order."""
+        """Three counts for each order."""
         return 3 * (self.order + self.word_order)
 
-    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - for any number of rows
-        """Whether no more n-grams are in both texts than in either."""
+    def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - independent of the number of rows
+        """Whether common n-grams do not outnumber those of either text."""
         predicted, referred, both = counts[::3], counts[1::3], counts[2::3]
         return all(map(le, both, predicted)) and all(map(le, both, referred))
 
@@ -387,17 +387,17 @@ class ChrfCounts(TextCounts):
 
 
 class EditCounts(TextCounts):
-    """Hits, substitutions, deletions and insertions of shortest edits, summed over rows."""
+    """Hits, substitutions, deletions and insertions of minimal edits, summed over rows."""
 
     of: Literal["words", "characters"]
 
     @property
     def size(self) -> int:
-        """Four."""
+        """Four: hits, substitutions, deletions and insertions."""
         return 4
 
     def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - any four numbers
-        """Whether there may be so many: texts may be of any length, and empty."""
+        """Return True: texts may have any length, including zero."""
         return True
 
     def counted(self, references: Sequence[str], prediction: str) -> list[int]:
@@ -412,7 +412,7 @@ class EditCounts(TextCounts):
 
 def _levenshtein() -> Foreign:
     try:
-        from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - an extra
+        from rapidfuzz.distance import Levenshtein  # noqa: PLC0415 - an optional dependency
     except ImportError:
         raise ImportError(
             "edits are found by rapidfuzz: pip install 'streammetrics[text]'"
@@ -421,7 +421,7 @@ def _levenshtein() -> Foreign:
 
 
 class JumpScores(TextScores):
-    """The extended edit distance of a reference and a prediction, as a share of its largest."""
+    """The extended edit distance of a reference and a prediction, normalized to at most 1."""
 
     language: Literal["en", "ja"]
     alpha: float
@@ -434,7 +434,7 @@ class JumpScores(TextScores):
         (reference,) = references
         alike = english if self.language == "en" else compatible
         true, said = alike(reference), alike(prediction)
-        # Where the cheapest path has been after each character of the reference.
+        # Number of times that the cheapest path visits each position, minus one.
         visits = [-1] * (len(said) + 1)
         row = [0.0] + [1.0] * len(said)
         for letter in true:
@@ -449,9 +449,9 @@ class JumpScores(TextScores):
         return min(1.0, (row[-1] + again) / longest) if longest else 1.0
 
     def _row(self, row: list[float], said: str, letter: str) -> list[float]:
-        """Return the costs of the next character of the reference at each place of `said`.
+        """Return the costs of the next reference character at each position of `said`.
 
-        Sums are rounded one by one, as where the cheapest path is hangs on their last bits.
+        Sums are rounded one by one: the position of the cheapest path depends on their last bits.
         """
         deletion, insertion = self.deletion, self.insertion
         cost = row[0] + 1.0
@@ -459,7 +459,7 @@ class JumpScores(TextScores):
         for before, above, other in zip(row[:-1], row[1:], said, strict=True):
             cost += deletion
             way = before if other == letter else before + 1.0
-            if way < cost:  # noqa: PLR1730 - a call of min takes as long as all the rest
+            if way < cost:  # noqa: PLR1730 - a call of min would double the time of the loop
                 cost = way
             way = above + insertion
             if way < cost:  # noqa: PLR1730 - as above
@@ -468,15 +468,15 @@ class JumpScores(TextScores):
         return costs
 
 
-_BESIDE = 25  # words on either side of the diagonal between which edits are looked for
-_LONGEST = 10  # words in a block
-_FARTHEST = 50  # words from a block to where it is in the reference
-_MOST = 1000  # moves that are tried of a sentence
+_BESIDE = 25  # beam width: words on either side of the diagonal in which edits are searched
+_LONGEST = 10  # maximum length of a block, in words
+_FARTHEST = 50  # maximum distance of a block to its place in the reference, in words
+_MOST = 1000  # maximum number of shifts tried for a sentence
 _NEVER = 1 << 30
 
 
 class MoveCounts(TextCounts):
-    """Moves and edits that turn predictions into their references, and the words of these.
+    """Shifts plus edits that turn predictions into their references, and reference lengths.
 
     With several references, the fewest edits count, and the words of all references.
     """
@@ -488,11 +488,11 @@ class MoveCounts(TextCounts):
 
     @property
     def size(self) -> int:
-        """Two."""
+        """Two: the number of shifts and edits, and of reference words."""
         return 2
 
     def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - any two numbers
-        """Whether there are such texts, as there are of any numbers."""
+        """Return True: texts may have any length, and any number of edits."""
         return True
 
     def counted(self, references: Sequence[str], prediction: str) -> list[int]:
@@ -512,7 +512,7 @@ class MoveCounts(TextCounts):
 
 
 def edits(said: list[int], true: list[int]) -> int:
-    """Return how many moves and edits make one list of words the other."""
+    """Return the number of shifts and edits that turn one list of words into the other."""
     moved = tried = 0
     while True:
         alignment = _aligned(said, true)
@@ -532,9 +532,9 @@ def edits(said: list[int], true: list[int]) -> int:
 
 
 class _Alignment(NamedTuple):
-    """The edits of a sentence: where either text is wrong, and how far words of the first go.
+    """The edits of a sentence: their number, and which words of either text are wrong.
 
-    `ends` says how many words of the sentence are used up by the first words of the reference.
+    ``ends[j]`` is the number of words of the sentence aligned with the first j reference words.
     """
 
     cost: int
@@ -544,7 +544,7 @@ class _Alignment(NamedTuple):
 
 
 class _Move(NamedTuple):
-    """A block of a sentence, and the word before which it is put."""
+    """A block of a sentence, and the place of the word before which it is inserted."""
 
     start: int
     length: int
@@ -552,7 +552,7 @@ class _Move(NamedTuple):
 
 
 def _moves(said: list[int], true: list[int], now: _Alignment, most: int) -> Iterator[_Move]:
-    """Yield blocks that are wrong where they are and right elsewhere, until there are `most`."""
+    """Yield up to about `most` shifts of blocks that are wrong in place and match elsewhere."""
     places: dict[int, list[int]] = {}
     for at, word in enumerate(true):
         places.setdefault(word, []).append(at)
@@ -579,13 +579,13 @@ def _moves(said: list[int], true: list[int], now: _Alignment, most: int) -> Iter
 
 
 def _same(one: list[int], other: list[int]) -> int:
-    """Return how many words two lists have in common from their start."""
+    """Return the length of the common prefix of two lists of words."""
     pairs = zip(one, other, strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _after(said: list[int], move: _Move) -> list[int]:
-    """Return the words after a move."""
+    """Return the words after a shift."""
     start, length, target = move
     rest = said[:start] + said[start + length :]
     place = target if target <= start + length else target - length
@@ -593,16 +593,16 @@ def _after(said: list[int], move: _Move) -> list[int]:
 
 
 def _distances(sentences: list[list[int]], true: list[int]) -> list[int]:
-    """Return the number of edits of sentences of one length."""
+    """Return the number of edits of each of several sentences of the same length."""
     last: deque[tuple[int, Costs]] = deque(_rows(np.array(sentences), np.array(true)), maxlen=1)
     found: list[int] = last[0][1][:, -1].tolist()
     return found
 
 
 def _rows(said: Places, true: Places) -> Iterator[tuple[int, Costs]]:
-    """Yield what the first words of each sentence (c, n) cost, none of them first.
+    """Yield the edit costs after 0, 1, ... words of each sentence (c, n).
 
-    Costs are (c, w) of the first `low` words of the reference, of one more, and so on.
+    Each item is `low` and the costs (c, w) of the first `low`, ``low + 1``, ... reference words.
     """
     count, words = said.shape
     share = true.size / max(words, 1)
@@ -612,7 +612,7 @@ def _rows(said: Places, true: Places) -> Iterator[tuple[int, Costs]]:
     highs = [min(true.size, middle + beside - 1) + 1 for middle in middles[:-1]]
     highs.append(true.size + 1)
     ramp = np.arange(true.size + 1, dtype=np.int32)
-    # The column before the first, and those that no row has reached yet, lead nowhere.
+    # Cells before the first column, and cells that no row has reached yet, cost infinity.
     costs = np.full((count, true.size + 2), _NEVER, np.int32)
     costs[:, 1 : highs[min(words, 1)] + 1] = ramp[: highs[min(words, 1)]]
     yield 0, ramp[None]
@@ -631,7 +631,7 @@ def _rows(said: Places, true: Places) -> Iterator[tuple[int, Costs]]:
 
 
 def _aligned(said: list[int], true: list[int]) -> _Alignment:
-    """Return the edits; words are rather replaced than left out, rather left out than put in."""
+    """Return the alignment; substitutions are preferred to deletions, and these to insertions."""
     rows = [(low, costs[0].tolist()) for low, costs in _rows(np.array([said]), np.array(true))]
 
     def cost(row: int, place: int) -> int:
@@ -660,12 +660,12 @@ _OTHERS = re.compile(r"[^a-z0-9]+")
 
 
 class AnswerAgreement(TextScores):
-    """Of answers as SQuAD normalises them: whether they are the same, or the F1 of their tokens."""
+    """Agreement of answers normalized as in SQuAD: exact match, or F1 of their tokens."""
 
     of: Literal["whole", "tokens"]
 
     def score(self, references: Sequence[str], prediction: str) -> float:
-        """Return 1 or 0 of the whole, or the share of tokens."""
+        """Return the exact match (0 or 1), or the F1 of the tokens."""
         (reference,) = references
         true, pred = _answer(reference), _answer(prediction)
         if self.of == "whole" or not true or not pred:

@@ -680,3 +680,26 @@ def test_an_infinite_score_is_refused():
         with pytest.raises(sm.InvalidBatchError, match="y_score is infinite"):
             live.observe(time=NOW, label=1, y_score=value)
     assert live.n_rows == 0
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_what_comes_too_late_is_counted_in_the_answer(tmp_path, durable):
+    suite = sm.MetricSet({"auc": sm.ROCAUC()}, columns={"y_true": "label"})
+    lengths = {"tiers": [("1min", "1h")], "label_ttl": "5min", "label_lateness": "5min"}
+    with sm.Live(suite, store=tmp_path / "live.db", durable=durable, **lengths) as live:
+        asked = client(live)
+        new = {"kind": "observe", "time": NOW, "label": 1, "y_score": 0.5}
+        assert asked.post("/events", content=lines(new)).json() == {"taken": 1, "observe": 1}
+        live.flush()
+        old = NOW - 7200
+        told = asked.post("/events", content=lines(
+            {"kind": "predict", "id": "a", "time": old, "y_score": 0.5},
+            {"kind": "predict", "id": "b", "time": NOW, "y_score": 0.5},
+            {"kind": "label", "id": "a", "time": old, "label": 1},
+            {**new, "time": old},
+        ))  # fmt: skip
+        assert told.status_code == 202
+        assert told.json() == {"taken": 1, "predict": 1, "label": 0, "observe": 0, "late": 3}
+        found = live.coverage("5min")
+        assert (found.predictions_refused, found.labels_refused, live.dropped) == (1, 1, 1)
+        assert 'taken_events_total{kind="predict"} 1.0' in asked.get("/metrics").text

@@ -1,1 +1,1 @@
-"""Exact sums and sorted histograms: what kernels compute, as values that can be merged."""
+"""Exact sums and sorted histograms: the results of kernels as mergeable values."""

@@ -1,9 +1,9 @@
-"""Cells of a sorted histogram: counted from rows, merged, written to and read from arrays.
+"""Cells of a sorted histogram: counting rows, merging, and conversion to and from arrays.
 
-Every distinct score has a cell of its own, at level 0, while there are few enough. Past that the
-cell of a score is its key shifted by ``level`` (`streammetrics.core.arithmetic.keys`), the lowest
-level at which the occupied cells fit the budget. The kernels find it, count rows or sum their
-weights exactly in each cell, and merge cells; this file allocates and passes the arrays.
+At level 0 every distinct score has its own cell. If there are too many, the cell of a score is its
+key shifted right by ``level`` (see `streammetrics.core.arithmetic.keys`), at the lowest level at
+which the number of occupied cells is within the budget. The kernels find the level, count rows or
+sum their weights exactly in each cell, and merge cells; this file allocates the arrays.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 Mass: TypeAlias = "Array | ExactSum"
 
-INTEGER_LIMIT = 1 << 53  # weights that are integers stay so below this sum: all are doubles, too
+INTEGER_LIMIT = 1 << 53  # integer weights with a smaller sum are stored as integers; exact as float
 _NARROW = 1 << 31
 _NONE = np.empty(0, np.int64)
 
 
 class CellBlock(NamedTuple):
-    """Consecutive cells in ascending order, as read from a histogram.
+    """Consecutive cells of a histogram, in ascending order.
 
     Attributes:
         low: The lowest double of each cell (m,), or its score if `single`.
         high: The highest double of each cell (m,), or its score if `single`.
-        single: Whether the cell holds one score only (m,).
-        counts: What each class weighs (classes, m).
+        single: Whether the cell holds only one distinct score (m,).
+        counts: The weight of each class (classes, m).
 
     """
 
@@ -60,13 +60,14 @@ class CellBlock(NamedTuple):
 
 
 class ScoredRows(NamedTuple):
-    """ScoredRows to be counted.
+    """Rows to be counted.
 
     Attributes:
         scores: Scores (n,).
-        codes: The class of each row (n,); ``None`` if there is only one.
-        weight: Weights (n,), or (n, 1): a row weighs its square; ``None`` for 1.
-        tails: What scores lack to be exact integers (n,), none of them 0; ``None`` for nothing.
+        codes: The class of each row (n,); ``None`` if there is only one class.
+        weight: Weights (n,); with shape (n, 1) a row weighs the square; ``None`` for 1.
+        tails: The differences between exact integers and `scores` (n,), all nonzero; ``None`` if
+            scores are exact.
 
     """
 
@@ -76,12 +77,12 @@ class ScoredRows(NamedTuple):
     tails: Floats | None = None
 
     def part(self, index: slice | Array) -> ScoredRows:
-        """Return the rows picked by a slice, by positions or by a mask."""
+        """Return the rows selected by a slice, positions or a mask."""
         columns: Iterable[Any] = [None if column is None else column[index] for column in self]
         return ScoredRows(*columns)
 
     def copy(self) -> ScoredRows:
-        """Return the rows with arrays of their own."""
+        """Return the rows with copied arrays."""
         columns: Iterable[Any] = [None if column is None else column.copy() for column in self]
         return ScoredRows(*columns)
 
@@ -92,12 +93,12 @@ class ScoredRows(NamedTuple):
 
     @property
     def kind(self) -> tuple[bool, bool]:
-        """Whether the rows have weights, and tails: only rows of one kind are joined."""
+        """Whether the rows have weights, and tails; only rows of equal kind can be joined."""
         return self.weight is not None, self.tails is not None
 
 
 def batches(every: Iterable[ScoredRows], most: int) -> Iterator[ScoredRows]:
-    """Yield all rows of one kind, joined or cut into batches of at most `most`."""
+    """Yield all rows of one kind, joined or split into batches of at most `most` rows."""
     pending: list[ScoredRows] = []
     room = most
     for rows in every:
@@ -122,16 +123,17 @@ def _joined(every: Sequence[ScoredRows]) -> ScoredRows:
 
 
 class Cells(NamedTuple):
-    """Occupied cells of one level. Immutable: arrays are shared, and never written to.
+    """Occupied cells of one level. Immutable: arrays are shared and never written to.
 
     Attributes:
-        level: 0 if each score has a cell of its own, else how far the keys are shifted.
-        ids: Ids (n,), ascending; ``None`` at level 0, where the scores ascend.
-        scores: The score of each cell (n,), nan if it holds several.
-        mass: What each class weighs in each cell: integers (n, classes), or an `ExactSum` of that
-            shape, if some weights are no integers or add up to 2**53.
-        tails: What the scores lack to be exact integers (n,): equal scores ascend by them. Empty
-            past level 0, where a score with a tail is nan. ``None`` if no score ever had one.
+        level: 0 if each score has its own cell, otherwise the shift of the keys.
+        ids: Ascending ids (n,); ``None`` at level 0, where the scores are ascending.
+        scores: The score of each cell (n,); nan if it holds several.
+        mass: The weight of each class in each cell: integers (n, classes), or an `ExactSum` of that
+            shape if a weight is not an integer or the weights sum to 2**53 or more.
+        tails: The differences between exact integers and their scores (n,); equal scores are in
+            the order of their tails. Empty above level 0, where a score with a tail is nan.
+            ``None`` if no score ever had a tail.
 
     """
 
@@ -143,7 +145,7 @@ class Cells(NamedTuple):
 
     @classmethod
     def empty(cls, classes: int) -> Cells:
-        """Return the cells of no rows."""
+        """Return cells without rows."""
         return cls(0, None, np.empty(0), np.empty((0, classes), np.int32))
 
     @property
@@ -159,9 +161,9 @@ class Cells(NamedTuple):
 
     @classmethod
     def of(cls, rows: ScoredRows, classes: int, max_cells: int, level: int) -> Cells:
-        """Return the cells of rows at the lowest level that fits, from this one on.
+        """Return the cells of rows at the lowest sufficient level that is at least `level`.
 
-        Those of rows with tails are of level 0, however many: `merged` finds their level.
+        The cells of rows with tails are at level 0, even if too many; `merged` finds their level.
         """
         scores, codes, weight, tails = rows
         size = scores.size
@@ -189,7 +191,7 @@ class Cells(NamedTuple):
         return cls(level, ids, _cut(found, size), mass)
 
     def rows(self) -> ScoredRows | None:
-        """Return the rows if each has a cell of its own: sorting is faster than merging."""
+        """Return the rows if each has its own cell, else ``None``: sorting rows beats merging."""
         if self.level or self.tails is not None or isinstance(self.mass, ExactSum):
             return None
         if not self.size or self.mass.sum() != self.size:
@@ -198,9 +200,9 @@ class Cells(NamedTuple):
         return ScoredRows(self.scores, codes, None)
 
     def raised(self, level: int) -> Cells:
-        """Return the cells at a level at least as high, at which neighbours may share an id.
+        """Return the cells at a higher or equal level, where neighbours may share an id.
 
-        There a score with a tail counts as nan, as one of several.
+        Above level 0, a score with a tail is nan, like a cell of several scores.
         """
         if level == self.level:
             return self
@@ -213,15 +215,15 @@ class Cells(NamedTuple):
         return Cells(level, cell_ids(self.scores, level), scores, self.mass, tails)
 
     def totals(self) -> tuple[float, ...]:
-        """Return what each class weighs: Python integers if the mass is integers."""
+        """Return the weight of each class: Python integers if the mass is integer."""
         if isinstance(self.mass, ExactSum):
             return tuple(np.atleast_1d(self.mass.sum(0).to_float()).tolist())
         return tuple(_totals(self.mass))
 
     def area(self) -> tuple[int, int] | None:
-        """Return twice the pairs of classes in order, ties once, and the ties in mixed cells.
+        """Return twice the correctly ordered pairs of rows, ties once, and the ties in mixed cells.
 
-        ``None`` unless the mass is integers.
+        ``None`` unless the mass is integer.
         """
         return (
             None if isinstance(self.mass, ExactSum) else kernels.cells_area(self.scores, self.mass)
@@ -229,7 +231,7 @@ class Cells(NamedTuple):
 
     @property
     def unit(self) -> int:
-        """The exponent of the unit of the counts in blocks: 0 unless float64 could overflow."""
+        """The exponent of the unit of block counts: 0 unless float64 could overflow."""
         if not isinstance(self.mass, ExactSum):
             return 0
         above: int = self.mass.exponent + 32 * self.mass.digits.shape[1] - 960
@@ -252,13 +254,13 @@ class Cells(NamedTuple):
             yield self.mass[start : start + tuning.CELLS_READ]
 
     def _counts(self, rows: slice) -> Ints | Floats:
-        """Return what each class weighs in some cells (classes, m)."""
+        """Return the weight of each class in the selected cells (classes, m)."""
         if isinstance(self.mass, ExactSum):
             return self.mass.rounded(rows, -self.unit).T.copy()
         return self.mass[rows].T.astype(np.int64, order="C")
 
     def arrays(self) -> dict[str, Array]:
-        """Return the canonical state, as `SortedHistogram.arrays` documents it."""
+        """Return the canonical state, as documented in `SortedHistogram.arrays`."""
         arrays: dict[str, Array] = {
             "level": np.array([self.level], np.int64),
             "cells": _NONE if self.ids is None else self.ids,
@@ -272,7 +274,7 @@ class Cells(NamedTuple):
         return arrays | {"counts": self.mass.astype(np.int64)}
 
     def minus(self, other: Cells) -> Cells:
-        """Return the cells of level 0 without the rows of others, which must all be there."""
+        """Return the cells without the rows of `other`; both must be at level 0."""
         both = merged(self, other._replace(mass=-other.mass), self.size + other.size + 2)
         mass = both.mass
         if isinstance(mass, ExactSum):
@@ -294,7 +296,7 @@ class Cells(NamedTuple):
 
 
 def _summed(index: Ints, rows: ScoredRows, size: int, classes: int) -> Mass:
-    """Return what each class of rows weighs in each of `size` cells, which `index` tells."""
+    """Return the weight of each class in each of `size` cells; `index` has the rows' cells."""
     weight = np.ones(index.size) if rows.weight is None else rows.weight
     if rows.codes is not None:
         index *= classes
@@ -310,7 +312,7 @@ def exact_mass(mass: Mass) -> ExactSum:
 
 
 def normal_mass(mass: Mass) -> Mass:
-    """Return the canonical form: integers if every weight is one and they add up to below 2**53."""
+    """Return the canonical form: integers if all weights are integers with a sum below 2**53."""
     if not isinstance(mass, ExactSum) or mass.exponent < 0:
         return mass
     near = np.asarray(mass.to_float())
@@ -322,7 +324,7 @@ def normal_mass(mass: Mass) -> Mass:
 
 
 def _cut(array: Array, size: int) -> Array:
-    """Return the array with its first entries only, which no one else has seen."""
+    """Truncate an array in place to its first entries; no other reference to it may exist."""
     array.resize((size, *array.shape[1:]), refcheck=False)
     return array
 
@@ -331,7 +333,7 @@ def _cut(array: Array, size: int) -> Array:
 
 
 def merged(a: Cells, b: Cells, max_cells: int) -> Cells:
-    """Return the rows of both at the lowest level at which they need at most `max_cells` cells."""
+    """Return the rows of both at the lowest level with at most `max_cells` cells."""
     tailed = a.tails is not None or b.tails is not None
     if not tailed and (not b.size or not a.size) and max(a.size, b.size) <= max_cells:
         return a if a.size else b
@@ -346,7 +348,7 @@ def merged(a: Cells, b: Cells, max_cells: int) -> Cells:
 
 
 def _united(a: Cells, b: Cells, max_cells: int) -> Cells:
-    """Return the rows of both, of one level, where some cells may share an id."""
+    """Return the rows of both, at one level; within each, cells may share an id."""
     level = a.level
     classes, room = a.mass.shape[1], min(a.size + b.size, max_cells)
     low, masses = 0, [(a.mass, 0), (b.mass, 0)]
@@ -370,7 +372,7 @@ def _united(a: Cells, b: Cells, max_cells: int) -> Cells:
 
 
 def merged_all(every: Sequence[Cells], max_cells: int) -> Cells:
-    """Return the rows of all: summed in a table if dense, else small ones sorted together."""
+    """Return the rows of all: summed in a table if dense, otherwise small ones sorted together."""
     if (summed := _tabulated(every)) is not None:
         return merged(summed, Cells.empty(summed.mass.shape[1]), max_cells)
     cells, start, level = every[0], 1, max(one.level for one in every)
@@ -387,16 +389,16 @@ def merged_all(every: Sequence[Cells], max_cells: int) -> Cells:
             chain = _chained([cells, *some])
             none = Cells.empty(cells.mass.shape[1])
             cells = _united(chain, none.raised(chain.level), max_cells)
-        if cells.level > level:  # ids are denser
+        if cells.level > level:  # ids are denser now
             return merged_all([cells, *every[start:]], max_cells)
     return cells
 
 
 def _tabulated(every: Sequence[Cells]) -> Cells | None:
-    """Return the rows of all at the highest of their levels, however many cells they need.
+    """Return the rows of all at the highest of their levels, without a limit on cells.
 
-    The table has a place for each id from the least to the largest. ``None`` if these are more than
-    half the cells, at level 0, with tails or with exact sums.
+    The table has one place for each id between the smallest and the largest. ``None`` if that
+    exceeds half the number of cells, at level 0, with tails, or with exact sums.
     """
     every = [one for one in every if one.size]
     masses = [one.mass for one in every if not isinstance(one.mass, ExactSum)]
@@ -420,14 +422,14 @@ def _tabulated(every: Sequence[Cells]) -> Cells | None:
         total += kernels.cells_add(totals, scores, low, level, *one[:4])
         if total >= INTEGER_LIMIT:
             return None
-        if total >= _NARROW and narrow:  # nothing has wrapped: both sums were below 2**31
+        if total >= _NARROW and narrow:  # no overflow of uint32: both sums were below 2**31
             totals, narrow = totals.view(np.uint32).astype(np.int64), False
     at = np.flatnonzero(totals[:, 0] | totals[:, -1])
     return Cells(level, at + low, scores[at], totals[at])
 
 
 def _chained(every: Sequence[Cells]) -> Cells:
-    """Return all cells at the highest of their levels, in order, some more than once."""
+    """Return all cells at the highest of their levels, in order; ids may repeat."""
     level = max(cells.level for cells in every)
     every = [cells.raised(level) for cells in every if cells.size] or [every[0]]
     scores = np.concatenate([cells.scores for cells in every])
@@ -438,7 +440,7 @@ def _chained(every: Sequence[Cells]) -> Cells:
 
 
 def _stacked(every: Sequence[Mass]) -> Mass:
-    """Return the masses one after the other."""
+    """Return the masses, concatenated."""
     integers = [mass for mass in every if not isinstance(mass, ExactSum)]
     if len(integers) == len(every):
         return np.concatenate(integers)
@@ -447,7 +449,7 @@ def _stacked(every: Sequence[Mass]) -> Mass:
 
 
 def _totals(counts: Array) -> list[int]:
-    """Return the sum of each class. Those of int32 counts fit int32, so two are added up as one."""
+    """Return the sum of each class. Sums of int32 counts fit int32; two are added as one int64."""
     if counts.dtype != np.int32 or counts.shape[1] == 1:
         sums: list[int] = counts.sum(axis=0, dtype=np.int64).tolist()
         return sums
@@ -458,7 +460,7 @@ def _totals(counts: Array) -> list[int]:
 
 
 def _dtype_of(*masses: Mass) -> type[np.signedinteger] | None:
-    """Return the integers that hold the sum of all counts; ``None`` if they need exact sums."""
+    """Return the integer dtype that holds the sum of all counts; ``None`` for exact sums."""
     total, narrow = 0, True
     for mass in masses:
         if isinstance(mass, ExactSum):
@@ -471,7 +473,7 @@ def _dtype_of(*masses: Mass) -> type[np.signedinteger] | None:
 
 
 def _with_tails(a: Cells, b: Cells) -> Cells:
-    """Return the cells of level 0 of both, told apart by their tails as well, in order."""
+    """Return the merged cells of level 0 of both, in order of score and tail."""
     heads = np.concatenate([a.scores, b.scores]) + 0.0
     tails = np.concatenate([np.zeros(c.size) if c.tails is None else c.tails for c in (a, b)])
     order = np.lexsort((tails, heads))
@@ -484,14 +486,14 @@ def _with_tails(a: Cells, b: Cells) -> Cells:
     return Cells(0, None, head[new], normal_mass(mass), tail[new] + 0.0)
 
 
-# ---- states, which may come from anyone ----
+# ---- states, which may come from untrusted sources ----
 
 
 def read_cells(max_cells: int, classes: int, arrays: Arrays) -> Cells:
-    """Return the cells of the arrays of a state.
+    """Return the cells from the arrays of a state.
 
-    Raises `StateFormatError` unless the arrays are such as a histogram writes, in every point that
-    they can show.
+    Raises:
+        StateFormatError: The arrays differ from what a histogram writes in any verifiable way.
     """
     mass_names = {name for name in arrays if name.startswith("mass.")} or {"counts"}
     tailed = "tails" in arrays
@@ -528,7 +530,7 @@ def read_cells(max_cells: int, classes: int, arrays: Arrays) -> Cells:
 
 
 def arrays_of_all(every: Sequence[Cells]) -> dict[str, Array]:
-    """Return the arrays of many cells that hold counts without tails, end to end, and the sizes."""
+    """Return concatenated arrays of many cells with integer counts and no tails, with sizes."""
     masses = [np.asarray(cells.mass).reshape(-1) for cells in every]
     return {
         "levels": np.array([cells.level for cells in every], np.int64),
@@ -540,9 +542,9 @@ def arrays_of_all(every: Sequence[Cells]) -> dict[str, Array]:
 
 
 def read_all(max_cells: int, classes: int, arrays: Arrays) -> list[Cells]:
-    """Return the cells whose `arrays_of_all` are given, all of them checked together.
+    """Return the cells from the arrays of `arrays_of_all`, all checked together.
 
-    Where they may be no state of ours, `read_cells` looks at each by itself and says what is wrong.
+    If a check fails, `read_cells` checks each one separately and raises a specific error.
     """
     level, ids = take_array(arrays, "levels", "int64"), take_array(arrays, "cells", "int64")
     scores, counts = take_array(arrays, "scores", "float64"), take_array(arrays, "counts", "int64")
@@ -583,7 +585,7 @@ def _read_together(
         (single.view(np.int64) != scores.view(np.int64)).any()
         or not ascend.all()
         or several[level == 0].any()
-        or ((several + sizes)[level > 0] <= max_cells).any()  # they would fit a level below
+        or ((several + sizes)[level > 0] <= max_cells).any()  # they fit one level below
         or not (0 <= mass.min() <= mass.max() < _NARROW and (mass[:, 0] | mass[:, -1]).all())
         or np.add.reduceat(mass, starts).sum(axis=1).max() >= _NARROW
     ):
@@ -594,7 +596,7 @@ def _read_together(
     found, mass = [], mass.astype(np.int32)
     for one, start, size in zip(level.tolist(), starts.tolist(), sizes.tolist(), strict=True):
         part = slice(start, start + size)
-        own = every[part].copy() if one else None  # arrays of its own, so that each is freed alone
+        own = every[part].copy() if one else None  # copies, so that each can be freed separately
         found.append(Cells(one, own, single[part].copy(), mass[part].copy()))
     return found
 
@@ -613,7 +615,7 @@ def _read_tails(arrays: Arrays, level: int, scores: Floats) -> Floats:
 
 
 def _are_tails(heads: Floats, tails: Floats) -> Bools:
-    """Whether each tail is 0, or what the head lacks to be an integer of 64 bits."""
+    """Whether each tail is 0, or the difference between a 64-bit integer and its head."""
     with np.errstate(invalid="ignore", over="ignore"):
         whole = (np.abs(tails) <= 1024) & (np.rint(tails) == tails)
         nearest = (heads + tails == heads) & (np.abs(heads) <= 2.0**64)
@@ -625,10 +627,10 @@ def _are_tails(heads: Floats, tails: Floats) -> Bools:
 
 
 def _below(mixed: Ints, level: int, *, tailed: bool) -> float:
-    """Return how many cells the `mixed` ones, of several scores, can be at the level below.
+    """Return the maximum number of cells that mixed cells become one level below.
 
-    They are two each. Below level 1 they are as many as they can hold scores: two doubles or,
-    with tails, all the integers that are nearest to either.
+    Each becomes two. Below level 1, they become as many cells as they can hold scores: two doubles
+    or, with tails, all integers that round to either.
     """
     if not tailed:
         return 2.0 * mixed.size
@@ -644,7 +646,7 @@ def _below(mixed: Ints, level: int, *, tailed: bool) -> float:
 
 
 def _check_ids(ids: Ints, scores: Floats, mixed: Bools, level: int) -> None:
-    """Raise if ids are out of the range of a level, or not those of their scores."""
+    """Raise `StateFormatError` if ids are out of range, or do not match their scores."""
     low, high = cell_id_range(level)
     if ids.size and not (low <= ids.min() and ids.max() <= high):
         raise StateFormatError("a cell of a histogram is beyond every score")
@@ -656,11 +658,11 @@ def _check_ids(ids: Ints, scores: Floats, mixed: Bools, level: int) -> None:
 
 
 def _read_mass(arrays: Arrays, shape: tuple[int, int]) -> Mass:
-    """Return the weights (n, classes); raises unless they are canonical and none is negative."""
+    """Return the weights (n, classes); raise unless they are canonical and non-negative."""
     if "counts" not in arrays:
         parts = {name[5:]: array for name, array in arrays.items() if name.startswith("mass.")}
         mass = ExactSum.from_arrays(shape, parts)
-        # The highest digit has the sign.
+        # The highest digit carries the sign.
         if (mass.digits[:, -1:] < 0).any():
             raise StateFormatError("a weight of a histogram is negative")
         if not mass.digits.reshape(shape[0], shape[1] * mass.digits.shape[1]).any(axis=1).all():
@@ -673,9 +675,9 @@ def _read_mass(arrays: Arrays, shape: tuple[int, int]) -> Mass:
         raise StateFormatError(f"the counts of a histogram are {counts.shape}, not {shape}")
     if counts.min(initial=0) < 0:
         raise StateFormatError("a weight of a histogram is negative")
-    if not (counts[:, 0] | counts[:, -1]).all():  # of one class or two
+    if not (counts[:, 0] | counts[:, -1]).all():  # one class or two
         raise StateFormatError("a cell of a histogram weighs nothing")
-    # A sum that overflows int64 is found in float64, which is exact enough to tell.
+    # A sum that overflows int64 is detected in float64, which is precise enough.
     if (
         not counts.sum(dtype=np.float64) < 2 * INTEGER_LIMIT
         or not (total := counts.sum()) < INTEGER_LIMIT

@@ -1,4 +1,4 @@
-"""Exact sums as integers, and how they are rounded."""
+"""Exact sums as integers, and their rounding to float64."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEYOND = (1 << 1024) - (1 << 970)  # the smallest integer that rounds to infini
 
 
 def nearest(value: Number) -> float:
-    """Return the nearest float of an exact value; nan for ``None``, which stands for undefined."""
+    """Return the nearest float of an exact value; ``None`` (undefined) gives nan."""
     if value is None:
         return math.nan
     try:
@@ -41,17 +41,17 @@ def nearest(value: Number) -> float:
 
 
 def quotient(above: int, below: int) -> float:
-    """Return the nearest float of a fraction, whose denominator is positive."""
+    """Return the nearest float of a fraction; the denominator must be positive."""
     try:
-        return above / below  # dividing integers rounds once
+        return above / below  # integer division in Python rounds once
     except OverflowError:
         return math.inf if above > 0 else -math.inf
 
 
 def are_finite(values: Sequence[int], unit: int, weight: int, parts: int) -> bool:
-    """Whether ``values * 2**unit / (weight / parts)`` are finite, as means of finite floats are."""
+    """Whether all ``values * 2**unit / (weight / parts)`` round to finite floats."""
     longest = max(map(int.bit_length, values), default=0)
-    if longest + unit + parts.bit_length() < 1023 + weight.bit_length():  # clearly so
+    if longest + unit + parts.bit_length() < 1023 + weight.bit_length():  # sufficient
         return True
     limit = (_BEYOND * weight) << max(-unit, 0)
     return all((abs(value) * parts) << max(unit, 0) < limit for value in values)
@@ -60,12 +60,12 @@ def are_finite(values: Sequence[int], unit: int, weight: int, parts: int) -> boo
 def root(value: Fraction) -> float:
     """Return the nearest float of the square root of an exact value."""
     numerator, denominator = value.as_integer_ratio()
-    # An even shift that leaves at least 64 bits of the root before the binary point.
+    # An even shift for which the integer part of the root has at least 64 bits.
     shift = 2 * max(0, 65 + (denominator.bit_length() - numerator.bit_length()) // 2)
     quotient, left = divmod(numerator << shift, denominator)
     whole = math.isqrt(quotient)
     inexact = left != 0 or whole * whole != quotient
-    # If anything is left, the last bit is made odd, so that rounding never takes it for a tie.
+    # If there is a remainder, the last bit is made odd, so that rounding does not see a tie.
     return nearest_scaled(2 * whole + inexact, -(shift // 2 + 1))
 
 
@@ -74,36 +74,38 @@ def nearest_scaled(value: int, exponent: int) -> float:
     return quotient(value << max(exponent, 0), 1 << max(-exponent, 0))
 
 
-LARGEST = 2.0**1023  # what squares are cut to
+LARGEST = 2.0**1023  # larger squares are clipped to this
 # The lowest and the highest bit of sums of weight * x * y of doubles, with room for 2**160 rows.
-# No state that we write goes beyond them.
+# Saved states are always within these limits.
 LOWEST, HIGHEST = -3232, 3232
 
-_TERMS = 1 << 14  # rows whose terms are computed at a time, so that they stay in the cache
+_TERMS = 1 << 14  # rows per block of terms, which then stay in the cache
 
 
 class ExactSum:
-    r"""An immutable array of exact sums of float64, of any shape, ``()`` for a single one.
+    r"""An immutable array of exact sums of float64, of any shape; ``()`` is a single sum.
 
     .. math:: S = 2^{e} \sum_d \mathrm{digits}_{\cdot, d} \, 2^{32 d}
 
-    Rows come in through constructors such as `of`, `product`, `moments`, `grouped` and `counts`;
-    sums of equal shape can be added and subtracted. Values and weights must be finite, else
-    `InvalidBatchError`; a weight is one float64 a row.
+    Rows are added through constructors such as `of`, `product`, `moments`, `grouped` and `counts`.
+    Sums of equal shape can be added and subtracted. Values and weights must be finite, else the
+    constructors raise `InvalidBatchError`. A weight is one float64 a row.
 
-    A single sum is a Python integer and the exponent of its unit. Several are a table ``(m, D)`` of
-    base-2**32 digits, the lowest first, in units of ``2**exponent``. Equal sums have equal tables:
+    A single sum is stored as a Python integer and the exponent of its unit. Several sums are stored
+    as a table ``(m, D)`` of base-2**32 digits, lowest first, in units of ``2**exponent``. The form
+    is canonical, so equal sums have equal tables:
 
     - digits ``0 .. D-2`` are in ``[0, 2**32)`` and the highest is in ``[-2**31, 2**31)``;
-    - ``D`` is as small as the largest sum allows, and 0 when all are zero;
-    - ``exponent`` is a multiple of 32, as large as it can be, and 0 when all are zero.
+    - ``D`` is as small as the largest sum allows, and 0 if all are zero;
+    - ``exponent`` is a multiple of 32, as large as possible, and 0 if all are zero.
 
     Memory: 8 bytes for each 32 bits between the highest and the lowest bit in use, mostly 16 to 40
-    bytes a sum. Cost: about twice ``np.sum`` for a long column, and for its squares four times.
+    bytes a sum. Cost: for a long column about twice that of ``np.sum``, and four times for its
+    squares.
 
     Args:
         shape: The shape of the array.
-        digits: The canonical digits ``(m, D)`` of its m sums; ``None`` for a single one.
+        digits: The canonical digits ``(m, D)`` of its m sums; ``None`` for a single sum.
         exponent: The exponent of the unit.
         value: The integer of a single sum.
 
@@ -139,7 +141,7 @@ class ExactSum:
     def product(
         cls, x: Array | LongNumbers, y: Array | LongNumbers | None, weight: Array | None = None
     ) -> Self:
-        """Return the sums over axis 0 of ``x * y``, each ``(n, *shape)``, times `weight` (n,)."""
+        """Return the sums over axis 0 of ``x * y``, both ``(n, *shape)``, times `weight` (n,)."""
         if isinstance(x, LongNumbers):
             return cls.product(x.head, y, weight) + cls.product(x.tail, y, weight)
         if isinstance(y, LongNumbers):
@@ -163,10 +165,10 @@ class ExactSum:
         columns: Sequence[Any],
         weight: Array | None = None,
     ) -> Self:
-        """Return the sums of ``terms(*columns)``, which makes a new array.
+        """Return the sums of ``terms(*columns)``, which must return a new array.
 
-        The term of a row must not depend on other rows: terms are made of a block of rows at a
-        time, which stays in the cache.
+        The term of a row must not depend on other rows, because terms are computed for one block of
+        rows at a time, which stays in the cache.
 
         >>> ExactSum.of_terms(np.subtract, [np.array([3.0, 5.0]), np.array([1.0, 2.0])]).to_float()
         5.0
@@ -188,13 +190,11 @@ class ExactSum:
         powers: Collection[int],
         *parameters: float,
     ) -> tuple[dict[int, Self], float, float]:
-        """Return the sums of powers of ``terms(*columns)`` by exponent, and the terms' extremes.
+        """Return sums of powers of ``terms(*columns, *parameters)`` by exponent, and extremes.
 
-        Parameters are further arguments of the terms.
-
-        The exponents are among 1, 2 and 4: each power but the first is the square of the one
-        before, as float64, cut to `LARGEST`. The extremes are the smallest magnitude but 0, and the
-        largest; 0 if all are 0.
+        The exponents are among 1, 2 and 4. Each power but the first is the square of the previous
+        one, rounded to float64 and clipped to `LARGEST`. The extremes are the smallest nonzero and
+        the largest magnitude of the terms; both are 0 if all terms are 0.
 
         >>> sums, least, most = ExactSum.of_powers(np.negative, [np.array([1.0, 3.0])], (1, 2, 4))
         >>> {power: total.to_float() for power, total in sums.items()}, least, most
@@ -244,7 +244,7 @@ class ExactSum:
     def moments(
         cls, columns: Sequence[ReadColumn], weight: Array | None = None
     ) -> tuple[list[Self], dict[tuple[int, int], Self]]:
-        """Return the sums of each column, and of the products of each pair ``(i, j)``, ``i <= j``.
+        """Return the sum of each column, and of the product of each pair ``(i, j)``, ``i <= j``.
 
         >>> first, second = ExactSum.moments([np.array([1.0, 2.0]), np.array([3.0, 5.0])])
         >>> [s.to_float() for s in first], second[0, 1].to_float()
@@ -266,7 +266,7 @@ class ExactSum:
     ) -> Self:
         """Return the sums ``(size, ...)`` of values ``(n, ...)`` by group ``0 <= index < size``.
 
-        They are multiplied by `times`, of their shape, and by the weight ``(n,)`` of each row.
+        Values are multiplied by `times`, of the same shape, and by each row's weight ``(n,)``.
 
         >>> index, points = np.array([0, 1, 1]), np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
         >>> ExactSum.grouped(index, 2, points, np.array([1.0, 1.0, 0.5])).to_float()
@@ -302,7 +302,7 @@ class ExactSum:
                 raise IndexError(f"groups {index.min()} to {index.max()} of {groups}")
             return cls.zero(shape)
         low -= low % 32
-        width = (high - low) // 32 + 4  # 96 bits above the largest number: for any number of rows
+        width = (high - low) // 32 + 4  # 96 bits above the largest number, for any number of rows
         digits = np.zeros((groups * columns, width), np.int64)
         if index is not None:
             index = np.require(index, np.int64, ["C", "A"])
@@ -313,7 +313,7 @@ class ExactSum:
 
     @classmethod
     def grouped_weights(cls, index: Places, size: int, weight: Floats) -> tuple[Self, Self]:
-        """Return the sums of weights (n,), and of their squares, in each group below `size`."""
+        """Return the sums of weights (n,), and of their squares, by group below `size`."""
         return cls.grouped(index, size, weight), cls.grouped(index, size, weight, weight)
 
     @classmethod
@@ -329,7 +329,7 @@ class ExactSum:
 
     @classmethod
     def single(cls, value: int, unit: int = 0) -> Self:
-        """Return one sum, ``value * 2**unit``."""
+        """Return a single sum, ``value * 2**unit``."""
         return cls((), None, unit, value)
 
     @classmethod
@@ -341,12 +341,12 @@ class ExactSum:
 
     @classmethod
     def row_of(cls, every: Sequence[Self]) -> Self:
-        """Return single sums as an array of them."""
+        """Return an array of single sums."""
         return cls((len(every),), *_from_integers(*_in_one_unit(every)))
 
     @classmethod
     def stacked(cls, every: Sequence[Self], shape: tuple[int, ...]) -> Self:
-        """Return sums of one shape as rows of an array of them."""
+        """Return an array of sums of equal shape, stacked along a new first axis."""
         if not every:
             return cls.zero((0, *shape))
         if shape == ():
@@ -371,7 +371,7 @@ class ExactSum:
 
     @classmethod
     def of_digits(cls, digits: Digits, exponent: int) -> Self:
-        """Return the sums of int64 digits ``(*shape, W)``, none above ``2**62`` in magnitude."""
+        """Return the sums of int64 digits ``(*shape, W)``, at most ``2**62`` in magnitude."""
         *shape, width = digits.shape
         table = np.zeros((math.prod(shape), width + 2), np.int64)
         table[:, :width] = digits.reshape(-1, width) if width else 0
@@ -379,7 +379,7 @@ class ExactSum:
 
     @classmethod
     def carried(cls, digits: Digits, exponent: int, *, canonical: bool) -> Self:
-        """Return the sums of carried digits ``(*shape, W)``, which are kept if `canonical`."""
+        """Return the sums of carried digits ``(*shape, W)``, used as they are if `canonical`."""
         *shape, width = digits.shape
         if not canonical or not digits.size:
             return cls.of_digits(digits, exponent)
@@ -387,7 +387,7 @@ class ExactSum:
 
     @staticmethod
     def window(column: Floats, power: int) -> tuple[int, int]:
-        """Return the exponent and number of digits that hold a power of each number.
+        """Return the exponent and number of digits that can hold a power of each number.
 
         Sums of them may overflow the highest digit.
         """
@@ -397,7 +397,7 @@ class ExactSum:
 
     @staticmethod
     def placed(every: Sequence[ExactSum]) -> tuple[int, int, list[tuple[Any, int]]]:
-        """Return the lowest exponent and the digits from it on of all; those of each, and where."""
+        """Return the lowest exponent, a common width, and each sum's digits and first position."""
         ends = [(s.exponent, s.exponent + 32 * s.digits.shape[1]) for s in every if s.digits.size]
         low = min([first for first, _ in ends], default=0)
         width = max([(last - low) // 32 for _, last in ends], default=1)
@@ -411,7 +411,7 @@ class ExactSum:
 
     @staticmethod
     def aligned(every: Sequence[ExactSum]) -> tuple[list[Digits], int]:
-        """Return the digits ``(*shape, W)`` of all, of one width and one exponent; and that."""
+        """Return the digits ``(*shape, W)`` of all at a common width and exponent, and that."""
         low, width, placed = ExactSum.placed(every)
         tables = []
         for digits, first in placed:
@@ -445,7 +445,7 @@ class ExactSum:
         if self._digits is None and other._digits is None:
             (mine, theirs), low = _in_one_unit([self, other])
             return self.single(operation(mine, theirs), low)
-        if not other.digits.shape[1]:  # all zero, as sums are before the first rows
+        if not other.digits.shape[1]:  # all zero, as before the first rows
             return self
         if operation is operator.add and not self.digits.shape[1]:
             return other
@@ -453,7 +453,7 @@ class ExactSum:
         return self.of_digits(operation(ours, others), low)
 
     def plus_all(self, others: Sequence[Self]) -> Self:
-        """Return the sum of this and others of its shape."""
+        """Return the sum of this and others of the same shape."""
         every = [self, *others]
         if all(sums._digits is None for sums in every):
             values, low = _in_one_unit(every)
@@ -463,7 +463,7 @@ class ExactSum:
     def times(self, factor: float) -> Self:
         """Return each sum times a finite `factor`, exactly.
 
-        Raises `InvalidBatchError` if a product is too large, or too small, for a state to hold.
+        Raises `InvalidBatchError` if a product is too large or too small for a state.
 
         >>> import numpy as np
         >>> ExactSum.of(np.array([[0.1, 3.0]])).times(0.1).to_float()
@@ -474,14 +474,14 @@ class ExactSum:
         if self.shape == ():
             product = self.single(self._value * numerator, self._exponent + unit)
         else:
-            # Digits start at multiples of 32 bits: the rest of the exponent goes into the integer.
+            # Digits start at multiples of 32 bits; the rest of the exponent scales the integer.
             unused = max((numerator & -numerator).bit_length() - 1, 0)
             position, shift = divmod(unit + unused, 32)
             integer, sign = abs(numerator) >> unused << shift, 1 if numerator > 0 else -1
             rows, width = self.digits.shape
             pieces = range(-(-integer.bit_length() // 16))
             table = np.zeros((rows, width + len(pieces) // 2 + 3), np.int64)
-            for place in pieces:  # a digit times 16 bits leaves room to add up
+            for place in pieces:  # a digit times 16 bits leaves headroom for additions
                 part = self.digits * (sign * (integer >> 16 * place & 0xFFFF))
                 at = place // 2
                 if place % 2:
@@ -512,7 +512,7 @@ class ExactSum:
         return type(self)(shape, self.digits, self.exponent)
 
     def __getitem__(self, index: object) -> Self:
-        """Return some of the sums, indexed as in NumPy: ``[2]``, ``[order]``, ``[i, j]``."""
+        """Return the indexed sums, as in NumPy: ``[2]``, ``[order]``, ``[i, j]``."""
         entries = index if isinstance(index, tuple) else (index,)
         table = self.digits.reshape(*self.shape, self.digits.shape[1])
         digits = table[(*entries, slice(None))]
@@ -521,7 +521,7 @@ class ExactSum:
         return self.of_digits(digits, self.exponent)
 
     def regroup(self, index: Places, size: int) -> Self:
-        """Return ``(size, ...)``, to whose row ``index[i]`` row ``i`` of these is added; -1: none.
+        """Return ``(size, ...)``: row ``i`` is added to row ``index[i]``, or dropped for -1.
 
         >>> sums = ExactSum.of(np.array([[1.0, 2.0, 4.0]]))
         >>> sums.regroup(np.array([1, -1, 1]), 2).to_float()
@@ -533,7 +533,7 @@ class ExactSum:
         return self.gathered([(index, self)], size)
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Self:
-        """Return the sum over one axis, several, or all of them."""
+        """Return the sum over one axis, several axes, or all axes."""
         axes = range(len(self.shape)) if axis is None else np.atleast_1d(axis).tolist()
         table = self.digits.reshape(*self.shape, self.digits.shape[1])
         digits = table.sum(axis=tuple(a % len(self.shape) for a in axes))
@@ -561,17 +561,17 @@ class ExactSum:
     def integers(self) -> tuple[Numeric, int]:
         """Return the exact integers and the exponent of their unit: ``integer * 2**exponent``.
 
-        An ``int`` for a single sum, else an array of Python integers.
+        An ``int`` for a single sum, otherwise an array of Python integers.
         """
         if self._digits is None:
             return self._value, self._exponent
         return np.array(_integers(self._digits), object).reshape(self.shape), self._exponent
 
     def to_float(self, exponent: int = 0) -> float | Floats:
-        """Return the nearest float64 of each times ``2**exponent``, ties to even.
+        """Return the float64 nearest to each sum times ``2**exponent``, ties to even.
 
-        It is infinite only if the sum itself is too large. A ``float`` for a single sum, else an
-        array.
+        It is infinite only if the sum itself is out of range. A ``float`` for a single sum,
+        otherwise an array.
         """
         if self._digits is None:
             return nearest_scaled(self._value, self._exponent + exponent)
@@ -580,7 +580,7 @@ class ExactSum:
         return values
 
     def rounded(self, rows: slice, exponent: int = 0) -> Floats:
-        """Return `to_float` of some rows of an array."""
+        """Return `to_float` for a slice of the rows of an array."""
         values = np.empty((len(range(*rows.indices(self.shape[0]))), *self.shape[1:]))
         digits = self.digits.reshape(*self.shape, self.digits.shape[1])[rows]
         kernels.exact_round(values, digits, self._exponent + exponent)
@@ -598,7 +598,7 @@ class ExactSum:
         """Whether any of the sums is negative."""
         if self._digits is None:
             return self._value < 0
-        return bool((self._digits[:, -1:] < 0).any())  # the highest digit has the sign
+        return bool((self._digits[:, -1:] < 0).any())  # the highest digit carries the sign
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.to_float()!r})"
@@ -611,7 +611,7 @@ class ExactSum:
         return self.digits.nbytes
 
     def arrays(self) -> dict[str, Array]:
-        """Return the canonical arrays: equal sums, and only they, have equal ones."""
+        """Return the canonical arrays, which are equal if and only if the sums are."""
         if self._digits is None:
             digits, exponent = _from_integers([self._value], self._exponent)
         else:
@@ -620,7 +620,7 @@ class ExactSum:
 
     @classmethod
     def from_arrays(cls, shape: tuple[int, ...], arrays: Arrays) -> Self:
-        """Return the sums of `arrays`; raises `StateFormatError` for anything else."""
+        """Return the sums of `arrays`; raise `StateFormatError` if they are invalid."""
         digits, exponent = read_digits(shape, arrays)
         if shape == ():
             return cls.single(to_integer(digits[0]), exponent)
@@ -631,20 +631,20 @@ class ExactSum:
 
 
 def canonical(digits: Digits, exponent: int) -> tuple[Digits, int]:
-    """Return the canonical form of digits ``(m, W)``, which it carries in place.
+    """Return the canonical form of digits ``(m, W)``, carried in place.
 
-    The highest column must be free for carries.
+    The highest column must have room for carries.
     """
     width = digits.shape[1]
     first, last = kernels.exact_carry(digits, width)
     form = np.ascontiguousarray(digits[:, first:last])
-    if 0 < last < width:  # columns above only repeat the sign: it goes to this one
+    if 0 < last < width:  # dropped columns only repeat the sign; move it to the last one kept
         form[:, -1] -= form[:, -1] >> 31 << 32
     return frozen(form), exponent + 32 * first if last else 0
 
 
 def frozen(digits: Digits) -> Digits:
-    """Return an array that nobody else holds, made read-only."""
+    """Make an array read-only and return it; no other reference to it may exist."""
     digits.flags.writeable = False
     return digits
 
@@ -658,13 +658,13 @@ def to_integer(row: Digits) -> int:
 def _integers(digits: Digits) -> list[int]:
     """Return the Python integers of canonical digits ``(m, D)``."""
     if digits.shape[1] == 1:
-        return digits[:, 0].tolist()  # type: ignore[no-any-return]  # of int64
+        return digits[:, 0].tolist()  # type: ignore[no-any-return]  # int64 gives integers
     return list(map(to_integer, digits))
 
 
 def _from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
     """Return the canonical digits ``(m, D)`` and the exponent of each ``value * 2**exponent``."""
-    bits = functools.reduce(operator.or_, values, 0)  # the bits that any of them has
+    bits = functools.reduce(operator.or_, values, 0)  # the bits set in any of them
     if not bits:
         return frozen(np.zeros((len(values), 0), np.int64)), 0
     shift = exponent % 32
@@ -678,18 +678,19 @@ def _from_integers(values: Sequence[int], exponent: int) -> tuple[Digits, int]:
     return frozen(digits), exponent
 
 
-@functools.cache  # there are 203
+@functools.cache  # there are 203 exponents
 def exponent_array(exponent: int) -> Ints:
-    """Return the exponent of canonical digits as states have it."""
+    """Return the exponent of canonical digits as the array of a state."""
     array = np.array(exponent, np.int64)
     array.flags.writeable = False
     return array
 
 
 def read_digits(shape: tuple[int, ...], arrays: Arrays) -> tuple[Digits, int]:
-    """Return the digits ``(m, D)`` and the exponent of the sums of a shape.
+    """Return the digits ``(m, D)`` and the exponent of sums of a shape.
 
-    They may come from anyone: raises `StateFormatError` unless they are canonical.
+    Raises:
+        StateFormatError: The arrays, which may be untrusted, are not canonical.
     """
     if arrays.keys() != {"digits", "exponent"}:
         raise StateFormatError(f"exact sums need digits and exponent, not {sorted(arrays)}")
@@ -712,7 +713,7 @@ def read_digits(shape: tuple[int, ...], arrays: Arrays) -> tuple[Digits, int]:
     if highest.min() < -(2**31) or highest.max() >= 2**31 or (lower >> 32).any():
         raise StateFormatError("digits of exact sums are out of range")
     short = digits[:, 0].any()
-    if width > 1:  # the highest column must not only repeat the sign of the one below
+    if width > 1:  # the highest column must not merely repeat the sign of the one below
         short &= (highest != -(lower[:, -1] >> 31)).any()
     if not short:
         raise StateFormatError("digits of exact sums are not in canonical form")
@@ -723,7 +724,7 @@ def read_digits(shape: tuple[int, ...], arrays: Arrays) -> tuple[Digits, int]:
 
 
 def exact_dot(a: Ints, b: Ints) -> int:
-    """Return the sum of ``a * b`` as a Python integer, past the range of int64."""
+    """Return the dot product of ``a`` and ``b`` as a Python integer, beyond the range of int64."""
     if not a.size:
         return 0
     largest_a, largest_b = (max(int(part.max()), -int(part.min())) for part in (a, b))
@@ -737,14 +738,14 @@ def exact_dot(a: Ints, b: Ints) -> int:
 
 
 def _thirds(values: Ints) -> tuple[Floats, Floats, Floats]:
-    """Return three parts of 21 bits each, the lowest first; the highest has the sign."""
+    """Return three parts of 21 bits each, lowest first; the highest carries the sign."""
     low = (1 << 21) - 1
     parts = (values & low, (values >> 21) & low, values >> 42)
-    return tuple(part.astype(np.float64) for part in parts)  # type: ignore[return-value]  # three
+    return tuple(part.astype(np.float64) for part in parts)  # type: ignore[return-value]  # three parts
 
 
 def _in_one_unit(every: Sequence[ExactSum]) -> tuple[list[int], int]:
-    """Return single sums as integers of one unit, and its exponent."""
+    """Return single sums as integers of a common unit, and its exponent."""
     low = min([sums._exponent for sums in every])
     return [sums._value << sums._exponent - low for sums in every], low
 

@@ -1,4 +1,4 @@
-"""SortedHistogram: the canonical sorted histogram of scores, exact until its budget is used up."""
+"""SortedHistogram: the canonical sorted histogram of scores, exact within its budget of cells."""
 
 from __future__ import annotations
 
@@ -30,55 +30,55 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
 _TOO_MANY_CELLS = 1 << 29
-_CALL_ROWS = 1 << 22  # of a call of a kernel, or as many as there may be cells
+_CALL_ROWS = 1 << 22  # rows per call of a kernel, unless the budget of cells is larger
 
 
 class _State(NamedTuple):
-    """All rows in one attribute, so that another thread sees a change whole or not at all."""
+    """All rows in one attribute, so that other threads see every change atomically."""
 
     cells: Cells
-    pending: tuple[ScoredRows, ...] = ()  # rows that are not counted yet
-    size: int = 0  # of them
+    pending: tuple[ScoredRows, ...] = ()  # rows not counted yet
+    size: int = 0  # number of rows in `pending`
 
     @property
     def weighted(self) -> bool:
-        """Whether some rows that are not counted yet have weights."""
+        """Whether any pending rows have weights."""
         return any(rows.weight is not None for rows in self.pending)
 
 
 class SortedHistogram:
     """Sorted histogram of scores with the exact weight of each class in each cell.
 
-    Every distinct score has a cell of its own while there are at most `max_cells` of them. Past
-    that, the cell of a score is ``key >> level``, for the order-preserving integer keys of
-    `streammetrics.core.arithmetic.keys`, at the lowest level whose occupied cells fit the budget.
-    A cell keeps its score as long as it holds only one.
+    Every distinct score has its own cell while there are at most `max_cells`. Beyond that, the cell
+    of a score is ``key >> level``, with the order-preserving integer keys of
+    `streammetrics.core.arithmetic.keys`, at the lowest level at which the number of occupied cells
+    is within the budget. A cell keeps its score as long as it holds only one.
 
-    The state is a function of the multiset of rows, whatever their order and however they were
-    merged: more rows only ever occupy more cells and a higher level only ever fewer, so that a
-    part of the rows never needs a higher level than all of them.
+    The state is a function of the multiset of rows, regardless of their order and of merges. More
+    rows never occupy fewer cells, and a higher level never more, so part of the rows never needs a
+    higher level than all of them.
 
-    An integer beyond 2**53 comes as its nearest float64, the head, and what this lacks, the tail.
-    Tails distinguish scores at level 0, where every score has its own cell; from level 1 on, they
-    are dropped.
+    An integer beyond 2**53 is given as the nearest float64 (the head) and the difference (the
+    tail). Tails distinguish scores at level 0, where every score has its own cell; from level 1 on,
+    they are dropped.
 
-    Rows are buffered and counted when the state is read, or when the buffer is full: at four times
-    the budget, at most 2**18 rows, or with weights twice the budget if that is more; at level 0 at
-    eight times the cells, while the budget has room for all. The count is one assignment: threads
-    may read at the same time.
+    Rows are buffered. They are counted when the state is read, or when the buffer is full. Its size
+    is four times the budget, at most 2**18 rows, or with weights twice the budget if that is more.
+    At level 0 it grows to eight times the number of cells, while the budget has room for all rows.
+    The counted state is stored in one assignment, so threads may read concurrently.
 
-    Memory: 16 bytes a cell with two classes (12 with one), 8 more past level 0, 40 to 80 with
-    fractional weights; 9 bytes a buffered row, 17 with weights. Counting takes about as much again
-    for a moment, and 10 bytes for each row that is sorted, 18 with weights; many rows are counted
-    in parts of 2**22, or of the budget if that is more.
+    Memory: 16 bytes a cell with two classes (12 with one), 8 more above level 0, and 40 to 80 with
+    fractional weights; 9 bytes a buffered row, 17 with weights. Counting temporarily takes about as
+    much again, and 10 bytes for each sorted row, 18 with weights. Large numbers of rows are counted
+    in parts of 2**22 rows, or of the budget if that is more.
 
-    Cost: a radix sort of the rows if they are at most four times the budget, else one addition to
-    a table for each. Merging many states past level 0 costs one addition for each of their cells,
-    if the ids from the least to the largest are at most half as many. Two threads or more share
-    large parts; the state is the same.
+    Cost: a radix sort of the rows if they are at most four times the budget, otherwise one addition
+    to a table for each row. Merging many states above level 0 costs one addition for each cell if
+    the range of ids is at most half the number of cells. Large inputs are split between two or more
+    threads; the state is the same.
 
     Args:
-        max_cells: Budget of occupied cells, from 2 to 2**29.
+        max_cells: Maximum number of occupied cells, from 2 to 2**29.
         classes: 1 for plain values, 2 for scores with a label.
 
     Examples:
@@ -107,15 +107,15 @@ class SortedHistogram:
         weight: Floats | None = None,
         tails: Floats | None = None,
     ) -> None:
-        """Add rows. The schema has validated them; nothing is checked again here.
+        """Add rows. The schema has validated them; they are not checked again.
 
         Args:
-            scores: Float64 scores (n,), none of them nan.
-            codes: The class of each row (n,), below `classes`; needed if there are two.
-            weight: Positive finite weights (n,), or (n, 1): a row weighs its square; ``None`` for 1
-                each.
-            tails: What the scores lack to be the exact numbers, as in `LongNumbers`, of which the
-                scores are the heads; ``None`` if they lack nothing.
+            scores: Float64 scores (n,) without nan.
+            codes: The class of each row (n,), below `classes`; required for two classes.
+            weight: Positive finite weights (n,); with shape (n, 1) a row weighs the square;
+                ``None`` for 1 each.
+            tails: The differences between exact numbers and the scores, their heads, as in
+                `LongNumbers`; ``None`` if the scores are exact.
 
         """
         if weight is not None and (weight == 1.0).all():
@@ -139,7 +139,7 @@ class SortedHistogram:
                 )
         states = [histogram._state for histogram in (self, *others)]
         if sum(state.size for state in states) > self._room(states[0].cells, weighted=False):
-            # Large buffers are counted where they are, once for all merges, and never joined.
+            # Large buffers are counted in their own histograms, once for all merges.
             for k, histogram in enumerate((self, *others)):
                 if states[k].size >= tuning.PASS_ROWS and not states[k].weighted:
                     states[k] = _State(histogram._read())
@@ -149,7 +149,7 @@ class SortedHistogram:
         self._state = self._buffered(_State(cells, pending, waiting))
 
     def _taking(self, state: _State, rows: ScoredRows) -> _State:
-        """Return a state with more rows, whose arrays are the caller's."""
+        """Return a state with more rows; the arrays remain the caller's and are copied."""
         cells, pending, waiting = state
         size = rows.scores.size
         if not size:
@@ -159,7 +159,7 @@ class SortedHistogram:
         return self._buffered(_State(cells, (*pending, rows.copy()), waiting + size))
 
     def _buffered(self, state: _State) -> _State:
-        """Return the state, with its buffered rows counted if there are too many."""
+        """Return the state; pending rows are counted if there are too many."""
         if (
             state.size > self._room(state.cells, state.weighted)
             or len(state.pending) > tuning.BUFFERS
@@ -168,13 +168,13 @@ class SortedHistogram:
         return state
 
     def _room(self, cells: Cells, weighted: bool) -> int:
-        """Return how many rows may be buffered: with weights, sums of cells are costly to merge."""
+        """Return the capacity of the buffer; larger with weights, as exact sums merge slowly."""
         most = max(tuning.BUFFERED_ROWS, 2 * self.max_cells * weighted)
         few = min(most, 4 * self.max_cells)
         return few if cells.level else max(few, min(8 * cells.size, self.max_cells - cells.size))
 
     def _counted(self, cells: Cells, pending: Sequence[ScoredRows]) -> Cells:
-        """Return cells with rows counted in."""
+        """Return the cells with pending rows added."""
         size = sum([rows.scores.size for rows in pending])
         if cells.size < size <= self.max_cells - cells.size and (single := cells.rows()):
             cells, pending = Cells.empty(self.classes), (single, *pending)
@@ -194,23 +194,23 @@ class SortedHistogram:
         return cells
 
     def _of(self, cells: Cells) -> Self:
-        """Return a histogram of cells."""
+        """Return a histogram with the given cells."""
         twin = self.fork()
         twin._state = _State(cells)
         return twin
 
     def fork(self) -> Self:
-        """Return a snapshot. It shares the arrays, which are never written to again."""
+        """Return a snapshot. It shares the arrays, which are never modified."""
         twin = object.__new__(type(self))
         twin.max_cells, twin.classes, twin._state = self.max_cells, self.classes, self._state
         return twin
 
     @classmethod
     def of_level_0(cls, max_cells: int, scores: Floats, counts: Ints) -> Self:
-        """Return the histogram of scores, ascending, each in a cell of its own."""
+        """Return the histogram of ascending scores, each in its own cell."""
         return cls(max_cells, counts.shape[1])._of(Cells(0, None, scores, counts))
 
-    # ---- what there is ----
+    # ---- properties and read-outs ----
 
     @property
     def plain(self) -> bool:
@@ -226,7 +226,7 @@ class SortedHistogram:
 
     @property
     def level(self) -> int:
-        """0 while every distinct score has its own cell, else how far the keys are shifted."""
+        """0 if every distinct score has its own cell, otherwise the shift of the keys."""
         return self._read().level
 
     @property
@@ -236,45 +236,46 @@ class SortedHistogram:
         return cells.level == 0 or not bool(np.isnan(cells.scores).any())
 
     def totals(self) -> tuple[float, ...]:
-        """Return what each class weighs: Python integers if what every cell weighs is one.
+        """Return the weight of each class.
 
-        Other totals are floats, correctly rounded.
+        Python integers if all cells have integer weights, otherwise correctly rounded floats.
         """
         return self._read().totals()
 
     def area(self) -> tuple[int, int] | None:
-        """Return twice the pairs of a negative and a higher positive row, and what is uncertain.
+        """Return twice the pairs of a negative and a higher positive row, and the uncertain part.
 
-        Ties count once; those in cells of several scores may be in any order. ``None`` unless the
-        weights are integers; their number times that of positives must be below 2**62.
+        Ties count once; those within cells of several scores may be in any order. ``None`` unless
+        the weights are integers. The product of the numbers of negatives and positives must be
+        below 2**62.
         """
         return self._read().area()
 
     @property
     def unit(self) -> int:
-        """The exponent of the unit ``2**unit`` of counts: 0 unless float64 could not hold them."""
+        """The exponent of the unit ``2**unit`` of counts: 0 unless float64 would overflow."""
         return self._read().unit
 
     def cells(self) -> Iterator[CellBlock]:
-        """Return the occupied cells in ascending order, in blocks of some 2**16.
+        """Return the occupied cells in ascending order, in blocks of about 2**16.
 
-        Counts are int64 if all weights are integers and add up to less than 2**53, as without
-        weights; otherwise they are float64, correctly rounded, in units of ``2**unit``.
+        Counts are int64 if all weights are integers with a sum below 2**53, as without weights.
+        Otherwise they are correctly rounded float64 in units of ``2**unit``.
         """
         return self._read().blocks()
 
     def masses(self) -> Iterator[Mass]:
-        """Return exactly what each class weighs in each cell (m, classes), in the same blocks."""
+        """Return the exact weight of each class in each cell (m, classes), in the same blocks."""
         return self._read().masses()
 
     def sums_above(self, places: Places) -> Array:
-        """Return exactly what each class weighs in all cells, and in each of `places` and above.
+        """Return the exact weight of each class in all cells, and from each of `places` upwards.
 
         Args:
-            places: Cells, by ascending position (k,).
+            places: Positions of cells, ascending (k,).
 
         Returns:
-            Python integers (k + 1, classes) of one unit; the first row is that of all cells.
+            Python integers (k + 1, classes) of a common unit; the first row is for all cells.
         """
         cells = self._read()
         between = np.searchsorted(places, np.arange(cells.size), side="right")
@@ -282,13 +283,13 @@ class SortedHistogram:
         return np.cumsum(np.asarray(sums)[::-1], axis=0)[::-1]
 
     def parted(self, places: Places) -> tuple[Floats, Floats]:
-        """Return what each class weighs in each of `places` and above, and below, rounded once.
+        """Return each class's weight from each of `places` upwards, and below it, rounded once.
 
         Args:
-            places: Cells in any order (k,); one beyond the last parts nothing from all.
+            places: Positions of cells in any order (k,); the number of cells selects none above.
 
         Returns:
-            Both (k, classes).
+            The weights above and below, each (k, classes).
         """
         cells = self._read()
         cuts, which = np.unique(places, return_inverse=True)
@@ -302,11 +303,11 @@ class SortedHistogram:
         return above, below
 
     def shares_above(self) -> list[tuple[Floats, Floats, float, float]]:
-        """Return what each class weighs in each cell and above, to twice the digits of a float64.
+        """Return the weight of each class from each cell upwards, with twice float64's precision.
 
         Returns:
-            For each class heads and tails of the cells (m,), and of all cells, in a unit of the
-            class in which all cells together weigh from 1/2 to 2**32.
+            For each class the heads and tails for the cells (m,), and those for all cells, in a
+            unit of the class in which the weight of all cells is from 1/2 to 2**32.
         """
         cells = self._read()
         mass = exact_mass(cells.mass)
@@ -322,18 +323,18 @@ class SortedHistogram:
             parts.append((heads, np.asarray(tails.to_float())))
         return [(heads, tails, float(heads[0]), float(tails[0])) for heads, tails in parts]
 
-    # ---- other histograms of these rows ----
+    # ---- histograms derived from these rows ----
 
     def scaled(self, weight: float) -> Self:
-        """Return the same rows, each of them `weight` times as heavy, exactly."""
+        """Return the same rows with weights multiplied by `weight`, exactly."""
         cells = self._read()
         return self._of(cells._replace(mass=normal_mass(exact_mass(cells.mass).times(weight))))
 
     def minus(self, other: SortedHistogram) -> Self:
-        """Return the rows that are left once those of `other` are taken out.
+        """Return the rows without those of `other`.
 
-        Raises `IncompatibleMetricsError` if some of them are not here, or if either histogram is
-        past level 0, where cells may hold several scores.
+        Raises `IncompatibleMetricsError` if some of them are absent, or if either histogram is
+        above level 0, where cells may hold several scores.
         """
         if self.level:
             raise IncompatibleMetricsError(
@@ -343,16 +344,16 @@ class SortedHistogram:
         return self._of(self._read().minus(other._read()))
 
     def narrowed(self, max_cells: int) -> Self:
-        """Return the rows without tails under a smaller budget of cells."""
+        """Return the rows, which must not have tails, with a smaller budget of cells."""
         if max_cells == self.max_cells:
             return self.fork()
         cells = merged(self._read(), Cells.empty(self.classes), max_cells)
         return type(self)(max_cells, self.classes)._of(cells)
 
     def pooled(self, max_cells: int, code: int) -> SortedHistogram:
-        """Return the rows of all classes as class `code` of two, under another budget.
+        """Return the rows of all classes as class `code` of two, with another budget of cells.
 
-        Raises `IncompatibleMetricsError` if there are integer scores that float64 does not hold.
+        Raises `IncompatibleMetricsError` if there are integer scores that float64 cannot represent.
         """
         cells = self._read()
         if cells.tails is not None and cells.tails.any():
@@ -368,7 +369,7 @@ class SortedHistogram:
         return SortedHistogram(max_cells, 2)._of(cells._replace(mass=mass, tails=None))
 
     def is_same(self, other: SortedHistogram) -> bool:
-        """Whether both have the same cells, to the byte."""
+        """Whether both have the same cells, byte for byte."""
         mine, theirs = self.arrays(), other.arrays()
         return mine.keys() == theirs.keys() and all(
             np.array_equal(array, theirs[name], equal_nan=array.dtype.kind == "f")
@@ -378,24 +379,25 @@ class SortedHistogram:
     # ---- states ----
 
     def arrays(self) -> dict[str, Array]:
-        """Return the canonical state, equal for equal rows.
+        """Return the canonical state, which is equal for equal rows.
 
         - ``level`` (1,);
-        - ``cells``: the ids of the cells, empty at level 0, where the scores are the ids;
+        - ``cells``: the ids of the cells; empty at level 0, where the scores are the ids;
         - ``scores``: the score of each cell, nan if it holds several;
-        - ``counts`` or ``mass.*``: what each class weighs in each cell, integers or exact sums;
-        - ``tails``, if any score ever had one: those of the scores, empty past level 0.
+        - ``counts`` or ``mass.*``: the weight of each class in each cell, as integers or exact
+          sums;
+        - ``tails``, if any score ever had one: the tails of the scores; empty above level 0.
         """
         return self._read().arrays()
 
     @classmethod
     def from_arrays(cls, max_cells: int, classes: int, arrays: Arrays) -> Self:
-        """Return the histogram of `arrays`; raises `StateFormatError` if they are of none."""
+        """Return the histogram of `arrays`; raise `StateFormatError` if they are invalid."""
         return cls(max_cells, classes)._of(read_cells(max_cells, classes, arrays))
 
     @staticmethod
     def arrays_of_all(every: Sequence[SortedHistogram]) -> dict[str, Array]:
-        """Return the arrays of many: those with plain counts in columns, the others end to end."""
+        """Return the arrays of many: integer counts without tails in columns, others separately."""
         cells = [histogram._read() for histogram in every]
         plain = [c.tails is None and not isinstance(c.mass, ExactSum) and c.size > 0 for c in cells]
         columns = arrays_of_all([one for one, of in zip(cells, plain, strict=True) if of])
@@ -404,7 +406,7 @@ class SortedHistogram:
 
     @classmethod
     def all_of_arrays(cls, max_cells: int, classes: int, arrays: Arrays, n: int) -> list[Self]:
-        """Return the `n` histograms whose `arrays_of_all` are given, all of them checked."""
+        """Return the `n` histograms from the arrays of `arrays_of_all`, after validating them."""
         plain, others = take_array(arrays, "plain", "bool"), part(arrays, "others")
         if plain.shape != (n,):
             raise StateFormatError(f"these are not the arrays of {n} histograms")
@@ -419,5 +421,5 @@ class SortedHistogram:
             raise StateFormatError(f"these are not the arrays of {n} histograms") from None
 
     def check(self) -> None:
-        """Verify every invariant of the state; `StateFormatError` names one that is broken."""
+        """Verify every invariant of the state; raise `StateFormatError` for the first violated."""
         read_cells(self.max_cells, self.classes, self.arrays())

@@ -1,15 +1,17 @@
 """Order-preserving integer keys of float64 scores: the cells of a histogram, and their edges.
 
-Read as integers, the bits of the doubles are in the doubles' own order, so a shift by ``level``
-gathers neighbours into cells whose width is relative: fine near 0. Probabilities crowd near 1 as
-well, so scores in (0.5, 1] are keyed by the bits of ``1 - s`` (exact there), mirrored::
+The bits of a double, read as an integer, sort like the double. A shift by ``level`` therefore
+groups neighbours into cells of constant relative width, which are fine near 0. Probabilities also
+cluster near 1, so scores in (0.5, 1] are keyed by the mirrored bits of ``1 - s``, which is exact
+there::
 
     W(s) = u(s)                                              s <= 0.5
     W(s) = 2 * bits(0.5) - max(bits(1 - s), bits(2**-54))    0.5 < s <= 1
     W(s) = u(s) + 52 * 2**52                                 s > 1
 
-with ``u`` the signed bits of the double. W is strictly increasing and has no jump. It needs a
-little more than 64 bits, so cells are cut from its half: ``cell = (W >> 1) >> (level - 1)``.
+with ``u`` the signed bits of the double. W is strictly increasing and has no jumps. It needs
+slightly more than 64 bits, so cells are computed from half of it:
+``cell = (W >> 1) >> (level - 1)``.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Floats, Ints
 
-MAX_LEVEL = 64  # two cells: the negative scores and the others
+MAX_LEVEL = 64  # two cells: negative scores and all others
 
 _HALF = 1022 << 52  # bits(0.5)
 _ONE = 1023 << 52
@@ -38,7 +40,7 @@ _LOWEST, _HIGHEST = -(2047 << 51), 2099 << 51  # half keys of -inf and inf
 
 
 def plain(array: Array, dtype: DTypeLike) -> Array:
-    """Return an array as kernels take it: contiguous, aligned and of the type."""
+    """Return an array in the form required by kernels: contiguous, aligned, and of the dtype."""
     flags = array.flags
     if array.dtype == dtype and flags.c_contiguous and flags.aligned:
         return array
@@ -46,19 +48,19 @@ def plain(array: Array, dtype: DTypeLike) -> Array:
 
 
 def cell_ids(scores: Floats, level: int) -> Ints:
-    """Return the cell ids at a level of scores (n,), in the same order; at level 0 ``u``."""
+    """Return the cell ids of scores (n,) at a level; at level 0 they are ``u``."""
     ids = np.empty(scores.size, np.int64)
     kernels.cells_ids(ids, plain(scores, np.float64), level)
     return ids
 
 
 def cell_id_range(level: int) -> tuple[int, int]:
-    """Return the lowest and the highest cell id at a level >= 1: the cells of -inf and inf."""
+    """Return the lowest and the highest cell id at a level >= 1: those of -inf and inf."""
     return _LOWEST >> (level - 1), _HIGHEST >> (level - 1)
 
 
 def cell_edges(ids: Ints, level: int) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest double in each cell at a level >= 1."""
+    """Return the lowest and the highest double of each cell at a level >= 1."""
     low = ids << (level - 1)
     high = low + ((1 << (level - 1)) - 1)
     return _first_score(np.maximum(low, _LOWEST)), _last_score(np.minimum(high, _HIGHEST))

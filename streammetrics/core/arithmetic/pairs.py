@@ -1,4 +1,4 @@
-"""How often pairs of numbers occur, in cells of both coordinates."""
+"""Counts of pairs of numbers, in cells of both coordinates."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Bools, Floats, Ints, Places
 
-    Ranks = NDArray[np.int32]  # places on an axis
+    Ranks = NDArray[np.int32]  # indices into the cells of an axis
 
-ROW = 32  # a pair is its row << ROW | its column
+ROW = 32  # the code of a pair is (row << ROW) | column
 COLUMN = (1 << ROW) - 1
 
 
@@ -26,8 +26,8 @@ class Axis(NamedTuple):
     """Occupied cells of one coordinate.
 
     Attributes:
-        ids: Ids (n,), ascending; at level 0 they are the values.
-        values: The value of each cell (n,), nan if it holds several.
+        ids: Ascending ids (n,); at level 0 they are the values.
+        values: The value of each cell (n,); nan if it holds several.
 
     """
 
@@ -35,14 +35,14 @@ class Axis(NamedTuple):
     values: Floats
 
     def at_level(self, before: int, level: int) -> tuple[Axis, Ranks]:
-        """Return the cells at a higher level, and the place among them of each cell before."""
+        """Return the cells at a higher level, and the new place of each cell."""
         ids = self.ids >> (level - before) if before else cell_ids(self.values, level)
         starts, places = _runs(ids)
         single = np.diff(starts, append=ids.size) == 1
         return Axis(ids[starts], np.where(single, self.values[starts], np.nan)), places
 
     def union(self, other: Axis) -> tuple[Axis, Ints, Ints]:
-        """Return the cells of either, and the places of this and of the other among them."""
+        """Return the union of cells, and the places of each side's cells in it."""
         ids, *places = Union.of(self.ids, other.ids)
         mine, theirs = (np.arange(ids.size) if at is None else at for at in places)
         if self.ids is self.values:
@@ -55,7 +55,7 @@ class Axis(NamedTuple):
         return Axis(ids, values), mine, theirs
 
     def used(self, places: Ints) -> tuple[Axis, Ints]:
-        """Return the cells of level 0 that occur among `places`, and the places among these."""
+        """Return the cells of level 0 that occur in `places`, and `places` renumbered."""
         seen = np.zeros(self.ids.size, np.bool_)
         seen[places] = True
         values = self.values[seen]
@@ -64,21 +64,21 @@ class Axis(NamedTuple):
 
 
 class Marginal(NamedTuple):
-    """Rows in each cell of one coordinate (n,), and whether a cell holds several values (n,)."""
+    """Number of rows in each cell of one coordinate (n,), and whether it holds several values."""
 
     counts: Ints
     mixed: Bools
 
 
 class PairCells:
-    """Occupied pairs of cells at one level: immutable.
+    """Occupied pairs of cells at one level; immutable.
 
     Attributes:
-        level: The level of both axes, 0 if all values are told apart.
+        level: The level of both axes; 0 if all distinct values have their own cells.
         x: Cells of the first coordinate.
         y: Cells of the second coordinate.
-        codes: A pair's place on `x` and on `y` in one integer (m,), ascending.
-        counts: How many rows each pair has (m,).
+        codes: The place on `x` and on `y` of each pair in one integer (m,), ascending.
+        counts: Number of rows of each pair (m,).
 
     """
 
@@ -88,7 +88,7 @@ class PairCells:
 
     @classmethod
     def empty(cls) -> PairCells:
-        """Return the cells of no rows."""
+        """Return cells without rows."""
         nothing, none = np.empty(0), np.empty(0, np.int64)
         axis = Axis(nothing, nothing)
         return cls(0, axis, axis, none, none)
@@ -100,23 +100,23 @@ class PairCells:
         y_order, y_values, y_ranks = _ranked(y)
         columns = np.empty(y.size, np.int32)
         columns[y_order] = y_ranks
-        # Mostly in the order of x, so that codes are sorted already if x has no ties.
+        # Rows are mostly in the order of x, so that codes are already sorted if x has no ties.
         codes, counts = _tallied(_coded(rows, columns[order]), None)
         return cls(0, Axis(x_values, x_values), Axis(y_values, y_values), codes, counts)
 
     @property
     def rows(self) -> Ints:
-        """Place on the first axis of each pair (m,)."""
+        """The place of each pair on the first axis (m,)."""
         return self.codes >> ROW
 
     @property
     def columns(self) -> Ints:
-        """Place on the second axis of each pair (m,)."""
+        """The place of each pair on the second axis (m,)."""
         return self.codes & COLUMN
 
     @cached_property
     def size(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.counts.sum())
 
     def marginals(self) -> tuple[Marginal, Marginal]:
@@ -134,7 +134,7 @@ class PairCells:
         return np.bincount(places, self.counts, axis.ids.size).astype(np.int64)
 
     def at_level(self, level: int) -> PairCells:
-        """Return the same rows in the wider cells of a level at least as high."""
+        """Return the same rows in the wider cells of a higher or equal level."""
         if level == self.level:
             return self
         x, rows = self.x.at_level(self.level, level)
@@ -143,7 +143,7 @@ class PairCells:
         return PairCells(level, x, y, *_tallied(codes, self.counts))
 
     def _occupied(self, level: int) -> int:
-        """Return how many pairs of cells are occupied at a level at least as high."""
+        """Return the number of occupied pairs of cells at a higher or equal level."""
         rows = self.x.at_level(self.level, level)[1][self.rows]
         columns = self.y.at_level(self.level, level)[1][self.columns]
         codes = _coded(rows, columns)
@@ -166,11 +166,11 @@ class PairCells:
         return PairCells(level, x, y, *_tallied(np.concatenate(codes), counts))
 
     def without(self, other: PairCells) -> PairCells | None:
-        """Return the rows left without others, all at level 0; ``None`` if some are not here."""
+        """Return the rows without those of `other`, at level 0; ``None`` if some are absent."""
         both = self.union(other)
         if both.codes.size != self.codes.size:
             return None
-        counts = 2 * self.counts - both.counts  # of the same pairs
+        counts = 2 * self.counts - both.counts  # the pairs are the same
         if counts.min(initial=0) < 0:
             return None
         kept = np.flatnonzero(counts)
@@ -179,10 +179,10 @@ class PairCells:
         return PairCells(0, x, y, _coded(rows, columns), counts[kept])
 
     def fitted(self, max_pairs: int) -> PairCells:
-        """Return the same rows at the lowest level, from this one on, that fits `max_pairs`."""
+        """Return the same rows at the lowest level, from this one on, within `max_pairs` pairs."""
         if self.codes.size <= max_pairs:
             return self
-        # Mostly there are a few rows too many, and one level more is enough: it is tried first.
+        # Usually only a few pairs are too many and the next level suffices: try it first.
         low, high, level = self.level, MAX_LEVEL, self.level + 1
         while high - low > 1:
             if self._occupied(level) <= max_pairs:
@@ -200,13 +200,13 @@ class PairCells:
 
 
 def _ranked(values: Floats) -> tuple[Places, Floats, Ints]:
-    """Return rows, the distinct values, ascending, and the place among them of each of these rows.
+    """Return rows, the distinct values in ascending order, and the value's place for each row.
 
-    Rows are in the order of their values, unless these repeat often.
+    The returned rows are in the order of their values, unless values repeat often.
     """
     order, ranks = np.arange(values.size), np.empty(values.size, np.int64)
     distinct, most = np.empty(values.size), max(values.size, 2)
-    # Rows go along as weights do.
+    # The kernel permutes row numbers as it would weights.
     _, size, _ = kernels.cells_count(
         *(plain(values, np.float64), None, order.view(np.float64), ranks, most, 0),
         *(None, distinct, None, 0, 1),
@@ -216,7 +216,7 @@ def _ranked(values: Floats) -> tuple[Places, Floats, Ints]:
 
 
 def _runs(ascending: Array) -> tuple[Places, Ranks]:
-    """Return where runs of equal values start, and the number of each value's run."""
+    """Return where runs of equal values start, and the run number of each value."""
     new = np.ones(ascending.size, np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=new[1:])
     ranks = np.cumsum(new, dtype=np.int32)
@@ -232,7 +232,7 @@ def _coded(rows: Array, columns: Array) -> Ints:
 
 
 def _tallied(codes: Ints, counts: Ints | None) -> tuple[Ints, Ints]:
-    """Return the distinct codes, ascending, and their counts; ``None`` counts each code once."""
+    """Return the distinct codes, ascending, with counts; ``None`` counts each code once."""
     if counts is None or counts.max(initial=1) == 1:
         if (codes[1:] > codes[:-1]).all():
             return codes, np.ones(codes.size, np.int64)

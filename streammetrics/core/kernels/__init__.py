@@ -1,4 +1,4 @@
-"""The hot loops: compiled in C, defined in `reference`."""
+"""The performance-critical loops: compiled from C, defined in `reference`."""
 
 from streammetrics.core.kernels.active import active as kernels
 

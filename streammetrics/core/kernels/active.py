@@ -1,7 +1,7 @@
-"""The kernels in use: compiled ones, or their definition where nothing is compiled.
+"""The kernels in use: the compiled ones, or the reference implementation if none are compiled.
 
-``STREAMMETRICS_KERNELS`` forces ``reference``, ``baseline`` or ``avx2``. The 1 in ``kernels 1``
-is the version of their results: it changes when the bytes of one do.
+``STREAMMETRICS_KERNELS`` selects ``reference``, ``baseline`` or ``avx2``. The 1 in ``kernels 1`` is
+the version of the results; it changes whenever any result changes by a byte.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REASON = Path(__file__).with_name("reason.txt")
 
 
 def _chosen() -> tuple[ModuleType, str]:
-    """Return the module of kernels, and what `kernels` says of it."""
+    """Return the module of kernels, and the description that `kernels` returns."""
     wanted = os.environ.get("STREAMMETRICS_KERNELS", "")
     if wanted not in ("", "reference", "baseline", "avx2"):
         raise ImportError(f"STREAMMETRICS_KERNELS={wanted}: choose reference, baseline or avx2")
@@ -49,9 +49,9 @@ active, _description = _chosen()
 
 
 def kernels() -> str:
-    """Return which kernels run: ``kernels 1 (avx2)``, or ``reference`` with the reason.
+    """Return which kernels are in use: ``kernels 1 (avx2)``, or ``reference`` with the reason.
 
-    Results are the same bytes with all of them. ``STREAMMETRICS_KERNELS`` forces one.
+    All of them give the same bytes. ``STREAMMETRICS_KERNELS`` selects one.
 
     >>> import streammetrics as sm
     >>> sm.kernels().split()[0] in ("kernels", "reference")

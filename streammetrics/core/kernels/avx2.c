@@ -1,4 +1,4 @@
-/* The kernels for x86-64 processors with AVX2 and FMA; empty for others and for other compilers. */
+/* The kernels for x86-64 processors with AVX2 and FMA; empty on other targets and compilers. */
 #include "kernels.h"
 
 #ifdef HAVE_AVX2
@@ -14,5 +14,5 @@
 #pragma clang attribute pop
 #endif
 #else
-typedef int streammetrics_no_avx2; /* ISO C wants a declaration in every file */
+typedef int streammetrics_no_avx2; /* ISO C requires a declaration in every file */
 #endif

@@ -1,13 +1,13 @@
-"""Build hook: compile the kernels where there is a C compiler, and say why not where there is none.
+"""Build hook: compile the kernels if there is a C compiler, otherwise record why there are none.
 
 The wheel is ``cp311-abi3`` with kernels and ``py3-none-any`` without. Environment variables:
 
-- ``STREAMMETRICS_COMPILE=0`` installs without kernels, ``1`` makes a missing compiler an error;
-- ``STREAMMETRICS_PLATFORM``, one of `TARGETS`, compiles for that platform with ``zig cc``;
-- ``CC``, ``CFLAGS`` and ``LDFLAGS`` work as everywhere.
+- ``STREAMMETRICS_COMPILE=0`` installs without kernels; ``1`` makes a missing compiler an error.
+- ``STREAMMETRICS_PLATFORM``, one of `TARGETS`, cross-compiles for that platform with ``zig cc``.
+- ``CC``, ``CFLAGS`` and ``LDFLAGS`` have their usual meaning.
 
-``python streammetrics/core/kernels/build.py``, with hatchling and ziglang installed, makes an sdist
-and the wheels of all platforms in ``dist``.
+``python streammetrics/core/kernels/build.py``, with hatchling and ziglang installed, builds an
+sdist and the wheels of all platforms in ``dist``.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HERE = Path(__file__).parent
 SOURCES = ["module.c", "baseline.c", "avx2.c"]
-REASON = "reason.txt"  # why there are no kernels, for `sm.kernels()`
-# Without the trapping of exceptions, comparisons become vectors; no result depends on it.
+REASON = "reason.txt"  # holds the reason why there are no kernels, for `sm.kernels()`
+# -fno-trapping-math lets compilers vectorize comparisons; it does not affect results.
 EXACT = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-fast-math", "-fno-trapping-math"]
-LIMITED = ("Py_LIMITED_API", "0x030B0000")  # of Python 3.11, for one wheel for all later ones
-TARGETS = {  # a wheel's platform and zig's name of it
+LIMITED = ("Py_LIMITED_API", "0x030B0000")  # Python 3.11: one wheel for it and all later versions
+TARGETS = {  # platform tag of the wheel: zig target
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
     "manylinux_2_17_aarch64": "aarch64-linux-gnu.2.17",
     "musllinux_1_2_x86_64": "x86_64-linux-musl",
@@ -40,7 +40,7 @@ TARGETS = {  # a wheel's platform and zig's name of it
     "win_amd64": "x86_64-windows-gnu",
     "win_arm64": "aarch64-windows-gnu",
 }
-# What the limited API reads of pyconfig.h; for macOS a header of Python's has the sizes.
+# The macros that the limited API needs from pyconfig.h; on macOS a Python header has the sizes.
 CONFIG = """\
 #ifndef __APPLE__
 #define SIZEOF_SIZE_T __SIZEOF_SIZE_T__
@@ -57,11 +57,11 @@ CONFIG = """\
 """
 
 
-class KernelsHook(BuildHookInterface[Any]):  # type: ignore[misc]  # there when it builds
-    """Adds the extension module, or the reason why there is none, to a wheel."""
+class KernelsHook(BuildHookInterface[Any]):  # type: ignore[misc]  # untyped without hatchling
+    """Adds the extension module to a wheel, or the reason why there is none."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile before a wheel is made; `version` is ``editable`` for an installed checkout."""
+        """Compile before a wheel is built; `version` is ``editable`` for an editable install."""
         folder = HERE if version == "editable" else Path(tempfile.mkdtemp())
         if version == "editable":
             for old in (*HERE.glob("_kernels*.so"), *HERE.glob("_kernels*.pyd"), HERE / REASON):
@@ -88,23 +88,23 @@ class KernelsHook(BuildHookInterface[Any]):  # type: ignore[misc]  # there when 
     def finalize(
         self,
         version: str,
-        build_data: dict[str, Any],  # noqa: ARG002 - as hatchling calls it
+        build_data: dict[str, Any],  # noqa: ARG002 - part of hatchling's signature
         artifact_path: str,  # noqa: ARG002
     ) -> None:
-        """Remove what went into the wheel."""
+        """Remove the temporary files."""
         if version != "editable":
             shutil.rmtree(self.made.parent)
 
 
 def missing() -> str | None:
-    """Return what compiling needs and is not there, in a sentence; ``None`` if all is there."""
+    """Return a sentence that says what is missing for compilation; ``None`` if nothing is."""
     if os.environ.get("STREAMMETRICS_COMPILE") == "0":
         return "STREAMMETRICS_COMPILE=0 was set when this was installed"
     headers = Path(sysconfig.get_path("include")) / "Python.h"
     if not headers.exists():
         return f"there was no Python.h at {headers.parent} when this was installed"
     if os.name == "nt":
-        return None  # setuptools looks for Visual Studio
+        return None  # setuptools finds Visual Studio
     command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(command) is None:
         return f"there was no C compiler ({command}) when this was installed"
@@ -113,7 +113,7 @@ def missing() -> str | None:
 
 def compiled(folder: Path) -> Path:
     """Compile the extension module into a folder; return its path."""
-    from setuptools import Distribution, Extension  # noqa: PLC0415 - needed only to compile
+    from setuptools import Distribution, Extension  # noqa: PLC0415 - only needed to compile
     from setuptools.command.build_ext import build_ext  # noqa: PLC0415
     from setuptools.errors import CompileError, LinkError  # noqa: PLC0415
 
@@ -155,8 +155,8 @@ def cross_compiled(folder: Path, platform: str) -> Path:
         (headers / "pyconfig.h").write_text(CONFIG, encoding="utf-8")
         link = ["-Wl,-undefined,dynamic_lookup"] if "macos" in target else []
         if "windows" in target:
-            # The library to link with is made of the names in the headers; those in use have to be
-            # in the limited API, for which `module.c` is compiled.
+            # The import library is generated from the names in the headers. The limited API, for
+            # which `module.c` is compiled, ensures that the names in use exist.
             text = "".join(path.read_text("utf-8") for path in headers.glob("*.h"))
             names = set(re.findall(r"PyAPI_(FUNC|DATA)\([^()]*\)\s*(\w+)", text))
             lines = [f"{name} DATA" if kind == "DATA" else name for kind, name in sorted(names)]
@@ -175,7 +175,7 @@ def cross_compiled(folder: Path, platform: str) -> Path:
 
 
 def main() -> None:
-    """Make the sdist, the wheels of all platforms and the pure one."""
+    """Build the sdist, the wheels of all platforms, and the pure Python wheel."""
     build = [sys.executable, "-m", "hatchling", "build", "-d", "dist", "-t"]
     subprocess.run([*build, "sdist"], check=True)
     for variables in (

@@ -1,4 +1,4 @@
-/* Sorted histograms: rows counted in cells, and cells merged, at the lowest level that fits a budget.
+/* Sorted histograms: counting rows in cells, and merging cells, at the lowest level within a budget.
  *
  * Cells of level 0 are distinct scores. At level 1 and above the id of a cell is W(s) >> level, where
  * W(s) is as monotone as the bits of s, and as fine near 1 as near 0:
@@ -7,29 +7,29 @@
  *     W(s) = 2 * bits(0.5) - max(bits(1 - s), bits(2^-54))     0.5 < s <= 1
  *     W(s) = u(s) + 52 * 2^52                                  s > 1
  *
- * with u(s) the bits of s as a signed integer. W needs more than 64 bits, so ids are made of its half.
+ * with u(s) the bits of s as a signed integer. W needs more than 64 bits, so ids are computed from half of it.
  *
- * Rows up to four times the cells are sorted, unless many have the same score: they are moved into buckets
- * of neighbouring scores, and these sorted by radix in the cache. Other rows are counted in a table of
- * all cells between their least and largest score, at the level that a sample of them needs.
+ * Up to four times as many rows as cells are sorted, unless many scores repeat. They are moved to buckets of
+ * neighbouring scores, which are radix-sorted in the cache. Otherwise rows are counted in a table of all cells
+ * between the smallest and the largest score, at the level that a sample of rows needs.
  *
- * Two states are merged cell by cell; many are added to such a table, one after the other.
+ * Two states are merged cell by cell; many states are added to a table of this kind, one after the other.
  */
 
 #define LEVELS 64
 #define ORDER_BLOCK 256
-#define SHORT_RUN 24      /* sorted by insertion */
-#define DIGIT_BITS 11     /* of a pass, at most */
-#define BUCKET_ROWS 4096  /* sorted in the cache */
+#define SHORT_RUN 24      /* rows up to which insertion sort is used */
+#define DIGIT_BITS 11     /* maximum bits of a radix pass */
+#define BUCKET_ROWS 4096  /* rows that are sorted in the cache */
 #define MOST_BUCKETS 2048
-#define DENSE_CELLS ((int64_t)1 << 25) /* of a table, at most; pages that are not used take no memory */
-#define PAGE_BITS 9       /* of the cells of a page */
-#define MOST_PAGES 8192   /* used, of 8 KB */
-#define SAMPLE_ROWS 2048  /* that tell whether scores repeat */
+#define DENSE_CELLS ((int64_t)1 << 25) /* maximum size of a table; unused pages take no memory */
+#define PAGE_BITS 9       /* log2 of the cells of a page */
+#define MOST_PAGES 8192   /* maximum used pages, of 8 KB each */
+#define SAMPLE_ROWS 2048  /* rows sampled to find whether scores repeat */
 #define MIXED UINT64_C(0x7FF8000000000000) /* the nan of a cell of several scores */
 #define NOT_DENSE (-3)
 
-/* The bits of a float64 as an integer in its order, 0 for both zeros; and back. */
+/* The bits of a float64 as an integer of the same order (0 for both zeros), and the inverse. */
 static inline int64_t ordinal(double x) {
   int64_t bits = (int64_t)bits_of(x + 0.0), sign = -(int64_t)((uint64_t)bits >> 63);
   return (bits ^ (sign & INT64_MAX)) - sign;
@@ -40,14 +40,14 @@ static inline double from_ordinal(int64_t order) {
   return from_bits((((uint64_t)order ^ sign) - sign) | (sign & (UINT64_C(1) << 63)));
 }
 
-/* x >> shift, as processors with vectors of 64 bits, but no such shift of signed ones, can do it. */
+/* x >> shift without the 64-bit arithmetic shift, which some vector instruction sets lack. */
 static inline int64_t shifted(int64_t x, int shift) {
   const uint64_t bias = UINT64_C(1) << 63;
   return (int64_t)((((uint64_t)x + bias) >> shift) - (bias >> shift));
 }
 
 static inline int64_t cell_id(double s, int level) {
-  /* Bits of doubles that are not negative are compared as integers, which compilers vectorize. */
+  /* Bits of non-negative doubles are compared as integers, which compilers vectorize. */
   const int64_t half = INT64_C(1022) << 52, one = INT64_C(1023) << 52, closest = INT64_C(969) << 52;
   int64_t low = ordinal(s), near = (int64_t)bits_of(1.0 - s), high = low;
   low = low < half ? low : half;
@@ -74,10 +74,10 @@ typedef struct {
 
 typedef int64_t Starts[3][1 << DIGIT_BITS];
 
-/* Define NAME(a, other, n, starts): sort items by KEY, stably; returns which of the arrays holds them.
+/* Define NAME(a, other, n, starts): a stable sort of items by KEY; returns the array with the result.
  *
- * The leading bits that differ are sorted by radix, a few more than it takes to tell n apart. Runs that
- * they leave together are sorted by insertion or, if long, by the bits below. */
+ * The leading bits that differ are radix-sorted, a few more than are needed to distinguish n values. Items
+ * that are equal in these bits are sorted by insertion or, if there are many, by the lower bits. */
 #define DEFINE_SORT(NAME, ITEM, KEY)                                                                 \
   static void NAME##_short(ITEM *a, int64_t n) {                                                     \
     for (int64_t i = 1; i < n; i++) {                                                                \
@@ -141,10 +141,10 @@ static void *new_array(int64_t n, size_t size) {
 
 /* ---- levels ---- */
 
-/* The lowest level from `base` >= 1 on at which there are at most `most` cells, by how many ascending ids
- * differ from the one before in so many low bits. */
+/* The lowest level from `base` >= 1 on with at most `most` cells. lengths[k] counts the ascending ids whose
+ * difference from the previous id has k bits. */
 static int64_t level_of(const int64_t lengths[LEVELS + 1], int64_t base, int64_t most) {
-  /* Neighbours share a cell from the level on that their difference is shifted out at. */
+  /* Neighbours share a cell from the level on at which their difference is shifted out. */
   int64_t cells = 1 + lengths[LEVELS], k = LEVELS - 1;
   while (k > 0 && cells + lengths[k] <= most) cells += lengths[k--];
   return base + k;
@@ -161,13 +161,13 @@ static inline void set_count(void *counts, int wide, int64_t k, int64_t count) {
     ((int32_t *)counts)[k] = (int32_t)count;
 }
 
-/* The score of a cell that gets another one, or that is new, without a branch. */
+/* The score of a cell after adding a score, or of a new cell, without a branch. */
 static inline uint64_t one_score(uint64_t known, uint64_t score, int64_t fresh) {
   uint64_t same = (uint64_t)(fresh | (known == score));
   return MIXED ^ ((score ^ MIXED) & (0 - same));
 }
 
-/* Write the counts of a cell, 32 bits each, which may lie where they were sorted: hence memcpy. */
+/* Write the counts of a cell, 32 bits each. They may overlap the sorted keys: hence memcpy. */
 static inline void write_counts(CellsOut *out, int64_t cell, uint64_t counts) {
   int32_t both[2] = {(int32_t)(counts & INT32_MAX), (int32_t)(counts >> 32)};
   if (!out->mass.counts) return;
@@ -177,12 +177,12 @@ static inline void write_counts(CellsOut *out, int64_t cell, uint64_t counts) {
 
 /* ---- sums of weights ---- */
 
-#define SPARE 4 /* digits above a sum's own that a weight may touch */
+#define SPARE 4 /* extra digits above a sum's width that adding a weight may touch */
 
 /* Sums of the two classes of a cell; digits are carried when they are written. */
 typedef int64_t Window[2][TOTAL_DIGITS + SPARE];
 
-/* Add weight^power to digits; returns whether it is negative, not finite or does not fit. */
+/* Add weight^power to digits; returns whether it is negative, not finite, or does not fit. */
 static inline int add_weight(int64_t *digits, double weight, int64_t low_bit, int64_t width, int power) {
   uint64_t bits = bits_of(weight), number = bits & ((UINT64_C(1) << 52) - 1);
   int64_t exponent = (int64_t)(bits >> 52), normal = exponent != 0;
@@ -209,12 +209,12 @@ static inline int add_weight(int64_t *digits, double weight, int64_t low_bit, in
   return 0;
 }
 
-/* What there is among all digits that are written: whether the sums are canonical, and fit. */
+/* Bits seen in all written digits, which show whether the sums are canonical and fit. */
 typedef struct {
   uint64_t lowest, highest, beyond;
 } Digits;
 
-/* Carry digits to a sum of the cells, all but the highest, and clear them. */
+/* Carry digits, except the highest, into the sum of a cell, and clear them. */
 static inline void write_sum(int64_t *sum, int64_t *digits, int64_t width, Digits *seen) {
   int64_t carry = 0, below = 0;
   for (int64_t k = 0; k < width - 1; k++) {
@@ -231,7 +231,7 @@ static inline void write_sum(int64_t *sum, int64_t *digits, int64_t width, Digit
   digits[width - 1] = digits[width] = 0;
 }
 
-/* Whether sums of so many cells have digits that are in use but too large, or not in use. */
+/* Whether the digits of the sums of `cells` cells overflow or have unused columns. */
 static int are_odd(const Digits *seen, int threads, int64_t cells) {
   Digits all = {0, 0, 0};
   for (int t = 0; t < threads; t++) {
@@ -249,13 +249,13 @@ static inline void write_sums(const CellsOut *out, int64_t cell, Window digits, 
 
 /* ---- samples ---- */
 
-/* Sort the keys of some of the rows, evenly spaced, in room for twice as many; returns where they are. */
+/* Sort the keys of evenly spaced rows; `keys` has room for twice as many. Returns the sorted keys. */
 static uint64_t *sample(uint64_t *keys, int64_t count, const double *scores, int64_t n) {
   for (int64_t k = 0; k < count; k++) keys[k] = SIGNED(ordinal(scores[k * (n / count)]));
   return sort_keys(keys, keys + count, count);
 }
 
-/* The level that some of the rows need, which all of them need at least. */
+/* The level that a sample of rows needs, a lower bound of the level for all rows. */
 static int64_t sampled_level(const double *scores, int64_t n, int64_t most) {
   int64_t lengths[LEVELS + 1] = {0}, distinct = 1, last = 0;
   uint64_t *keys = new_array(4 * most, sizeof *keys), *sorted;
@@ -273,20 +273,20 @@ static int64_t sampled_level(const double *scores, int64_t n, int64_t most) {
   return distinct > most ? level_of(lengths, 1, most) : 0;
 }
 
-/* Whether rows have each score some eight times or more, by how many of a sample are alike. */
+/* Whether scores repeat about eight times or more, estimated from the duplicates in a sample. */
 static int repeat_often(const double *scores, int64_t n) {
   uint64_t keys[2 * SAMPLE_ROWS], *sorted;
   int64_t step = n / SAMPLE_ROWS, alike = 0;
   if (step < 16) return 0;
   sorted = sample(keys, SAMPLE_ROWS, scores, n);
   for (int64_t k = 1; k < SAMPLE_ROWS; k++) alike += sorted[k] == sorted[k - 1];
-  /* Of k rows with d scores some k * k / 2 d are alike. */
+  /* Of k sampled rows with d distinct scores, about k * k / 2 d are duplicates. */
   return alike >= 4 * SAMPLE_ROWS / step;
 }
 
 /* ---- threads ---- */
 
-/* Run a phase of work once for each thread; its index is the second argument. */
+/* Run a phase of work once in each thread; the second argument of a phase is the thread's index. */
 typedef struct {
   void (*phase)(void *work, int thread);
   void *work;
@@ -320,7 +320,7 @@ static void run_phase(void (*phase)(void *, int), void *work, int threads) {
 
 /* ---- rows, by sorting ---- */
 
-/* Buckets of scores, those of negative ones first: ranges of one width on each side of 0. */
+/* Buckets of scores, negative ones first: ranges of equal width on each side of 0. */
 typedef struct {
   int64_t low[2], last[2], base[2];
   int shift[2];
@@ -332,13 +332,13 @@ typedef struct {
   const uint8_t *codes;
   double *weight;
   int64_t *index;
-  int64_t n, level, base; /* the level that is told, and the lowest that ids are taken at */
-  int threads, tell;      /* whether cells are counted before they are written */
+  int64_t n, level, base; /* the resulting level, and the lowest level at which ids are computed */
+  int threads, tell;      /* tell: whether cells are counted before they are written */
   Split split;
-  uint16_t *buckets;                        /* of the rows */
+  uint16_t *buckets;                        /* bucket of each row */
   int64_t *next[MOST_THREADS], *starts, number; /* of each bucket */
-  uint64_t *keys;                           /* ordinals without a sign, and the code */
-  Pair *pairs;                              /* or with them the bits of a weight */
+  uint64_t *keys;                           /* unsigned ordinals combined with the code */
+  Pair *pairs;                              /* or keys together with the bits of a weight */
   int64_t from[MOST_THREADS + 1], to[MOST_THREADS + 1]; /* rows of each thread */
   int64_t firsts[MOST_THREADS + 1];         /* buckets of each thread */
   int64_t lengths[MOST_THREADS][LEVELS + 1], distinct[MOST_THREADS], cells[MOST_THREADS];
@@ -346,7 +346,7 @@ typedef struct {
   Digits seen[MOST_THREADS];
 } Sorting;
 
-/* Split scores into about `number` buckets of like size, by a sample of them. */
+/* Split scores into about `number` buckets of similar size, estimated from a sample. */
 static void split_scores(Split *split, const double *scores, int64_t n, int64_t number) {
   uint64_t keys[2 * SAMPLE_ROWS], *sorted;
   const int64_t count = !number ? 0 : n < SAMPLE_ROWS ? n : SAMPLE_ROWS;
@@ -366,7 +366,7 @@ static void split_scores(Split *split, const double *scores, int64_t n, int64_t 
   }
 }
 
-/* Note the bucket of each row, and count those of each. */
+/* Store the bucket of each row, and count the rows of each bucket. */
 static void sorting_split(void *work, int thread) {
   Sorting *s = work;
   const Split split = s->split;
@@ -399,7 +399,7 @@ static void sorting_move(void *work, int thread) {
   }
 }
 
-/* Read keys of sorted rows as scores; returns how many, a block at most. */
+/* Convert keys of sorted rows to scores and codes; returns how many, at most one block. */
 static int64_t sorting_read(const Sorting *s, int64_t start, int64_t stop, double *scores, uint8_t *codes) {
   const int64_t rows = stop - start < ORDER_BLOCK ? stop - start : ORDER_BLOCK;
   const int64_t negative = s->starts[s->split.base[1]];
@@ -411,12 +411,12 @@ static int64_t sorting_read(const Sorting *s, int64_t start, int64_t stop, doubl
   return rows;
 }
 
-/* Count in what bits the ids of neighbours among sorted rows differ. */
+/* Count the bit lengths of differences between the ids of consecutive sorted rows. */
 static void sorting_differences(Sorting *s, int64_t start, int64_t stop, int thread) {
   double scores[ORDER_BLOCK];
   int64_t ids[ORDER_BLOCK], *lengths = s->lengths[thread], distinct = 0;
   uint8_t codes[ORDER_BLOCK];
-  for (int64_t rows; start + 1 < stop; start += rows - 1) { /* the last of a block is the first of the next */
+  for (int64_t rows; start + 1 < stop; start += rows - 1) { /* blocks overlap by one row */
     rows = sorting_read(s, start, stop, scores, codes);
     cells_ids(ids, scores, rows, s->base);
     for (int64_t i = 1; i < rows; i++) {
@@ -451,15 +451,15 @@ static void sorting_sort(void *work, int thread) {
   free(spare);
 }
 
-/* Write the cells of sorted rows from a place on, and how many they are. */
+/* Write the cells of a thread's sorted rows at their positions, and count them. */
 static void sorting_write(void *work, int thread) {
   Sorting *s = work;
   CellsOut *out = s->out;
   double scores[ORDER_BLOCK];
   int64_t ids[ORDER_BLOCK], places[ORDER_BLOCK], size = s->to[thread], classes = s->codes ? 2 : 1;
-  uint64_t before = 0, known = 0, counts = 0; /* of the cell that is being filled */
+  uint64_t before = 0, known = 0, counts = 0; /* of the current cell */
   uint8_t codes[ORDER_BLOCK];
-  int64_t fresh = 1, summed = -1; /* the cell whose weights are being summed */
+  int64_t fresh = 1, summed = -1; /* summed: the cell whose weights are being summed */
   int wrong = 0;
   const int64_t low = out->low, width = out->mass.width;
   const int power = out->power;
@@ -469,7 +469,7 @@ static void sorting_write(void *work, int thread) {
     rows = sorting_read(s, start, s->from[thread + 1], scores, codes);
     cells_ids(ids, scores, rows, out->level);
     for (int64_t i = 0; i < rows; i++) {
-      /* Few branches: whether a cell is new cannot be predicted. */
+      /* Few branches: whether a cell is new is unpredictable. */
       fresh |= (uint64_t)ids[i] != before;
       size += fresh;
       known = one_score(known, bits_of(scores[i]), fresh);
@@ -496,7 +496,7 @@ static void sorting_write(void *work, int thread) {
   s->failed[thread] = wrong;
 }
 
-/* Whether two neighbours among the sorted rows are of one cell. */
+/* Whether a sorted row and its neighbour share a cell. */
 static int sorting_alike(const Sorting *s, int64_t row) {
   double scores[2];
   int64_t ids[2];
@@ -506,7 +506,7 @@ static int sorting_alike(const Sorting *s, int64_t row) {
   return ids[0] == ids[1];
 }
 
-/* Tell the level of sorted rows, and where the cells of each thread go; a cell is of one thread. */
+/* Find the level of sorted rows and the output range of each thread; a cell belongs to one thread. */
 static void sorting_places(Sorting *s, int64_t most) {
   CellsOut *out = s->out;
   int64_t lengths[LEVELS + 1] = {0}, distinct = 1;
@@ -518,7 +518,7 @@ static void sorting_places(Sorting *s, int64_t most) {
     distinct += s->distinct[t];
   }
   if (s->level || distinct > most) out->level = level_of(lengths, s->base, most);
-  int shared = (int)(out->level - s->base); /* differences of no more bits are within a cell */
+  int shared = (int)(out->level - s->base); /* ids whose difference has at most this many bits share a cell */
   out->size = 0;
   for (int t = 0; t < s->threads; t++) {
     int64_t cells = !s->from[t] && s->starts[s->firsts[t + 1]];
@@ -540,7 +540,7 @@ static void sorting_free(Sorting *s) {
   free(s->pairs);
 }
 
-/* Move the rows into buckets, and share these out among threads. */
+/* Move the rows to buckets, and divide these among threads. */
 static int64_t sorting_begin(Sorting *s) {
   int64_t number = s->n / BUCKET_ROWS, sum = 0, thread = 0;
   split_scores(&s->split, s->scores, s->n, number < MOST_BUCKETS ? number : MOST_BUCKETS);
@@ -570,13 +570,13 @@ static int64_t sorting_begin(Sorting *s) {
   return OK;
 }
 
-/* Write the cells of rows by sorting them. */
+/* Write the cells of rows by sorting. */
 static int64_t count_sorted(Sorting *s, int64_t most) {
   CellsOut *out = s->out;
   s->level = out->level;
   s->base = out->level ? out->level : 1;
   s->tell = out->level || s->n > most || (s->weight && s->threads > 1);
-  const int inside = !s->tell && !s->weight && out->room >= s->n; /* keys are where scores will be */
+  const int inside = !s->tell && !s->weight && out->room >= s->n; /* keys are stored in the output array of scores */
   if (s->weight)
     s->pairs = new_array(s->n, sizeof *s->pairs);
   else
@@ -614,8 +614,8 @@ static int64_t count_sorted(Sorting *s, int64_t most) {
 
 /* ---- rows, by a table ---- */
 
-/* What each class weighs in the cells of a range of ids, as each thread has counted it: 31 bits a class,
- * and above them whether a cell has several scores. */
+/* Counts of each class in the cells of a range of ids, one table per thread: 31 bits a class, and a top bit
+ * that marks cells of several scores. */
 #define SEVERAL (UINT64_C(1) << 63)
 
 typedef struct {
@@ -627,14 +627,14 @@ typedef struct {
   uint64_t *counts[MOST_THREADS];
   double *found[MOST_THREADS];
   uint8_t *used[MOST_THREADS]; /* whether a page has cells */
-  int64_t pages[MOST_THREADS]; /* that have */
+  int64_t pages[MOST_THREADS]; /* number of pages with cells */
 } Dense;
 
 static int64_t thread_start(int64_t n, int threads, int thread) {
   return thread < threads ? n / threads * thread : n;
 }
 
-/* Find the least and the largest score of rows, by their ordinals. */
+/* Find the smallest and the largest score of rows, by their ordinals. */
 static APART void dense_range(void *work, int thread) {
   Dense *d = work;
   int64_t low = INT64_MAX, high = INT64_MIN;
@@ -661,10 +661,10 @@ static void dense_count(void *work, int thread) {
     rows = stop - start < ORDER_BLOCK ? stop - start : ORDER_BLOCK;
     for (int64_t i = 0; i < rows; i++) scores[i] = d->scores[start + i] + 0.0;
     cells_ids(ids, scores, rows, level);
-    /* First all places, so that the processor gets the cells while it looks for others. */
+    /* Compute all positions first, so that cells are prefetched while others are computed. */
     for (int64_t i = 0; i < rows; i++) {
       uint64_t id = (uint64_t)(ids[i] - low);
-      if (id >= (uint64_t)span) id = 0; /* another thread has changed it */
+      if (id >= (uint64_t)span) id = 0; /* another thread has changed the score */
       ids[i] = (int64_t)id;
       PREFETCH(&counts[id]);
     }
@@ -692,7 +692,7 @@ static int64_t dense_next(const Dense *d, int64_t k) {
   return k;
 }
 
-/* Gather what the threads have counted in the first table; returns how many cells are occupied. */
+/* Add the tables of all threads to the first one; returns the number of occupied cells. */
 static int64_t dense_gather(Dense *d, int64_t lengths[LEVELS + 1], int64_t *several) {
   int64_t size = 0, last = 0;
   for (int t = 1; t < d->threads; t++)
@@ -724,7 +724,7 @@ static void dense_index(void *work, int thread) {
     d->index[i] = (int64_t)d->counts[0][d->index[i] >> 1] * classes + (d->index[i] & 1);
 }
 
-/* Write the cells of a table; at level 0 they are of one score each. */
+/* Write the cells of a table; at level 0 each has a single score. */
 static int64_t dense_write(CellsOut *out, Dense *d, int64_t level) {
   const int shift = level ? (int)(level - d->level) : 0;
   int64_t size = 0, before = 0;
@@ -748,7 +748,7 @@ static int64_t dense_write(CellsOut *out, Dense *d, int64_t level) {
   return OK;
 }
 
-/* The lowest level, from this one on, at which scores are in at most `most` neighbouring cells. */
+/* The lowest level, from `level` on, at which the range of scores has at most `most` cells. */
 static int64_t dense_level(Dense *d, int64_t level, int64_t most) {
   int64_t low = INT64_MAX, high = INT64_MIN;
   for (int t = 0; t < d->threads; t++) {
@@ -763,13 +763,13 @@ static int64_t dense_level(Dense *d, int64_t level, int64_t most) {
   }
 }
 
-/* Write the cells of rows by a table of all between the least and the largest score; NOT_DENSE if these
- * are too many, or scores share cells that level 0 tells apart. */
+/* Write the cells of rows by a table of all cells between the smallest and the largest score. NOT_DENSE if
+ * there are too many, or if at level 0 a cell has several scores. */
 static int64_t count_dense(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n, int64_t most,
                            int64_t *index, int64_t level, int threads) {
   Dense d = {.scores = scores, .codes = codes, .index = index, .n = n, .threads = threads};
   int64_t lengths[LEVELS + 1] = {0}, several = 0, size, done = OK;
-  int64_t widest = level ? DENSE_CELLS : DENSE_CELLS >> 6; /* there are few of them if they repeat */
+  int64_t widest = level ? DENSE_CELLS : DENSE_CELLS >> 6; /* repeated scores have few cells */
   run_phase(dense_range, &d, threads);
   d.level = dense_level(&d, level, n < widest / 8 ? 8 * n : widest);
   if (level && d.level > level) return NOT_DENSE;
@@ -800,7 +800,7 @@ static int64_t count_dense(CellsOut *out, const double *scores, const uint8_t *c
   return done;
 }
 
-/* Write the sums of weights of the cells that each row, or each with its class, is in. */
+/* Write the sums of weights of the cells, given the cell of each row, or its cell and class. */
 static int64_t sum_dense(CellsOut *out, const int64_t *places, const double *weight, int64_t n) {
   const int64_t sums = out->size * out->mass.classes, low = out->low, width = out->mass.width, stride = width + SPARE;
   const int power = out->power;
@@ -815,11 +815,11 @@ static int64_t sum_dense(CellsOut *out, const int64_t *places, const double *wei
   return wrong ? OUT_OF_RANGE : OK;
 }
 
-/* Write the cells of rows at the lowest level, from out->level on, at which they are at most `most`.
+/* Write the cells of rows at the lowest level, from out->level on, with at most `most` cells.
  *
- * `codes` (n) are the classes, below 2, NULL for one class. Weights are summed; or instead of counts,
- * `index` gets the cell of each row, or with codes twice that and its code: rows are then in any order, and
- * `weight` in the same. */
+ * `codes` (n) are the classes 0 and 1; NULL for one class. With weights, sums are written. With `index`, it
+ * receives the cell of each row instead, or with codes twice the cell plus the code; the rows may then be
+ * reordered, and `weight` in the same way. */
 static int64_t cells_count(CellsOut *out, const double *scores, const uint8_t *codes, double *weight,
                            int64_t n, int64_t most, int64_t *index, int threads) {
   const int few = n / 4 <= most;
@@ -845,7 +845,7 @@ static inline int64_t key_at(const CellsIn *part, int64_t i, int64_t level) {
   return level ? part->ids[i] : ordinal(part->scores[i]);
 }
 
-/* Where two parts stand that are merged: the next row of each, and its key. */
+/* The position in each of two parts that are merged: the next row and its key. */
 typedef struct {
   int64_t rows[2], keys[2];
 } Front;
@@ -854,7 +854,7 @@ static inline Front front_of(const CellsIn parts[2], int64_t level) {
   return (Front){{0, 0}, {key_at(&parts[0], 0, level), key_at(&parts[1], 0, level)}};
 }
 
-/* Move past the lower key; returns which part it is of. Nothing branches on which one it is. */
+/* Advance past the lower key; returns its part. There is no branch on which part it is. */
 static inline int front_next(Front *front, const CellsIn parts[2], int64_t level) {
   int side = front->keys[1] < front->keys[0] || front->rows[0] == parts[0].size;
   front->rows[0] += !side;
@@ -864,7 +864,7 @@ static inline int front_next(Front *front, const CellsIn parts[2], int64_t level
   return side;
 }
 
-/* The lowest level, from this one on, at which the cells of two parts are at most `most`. */
+/* The lowest level, from `level` on, at which the union of two parts has at most `most` cells. */
 static int64_t merged_level(const CellsIn parts[2], int64_t level, int64_t most) {
   int64_t lengths[LEVELS + 1] = {0}, n = parts[0].size + parts[1].size, distinct = 0, before = 0, last = 0;
   if (n <= most) return level;
@@ -881,9 +881,9 @@ static int64_t merged_level(const CellsIn parts[2], int64_t level, int64_t most)
   return distinct <= most ? level : level_of(lengths, level ? level : 1, most);
 }
 
-/* Write the union of the cells of two parts at the lowest level, from out->level on, that fits `most`.
+/* Write the union of the cells of two parts at the lowest level, from out->level on, within `most` cells.
  *
- * Both parts are at out->level. Their ids, or scores at level 0, ascend, and may repeat. */
+ * Both parts are at out->level. Their ids, or scores at level 0, are ascending and may repeat. */
 static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) {
   const int64_t n = parts[0].size + parts[1].size, classes = out->mass.classes, before = out->level;
   const int64_t level = merged_level(parts, before, most);
@@ -923,7 +923,7 @@ static int64_t cells_merge(CellsOut *out, const CellsIn parts[2], int64_t most) 
   return size > out->room ? OUT_OF_RANGE : OK;
 }
 
-/* Add cells at places of a table; returns the sum of their counts. */
+/* Add cells at the given places of a table; returns the sum of their counts. */
 static inline int64_t add_cells(const CellsOut *table, const int64_t *places, const CellsIn *part, int wide,
                                 int64_t classes) {
   int64_t sum = 0;
@@ -942,11 +942,11 @@ static inline int64_t add_cells(const CellsOut *table, const int64_t *places, co
   return sum;
 }
 
-/* Add cells to a table of neighbouring ids from `low` on, of their level or a higher one; `weight` gets the
+/* Add cells to a table of consecutive ids from `low` on, at their level or a higher one; `weight` receives the
  * sum of their counts.
  *
- * A cell of the table without a count is empty. Nothing is written if an id is out of range. If counts are
- * wide in the part, they are in the table. */
+ * Cells of the table with zero counts are empty. Nothing is written if an id is out of range. If the counts
+ * of the part are wide, those of the table must be too. */
 static int64_t cells_add(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
                          int64_t *weight) {
   uint64_t largest = 0;
@@ -961,15 +961,15 @@ static int64_t cells_add(const CellsOut *table, int64_t low, const CellsIn *part
   }
   const int fits = !part->size || largest < (uint64_t)table->room;
   if (fits && table->mass.classes == 2 && !table->mass.wide)
-    *weight = add_cells(table, places, part, 0, 2); /* compiled for these constants */
+    *weight = add_cells(table, places, part, 0, 2); /* specialized for these constants */
   else if (fits)
     *weight = add_cells(table, places, part, table->mass.wide, table->mass.classes);
   free(places);
   return fits ? OK : OUT_OF_RANGE;
 }
 
-/* Twice the pairs of a row of the second class and one of the first with a lower score, of tied ones once;
- * `slack` gets how many of the latter are in cells of several scores. Sums of more than 63 bits wrap. */
+/* Twice the pairs of a row of the second class and one of the first with a lower score, ties once. `slack`
+ * receives the number of ties within cells of several scores. Sums of more than 63 bits wrap. */
 static int64_t cells_area(const CellsIn *cells, int64_t *slack) {
   uint64_t area = 0, below = 0, unsure = 0;
   for (int64_t k = 0; k < cells->size; k++) {

@@ -1,16 +1,16 @@
-/* Counts of codes, the extent of a column, and columns of zeros and ones.
+/* Counts of codes, the extremes of a column, and columns of zeros and ones.
  *
- * Codes are integers of any width, taken as they are. A block of rows is first turned into the numbers
- * of its cells, checked in memory of our own: what is counted cannot change meanwhile.
+ * Codes are integers of any width, used without conversion. A block of rows is first converted to cell
+ * numbers in a private buffer and checked there, so that concurrent changes to the arrays do no harm.
  */
 
 #define COUNT_BLOCK 1024 /* rows */
-#define COUNT_LANES 4    /* tables used in turn: a count need not wait for the one before */
-#define COUNT_CELLS 1024 /* of a table that has lanes: 16 KB of them stay in the first cache */
-#define COUNT_FLUSH ((int64_t)1 << 20) /* blocks before lanes of 32 bits could wrap */
+#define COUNT_LANES 4    /* tables used in turn, so that increments do not wait for each other */
+#define COUNT_CELLS 1024 /* maximum cells of a table with lanes: its 16 KB fit the L1 cache */
+#define COUNT_FLUSH ((int64_t)1 << 20) /* blocks after which 32-bit lanes could overflow */
 
-/* cell = cell * size + code of each row. Negative if a code is negative or not below size, which is
- * at most 2^31: in 32 bits a larger code is negative. */
+/* cell = cell * size + code for each row. The result is negative if a code is negative or not below size,
+ * which is at most 2^31: as 32-bit integers, larger codes are negative. */
 #define FILL(name, type, wide, unsigned_wide)                                                       \
   static int64_t name(uint32_t *cells, const void *codes, int64_t start, int64_t n, int64_t size) { \
     const type *code = (const type *)codes + start;                                                 \
@@ -46,8 +46,8 @@ static int64_t fill_cells(uint32_t *cells, const Column *column, int64_t start, 
   }
 }
 
-/* A number's place among all float64, nan at both ends. Compilers do not vectorize comparisons of floats,
- * as these may trap. */
+/* An integer that orders float64 values, with nan at both ends. Compilers do not vectorize floating-point
+ * comparisons, which may trap. */
 static inline int64_t key_64(int64_t bits) {
   return bits ^ (int64_t)((uint64_t)(bits >> 63) >> 1);
 }
@@ -56,7 +56,7 @@ static inline int32_t key_32(int32_t bits) {
   return bits ^ (int32_t)((uint32_t)(bits >> 31) >> 1);
 }
 
-/* The same of a score cut at a threshold, with 1 for a score at or above it; nan is refused. */
+/* The same for a score cut at a threshold: code 1 for scores at or above it; nan is rejected. */
 static int64_t fill_above(uint32_t *cells, const double *score, int64_t n, double threshold) {
   const int64_t infinity = INT64_C(0x7FF) << 52;
   int64_t bad = 0, least = key_64((int64_t)bits_of(threshold == 0 ? -0.0 : threshold));
@@ -70,7 +70,7 @@ static int64_t fill_above(uint32_t *cells, const double *score, int64_t n, doubl
   return bad;
 }
 
-/* Fill the cells of n rows; negative if a row is of no cell. */
+/* Compute the cells of n rows; negative if a row has a code out of range. */
 static int64_t cells_of(uint32_t *cells, const Column *columns, int64_t number, const double *score,
                         double threshold, int64_t start, int64_t n) {
   int64_t bad = 0;
@@ -123,7 +123,7 @@ static int64_t count(int64_t *counts, int64_t size, const Column *columns, int64
   return n;
 }
 
-/* Add rows of `width` integers to the rows of totals that codes name; sums wrap. */
+/* Add rows of `width` integers to the rows of totals given by codes; sums wrap. */
 static int64_t add_rows(int64_t *totals, int64_t width, const int64_t *rows, const Column *codes,
                         int64_t n) {
   uint32_t places[COUNT_BLOCK];
@@ -143,7 +143,7 @@ static int64_t add_rows(int64_t *totals, int64_t width, const int64_t *rows, con
   return n;
 }
 
-/* The least and the largest of a column of n > 0 rows, as its own type; nan is beyond all others. */
+/* The smallest and the largest of n > 0 values, in their own type; nan is beyond all others. */
 #define SAME(value) (value)
 #define EXTENT(name, type, key)                                                         \
   static void name(const char *values, int64_t n, void *least, void *largest) {         \
@@ -170,7 +170,7 @@ static int64_t add_rows(int64_t *totals, int64_t width, const int64_t *rows, con
       low[0] = low[j] < low[0] ? low[j] : low[0];                                       \
       high[0] = high[j] > high[0] ? high[j] : high[0];                                  \
     }                                                                                   \
-    low[0] = key(low[0]); /* which is its own inverse */                                \
+    low[0] = key(low[0]); /* key is its own inverse */                                  \
     high[0] = key(high[0]);                                                             \
     memcpy(least, low, sizeof(type));                                                   \
     memcpy(largest, high, sizeof(type));                                                \
@@ -203,7 +203,7 @@ static void extent(const void *values, int kind, int64_t n, void *least, void *l
   }
 }
 
-/* Write a column of zeros and ones as bytes: how many ones, or -1 where there is another number. */
+/* Write zeros and ones as bytes; returns the number of ones, or -1 if there is another number. */
 #define BITS(name, type)                                             \
   static int64_t name(uint8_t *bits, const void *values, int64_t n) { \
     const type *x = values;                                          \

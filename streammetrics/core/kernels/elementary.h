@@ -1,18 +1,18 @@
 /* Logarithms, exponentials and powers by IEEE additions, multiplications and divisions in a fixed order, so
- * that the bits are the same on every processor. reference.py has the same operations. */
+ * that the bits are the same on every processor. reference.py does the same operations. */
 
 typedef struct {
   double high, low;
 } TwoParts;
 
-/* The first 21 bits: products of two of them are exact. */
+/* The leading 21 bits; products of two of these are exact. */
 static inline double head_of(double x) { return from_bits(bits_of(x) & 0xFFFFFFFF00000000u); }
 
-#define LOG2_HIGH 0x1.62e42fefa38p-1 /* of 42 bits, so that its multiples by exponents are exact */
+#define LOG2_HIGH 0x1.62e42fefa38p-1 /* 42 bits, so that multiples by exponents are exact */
 #define LOG2_LOW 0x1.ef35793c7673p-45
-#define INTEGERS 0x1.8p52 /* added to a number, its last bits are the nearest integer */
+#define INTEGERS 0x1.8p52 /* adding this to a number rounds it to the nearest integer, in the last bits */
 
-/* f from sqrt(1/2) - 1 to sqrt(2) - 1, and k, for x = (1 + f) 2**k */
+/* f in [sqrt(1/2) - 1, sqrt(2) - 1) and k with x = (1 + f) 2**k */
 static inline TwoParts split_number(double x) {
   const uint64_t first = 0x3fe6a09e667f3bcd; /* sqrt(1/2) */
   double tiny = x < 0x1p-1022 ? 54.0 : 0.0;
@@ -21,7 +21,7 @@ static inline TwoParts split_number(double x) {
   return (TwoParts){from_bits((bits & 0x000fffffffffffff) + first) - 1.0, k};
 }
 
-/* log(1 + f) + k log 2 + rest, by s = f / (2 + f): log(1 + f) = f - f**2 / 2 + s (f**2 / 2 + R(s**2)) */
+/* log(1 + f) + k log 2 + rest; with s = f / (2 + f), log(1 + f) = f - f**2 / 2 + s (f**2 / 2 + R(s**2)) */
 static inline TwoParts log_pair(double f, double k, double rest) {
   double s = f / (2.0 + f), z = s * s, z2 = z * z;
   double series = z * (((0x1.5555555555555p-1 + 0x1.9999999999a38p-2 * z) +
@@ -35,7 +35,7 @@ static inline TwoParts log_pair(double f, double k, double rest) {
   return (TwoParts){high, low + ((top - high) + first)};
 }
 
-/* e**(x + low) = (high + low) 2**n, and 2**n as a product of two normal numbers */
+/* e**(x + low) = (high + low) 2**n; `scales` receives 2**n as a product of two normal numbers */
 static inline TwoParts exp_pair(double x, double low, TwoParts *scales) {
   double at = x < -746.0 ? -746.0 : x > 710.0 ? 710.0 : x;
   double shifted = at * 0x1.71547652b82fep+0 + INTEGERS, n = shifted - INTEGERS;
@@ -81,7 +81,7 @@ static inline double expm1_of_number(double x) {
   return x == x ? (high < HUGE_VAL ? less + (rest + low) : high) : NAN;
 }
 
-/* x**p for x >= 0 and finite p; those of 0 and infinity are given */
+/* x**p for x >= 0 and finite p; the results for 0 and infinity are given */
 static inline double power_of_number(double x, double p, double of_zero, double of_infinity) {
   TwoParts split = split_number(x), log = log_pair(split.high, split.low, 0.0), scales;
   double high = log.high + log.low, low = (log.high - high) + log.low;
@@ -93,7 +93,7 @@ static inline double power_of_number(double x, double p, double of_zero, double 
   return x > 0.0 ? (x < HUGE_VAL ? power : of_infinity) : x == 0.0 ? of_zero : NAN;
 }
 
-/* Write the function of each number; `p` is the exponent of powers. */
+/* Write the function of each number; `p` is the exponent of the power function. */
 static int64_t elementary(double *out, const double *x, int64_t n, int64_t function, double p) {
   double of_zero = p == 0.0 ? 1.0 : p > 0.0 ? 0.0 : HUGE_VAL;
   double of_infinity = p == 0.0 ? 1.0 : p > 0.0 ? HUGE_VAL : 0.0;

@@ -1,32 +1,32 @@
 /* Exact sums of float64, and of products of two or three of them.
  *
- * A total is an integer in base 2^32: int64 digits, the lowest first, which may be negative or above
- * 2^32 until they are carried. A float64 is an integer of 53 bits times a power of two, so adding one
- * touches three digits. Long columns go the fast way: with |x| <= 2^e and sigma = 1.5 * 2^(e + 1),
+ * A total is an integer in base 2^32: int64 digits, lowest first, which may be negative or above 2^32 until
+ * they are carried. A float64 is an integer of 53 bits times a power of two, so adding one changes three
+ * digits. Long columns use a fast path: with |x| <= 2^e and sigma = 1.5 * 2^(e + 1),
  *
  *     t = x + sigma;  lane += bits(t) - bits(sigma);  x = x - (t - sigma)
  *
  * adds the upper 51 bits of x as an integer, exactly, and leaves the rest for the next fold
- * (Demmel, Nguyen, IEEE Trans. Comput. 64, 2015). Two folds finish nearly every block; others take more,
- * and numbers near the ends of the range are added digit by digit. A product is hi + lo with lo = fma(x, y, -hi),
- * or Dekker's product where there is no FMA (Numer. Math. 18, 1971).
+ * (Demmel, Nguyen, IEEE Trans. Comput. 64, 2015). Two folds suffice for nearly every block; others take more,
+ * and numbers near the ends of the exponent range are added digit by digit. A product is hi + lo with
+ * lo = fma(x, y, -hi), or Dekker's product if there is no FMA (Numer. Math. 18, 1971).
  */
 
-#define BLOCK 1024 /* rows: the sum of 1024 folds of 51 bits stays below 2^62 */
+#define BLOCK 1024 /* rows; the sum of 1024 folds of 51 bits stays below 2^62 */
 #define FOLD 51
 #define LANES 16 /* independent sums, so that compilers vectorize */
 #define MASK32 UINT64_C(0xFFFFFFFF)
 #define ABSOLUTE UINT64_C(0x7FFFFFFFFFFFFFFF)
 #define INFINITE UINT64_C(0x7FF0000000000000)
 #define EXPONENT(b) ((int64_t)((b) >> 52 & 0x7FF))
-#define FOLD_LEAST (-900) /* exponents between which folds, and what they leave, are normal numbers */
+#define FOLD_LEAST (-900) /* range of exponents in which folds and their remainders are normal numbers */
 #define FOLD_MOST 1000
-/* Products of this size have an exact error term: no overflow, no subnormal. */
+/* Products in this range have an exact error term: no overflow, no subnormals. */
 #define PRODUCT_LEAST ((uint64_t)(1023 - 900) << 52)
 #define PRODUCT_MOST ((uint64_t)(1023 + 900) << 52)
 #define FACTOR_MOST 0x1p500
-#define LANE_TOTALS 512 /* of few groups, of which each has lanes of its own */
-#define AHEAD 16 /* rows whose totals are fetched before they are added to */
+#define LANE_TOTALS 512 /* maximum number of totals with their own lanes */
+#define AHEAD 16 /* rows whose totals are prefetched before they are added to */
 #define CARRY_ROWS ((int64_t)1 << 26) /* elements between carries: 16 additions each stay below 2^63 */
 
 static inline uint64_t bits_of(double x) {
@@ -77,7 +77,7 @@ static inline void add_one(int64_t *digits, double x, int64_t low) {
   if (integer) add_at(digits, integer, unit - low);
 }
 
-/* Add the product of one to three factors digit by digit, whatever their exponents. */
+/* Add the product of one to three factors digit by digit, for any exponents. */
 static void add_long(int64_t *digits, const double *factors, int count, int64_t low) {
   uint64_t limbs[7] = {1};
   int64_t total = 0;
@@ -120,10 +120,10 @@ static int64_t first_infinite(const double *x, int64_t n) {
   return n;
 }
 
-/* Add a block in two folds, which begin below 2^top. If `keep`, write what they leave to rest.
+/* Add a block in two folds that start below 2^top. If `keep`, write their remainders to rest.
  *
- * Returns 0 where that was all; 1 where something is left, which without `keep` is not added up yet;
- * and -1 with nothing added where a value is too large, or is not finite. */
+ * Returns 0 if nothing is left; 1 if there are remainders (without `keep`, nothing is added then); -1 if a
+ * value is too large or not finite, with nothing added. */
 static inline int add_folds(int64_t *digits, const double *x, double *rest, int64_t n, int64_t top, int keep) {
   double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
   uint64_t first_bits = bits_of(first), second_bits = bits_of(second);
@@ -156,18 +156,18 @@ static inline int add_folds(int64_t *digits, const double *x, double *rest, int6
     beyond[0] |= beyond[j];
     left[0] |= left[j];
   }
-  if (beyond[0] >> 52) return -1; /* the sign or the exponent differs */
+  if (beyond[0] >> 52) return -1; /* a sign or an exponent differs */
   if ((left[0] & ABSOLUTE) && !keep) return 1;
   add_at(digits, (int64_t)(above[0] - (uint64_t)n * first_bits), top + 1 - 52 - TOTAL_LOW);
   add_at(digits, (int64_t)(below[0] - (uint64_t)n * second_bits), top - FOLD - 52 - TOTAL_LOW);
   return (left[0] & ABSOLUTE) != 0;
 }
 
-/* Lower least to one less than the bits of the smallest |x| but 0, and raise most to the largest. */
+/* Lower `least` to the bits of the smallest nonzero |x| minus 1, and raise `most` to those of the largest. */
 static void size_extent(const double *x, int64_t n, int64_t *least, int64_t *most) {
   int64_t low = *least, high = *most;
   for (int64_t i = 0; i < n; i++) {
-    int64_t bits = (int64_t)(bits_of(x[i]) & ABSOLUTE), before = (bits - 1) & INT64_MAX; /* 0 is the last */
+    int64_t bits = (int64_t)(bits_of(x[i]) & ABSOLUTE), before = (bits - 1) & INT64_MAX; /* 0 wraps */
     high = bits > high ? bits : high;
     low = before < low ? before : low;
   }
@@ -175,16 +175,16 @@ static void size_extent(const double *x, int64_t n, int64_t *least, int64_t *mos
   *most = high;
 }
 
-/* The exponent above all of a block. */
+/* The exponent above all numbers of a block. */
 static int64_t exponent_above(const double *x, int64_t n) {
   int64_t least = INT64_MAX, most = 0;
   size_extent(x, n, &least, &most);
   return EXPONENT(most) - 1022;
 }
 
-/* Add a block; returns 0, with digits useless, where a number is not finite.
+/* Add a block; returns 0, with digits invalid, if a number is not finite.
  *
- * `top` is a guess of the exponent above all numbers, kept from block to block. */
+ * `top` is an estimate of the exponent above all numbers, kept from block to block. */
 static int add_block(int64_t *digits, const double *x, int64_t n, int64_t *top) {
   double rest[BLOCK];
   const double *from = x;
@@ -196,7 +196,7 @@ static int add_block(int64_t *digits, const double *x, int64_t n, int64_t *top) 
     if (guess > 1024) return 0;
     if (guess < FOLD_LEAST) guess = *top = FOLD_LEAST;
     if (guess <= FOLD_MOST) left = add_folds(digits, x, rest, n, guess, 1);
-    /* What is left is at most 2^(guess - 104); a fold takes numbers strictly below its top. */
+    /* Remainders are at most 2^(guess - 104); a fold requires numbers strictly below its top. */
     while (left > 0 && guess - 103 >= FOLD_LEAST) {
       guess -= 103;
       from = rest;
@@ -222,7 +222,7 @@ static inline double product_error(double x, double y, double product) {
 #endif
 }
 
-/* 0 where hi + lo is the product exactly, not 0 where its exponent or a factor's forbids it. */
+/* 0 if hi + lo is exactly the product; nonzero if its exponent or a factor's is out of range. */
 static inline uint64_t product_inexact(double x, double y, double product) {
   uint64_t size = bits_of(product) & ABSOLUTE;
   uint64_t zero = (uint64_t)((x == 0.0) | (y == 0.0));
@@ -243,7 +243,7 @@ static int multiply(double *restrict hi, double *restrict lo, const double *rest
   return !inexact;
 }
 
-/* Split the product of two or three blocks into columns that add up to it; 0 if a row forbids it. */
+/* Split the product of two or three blocks into columns with the same sum; 0 if a row is out of range. */
 static int split(double terms[4][BLOCK], const double **factors, int count, int64_t rows) {
   double hi[BLOCK], lo[BLOCK];
   if (count == 2) return multiply(terms[0], terms[1], factors[0], factors[1], rows) ? 2 : 0;
@@ -256,7 +256,7 @@ static int split(double terms[4][BLOCK], const double **factors, int count, int6
 
 /* Add the sum of x * y * w to digits[TOTAL_DIGITS]; y and w may be NULL.
  *
- * Returns the first row that is not finite, with digits useless, or n. */
+ * Returns the first row that is not finite, with digits invalid, or n. */
 static int64_t exact_sum(int64_t *digits, const double *x, const double *y, const double *w, int64_t n) {
   const double *columns[3] = {x};
   double terms[4][BLOCK];
@@ -293,11 +293,11 @@ static int64_t exact_sum(int64_t *digits, const double *x, const double *y, cons
   return n;
 }
 
-/* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS]; powers has bits 1, 2
- * and 4 for those that are wanted. Each power is the square of the one before, rounded to float64 and
- * cut to 2^1023. extremes gets the smallest |x| but 0 and the largest; 0 and 0 if all are zero.
+/* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS]; powers is a mask of 1, 2 and 4. Each power
+ * is the square of the previous one, rounded to float64 and clipped to 2^1023. extremes receives the smallest
+ * nonzero and the largest |x|; 0 and 0 if all are zero.
  *
- * Returns the first row that is not finite, with digits useless, or n. */
+ * Returns the first row that is not finite, with digits invalid, or n. */
 static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers) {
   double column[BLOCK];
   int64_t tops[3] = {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}, uncarried = 0;
@@ -327,9 +327,9 @@ static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, 
   return n;
 }
 
-/* The lowest and the highest exponent of the bits of x, as x == integer * 2^lowest < 2^highest.
+/* The lowest and the highest exponent of the bits of x: x == integer * 2^lowest, |x| < 2^highest.
  *
- * Both are 0 if all are zero. Returns the first row that is not finite, or n. */
+ * Both are 0 if all numbers are zero. Returns the first row that is not finite, or n. */
 static int64_t exact_extent(const double *x, int64_t n, int64_t *lowest, int64_t *highest) {
   int64_t most = 0, least = INT64_MAX;
   size_extent(x, n, &least, &most);
@@ -343,10 +343,10 @@ static int64_t exact_extent(const double *x, int64_t n, int64_t *lowest, int64_t
   return n;
 }
 
-/* Add one product to a total of which the lowest digit has the weight 2^low; 0 if it does not fit. */
+/* Add one product to a total whose lowest digit has the weight 2^low; 0 if it does not fit. */
 static inline int add_product(int64_t *digits, const double *factors, int count, int64_t low,
                               int64_t high) {
-  int64_t least = count > 1 ? -53 : 0, most = 0; /* an error term may end 53 bits further down */
+  int64_t least = count > 1 ? -53 : 0, most = 0; /* an error term may extend 53 bits further down */
   double product = 1.0;
   for (int k = 0; k < count; k++) {
     int64_t unit, integer = integer_of(factors[k], &unit);
@@ -367,9 +367,9 @@ static inline int add_product(int64_t *digits, const double *factors, int count,
   return 1;
 }
 
-/* What is added to totals digits[groups * columns][width], of which the lowest digit has the weight 2^low:
- * x * y * w (n, columns), row i to group[i], or to group 0 of one where group is NULL. y (n, columns) and
- * w (n) may be NULL. */
+/* An addition to totals digits[groups * columns][width], whose lowest digit has the weight 2^low: x * y * w
+ * (n, columns), row i to group[i], or all to group 0 if group is NULL. y (n, columns) and w (n) may be
+ * NULL. */
 typedef struct {
   int64_t *digits, groups, width, low;
   const double *x, *y, *w;
@@ -383,7 +383,7 @@ static int64_t add_rows_singly(const Addition *a, int64_t start, int64_t stop) {
   for (int64_t i = start; i < stop; i++) {
     int64_t g = a->group ? a->group[i] : 0;
     if ((uint64_t)g >= (uint64_t)a->groups) return i;
-    if (a->group && i + AHEAD < a->n) { /* a total may lie in two lines of the cache */
+    if (a->group && i + AHEAD < a->n) { /* a total may span two cache lines */
       int64_t later = a->group[i + AHEAD];
       later = (uint64_t)later < (uint64_t)a->groups ? later : g;
       PREFETCH(a->digits + later * columns * width);
@@ -402,8 +402,8 @@ static int64_t add_rows_singly(const Addition *a, int64_t start, int64_t stop) {
   return stop;
 }
 
-/* Fold rows (n, columns) twice into the lanes of their totals, of which place[i] is the first of row i;
- * 0 where that is not all, or a number is 2^top or more. */
+/* Fold rows (n, columns) twice into the lanes of their totals; place[i] is the first total of row i. Returns 0
+ * if there are remainders, or if a number is 2^top or more. */
 static int fold_lanes(int64_t *above, int64_t *below, const double *x, const int64_t *place, int64_t n,
                       int64_t columns, int64_t top) {
   double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
@@ -421,8 +421,8 @@ static int fold_lanes(int64_t *above, int64_t *below, const double *x, const int
   return !(beyond >> 52) && !(left & ABSOLUTE);
 }
 
-/* Add rows of few groups, at most BLOCK numbers, by folds; 0, with nothing added, where a row does not
- * fit, or folds are not enough: they are then added singly. */
+/* Add rows of few groups, at most BLOCK numbers, by folds. Returns 0, with nothing added, if a row does not
+ * fit or folds do not suffice: the rows are then added one by one. */
 static int add_rows_folded(const Addition *a, int64_t start, int64_t rows) {
   double factors[3][BLOCK], terms[4][BLOCK];
   const double *columns[3] = {factors[0], factors[1], factors[2]};
@@ -461,7 +461,7 @@ static int add_rows_folded(const Addition *a, int64_t start, int64_t rows) {
   for (int k = 0; k < parts; k++)
     for (int fold = 0; fold < 2; fold++) {
       int64_t at = (fold ? tops[k] - FOLD : tops[k] + 1) - 52 - a->low;
-      int64_t below = at < 0 ? -at : 0; /* such bits are 0 */
+      int64_t below = at < 0 ? -at : 0; /* bits below the lowest digit are 0 */
       if (below > 63) continue;
       for (int64_t t = 0; t < totals; t++)
         if (lanes[k][fold][t]) add_at(a->digits + t * a->width, lanes[k][fold][t] >> below, at + below);
@@ -469,14 +469,14 @@ static int add_rows_folded(const Addition *a, int64_t start, int64_t rows) {
   return 1;
 }
 
-/* Returns n, or the first row that is not finite or whose bits or group lie outside; digits are then
- * useless. */
+/* Returns n, or the first row that is not finite or whose bits or group are out of range; digits are then
+ * invalid. */
 static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x,
                          const double *y, const double *w, const int64_t *group, int64_t n,
                          int64_t columns) {
   const Addition addition = {digits, groups, width, low, x, y, w, group, n, columns};
   int64_t uncarried = 0, totals = groups * columns, step = BLOCK / columns;
-  int few = columns <= BLOCK && totals <= LANE_TOTALS && totals <= n * columns / 4; /* lanes pay */
+  int few = columns <= BLOCK && totals <= LANE_TOTALS && totals <= n * columns / 4; /* lanes are worthwhile */
   if (!few) step = BLOCK;
   for (int64_t start = 0; start < n; start += step) {
     int64_t stop = start + step < n ? start + step : n;
@@ -495,7 +495,7 @@ static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t
 
 /* Carry totals [rows][width] in place: digits below 2^32, the highest one signed.
  *
- * Writes which columns hold them all canonically: from `first` to before `last`; 0 and 0 for zeros. */
+ * Writes the range of columns that holds all totals canonically, `first` to before `last`; 0 and 0 for zeros. */
 static void exact_carry(int64_t *digits, int64_t rows, int64_t width, int64_t *first, int64_t *last) {
   int64_t low = width, high = 0;
   for (int64_t r = 0; r < rows; r++) {
@@ -503,7 +503,7 @@ static void exact_carry(int64_t *digits, int64_t rows, int64_t width, int64_t *f
     carry_row(row, width);
     signed_top = row[width - 1];
     while (top > 1 && signed_top + (row[top - 2] >> 31) == 0) {
-      /* The digit only repeats the sign of the one below, which takes it over. */
+      /* The digit only repeats the sign of the one below: drop it and make that one signed. */
       top--;
       signed_top = row[top - 1] - (row[top - 1] >> 31) * ((int64_t)1 << 32);
     }
@@ -532,7 +532,7 @@ static double round_row(const int64_t *digits, int64_t width, int64_t exponent) 
   }
   if (top < 0) return 0.0;
   int used = bit_length(size[top]);
-  /* The leading 64 bits, and whether any are set below them. */
+  /* The leading 64 bits, and whether any lower bits are set. */
   word = size[top] << (64 - used);
   if (top >= 1) word |= used <= 32 ? size[top - 1] << (32 - used) : 0;
   if (top >= 2) {
@@ -540,14 +540,14 @@ static double round_row(const int64_t *digits, int64_t width, int64_t exponent) 
     sticky = size[top - 2] & ((UINT64_C(1) << used) - 1);
   }
   for (int64_t k = 0; k < top - 2; k++) sticky |= size[k];
-  int64_t unit = exponent + 32 * top + used - 64; /* the value is word * 2^unit, and a rest */
+  int64_t unit = exponent + 32 * top + used - 64; /* the value is word * 2^unit plus a remainder */
   int64_t drop = unit < -1074 - 11 ? -1074 - unit : 11;
   if (drop > 64) return negative ? -0.0 : 0.0;
   uint64_t half = UINT64_C(1) << (drop - 1);
   uint64_t rest = word & (half | (half - 1)), kept = drop < 64 ? word >> drop : 0;
   kept += rest > half || (rest == half && (sticky || (kept & 1)));
   unit += drop;
-  /* A power of two, of which the product is exact; all numbers of larger units overflow. */
+  /* A power of two, so that the product is exact; larger units overflow. */
   double scale = from_bits(unit < -1022 ? UINT64_C(1) << (unit + 1074) : (uint64_t)(unit + 1023) << 52);
   double value = unit > 971 ? HUGE_VAL : (double)kept * scale;
   return negative ? -value : value;
@@ -558,9 +558,9 @@ static void exact_round(double *values, const int64_t *digits, int64_t rows, int
   for (int64_t r = 0; r < rows; r++) values[r] = round_row(digits + r * width, width, exponent);
 }
 
-/* Add digits (n, other_width) to totals[groups][width], row i to index[i], from column `shift` on.
+/* Add digits (n, other_width) to totals[groups][width], row i to index[i], starting at column `shift`.
  *
- * Returns n, or the first row whose group is outside; totals are carried, and useless then. */
+ * Returns n, or the first row whose group is out of range; totals are then invalid. Totals may get carried. */
 static int64_t exact_merge(int64_t *totals, int64_t groups, int64_t width, const int64_t *digits,
                            int64_t other_width, const int64_t *index, int64_t n, int64_t shift) {
   int64_t uncarried = 0;

@@ -1,8 +1,8 @@
-/* The kernels: hot loops over contiguous arrays, without a Python object.
+/* The kernels: performance-critical loops over contiguous arrays, without Python objects.
  *
- * Each variant (baseline, avx2) compiles the same bodies into one table of functions. A kernel checks
- * every index that it reads from an array before it writes, and reads it once: another thread may change
- * the array meanwhile. Every result is an exact integer or, in elementary.h, of IEEE operations in a
+ * Each variant (baseline, avx2) compiles the same bodies into one table of functions. A kernel checks every
+ * index that it reads from an array before writing, and reads it once, because another thread may change the
+ * array meanwhile. Every result is an exact integer or, in elementary.h, computed by IEEE operations in a
  * fixed order, so all variants give the same bytes; reference.py defines them.
  */
 #ifndef STREAMMETRICS_KERNELS_H
@@ -15,7 +15,7 @@
 
 #if defined(__GNUC__)
 #define PREFETCH(address) __builtin_prefetch(address, 1)
-#define APART __attribute__((noinline)) /* a loop that is not vectorized where it is inlined */
+#define APART __attribute__((noinline)) /* for loops that are not vectorized if inlined */
 #else
 #define PREFETCH(address) ((void)(address))
 #define APART
@@ -29,13 +29,13 @@
 
 #define OK 0
 #define NO_MEMORY (-1)      /* an allocation failed; nothing was written */
-#define OUT_OF_RANGE (-2)   /* an index lies outside its table; outputs hold rubbish */
+#define OUT_OF_RANGE (-2)   /* an index is out of range; outputs are invalid */
 
 /* Digits of a total: base 2^32, the lowest of weight 2^TOTAL_LOW. */
 #define TOTAL_LOW (-3328)
 #define TOTAL_DIGITS 208
 
-/* A column of any number type; of codes also how many there are, from 0 on. */
+/* A column of any numeric type; for codes also their number, counted from 0. */
 enum {
   KIND_I8, KIND_U8, KIND_I16, KIND_U16, KIND_I32, KIND_U32, KIND_I64, KIND_U64, KIND_F32, KIND_F64
 };
@@ -51,14 +51,14 @@ typedef struct {
   uint32_t *slots;
   int bits;
   const uint8_t *keys;
-  int64_t width, used; /* bytes of a key, and how many keys there are */
+  int64_t width, used; /* bytes of a key, and number of keys */
   uint64_t seed;       /* of hashes */
 } Table;
-#define MAX_LEVEL 64 /* of cells: two of them */
+#define MAX_LEVEL 64 /* at this level there are two cells */
 #define MOST_CELLS ((int64_t)1 << 30)
 
-/* cells.h: what each class weighs in cells: counts (rows, classes) of 32 bits or, if wide, of 64, or digits of
- * sums (rows, classes, width); neither where there are no classes. */
+/* cells.h: the weights of classes in cells: counts (rows, classes) of 32 bits or, if wide, 64 bits; or digits
+ * of sums (rows, classes, width); or neither if there are no classes. */
 typedef struct {
   int64_t rows, classes, width;
   void *counts;
@@ -66,14 +66,14 @@ typedef struct {
   int wide;
 } Mass;
 
-/* Where cells are written; the arrays have `room`. */
+/* Output of cells; the arrays have capacity `room`. */
 typedef struct {
   int64_t room, level, size;
-  int64_t *ids; /* may be NULL where the level is 0 */
+  int64_t *ids; /* may be NULL at level 0 */
   double *scores;
   Mass mass;
   int64_t low;    /* the weight of the lowest digit of sums is 2^low */
-  int power, odd; /* of a row's weight that is summed; whether sums are not canonical */
+  int power, odd; /* power of weights to sum; whether sums are not canonical */
 } CellsOut;
 
 /* Cells to be merged. */
@@ -82,7 +82,7 @@ typedef struct {
   const int64_t *ids; /* not read at level 0 */
   const double *scores;
   Mass mass;
-  int64_t shift; /* the digit of what is merged that the lowest one of sums is added to */
+  int64_t shift; /* the digit of the output that the lowest digit of sums is added to */
 } CellsIn;
 
 typedef struct {

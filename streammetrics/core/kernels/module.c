@@ -1,6 +1,6 @@
-/* The extension module: arguments in, kernels called without the GIL, results out.
+/* The extension module: parses arguments, runs kernels without the GIL, and returns their results.
  *
- * build.py defines Py_LIMITED_API, or Py_GIL_DISABLED for a free-threaded Python. Calls share nothing but
+ * build.py defines Py_LIMITED_API, or Py_GIL_DISABLED for a free-threaded Python. The only shared state is
  * `kernels` and `hash_seed`, which are written when the module is imported (`use` is for tests).
  */
 #define PY_SSIZE_T_CLEAN
@@ -15,8 +15,8 @@
 #ifdef HAVE_AVX2
 #include <cpuid.h>
 
-/* Whether processor and operating system have AVX2, FMA and BMI2. zig's library of the compiler answers no
- * to every __builtin_cpu_supports. */
+/* Whether the processor and the operating system support AVX2, FMA and BMI2. In zig's compiler runtime,
+ * __builtin_cpu_supports always answers no. */
 static int has_avx2(void) {
   const unsigned first = bit_FMA | bit_OSXSAVE, seventh = bit_AVX2 | bit_BMI2;
   unsigned a, b, c, d;
@@ -38,7 +38,7 @@ typedef struct {
   int count;
 } Buffers;
 
-/* Whether a buffer's format is of this kind ('f', 'i' or 'u'), in the machine's byte order. */
+/* Whether a buffer's format is of this kind ('f', 'i' or 'u'), in native byte order. */
 static int is_kind(const char *format, char kind) {
   if (!format) return kind == 'u';
   if (*format == '@' || *format == '=') format++;
@@ -46,10 +46,10 @@ static int is_kind(const char *format, char kind) {
   return strchr(kind == 'f' ? "df" : kind == 'i' ? "bhilqn" : "?cBHILQN", *format) != NULL;
 }
 
-/* Take a contiguous array of anything as the next of the views. */
+/* Get a contiguous array of any type as the next view. */
 static int take_view(Buffers *buffers, PyObject *object, int flags) {
   if (PyObject_GetBuffer(object, &buffers->views[buffers->count], PyBUF_C_CONTIGUOUS | flags) < 0) {
-    if (PyErr_ExceptionMatches(PyExc_ValueError)) { /* NumPy's for other layouts */
+    if (PyErr_ExceptionMatches(PyExc_ValueError)) { /* NumPy raises it for other layouts */
       PyErr_Clear();
       PyErr_SetString(PyExc_BufferError, "expected a contiguous array");
     }
@@ -59,9 +59,9 @@ static int take_view(Buffers *buffers, PyObject *object, int flags) {
   return 1;
 }
 
-/* Take a contiguous, aligned array of one kind and size of item.
+/* Get a contiguous, aligned array with items of one kind and size.
  *
- * BufferError for another array: callers convert it and call again. */
+ * Raises BufferError for other arrays: callers convert them and call again. */
 static int take(Buffers *buffers, PyObject *object, char kind, Py_ssize_t size, int flags, void *data,
                 int64_t *length) {
   Py_buffer *view = &buffers->views[buffers->count];
@@ -90,7 +90,7 @@ static PyObject *refuse(const char *what) {
   return wrong(what), NULL;
 }
 
-/* A function of the module, which reference.py documents: its buffers are released when it returns. */
+/* A function of the module, documented in reference.py; its buffers are released when it returns. */
 #define KERNEL(name)                                                                              \
   static PyObject *name##_in(Buffers *buffers, PyObject *const *args, Py_ssize_t count);            \
   static PyObject *name##_(PyObject *self, PyObject *const *args, Py_ssize_t count) {               \
@@ -101,7 +101,7 @@ static PyObject *refuse(const char *what) {
   }                                                                                                 \
   static PyObject *name##_in(Buffers *buffers, PyObject *const *args, Py_ssize_t count)
 
-/* Take a contiguous, aligned array of numbers of any type, if `floats` of floating point as well. */
+/* Get a contiguous, aligned array of integers of any type, or if `floats` also of floating-point numbers. */
 static int take_numbers(Buffers *buffers, PyObject *object, int floats, Column *column,
                         int64_t *length) {
   Py_buffer *view = &buffers->views[buffers->count];
@@ -122,10 +122,10 @@ static int take_numbers(Buffers *buffers, PyObject *object, int floats, Column *
 #define TAKE(...) \
   if (!take_all(buffers, args, count, __VA_ARGS__)) return NULL
 
-/* Take arguments by a letter each, with where each goes, and for arrays where its length goes:
+/* Parse arguments, given a letter for each, a pointer to its destination, and for arrays one to its length:
  *
  * l: an integer; c: a Column of integers; f, i, r, u: an array of float64, int64, int32 or uint8;
- * w, o, b: one of float64, int64 or uint8 that is written to. A capital may be None: NULL, length -1. */
+ * w, o, b: a writable array of float64, int64 or uint8. A capital letter allows None: NULL, length -1. */
 static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, const char *format, ...) {
   static const char letters[] = "firuwob", kinds[] = "fiiufiu", sizes[] = {8, 8, 4, 1, 8, 8, 1};
   va_list to;
@@ -154,10 +154,10 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
   return ok;
 }
 
-#define THREAD_ROWS (1 << 18) /* rows that are worth a second thread */
-#define SHORT 4096 /* rows up to which letting other threads run costs more than it gives */
+#define THREAD_ROWS (1 << 18) /* rows from which on more than one thread is used */
+#define SHORT 4096 /* rows up to which releasing the GIL costs more than it gains */
 
-/* Run a call, and without the GIL where there are many rows. */
+/* Run a call, without the GIL if there are many rows. */
 #define RUN(rows, call)      \
   if ((rows) > SHORT) {      \
     Py_BEGIN_ALLOW_THREADS   \
@@ -167,7 +167,7 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
     call;                    \
   }
 
-/* How many threads are worth it for so many rows; results are the same. */
+/* The number of threads for this many rows; it does not affect results. */
 static int threads_for(int64_t rows) {
 #ifdef HAVE_THREADS
   long most = rows < THREAD_ROWS ? 1 : sysconf(_SC_NPROCESSORS_ONLN);
@@ -179,7 +179,7 @@ static int threads_for(int64_t rows) {
 
 /* ---- exact sums ---- */
 
-/* The Python integer of canonical digits[width], of 64 bits at a time. */
+/* The Python integer of canonical digits[width], built from 64 bits at a time. */
 static PyObject *integer_from(const int64_t *digits, int64_t width) {
   PyObject *result = NULL, *shift = NULL;
   int64_t k = width - 1;
@@ -203,7 +203,7 @@ static PyObject *integer_from(const int64_t *digits, int64_t width) {
   return result;
 }
 
-/* The (integer, unit) of digits[TOTAL_DIGITS], of which those in use are carried in place. */
+/* The (integer, unit) of digits[TOTAL_DIGITS]; the digits in use are carried in place. */
 static PyObject *total_from(int64_t *digits) {
   int64_t first = 0, top = TOTAL_DIGITS - 1, carry = 0, k;
   while (first <= top && !digits[first]) first++;
@@ -215,7 +215,7 @@ static PyObject *total_from(int64_t *digits) {
   }
   while (first < k && !digits[first]) first++;
   if (first == k && !carry) return Py_BuildValue("(ii)", 0, 0);
-  digits[k] = carry; /* of sums of any rows there are, the highest digits are the sign */
+  digits[k] = carry; /* the top digits are the sign: no possible number of rows fills them */
   return Py_BuildValue("(NL)", integer_from(digits + first, k + 1 - first), (long long)(TOTAL_LOW + 32 * first));
 }
 
@@ -306,7 +306,7 @@ KERNEL(exact_merge) {
 
 #define MOST_CODES 4
 #define MOST_GROUPS ((int64_t)1 << 31)
-/* counts, (codes, size)..., the same for both kernels; `score` may be NULL. */
+/* Common part of count and count_above: counts, (codes, size)...; `score` may be NULL. */
 static PyObject *counted(Buffers *buffers, PyObject *const *args, Py_ssize_t count, int64_t *counts,
                          int64_t size, const double *score, double threshold, int64_t n) {
   Column columns[MOST_CODES];
@@ -397,7 +397,7 @@ KERNEL(extent) {
       return Py_BuildValue("(dd)", Py_NAN, Py_NAN);
     }
   }
-  return Py_BuildValue("(NN)", low, high); /* of NULL it makes NULL */
+  return Py_BuildValue("(NN)", low, high); /* returns NULL if an argument is NULL */
 }
 
 KERNEL(bits) {
@@ -443,9 +443,9 @@ KERNEL(inversions) {
 
 /* ---- tables of keys ---- */
 
-static uint64_t hash_seed = 0; /* so that nobody can know which keys meet in a slot */
+static uint64_t hash_seed = 0; /* random, so that colliding keys cannot be constructed */
 
-/* Take slots and keys: `used` of them are there. */
+/* Get slots and keys, `used` of which are stored. */
 static int take_table(Buffers *buffers, PyObject *const *args, PyObject *used, int writable, Table *table,
                       int64_t *capacity) {
   Py_buffer *view = &buffers->views[1];
@@ -524,8 +524,8 @@ KERNEL(cells_ids) {
   Py_RETURN_NONE;
 }
 
-/* Take what classes weigh: (rows, classes) counts of 32 or 64 bits, or (rows, classes, width) digits; None for
- * nothing. */
+/* Get the weights of classes: counts (rows, classes) of 32 or 64 bits, or digits (rows, classes, width); None
+ * for no weights. */
 static int take_mass(Buffers *buffers, PyObject *object, int flags, Mass *mass) {
   Py_buffer *view = &buffers->views[buffers->count];
   int64_t size;
@@ -551,7 +551,7 @@ static int take_mass(Buffers *buffers, PyObject *object, int flags, Mass *mass) 
   return 1;
 }
 
-/* Take the arrays that cells are written to: ids, scores and what they weigh. */
+/* Get the output arrays of cells: ids, scores and weights of classes. */
 static int take_cells(Buffers *buffers, PyObject *const *args, CellsOut *out) {
   int64_t ids;
   if (!take_all(buffers, args, 2, "Ow", (void *)&out->ids, &ids, (void *)&out->scores, &out->room) ||
@@ -575,7 +575,7 @@ KERNEL(cells_count) {
   double *weight = NULL;
   const uint8_t *codes;
   if (count != 11) return refuse("expected 11 arguments");
-  const char *letters = args[3] == Py_None ? "fUFOll" : "fUWOll"; /* weights go along with an index */
+  const char *letters = args[3] == Py_None ? "fUFOll" : "fUWOll"; /* with an index, weights are reordered in place */
   if (!take_all(buffers, args, 6, letters, (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight, &weighed,
                 (void *)&index, &placed, &most, &out.level) ||
       !take_cells(buffers, args + 6, &out) || !take_integer(args[9], &out.low) || !take_integer(args[10], &power))
@@ -734,7 +734,7 @@ static PyModuleDef definition = {
 };
 
 PyMODINIT_FUNC PyInit__kernels(void) {
-  PyObject *text = PyUnicode_FromString("streammetrics"); /* its hash is as random as Python's */
+  PyObject *text = PyUnicode_FromString("streammetrics"); /* Python randomizes its hash */
   if (!text) return NULL;
   hash_seed = (uint64_t)PyObject_Hash(text);
   Py_DECREF(text);

@@ -1,12 +1,12 @@
-/* Rows in the order of their groups, and pairs of entries that are in the wrong order. */
+/* Rows ordered by group, and inversions. */
 
-#define DIGIT_BITS 11 /* of a code that are ordered in one pass: the places of 2048 groups are in cache */
+#define DIGIT_BITS 11 /* bits of a code ordered in one pass: the positions of 2048 groups fit the cache */
 #define DIGITS ((int64_t)1 << DIGIT_BITS)
 
-/* Write the rows in the order of their groups, stable, and where each group starts in it.
+/* Write the rows ordered by group (stable), and the start of each group.
  *
- * Codes are copied as they are checked. Many groups take two or three passes, by the lowest digits
- * first, as the writes of one pass would go to too many places. */
+ * Codes are copied as they are checked. Many groups take two or three passes from the lowest digits up,
+ * because a single pass would write to too many places. */
 static int64_t group_order(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
                            int64_t n) {
   uint32_t *mine = malloc((size_t)(n ? n : 1) * 2 * sizeof *mine), *keys = mine, *other = mine + n;
@@ -34,7 +34,7 @@ static int64_t group_order(int64_t *order, int64_t *starts, int64_t groups, cons
   for (int64_t i = 0; i < n; i++) starts[mine[i] + 1]++;
   for (int64_t k = 0; k < groups; k++) starts[k + 1] += starts[k];
   while (most >>= DIGIT_BITS) passes++;
-  if (passes % 2 == 0) to = spare; /* the last pass writes to the order */
+  if (passes % 2 == 0) to = spare; /* so that the last pass writes to `order` */
   for (int pass = 0; pass < passes; pass++) {
     int shift = pass * DIGIT_BITS;
     int64_t sum = 0;
@@ -79,11 +79,11 @@ static inline void add_wide(Wide *sum, uint64_t a, uint64_t b) {
 
 typedef struct {
   int64_t rank;
-  uint64_t before, behind; /* how often it counts before a lower rank, and behind a higher one */
+  uint64_t before, behind; /* multiplicities before a lower rank, and behind a higher one */
 } Entry;
 
-/* Merge two sorted runs, left first where ranks are equal. Taking one of the right run counts those left
- * of the left one. Which run comes next is a coin toss, so nothing branches on it. */
+/* Merge two sorted runs, ties from the left first. Each element taken from the right run adds the number of
+ * elements left in the left run. The order is unpredictable, so the loop does not branch on it. */
 static uint64_t merge_plain(int32_t *to, const int32_t *left, int64_t n, const int32_t *right,
                             int64_t m) {
   uint64_t inversions = 0;
@@ -101,7 +101,7 @@ static uint64_t merge_plain(int32_t *to, const int32_t *left, int64_t n, const i
   return inversions;
 }
 
-/* The same of two runs of one length, from both ends at once: neither end reaches beyond a run. */
+/* The same for two runs of equal length, from both ends at once: neither end goes beyond a run. */
 static uint64_t merge_equal(int32_t *to, const int32_t *left, const int32_t *right, int64_t run) {
   uint64_t inversions = 0;
   for (int64_t k = 0, i = 0, j = 0, p = run - 1, q = run - 1; k < run; k++) {
@@ -121,7 +121,7 @@ static uint64_t merge_equal(int32_t *to, const int32_t *left, const int32_t *rig
 
 static void merge_counted(Entry *to, const Entry *left, int64_t n, const Entry *right, int64_t m,
                           Wide *sum) {
-  uint64_t waiting = 0; /* of the left run */
+  uint64_t waiting = 0; /* sum over the rest of the left run */
   int64_t i = 0, j = 0;
   for (int64_t k = 0; k < n; k++) waiting += left[k].before;
   while (i < n && j < m) {
@@ -137,7 +137,7 @@ static void merge_counted(Entry *to, const Entry *left, int64_t n, const Entry *
   memcpy(to + (n - i), right + j, (size_t)(m - j) * sizeof *to);
 }
 
-/* Insertion sort of a few ranks; returns its moves, which are the inversions. */
+/* Insertion sort of a few ranks; returns the number of moves, which is the number of inversions. */
 static uint64_t insert_plain(int32_t *ranks, int64_t n) {
   uint64_t inversions = 0;
   for (int64_t i = 1; i < n; i++) {
@@ -152,11 +152,11 @@ static uint64_t insert_plain(int32_t *ranks, int64_t n) {
 
 #define INSERTED 8 /* ranks sorted by insertion before runs are merged */
 
-/* Ranks that are sorted from one array to another, the rows before `split` by a thread of their own. */
+/* A merge sort of ranks between two arrays; a second thread sorts the rows before `split`. */
 typedef struct {
   int32_t *from, *to;
-  int64_t n, split, first, last; /* lengths of runs: those merged first, and those that are left */
-  uint64_t sums[2];              /* below 2^63: there are fewer than 2^32 ranks, or they would not fit */
+  int64_t n, split, first, last; /* first, last: lengths of the initial and of the final runs */
+  uint64_t sums[2];              /* below 2^63, because memory holds fewer than 2^32 ranks */
 } Merging;
 
 static void merge_runs(void *work, int thread) {
@@ -204,9 +204,9 @@ static int64_t plain_inversions(uint64_t *result, const int32_t *ranks, int64_t 
 }
 #undef INSERTED
 
-/* Sum first[i] * second[j] over i < j with ranks[i] > ranks[j]; both counts are 1 where they are NULL.
+/* Sum first[i] * second[j] over i < j with ranks[i] > ranks[j]; NULL stands for counts of 1.
  *
- * Counts must not be negative, and their sums below 2^62. */
+ * Counts must be non-negative, with sums below 2^62. */
 static int64_t inversions(uint64_t *result, const int32_t *ranks, const int64_t *first,
                           const int64_t *second, int64_t n, int threads) {
   if (!first) return plain_inversions(result, ranks, n, threads);

@@ -1,10 +1,10 @@
-"""What the kernels compute, in NumPy and Python integers.
+"""The reference implementation of the kernels, in NumPy and Python integers.
 
-This is the definition: tests compare every compiled kernel with it, byte for byte. It is also what
-runs where nothing is compiled. Signatures and results are those of the extension module.
+It is the definition: tests compare every compiled kernel with it, byte for byte. It also runs where
+no kernels are compiled. Signatures and results are those of the extension module.
 
-A total is an integer in base 2**32: int64 digits, the lowest first, which may be negative or above
-2**32 until they are carried. A float64 is an integer of 53 bits times a power of two, so it touches
+A total is an integer in base 2**32: int64 digits, lowest first, which may be negative or above
+2**32 until they are carried. A float64 is an integer of 53 bits times a power of two, so it affects
 three digits, and sums of digits are exact in any order.
 """
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Floats, Ints, Numeric
 
 _MASK = 0xFFFFFFFF
-_LOW, _DIGITS = -3328, 208  # the lowest bit of a product of three float64; digits to the highest
-_ROWS = 1 << 14  # whose folds of 48 bits add up in int64
-_SAFE = 2.0**300  # products of three numbers from its inverse to this neither over- nor underflow
+_LOW, _DIGITS = -3328, 208  # lowest bit of a product of three float64; digits up to the highest
+_ROWS = 1 << 14  # rows whose folds of 48 bits can be summed in int64
+_SAFE = 2.0**300  # products of three magnitudes between 1 / _SAFE and _SAFE stay normal
 
 
 def exact_sum(
@@ -35,7 +35,7 @@ def exact_sum(
 ) -> tuple[int, int] | int:
     """Return the sum of ``x * y * w`` as ``(integer, unit)``: ``integer * 2**unit``.
 
-    Returns the first row that is not finite as a single integer.
+    If a row is not finite, return the first such row as a single integer.
     """
     columns = [np.ravel(np.asarray(c, np.float64)) for c in (x, y, w) if c is not None]
     if any(column.size != columns[0].size for column in columns):
@@ -61,10 +61,10 @@ def exact_sum(
 
 
 def exact_powers(x: Floats, powers: int, /) -> tuple[object, ...] | int:
-    """Return the extremes of ``|x|`` but 0, and the sums of its powers 1, 2 and 4 as `exact_sum`.
+    """Return the nonzero extremes of ``|x|``, and the sums of its powers 1, 2 and 4 as `exact_sum`.
 
-    Powers that are not in the mask are ``(0, 0)``. Each power is the square of the one before,
-    rounded to float64 and cut to ``2**1023``. Returns the first row that is not finite.
+    `powers` is a mask; other powers are ``(0, 0)``. Each power is the square of the previous one,
+    rounded to float64 and clipped to ``2**1023``. If a row is not finite, return the first one.
     """
     column = np.ravel(np.asarray(x, np.float64))
     bad = _first_infinite([column])
@@ -81,9 +81,9 @@ def exact_powers(x: Floats, powers: int, /) -> tuple[object, ...] | int:
 
 
 def exact_extent(x: Floats, /) -> tuple[int, int] | int:
-    """Return the exponents of the lowest and above the highest bit of all `x`; 0, 0 for zeros.
+    """Return the exponents of the lowest bit and above the highest bit of `x`; 0, 0 for zeros.
 
-    Returns the first row that is not finite as a single integer.
+    If a row is not finite, return the first such row as a single integer.
     """
     bad = _first_infinite([np.ravel(x)])
     if bad is not None:
@@ -107,8 +107,8 @@ def exact_add(
 ) -> int:
     """Add ``x * y * w`` (n, columns) to digits (groups * columns, width), row i to ``group[i]``.
 
-    `y` is of the shape of `x`, `w` (n,), and the lowest digit has the weight ``2**low``. Returns n,
-    or the first row that is not finite or does not fit: digits are then useless.
+    `y` has the shape of `x`, `w` is (n,), and the lowest digit has the weight ``2**low``. Returns
+    n, or the first row that is not finite or does not fit; digits are then invalid.
     """
     rows = np.size(x) // columns
     groups = digits.size // width // columns
@@ -123,7 +123,7 @@ def exact_add(
     if bad is not None or outside.size:
         rows_outside: list[int] = outside[:1].tolist()
         return min(rows_outside if bad is None else [bad // columns, *rows_outside])
-    # Of mantissas from 1/2 to 1 no product over- or underflows; exponents are added as integers.
+    # Products of mantissas in [1/2, 1) cannot over- or underflow; exponents are summed separately.
     split = [np.frexp(factor) for factor in factors]
     exponents = np.sum([exponent for _, exponent in split], axis=0, dtype=np.int64)
     first = (index[:, None] * columns + np.arange(columns)).reshape(-1) * width
@@ -144,10 +144,11 @@ def exact_add(
 
 
 def exact_carry(digits: Ints, width: int, /) -> tuple[int, int]:
-    """Carry totals of so many digits in place: digits below 2**32, the highest one signed.
+    """Carry totals of `width` digits in place: digits below 2**32, the highest one signed.
 
-    Returns the columns, from the first to before the last, that hold them all canonically: the
-    digits above only repeat the sign, and those below are 0. Both are 0 if all totals are.
+    Returns the range of columns, first inclusive and last exclusive, that holds all totals
+    canonically: digits above only repeat the sign, and digits below are 0. Both are 0 if all totals
+    are 0.
     """
     table = digits.reshape(-1, width) if width else digits.reshape(0, 0)
     for k in range(width - 1):
@@ -170,7 +171,7 @@ def exact_round(values: Floats, digits: Ints, exponent: int, /) -> None:
     for k, row in enumerate(rows):
         value = sum([digit << 32 * place for place, digit in enumerate(row)]) * above
         try:
-            values[k] = value / below  # dividing integers rounds once
+            values[k] = value / below  # integer division in Python rounds once
         except OverflowError:
             values[k] = math.inf if value > 0 else -math.inf
 
@@ -178,9 +179,9 @@ def exact_round(values: Floats, digits: Ints, exponent: int, /) -> None:
 def exact_merge(
     totals: Ints, width: int, digits: Ints, other_width: int, index: Ints | None, shift: int, /
 ) -> int:
-    """Add row i of digits to row ``index[i]`` of totals, from column `shift` on.
+    """Add row i of digits to row ``index[i]`` of totals, starting at column `shift`.
 
-    Returns the number of rows, or the first whose index is outside: totals are then useless.
+    Returns the number of rows, or the first whose index is out of range; totals are then invalid.
     """
     rows = digits.size // other_width
     groups = totals.size // width
@@ -200,7 +201,7 @@ def _first_infinite(columns: Sequence[Floats]) -> int | None:
 
 
 def _terms(factors: Sequence[Floats]) -> list[Floats]:
-    """Return columns that add up to the product of columns, exactly (Dekker 1971)."""
+    """Return columns whose sum is exactly the product of the factors (Dekker 1971)."""
     terms = [factors[0]]
     for y in factors[1:]:
         parts = []
@@ -213,7 +214,7 @@ def _terms(factors: Sequence[Floats]) -> list[Floats]:
 
 
 def _halves(x: Floats) -> tuple[Floats, Floats]:
-    """Return two numbers of at most 26 bits that add up to each (Veltkamp)."""
+    """Return two numbers of at most 26 bits with the sum of each number (Veltkamp)."""
     scaled = 134217729.0 * x
     high = scaled - (scaled - x)
     return high, x - high
@@ -222,8 +223,8 @@ def _halves(x: Floats) -> tuple[Floats, Floats]:
 def _folded(x: Floats) -> int:
     """Return the sum of at most `_ROWS` rows, times ``2**-_LOW``.
 
-    Adding and subtracting sigma leaves the upper 48 bits of every row, which are added up as
-    integers; the rest is split in turn (Demmel, Nguyen, IEEE Trans. Comput. 64, 2015).
+    Adding and subtracting sigma keeps the upper 48 bits of every row, which are summed as integers.
+    The rest is processed in the same way (Demmel, Nguyen, IEEE Trans. Comput. 64, 2015).
     """
     total, rest = 0, x
     while (size := float(np.abs(rest).max(initial=0.0))) > 0.0:
@@ -239,10 +240,10 @@ def _folded(x: Floats) -> int:
 
 
 def count(counts: Ints, /, *columns: Any) -> int:
-    """Count rows by one to four columns of integers, each with the number of its codes.
+    """Count rows by one to four columns of integer codes, each followed by its number of codes.
 
-    `counts` are int64, one for each combination of codes. Returns n, or the first row with a code
-    out of range: counts are then useless.
+    `counts` is int64 with one entry for each combination of codes. Returns n, or the first row with
+    a code out of range; counts are then invalid.
     """
     codes, sizes = columns[::2], columns[1::2]
     if not 1 <= len(codes) <= 4 or len(codes) != len(sizes) or math.prod(sizes) != counts.size:
@@ -259,7 +260,7 @@ def count(counts: Ints, /, *columns: Any) -> int:
 
 
 def count_above(counts: Ints, score: Floats, threshold: float, /, *columns: Any) -> int:
-    """Count as `count`, with a last code that is 1 where ``score >= threshold``, else 0.
+    """Count like `count`, with an additional last code that is 1 if ``score >= threshold``, else 0.
 
     A row whose score is nan is out of range.
     """
@@ -269,9 +270,9 @@ def count_above(counts: Ints, score: Floats, threshold: float, /, *columns: Any)
 
 
 def add_rows(totals: Ints, width: int, rows: Ints, codes: Array, /) -> int:
-    """Add rows of `width` int64 to the rows of totals that codes name, wrapping around.
+    """Add rows of `width` int64 to the rows of totals given by codes, with wrap-around.
 
-    Returns n, or the first row with a code out of range: totals are then useless.
+    Returns n, or the first row with a code out of range; totals are then invalid.
     """
     if totals.size % width or rows.size != codes.size * width:
         raise ValueError("shapes do not fit")
@@ -283,14 +284,14 @@ def add_rows(totals: Ints, width: int, rows: Ints, codes: Array, /) -> int:
 
 
 def extent(values: Array, /) -> tuple[float, float]:
-    """Return the least and the largest number, both nan where one is; ``(inf, -inf)`` of none."""
+    """Return the smallest and the largest number; nan if any is nan, ``(inf, -inf)`` if empty."""
     if not values.size:
         return math.inf, -math.inf
     return values.min().item(), values.max().item()
 
 
 def bits(out: Array, values: Array, /) -> int:
-    """Write integers that are all 0 or 1 as bytes; return how many are 1, or -1 for others."""
+    """Write integers that are all 0 or 1 as bytes; return the number of ones, or -1 if not all."""
     if out.size != values.size:
         raise ValueError("columns differ in length")
     if values.size and not 0 <= values.min() <= values.max() <= 1:
@@ -307,7 +308,7 @@ def _first(rows: Array) -> int | None:
 
 
 def group_order(order: Ints, starts: Ints, codes: Array, /) -> int:
-    """Write the rows in the order of their codes, equal ones as they come, and each group's start.
+    """Write the rows ordered by code (stable), and the start of each group.
 
     There are ``len(starts) - 1`` groups. Returns n, or the first row with a code out of range.
     """
@@ -317,7 +318,7 @@ def group_order(order: Ints, starts: Ints, codes: Array, /) -> int:
     bad = _first((codes < 0) | (codes >= groups))
     if bad is not None:
         return bad
-    narrow = codes.astype(np.min_scalar_type(max(groups, 1)))  # 16 bits are sorted by radix
+    narrow = codes.astype(np.min_scalar_type(max(groups, 1)))  # NumPy radix-sorts up to 16 bits
     order[:] = np.argsort(narrow, kind="stable")
     starts[0] = 0
     np.cumsum(np.bincount(codes.astype(np.int64), minlength=groups), out=starts[1:])
@@ -329,10 +330,10 @@ def inversions(
 ) -> int:
     """Return the sum of ``first[i] * second[j]`` over i < j with ``ranks[i] > ranks[j]``.
 
-    Counts are not negative, and 1 each where ``None``.
+    Counts must be non-negative; ``None`` stands for ones.
 
     Reference: W. R. Knight, A computer method for calculating Kendall's tau with ungrouped data,
-    JASA 61 (1966), 436-439; each merge of many pairs of runs is one sort.
+    JASA 61 (1966), 436-439. All merges of pairs of runs of one width are done by one sort.
     """
     n = ranks.size
     before, behind = (np.ones(n, np.int64) if each is None else each for each in (first, second))
@@ -346,11 +347,11 @@ def inversions(
     while width < n:
         run = np.arange(n) // (2 * width)
         right = order // width % 2 == 1
-        # By rank, ties from the left run first: they count as no inversion.
+        # Order by rank, ties from the left run first: they are not inversions.
         turn = np.lexsort((right, ranks[order], run))
         order, right = order[turn], right[turn]
         left = np.where(right, 0, before[order])
-        waiting = np.cumsum(left[::-1])[::-1]  # of this pair of runs and those behind it
+        waiting = np.cumsum(left[::-1])[::-1]  # of this and all later pairs of runs
         last = np.append(waiting, 0)[np.minimum((run + 1) * 2 * width, n)]
         total += sum(map(mul, (waiting - last)[right].tolist(), behind[order[right]].tolist()))
         width *= 2
@@ -371,13 +372,13 @@ def factorize(
     firsts: Ints | None,
     /,
 ) -> tuple[int, int]:
-    """Write the number of each key, of `width` bytes, in a table of `used` stored ones.
+    """Write the number of each key of `width` bytes, from a table with `used` stored keys.
 
-    It is -1 where a key is not there, or if `add` the next number: the key is then stored, and its
-    row written to `firsts`, if not ``None``. Stops where a new key has no room in the store or in
-    three quarters of the slots. Returns how many rows were done, and how many keys there are.
+    An unknown key gets -1 or, if `add`, the next number; it is then stored, and its row is written
+    to `firsts` unless that is ``None``. Stops at a new key that exceeds the capacity of the store
+    or three quarters of the slots. Returns the number of rows processed and the number of keys.
 
-    Slots are a hash table with linear probing: 0, or 1 + the number of a key.
+    Slots are a hash table with linear probing; a slot is 0, or 1 + the number of a key.
     """
     table, wanted = _bytes(stored, width), _bytes(keys, width)
     if codes.size != len(wanted) or slots.size & slots.size - 1 or not 0 <= used <= len(table):
@@ -407,7 +408,7 @@ def factorize(
 def table_put(
     slots: NDArray[np.uint32], stored: Array, width: int, start: int, stop: int, /
 ) -> None:
-    """Put stored keys, none of them there, into slots of which three quarters are enough."""
+    """Insert stored keys, none of which may be present, into slots that must be large enough."""
     _put(slots, _bytes(stored, width), np.arange(start, stop))
 
 
@@ -420,7 +421,7 @@ def table_move(
     others: Ints | None,
     /,
 ) -> None:
-    """Give keys that are there other numbers, or where `others` is ``None`` forget them."""
+    """Give keys of the table new numbers, or remove them if `others` is ``None``."""
     held = np.flatnonzero(slots)
     number = slots[held].astype(np.int64) - 1
     place = np.full(max(used, 1), -1)
@@ -440,13 +441,13 @@ def _put(slots: NDArray[np.uint32], table: Array, numbers: Ints) -> None:
     places, last = _hashes(table[numbers]) & slots.size - 1, slots.size - 1
     while numbers.size:
         free = slots[places] == 0
-        slots[places[free]] = numbers[free] + 1  # of those that meet, one stays
+        slots[places[free]] = numbers[free] + 1  # in a collision, one key wins
         lost = slots[places] != numbers + 1
         numbers, places = numbers[lost], (places[lost] + 1) & last
 
 
 def _found(slots: NDArray[np.uint32], table: Array, keys: Array) -> Ints:
-    """Return the number of each key, -1 where it is not in the table."""
+    """Return the number of each key; -1 if it is not in the table."""
     found, last = np.full(len(keys), -1), slots.size - 1
     rows, places = np.arange(len(keys)), _hashes(keys) & last
     while rows.size:
@@ -481,8 +482,8 @@ _MOST_LEVEL = 64
 
 
 def cells_ids(ids: Ints, scores: Floats, level: int, /) -> None:
-    """Write the ids of the cells of scores at a level; at level 0 their bits, as integers."""
-    ids[:] = (scores + 0.0).view(np.int64)  # 0.0 for -0.0
+    """Write the cell ids of scores at a level; at level 0 their order-preserving integer bits."""
+    ids[:] = (scores + 0.0).view(np.int64)  # turns -0.0 into 0.0
     np.subtract(-(1 << 63), ids, out=ids, where=ids < 0)
     if level:
         near = np.clip((1.0 - scores).view(np.int64), _CLOSEST, _HALF)
@@ -504,13 +505,14 @@ def cells_count(
     power: int,
     /,
 ) -> tuple[int, int, bool]:
-    """Count rows in cells at the lowest level, from this one on, at which they are at most `most`.
+    """Count rows in cells at the lowest level, from `level` on, with at most `most` cells.
 
-    Writes the ids of the cells (which are not needed at level 0), ascending, their scores, nan for
-    several, and ``counts`` (room, classes). Of a `weight` a row these are the sums of its first or
-    second `power`, (room, classes, width) digits, carried except the highest, from ``2**low`` on;
-    or ``index`` gets the place of each row in such a table instead: rows may then change their
-    order, in both alike. Returns the level, the number of cells, and whether sums are canonical.
+    Writes, in ascending order, the ids of the cells (not needed at level 0), their scores (nan for
+    several), and ``counts`` (room, classes). With `weight`, counts are instead the sums of its
+    first or second `power` as digits (room, classes, width) from ``2**low`` on, carried except the
+    highest. With `index`, the place of each row in such a table is written instead of counts; rows
+    and weights may then be reordered, in the same way. Returns the level, the number of cells, and
+    whether sums are canonical.
     """
     level, size, places = _cells(level, None, scores, most, ids, cell_scores)
     group = places if codes is None else 2 * places + codes
@@ -546,10 +548,10 @@ def cells_merge(
     merged_counts: Array,
     /,
 ) -> tuple[int, int, bool]:
-    """Merge cells at the lowest level, from this one on, at which they are at most `most`.
+    """Merge cells at the lowest level, from `level` on, with at most `most` cells.
 
-    Ids, or scores at level 0, ascend and may repeat. Digits of sums are added from the digit
-    `shift` on. Returns as `cells_count`.
+    Ids, or scores at level 0, are ascending and may repeat. Digits of sums are added from the digit
+    `shift` on. Returns the same as `cells_count`.
     """
     both = np.concatenate([scores, other_scores])
     every = None
@@ -582,10 +584,10 @@ def cells_add(
     counts: Ints,
     /,
 ) -> int:
-    """Add cells of a level to a table of neighbouring cells, of ids from `low` on.
+    """Add cells of a level to a table of consecutive cells with ids from `low` on.
 
-    ``totals`` (span, classes) of a cell without rows are 0, and each of the cells added has some.
-    Returns the sum of their counts. Nothing is written if an id is out of range. Totals wrap.
+    ``totals`` (span, classes) are 0 for cells without rows; each added cell must have rows. Returns
+    the sum of the added counts. Nothing is written if an id is out of range. Totals may wrap.
     """
     if level and ids is not None:
         at = ids >> (table_level - level)
@@ -603,9 +605,9 @@ def cells_add(
 
 
 def cells_area(scores: Floats, counts: Ints, /) -> tuple[int, int]:
-    """Return twice the pairs of rows of the second class above and of the first below, ties once.
+    """Return twice the pairs of a row of the second class above one of the first, ties once.
 
-    With it comes how many of the tied are in cells of several scores. Both are below 2**63.
+    Also return the number of ties within cells of several scores. Both must be below 2**63.
     """
     n, p = counts.astype(np.int64).T
     tied = p * n
@@ -620,9 +622,9 @@ def _cells(
     out_ids: Ints | None,
     cell_scores: Floats,
 ) -> tuple[int, int, Ints]:
-    """Write cells at the lowest level that fits; return it, their number, and that of each row.
+    """Write cells at the lowest sufficient level; return it, their number, and each row's cell.
 
-    Rows are of level 0, or have ids at the level.
+    Rows are at level 0 unless they have ids, which are at `level`.
     """
 
     def ids_at(wider: int) -> Ints:
@@ -632,7 +634,7 @@ def _cells(
         cells_ids(found, scores, wider)
         return found
 
-    # Fewer cells at each higher level, two at the highest.
+    # The number of cells decreases with the level, to two at the highest.
     fits = bisect_left(
         range(_MOST_LEVEL), 1, level, key=lambda level: np.unique(ids_at(level)).size <= most
     )
@@ -642,13 +644,13 @@ def _cells(
         raise ValueError("the cells do not fit")
     if out_ids is not None:
         out_ids[:size] = distinct
-    cell_scores[places] = scores + 0.0  # that of any row
+    cell_scores[places] = scores + 0.0  # the score of any row of the cell
     cell_scores[places[cell_scores[places] != scores]] = np.nan
     return fits, size, places
 
 
 def _write_sums(out: Ints, digits: Ints) -> bool:
-    """Write carried digits, in which the highest takes those above; return if all are canonical."""
+    """Write carried digits, the top one with the overflow; return whether all are canonical."""
     width = out.shape[2]
     out[:] = digits[..., :width]
     out[..., -1] += digits[..., width] << 32
@@ -657,11 +659,10 @@ def _write_sums(out: Ints, digits: Ints) -> bool:
 
 
 def elementary(out: Floats, x: Floats, function: int, exponent: float, /) -> None:
-    """Write a function of each number: log, log1p, exp, expm1 or power; out may be x.
+    """Write a function of each number: log, log1p, exp, expm1 or power; `out` may be `x`.
 
-    Of IEEE operations in an order that is part of the definition, so that the bits are the same on
-    every processor. Errors are below 0.75 units in the last place, and those of x**p below
-    0.55 + 0.07 p.
+    The order of IEEE operations is part of the definition, so that the bits are the same on every
+    processor. Errors are below 0.75 units in the last place, and for x**p below 0.55 + 0.07 p.
     """
     if not 0 <= function <= 4 or out.shape != x.shape:
         raise ValueError("expected a function from 0 to 4, and arrays of one shape")
@@ -703,12 +704,12 @@ _Pair = tuple["Floats", "Floats"]
 
 
 def _head(x: Numeric) -> Floats:
-    """Return the first 21 bits: products of two of them are exact."""
+    """Return the leading 21 bits; products of two of these are exact."""
     return (np.asarray(x).view(np.uint64) & 0xFFFFFFFF00000000).view(np.float64)
 
 
 def _split_number(x: Floats) -> _Pair:
-    """Return f from sqrt(1/2) - 1 to sqrt(2) - 1, and k, for x = (1 + f) 2**k."""
+    """Return f in [sqrt(1/2) - 1, sqrt(2) - 1) and k with x = (1 + f) 2**k."""
     tiny = x < 2.0**-1022
     bits = np.where(tiny, x * 2.0**54, x).view(np.uint64) + (0x3FF0000000000000 - _ROOT)
     k = (bits >> 52).astype(np.float64) - 1023.0 - np.where(tiny, 54.0, 0.0)
@@ -716,7 +717,7 @@ def _split_number(x: Floats) -> _Pair:
 
 
 def _log_pair(f: Floats, k: Floats, rest: Floats | float) -> _Pair:
-    """Return log(1 + f) + k log 2 + rest: with s = f / (2 + f) a series in s**2."""
+    """Return log(1 + f) + k log 2 + rest, by a series in s**2 with s = f / (2 + f)."""
     a, b, c, d, e, g, h, i = _LOG_SERIES
     s = f / (2.0 + f)
     z = s * s
@@ -732,7 +733,7 @@ def _log_pair(f: Floats, k: Floats, rest: Floats | float) -> _Pair:
 
 
 def _exp_pair(x: Floats, low: Floats | float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return e**(x + low) = (high + low) times two powers of two."""
+    """Return high, low and two powers of two s, t with e**(x + low) = (high + low) s t."""
     a, b, c, d, e, f, g, h, i, j = _EXP_SERIES
     at = np.where(x < -746.0, -746.0, np.where(x > 710.0, 710.0, x))
     shifted = at * 1.4426950408889634 + 1.5 * 2.0**52

@@ -1,11 +1,11 @@
-/* Tables of keys of one width in bytes, each numbered once: open addressing with linear probing.
+/* Tables of keys of one width in bytes, each with a number: open addressing with linear probing.
  *
- * A slot is 0, or 1 + the number of a key in its low bits and a part of the key's hash in the others, so
- * that mostly a single key is compared. There are 2^bits slots, and numbers take that many bits. What
- * slots hold is checked before it is used as an index, as they lie in an array of Python's.
+ * A slot is 0, or it has 1 + the number of a key in its low bits and part of the key's hash in the others, so
+ * that usually only one key is compared. There are 2^bits slots, and numbers use that many bits. The content
+ * of slots is checked before it is used as an index, because Python code can write to the array.
  */
 
-#define HASH_BLOCK 64 /* keys whose slots are fetched together */
+#define HASH_BLOCK 64 /* keys whose slots are prefetched together */
 
 static inline uint64_t mixed(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * UINT64_C(0x9E3779B97F4A7C15);
@@ -41,7 +41,7 @@ static inline uint32_t mark_of(const Table *table, uint64_t hash) {
   return (uint32_t)(hash >> (32 + table->bits)) << table->bits;
 }
 
-/* The slot of a key, or the empty one where it would be; -1 if all slots are taken by others. */
+/* The slot of a key, or the empty slot where it belongs; -1 if other keys take all slots. */
 static int64_t find_slot(const Table *table, const uint8_t *key, uint64_t hash) {
   uint32_t last = (uint32_t)(((uint64_t)1 << table->bits) - 1), mark = mark_of(table, hash);
   uint32_t place = (uint32_t)hash & last;
@@ -55,11 +55,11 @@ static int64_t find_slot(const Table *table, const uint8_t *key, uint64_t hash) 
   return -1;
 }
 
-/* Number keys: codes[i] is the number of key i, or -1 where it is not known and not `stored`.
+/* Number keys: codes[i] is the number of key i, or -1 if it is unknown and `stored` is NULL.
  *
- * With `stored`, where the table's keys lie and there is room for `capacity`, new keys are appended, and
- * firsts, if any, gets the row of each. Returns how many rows were done: it stops where keys or slots
- * have no room. */
+ * With `stored`, the array of the table's keys with room for `capacity`, new keys are appended, and firsts,
+ * unless NULL, receives the row of each. Returns the number of rows processed: it stops if keys or slots
+ * are full. */
 static int64_t factorize(int64_t *codes, const uint8_t *keys, int64_t n, Table *table, uint8_t *stored,
                          int64_t capacity, int64_t *firsts) {
   int64_t most = ((int64_t)1 << table->bits) / 4 * 3;
@@ -92,7 +92,8 @@ static int64_t factorize(int64_t *codes, const uint8_t *keys, int64_t n, Table *
   return n;
 }
 
-/* Put the keys of some numbers, none of them there yet, into slots. Returns the number after the last. */
+/* Insert the keys with numbers from `start` to `stop`, none of which may be present. Returns `stop`, or
+ * the first number without a free slot. */
 static int64_t table_put(Table *table, int64_t start, int64_t stop) {
   uint32_t last = (uint32_t)(((uint64_t)1 << table->bits) - 1);
   for (int64_t number = start; number < stop; number++) {
@@ -115,9 +116,9 @@ static int64_t slot_of(const Table *table, int64_t number) {
   return -1;
 }
 
-/* Give keys other numbers, or where `others` is NULL forget them, while all keys lie where they did.
+/* Give keys new numbers, or remove them if `others` is NULL; the stored keys must not have moved yet.
  *
- * Returns how many were done: it stops at a number that is not there or does not fit. */
+ * Returns how many were processed: it stops at a number that is absent or does not fit. */
 static int64_t table_move(Table *table, const int64_t *numbers, const int64_t *others, int64_t n) {
   uint32_t last = (uint32_t)(((uint64_t)1 << table->bits) - 1);
   for (int64_t i = 0; i < n; i++) {
@@ -130,7 +131,7 @@ static int64_t table_move(Table *table, const int64_t *numbers, const int64_t *o
       table->slots[hole] = (table->slots[hole] & ~last) | (uint32_t)(other + 1);
       continue;
     }
-    /* Keys behind the hole, up to an empty slot, move into it where they are looked for before it. */
+    /* Keys after the hole, up to an empty slot, move into it if their probe sequence starts before it. */
     uint32_t place = hole;
     for (uint32_t step = 0; step < last; step++) {
       place = (place + 1) & last;

@@ -138,7 +138,8 @@ def _events(live: Any, names: Names) -> dict[str, object]:
         late = {**heads, names.version: {"type": "integer", "minimum": 0}, truth: columns[truth]}
         every.append(_event("label", late, [*heads, truth]))
     lines = {"type": "array", "items": {"anyOf": every}}
-    taken = {"type": "object", "properties": {"taken": {"type": "integer"}}, "required": ["taken"]}
+    numbers = {name: {"type": "integer"} for name in ("taken", *KINDS, "late")}
+    taken = {"type": "object", "properties": numbers, "required": ["taken"]}
     return {
         "summary": "Events: all of a request are taken, or none.",
         "description": "One JSON object a line, an array of them, or a table of Arrow.",
@@ -423,8 +424,9 @@ class Intake:
             return Response(status_code=400)
         finally:
             self.held -= len(body)
-        self.taken.update(counts)
-        return JSONResponse({"taken": sum(counts.values()), **counts}, 202)
+        taken = {kind: counts[kind] for kind in KINDS if kind in counts}
+        self.taken.update(taken)
+        return JSONResponse({"taken": sum(taken.values()), **counts}, 202)
 
     def _form(self, request: Request) -> tuple[str, str | None]:
         form = request.headers.get("content-type", "").partition(";")[0].strip().lower()

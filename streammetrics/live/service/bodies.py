@@ -288,7 +288,10 @@ class Bodies:
         self._heads = {"id", "time", "version"} - kinds_of(ingest.shared.suite).keys()
 
     def take(self, body: bytes, form: str, kind: str | None) -> dict[str, int]:
-        """Add the events of a request, all or none; return the number of each kind.
+        """Bring the events of a request to the state, all or none.
+
+        Returns:
+            How many of each kind are taken, and how many came too late, if any did.
 
         Args:
             body: The body of the request.
@@ -302,19 +305,22 @@ class Bodies:
             raise BodyError(f"no kind {kind!r}: there are {', '.join(KINDS)}")
         if form in ARROW_TYPES:
             groups = of_table(body, kind)
-            self._bring(groups)
+            late = self._bring(groups)
         elif (known := self._forms.read(body, kind)) is not None:
             groups = known
-            self._bring(groups)
+            late = self._bring(groups)
         else:
             groups = of_lines(body, kind)
-            self._bring(groups)
+            late = self._bring(groups)
             self._forms.learn(body, kind, groups)
-        return {group.kind: len(group.rows) for group in groups}
+        counts: dict[str, int] = {
+            group.kind: len(group.rows) - n for group, n in zip(groups, late, strict=True)
+        }
+        return {**counts, "late": sum(late)} if any(late) else counts
 
-    def _bring(self, groups: Sequence[Group]) -> None:
+    def _bring(self, groups: Sequence[Group]) -> list[int]:
         try:
-            self._ingest.take_all([_part(group, self._names) for group in groups])
+            return self._ingest.take_all([_part(group, self._names) for group in groups])
         except PartError as error:
             raise self._placed(error, groups[error.place].rows) from error
 

@@ -1,4 +1,4 @@
-"""Ratios of counts per class, and how they are averaged over classes."""
+"""Ratios of counts per class, averaged over classes."""
 
 from __future__ import annotations
 
@@ -35,23 +35,24 @@ Parts = tuple[str, Mapping[str, float], float]
 
 
 class AveragedMetric(ContingencyMetric[float | Floats]):
-    """Base of the metrics that are a ratio of counts per class, averaged over classes.
+    """Base class of metrics that are a ratio of counts per class, averaged over classes.
 
     Args:
-        average: How classes are averaged. ``"binary"``: the value of `pos_label`; more than two
+        average: How to average classes. ``"binary"``: the value of `pos_label`; more than two
             classes raise. ``"micro"``: the counts of all classes are added first. ``"macro"``: the
             mean of the classes' values. ``"weighted"``: the mean weighted by the rows of each
             class. ``"samples"``: the mean of the rows' values, each over its labels. ``None``: an
             array, in the order of `classes`.
         multilabel: Whether a row may have any number of labels. `update` then takes indicator
-            matrices (n, L) of 0 and 1, dense or sparse, or sets of `labels`, and with a threshold
-            scores (n, L). Each label is treated as a class. ``"samples"`` implies it. With
-            `ignore_index` a label is left out of the rows where it is that.
+            matrices (n, L) of 0 and 1, dense or sparse, or sets of `labels`; with a threshold
+            scores (n, L). Each label is treated as a class. ``"samples"`` implies it. A true label
+            equal to `ignore_index` is unknown, and left out of its row.
+
     """
 
     family = Family.AVERAGES
-    # Of `Family.SHARE`: what counts, what does not, each with its factor, and odds. With odds o the
-    # value is o s / (o s + f).
+    # For `Family.SHARE`: the counts s that are included, the counts f that are not, each with its
+    # factor, and the odds o. The value is s / (s + f), or with odds o s / (o s + f).
     _parts: ClassVar[Parts | None] = None
 
     average: Literal["binary", "micro", "macro", "weighted", "samples"] | None = "binary"
@@ -71,7 +72,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         check_multilabel(self)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the table of labels, or with `multilabel` the counts per label or kind of row."""
+        """Return the table of labels; with `multilabel` the counts per label or kind of row."""
         if not self.multilabel:
             return super().statistics()
         if self.average == "samples" or (self.average == "micro" and self.ignore_index is None):
@@ -80,7 +81,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
 
     @property
     def _takes_others(self) -> bool:
-        """Whether rows may have labels besides those given; these then count as wrong."""
+        """Whether rows may have labels besides the given ones; these then count as wrong."""
         return self.labels is not None and self.average != "binary"
 
     @property
@@ -88,7 +89,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return self._positive_label if self.average == "binary" else None
 
     def _confusion(self, table: Any) -> Confusion:
-        """Return the counts per class, or with `multilabel` per label or per kind of row."""
+        """Return the counts per class; with `multilabel` per label or per kind of row."""
         if not self.multilabel:
             return self._with_positive(super()._confusion(table))
         counts: Any
@@ -101,7 +102,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
     def averaged(self, table: Confusion, numerator: Floats, denominator: Floats) -> Floats:
         """Return the ratio of two counts per class, averaged over classes as configured.
 
-        Counts are (groups, classes), and so are values with ``average=None``; else (groups,).
+        Counts are (groups, classes). So are values with ``average=None``; otherwise (groups,).
         """
         numerator, denominator = numerator[:, : table.kept], denominator[:, : table.kept]
         if self.average == "micro":
@@ -139,7 +140,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return self._defined(table, means.values)
 
     def _defined(self, table: Confusion, values: Floats) -> Floats:
-        """Return averages; where one is ``nan``, say what every class lacks."""
+        """Return averages; for those that are ``nan``, register what every class lacks."""
 
         def why(group: int) -> str:
             lacks = _lacks(table, group, slice(table.kept)).items()
@@ -151,15 +152,15 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return values
 
     def _listed(self, values: Any, table: Confusion) -> list[float | Floats]:
-        """Return the value of each group, one for each class with its label."""
+        """Return the value of each group; with ``average=None`` an array with labels."""
         if self.average is not None:
             return super()._listed(values, table)
         return [LabelledArray.of(each, table.labels_of(group)) for group, each in enumerate(values)]
 
     def _with_positive(self, table: Confusion) -> Confusion:
-        """Return the table with the positive class also where no row is of it.
+        """Return the table with the positive class, even if it has no rows.
 
-        What it takes no such row to define, as the specificity, is then read as any other value.
+        Values that need none of its rows, such as specificity, are then defined.
         """
         labels, positive = table.labels, self._positive_label
         if self.average != "binary" or len(labels) > 1 or positive in labels:
@@ -168,7 +169,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         return table.with_class(positive) if alike else table
 
     def _positive(self, table: Confusion) -> int | Places:
-        """Return the place of the positive class in each group."""
+        """Return the position of the positive class in each group."""
         positive = self._positive_label
         place = table.place_of(positive)
         missing = place < 0 if isinstance(place, int) else bool((place < 0).any())
@@ -194,7 +195,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
 
 
 def _lacks(table: Confusion, group: int, places: Places | slice) -> dict[str, Bools]:
-    """Return which classes of a group have no rows or predictions, or no others beside them."""
+    """Return which classes of a group have no rows or predictions, or none outside them."""
     counts = (table.actual, table.predicted, table.fp, table.fn, table.tn)
     actual, predicted, fp, fn, tn = (each[group, places] == 0 for each in counts)
     return {

@@ -1,4 +1,4 @@
-"""What metrics of labels have in common: parameters and tables."""
+"""Shared parts of metrics of labels: parameters and tables."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
-    """Return the name and the values of the predictions, or with a threshold of the scores."""
+    """Return the name and the values of the predictions, or of the scores with a threshold."""
     if y_pred is not None and y_score is not None:
         raise InvalidBatchError("pass y_pred or y_score, not both")
     if metric.threshold is None and y_score is not None:
@@ -56,7 +56,7 @@ def check_multilabel(metric: Any) -> None:
     require(metric, "ignore_index", metric.ignore_index not in {0, 1}, "neither 0 nor 1")
     cuts = metric.threshold
     several = cuts if isinstance(cuts, tuple) else (cuts,)
-    numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - the test for nan
+    numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - tests for nan
     require(metric, "threshold", numbers and cuts != (), "a number, or one for each label")
     if isinstance(cuts, tuple) and metric.labels is not None:
         enough = len(cuts) == len(metric.labels)
@@ -77,9 +77,9 @@ def multilabel_options(metric: Any) -> Options:
 
 
 def warn_of_indicators(metric: Any, true: Any, pred: Any) -> None:
-    """Warn where both columns are (n, L) of 0 and 1, which may be meant as several labels per row.
+    """Warn if both columns are (n, L) of 0 and 1, which may mean several labels per row.
 
-    They are read as n L rows of one class each, as tensors (B, T) usually are meant. scikit-learn
+    They are read as n L rows of one class each, the usual meaning of tensors (B, T). scikit-learn
     reads arrays, sparse matrices and frames of this shape as indicators of labels.
     """
     given = metric.labels is not None or metric.ignore_index is not None
@@ -107,27 +107,27 @@ def _matrix(values: Any) -> Array | None:
 
 
 class ContingencyMetric(Metric[V_co]):
-    """Base of the metrics of predicted labels, or of scores at a threshold.
+    """Base class of metrics of predicted labels, or of scores at a threshold.
 
     Args:
-        threshold: ``None``: `update` takes ``y_true, y_pred``, both labels; ``y_pred`` may also be
-            an (n, K) matrix of scores, whose largest (the first of equal ones) gives the label. A
-            number: it takes ``y_true, y_score``, and a row is predicted positive where
+        threshold: ``None``: `update` takes ``y_true, y_pred``, both labels. ``y_pred`` may also be
+            an (n, K) matrix of scores, the largest of which (the first if tied) gives the label. A
+            number: `update` takes ``y_true, y_score``, and a row is predicted positive if
             ``y_score >= threshold``.
         labels: The classes and their order; ``None``: all labels seen, sorted. Other labels raise,
-            unless a subset has a meaning, as in scikit-learn: averages (but not ``"binary"``) are
+            unless a subset has a meaning, as in scikit-learn: averages (except ``"binary"``) are
             over these classes only, among all rows, and metrics that compare both sides, such as
             `ConfusionMatrix` and `CohenKappa`, use the rows whose two labels are both among them.
         pos_label: The positive class. ``None``: 1; with a threshold, labels must then be 0 and 1,
             -1 and 1, or booleans, and any others raise.
         zero_division: The value of 0/0. ``None``: ``nan`` for a single value; in an average a class
-            counts as 0 if it has rows (true or predicted), and is left out if it has none, each
-            with an `UndefinedMetricWarning` that names the class. A number is used as it is; an
-            explicit ``nan`` leaves all such classes out of averages.
+            counts as 0 if it has rows (true or predicted), and is left out if it has none, in both
+            cases with an `UndefinedMetricWarning` that names the class. A number is used as it is;
+            an explicit ``nan`` leaves all undefined classes out of averages.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits. With a threshold t, a row is then predicted positive
-            where the sigmoid of its score is at least t. For (n, K) scores it makes no difference.
-        ignore_index: Rows with this true label are left out, whatever else they hold.
+            if the sigmoid of its score is at least t. For (n, K) scores it makes no difference.
+        ignore_index: Rows with this true label are left out, regardless of their other values.
 
     Memory and cost: 16 bytes per pair of labels that occurs; with a threshold 32 bytes.
     """
@@ -189,7 +189,7 @@ class ContingencyMetric(Metric[V_co]):
 
     @property
     def _takes_others(self) -> bool:
-        """Whether there may be labels besides those that are given."""
+        """Whether labels other than the given ones are allowed."""
         return False
 
     def update(
@@ -200,7 +200,7 @@ class ContingencyMetric(Metric[V_co]):
         y_score: ArrayLike = None,
         sample_weight: ArrayLike = None,
     ) -> Self:
-        """Add a batch of rows: true and predicted labels, or with a threshold labels and scores.
+        """Add a batch of rows: true and predicted labels, or labels and scores with a threshold.
 
         Args:
             y_true: The true labels, (n,): integers, booleans or strings.
@@ -219,7 +219,7 @@ class ContingencyMetric(Metric[V_co]):
         return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
 
     def _confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:
-        """Return the confusion table, its classes in order."""
+        """Return the confusion table, with its classes in order."""
         if isinstance(table, ContingencyTable):
             return Confusion.of_labels(table.cells(), self.labels)
         cells, (labels, flip) = table.cells(), self._two_classes
@@ -227,7 +227,7 @@ class ContingencyMetric(Metric[V_co]):
 
     @property
     def _two_classes(self) -> tuple[list[ClassLabel], int]:
-        """The classes of scores at a threshold; and 1 if the positive one comes first, else 0."""
+        """The classes for a threshold; and 1 if the positive class comes first, else 0."""
         positive = self._positive_label
         if self.labels is None:
             return [0 if positive == 1 else f"not {positive}", positive], 0
@@ -239,7 +239,7 @@ class ContingencyMetric(Metric[V_co]):
         return self._confusion(*self._read()).labels  # type: ignore[arg-type]  # a table, by statistics()
 
     def readout(self, table: ContingencyTable | ThresholdTable) -> V_co:
-        """Return the value, and without rows what `_nothing` gives."""
+        """Return the value; without rows that of `_nothing`."""
         return self._of_table(self._confusion(table))
 
     def _judged(self, *statistics: Any) -> tuple[V_co, str]:
@@ -248,14 +248,14 @@ class ContingencyMetric(Metric[V_co]):
         return value, table.why(0) or self._why_nan(value, *statistics)
 
     def _of_table(self, table: Confusion) -> V_co:
-        """Return the value of a table of one group."""
+        """Return the value for a table with one group."""
         if not table.total[0]:
             return self._nothing(table)
         (value,) = self._listed(self._read_all(table), table)
         return value
 
     def _read_all(self, table: Confusion) -> Any:
-        """Return what `read` does, after checking that it has an entry for each group."""
+        """Return the result of `read`, after checking that it has an entry for each group."""
         values: Any = self.read(table)
         shape = getattr(values, "shape", None)
         size = len(values) if isinstance(values, list) else shape and shape[0]
@@ -267,7 +267,7 @@ class ContingencyMetric(Metric[V_co]):
             )
         return values
 
-    def _listed(self, values: Any, table: Confusion) -> list[V_co]:  # noqa: ARG002 - arrays need their labels
+    def _listed(self, values: Any, table: Confusion) -> list[V_co]:  # noqa: ARG002 - subclasses use it
         """Return the value of each group."""
         return values.tolist() if getattr(values, "ndim", 0) == 1 else list(values)
 
@@ -298,7 +298,7 @@ class ContingencyMetric(Metric[V_co]):
         return GroupValues(values, doubtful)
 
     def _confusions(self, form: GroupedStates) -> Iterator[tuple[Places, Confusion]]:
-        """Yield the tables of all groups that have rows, and which groups these are."""
+        """Yield the tables of all groups that have rows, with the indices of these groups."""
         if isinstance(form.of, ThresholdTable):
             labels, flip = self._two_classes
             return tables_of_two(labels, form.value("amount"), flip=flip)
@@ -306,14 +306,14 @@ class ContingencyMetric(Metric[V_co]):
 
     @property
     def _at_least(self) -> ClassLabel | None:
-        """A class that a table of a single class has as well."""
+        """A class to add to a table with a single class."""
         return None
 
     @abstractmethod
     def read(self, table: Confusion) -> Any:
-        """Return the value of each group of a table, (groups,), all of which have rows."""
+        """Return the value of each group of a table, (groups,); all groups have rows."""
 
-    def _nothing(self, table: Confusion) -> V_co:  # noqa: ARG002 - those with an array need it
+    def _nothing(self, table: Confusion) -> V_co:  # noqa: ARG002 - subclasses use it
         """Return the value without rows."""
         return cast("V_co", math.nan)
 
@@ -329,12 +329,12 @@ class ContingencyMetric(Metric[V_co]):
 
     @property
     def _zero_by_zero(self) -> float:
-        """The value of 0/0 that is not averaged."""
+        """The value of 0/0 outside averages."""
         return math.nan if self.zero_division is None else self.zero_division
 
 
 def is_table(form: object) -> TypeGuard[GroupedStates]:
-    """Whether the states of all groups are tables that are read at once."""
+    """Whether the states of all groups are tables, which can be read at once."""
     return isinstance(form, GroupedStates) and isinstance(
         form.of, ContingencyTable | ThresholdTable
     )

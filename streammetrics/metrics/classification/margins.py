@@ -1,4 +1,4 @@
-"""The classes of each group, and what follows from the sums of each class."""
+"""The classes of each group, and counts derived from the margins of each class."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class GroupedClasses:
-    """The classes of each group, and what there is to warn of in the values read.
+    """The classes of each group, and the warnings about the values computed from them.
 
-    Every group has `size` classes, of which `kept` have a name. Without `codes` all groups have
-    the classes `labels`; with `codes`, (groups, kept), these are their places among `labels`.
+    Every group has `size` classes, of which `kept` have names. Without `codes`, all groups have the
+    classes `labels`; `codes`, (groups, kept), are indices into `labels`.
     """
 
     groups: int = 1
@@ -38,7 +38,7 @@ class GroupedClasses:
         return [self.labels[code] for code in self.codes[group].tolist()]
 
     def place_of(self, label: ClassLabel) -> int | Places:
-        """Return the place of a class, -1 where there is none: one, or of each group (groups,)."""
+        """Return the position of a class, -1 if absent: one for all groups, or (groups,)."""
         place = self.labels.index(label) if label in self.labels else -1
         if self.codes is None or place < 0:
             return place
@@ -46,27 +46,27 @@ class GroupedClasses:
         return np.where(there.any(axis=1), there.argmax(axis=1), -1)
 
     def at(self, values: Array, place: int | Places) -> Array:
-        """Return from values (groups, classes) those at a place, (groups,)."""
+        """Return the values (groups,) at a position, from values (groups, classes)."""
         return values[:, place] if isinstance(place, int) else values[np.arange(self.groups), place]
 
     def each(self) -> list[Self]:
-        """Return the classes of each group on their own."""
+        """Return the classes of each group separately."""
         assert self.groups == 1
         return [self]
 
     def doubt(self, where: Bools, why: Callable[[int], str]) -> None:
-        """Warn of the values of some groups, (groups,); `why` is the text for one of them."""
+        """Register a warning for some groups, (groups,); `why` returns the text for one group."""
         if where.any():
             self._doubts.append((where, why))
 
     def why(self, group: int) -> str:
-        """Return the warning about the value of a group, empty where there is none."""
+        """Return the warning about the value of a group, empty if there is none."""
         texts = (why(group) for where, why in reversed(self._doubts) if where[group])
         return next(texts, "")
 
     @property
     def doubtful(self) -> Bools:
-        """Of which groups there is something to warn of, (groups,)."""
+        """Which groups have a warning, (groups,)."""
         doubtful = np.zeros(self.groups, np.bool_)
         for where, _ in self._doubts:
             doubtful |= where
@@ -108,7 +108,7 @@ class Margins(GroupedClasses):
 class Integers(NamedTuple):
     """Each class's rows, predictions and true positives, and all cells, in one unit.
 
-    They are Python's integers, whose products do not overflow.
+    They are Python integers, so products do not overflow.
     """
 
     actual: list[int]
@@ -120,5 +120,5 @@ class Integers(NamedTuple):
 def in_one_unit(sums: Sequence[ExactSum]) -> list[list[int]]:
     """Return sums as integers of a common unit."""
     integers = [one.integers() for one in sums]
-    unit = min(exponent for _, exponent in integers)  # that of an empty sum may be larger
+    unit = min(exponent for _, exponent in integers)  # an empty sum may have a larger one
     return [[value << (exponent - unit) for value in values] for values, exponent in integers]

@@ -49,13 +49,13 @@ __all__ = [
 
 
 class LabelCounts(GroupedClasses):
-    """The counts of each label (1, L), with the names that `Confusion` has for those of classes."""
+    """The counts of each label (1, L), under the names that `Confusion` uses for classes."""
 
     def __init__(
         self, labels: list[ClassLabel], amount: WeightedCount, rows: WeightedCount
     ) -> None:
         self.labels, self.size, self.kept = labels, len(labels), len(labels)
-        self.exponent = _exponent(rows)  # all floats here are divided by this power of two
+        self.exponent = _exponent(rows)  # all floats here are divided by 2 to this power
         sums, total = amount.exact(), rows.exact()
         true, predicted, both = sums[0], sums[1], sums[2]
         partly = amount.counts.shape[0] > 3
@@ -89,7 +89,7 @@ class LabelCounts(GroupedClasses):
     def counts(self) -> Ints | None:
         """TN, FP, FN and TP of each label, (4, L).
 
-        ``None`` where some are not whole or reach 2**62, whether rows came with weights or not.
+        ``None`` if some are not whole or reach 2**62, with or without weights.
         """
         cells = [WeightedCount.of_exact(cell).plain() for cell in self._cells]
         if any(isinstance(cell, ExactSum) for cell in cells):
@@ -98,20 +98,20 @@ class LabelCounts(GroupedClasses):
 
     @property
     def tables(self) -> Array:
-        """The table of each label, (L, 2, 2): integers where they are counts."""
+        """The table of each label, (L, 2, 2); integers if they are counts."""
         cells: Any = self.counts
         if cells is None:
             cells = [self.unscaled(cell) for cell in (self.tn, self.fp, self.fn, self.tp)]
         return np.stack(list(cells), axis=-1).reshape(-1, 2, 2)
 
     def unscaled(self, amount: Numeric) -> Numeric:
-        """Return floats of this table without the scaling, infinite where they are too large."""
+        """Return floats of this table without the scaling, infinite if they are too large."""
         with np.errstate(over="ignore"):
             return np.ldexp(amount, self.exponent) if self.exponent else amount
 
 
 def _wide(amount: WeightedCount, labels: tuple[ClassLabel, ...] | None) -> WeightedCount:
-    """Return the amounts of all labels, zeros where there are no rows."""
+    """Return the amounts of all labels, zeros without rows."""
     if amount.counts.shape[1] or not labels:
         return amount
     return WeightedCount.zero((amount.counts.shape[0], len(labels)))
@@ -124,14 +124,14 @@ def label_tables(metric: Any) -> LabelTables | PartialLabelTables:
 
 
 class RowCounts(GroupedClasses):
-    """The counts of labels (1, m) in each kind of row, and `amount` (m,), how many rows it has.
+    """The counts of labels (1, m) in each kind of row, and the number `amount` (m,) of its rows.
 
-    With `joined` the counts are of all rows of a kind together, so that their sums are the totals.
+    With `joined` the counts are those of all rows of a kind, so their sums are the totals.
     """
 
     def __init__(self, kinds: RowKinds, amount: Floats, *, joined: bool) -> None:
         self.kinds, self.amount = kinds, amount
-        # Floats are multiples of powers of two, so that fractions of them are exact.
+        # Floats are multiples of powers of two, so fractions represent them exactly.
         self._times: list[Any] = [Fraction(x) if joined else 1 for x in amount.tolist()]
         self.size, self.labels = len(amount), list(range(len(amount)))
         self.kept = self.size
@@ -146,21 +146,21 @@ class RowCounts(GroupedClasses):
         """Return the counts."""
         kinds = table.kinds()
         exact, over = kinds.amount.exact(), _exponent(kinds.amount)
-        room = over + 2 * kinds.width.bit_length() if over else 0  # a row has as many labels
+        room = over + 2 * kinds.width.bit_length() if over else 0  # a row has up to width labels
         counts = cls(kinds, np.asarray(exact.to_float(-room)), joined=joined)
         if joined:
             (counts._times,) = in_one_unit([exact])
         return counts
 
     def outcomes(self) -> list[list[Outcomes]]:
-        """Return TP, FP, FN and TN of one row of each kind, or of all, without rounding."""
+        """Return TP, FP, FN and TN of one row of each kind, or of all its rows, exactly."""
         kinds = self.kinds
         sides = (kinds.tp, kinds.fp, kinds.fn, kinds.width - kinds.tp - kinds.fp - kinds.fn)
         columns = [map(mul, side.astype(int).tolist(), self._times) for side in sides]
         return [list(zip(*columns, strict=True))]
 
     def mean(self, values: Floats, zero_division: float | None) -> Floats:
-        """Return the mean (1,) over rows of the values of their kinds, of which ``nan`` is 0/0."""
+        """Return the mean (1,) over rows of the values of their kinds; ``nan`` means 0/0."""
         (values,), amount = values, self.amount
         empty = np.isnan(values)
         if empty.any() and zero_division is None:
@@ -175,23 +175,23 @@ class RowCounts(GroupedClasses):
         elif empty.any():
             values, amount = values[~empty], amount[~empty]
         amount = light(amount)
-        whole = math.fsum(amount)  # 0 without rows, or where weights underflow
+        whole = math.fsum(amount)  # 0 without rows, or if weights underflow
         return np.array([math.fsum(values * amount) / whole if whole else math.nan])
 
 
 def _exponent(amount: WeightedCount) -> int:
-    """Return the power of two by which sums must be divided to be added up as floats."""
+    """Return the exponent of the power of two by which sums must be divided to fit in floats."""
     total, unit = amount.exact().sum().integers()
     return max(0, int(total).bit_length() + unit - ROOM)
 
 
 class MultilabelMetric(Metric[V_co]):
-    """Base of the metrics of rows that may have any number of labels.
+    """Base class of metrics of rows that may have any number of labels.
 
     Args:
         threshold: ``None``: `update` takes ``y_true, y_pred``, both indicator matrices (n, L) of 0
-            and 1, dense or sparse, or sets of `labels`. A number, or one per label: it takes
-            ``y_true, y_score``, and a label is predicted where ``y_score >= threshold``.
+            and 1, dense or sparse, or sets of `labels`. A number, or one per label: `update` takes
+            ``y_true, y_score``, and a label is predicted if ``y_score >= threshold``.
         labels: The names of the labels, in the order of columns; ``None``: they are numbered.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits; the threshold is then compared with their sigmoid.
@@ -216,7 +216,7 @@ class MultilabelMetric(Metric[V_co]):
         y_score: ArrayLike = None,
         sample_weight: ArrayLike = None,
     ) -> Self:
-        """Add a batch of rows: true and predicted labels, or with a threshold labels and scores.
+        """Add a batch of rows: true and predicted labels, or labels and scores with a threshold.
 
         Args:
             y_true: The true labels: indicators (n, L), or n sets.
@@ -234,7 +234,7 @@ class MultilabelMetric(Metric[V_co]):
 
 
 class RowsMetric(MultilabelMetric[float]):
-    """Base of the metrics that are a mean over rows, of a value of the row's TP, FP and FN.
+    """Base class of metrics that are a mean over rows of a value of the row's TP, FP and FN.
 
     Memory and cost: 16 bytes for each combination of these counts that occurs.
     """
@@ -259,14 +259,14 @@ class RowsMetric(MultilabelMetric[float]):
 
 
 class SubsetAccuracy(RowsMetric):
-    """Subset accuracy (exact match ratio): the share of rows with every label right.
+    """Subset accuracy (exact match ratio): the share of rows whose labels are all correct.
 
     Formula: Σ w [Y = Z] / Σ w, with Y the true and Z the predicted labels of a row.
 
     The other parameters are those of `MultilabelMetric`.
 
     Args:
-        normalize: Whether to return the share of rows that are right, or else their number.
+        normalize: Whether to return the share of correct rows instead of their number.
 
     Reference: ``sklearn.metrics.accuracy_score`` of indicators.
 
@@ -286,12 +286,12 @@ class SubsetAccuracy(RowsMetric):
     normalize: bool = True
 
     @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
-        """From 0 to 1; a number of rows has no end."""
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
+        """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 
     def readout(self, table: RowTables) -> float:
-        """Return the share of rows that are right, or their number."""
+        """Return the share of correct rows, or their number."""
         rows = RowCounts.of(table, joined=False)
         if self.normalize or not rows.amount.size:
             return float(rows.mean(self._of_rows(rows), None)[0])
@@ -336,7 +336,8 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
     Formula: C_ij = Σ w [y = i, p = j], with i and j 0 or 1, for each label.
 
     Counts are integers; sums of fractional weights, or from 2**62 on, are floats. Without rows they
-    are 0 for `labels` that are given. Rows of one class each are sets of one label.
+    are 0 for the given `labels`. Pass rows of one class each as sets of one label.
+
 
     The other parameters are those of `MultilabelMetric`.
 

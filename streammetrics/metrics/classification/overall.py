@@ -33,14 +33,14 @@ __all__ = [
 
 
 class Accuracy(ContingencyMetric[float]):
-    """Accuracy: the share of rows that are predicted right.
+    """Accuracy: the share of rows that are predicted correctly.
 
     Formula: Σ_i C_ii / n, with C_ij the rows of class i predicted as j.
 
     The other parameters are those of `ContingencyMetric`.
 
     Args:
-        normalize: Whether to return the share of rows that are right, or else their number.
+        normalize: Whether to return the share of correct rows instead of their number.
 
     Reference: ``sklearn.metrics.accuracy_score``.
 
@@ -56,8 +56,8 @@ class Accuracy(ContingencyMetric[float]):
     normalize: bool = True
 
     @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
-        """From 0 to 1; a number of rows has no end."""
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
+        """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 
     def read(self, table: Confusion) -> Floats:
@@ -66,14 +66,14 @@ class Accuracy(ContingencyMetric[float]):
 
 
 class ZeroOneLoss(ContingencyMetric[float]):
-    """Zero-one loss: the share of rows that are predicted wrong.
+    """Zero-one loss: the share of rows that are predicted incorrectly.
 
     Formula: 1 - Σ_i C_ii / n, with C_ij the rows of class i predicted as j.
 
     The other parameters are those of `ContingencyMetric`.
 
     Args:
-        normalize: Whether to return the share of rows that are wrong, or else their number.
+        normalize: Whether to return the share of incorrect rows instead of their number.
 
     Reference: ``sklearn.metrics.zero_one_loss``.
 
@@ -89,8 +89,8 @@ class ZeroOneLoss(ContingencyMetric[float]):
     normalize: bool = True
 
     @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
-        """From 0 to 1; a number of rows has no end."""
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
+        """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 
     def read(self, table: Confusion) -> Floats:
@@ -123,8 +123,8 @@ class BalancedAccuracy(ContingencyMetric[float]):
     adjusted: bool = False
 
     @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # by a parameter
-        """From 0 to 1, or adjusted from -1 to 1."""
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # depends on a parameter
+        """From 0 to 1, or from -1 to 1 if adjusted."""
         return (-1.0, 1.0) if self.adjusted else (0.0, 1.0)
 
     def read(self, table: Confusion) -> Floats:
@@ -135,9 +135,9 @@ class BalancedAccuracy(ContingencyMetric[float]):
         return np.asarray(row_sums(recalls, seen) / seen.sum(axis=1))
 
     def _above_chance(self, of: Integers) -> float:
-        """Return (Σ recall - 1) / (K - 1), of recalls in units so small that none is rounded.
+        """Return (Σ recall - 1) / (K - 1), with recalls in units small enough to avoid rounding.
 
-        Of two classes the sum differs from 1 by more than a unit, or not at all.
+        For two classes the sum differs from 1 by more than a unit, or not at all.
         """
         actual, tp = of.actual, of.tp
         one = 1 << 2 * max(actual).bit_length() + 64
@@ -153,8 +153,8 @@ class GMean(ContingencyMetric[float]):
 
     Formula: (Π_k r_k)^(1/K), with r_k the recall of class k of K.
 
-    For two classes it is the square root of sensitivity times specificity. 0 where a class is never
-    predicted right.
+    For two classes it is the square root of sensitivity times specificity. 0 if no row of a class
+    is predicted correctly.
 
     Parameters are those of `ContingencyMetric`.
 
@@ -170,7 +170,7 @@ class GMean(ContingencyMetric[float]):
     value_range = (0.0, 1.0)
 
     def read(self, table: Confusion) -> Floats:
-        """Return the geometric mean, from logarithms, as the product of many recalls underflows."""
+        """Return the geometric mean, from logarithms, because the product may underflow."""
         recalls, seen = table.recalls()
         count = seen.sum(axis=1)
         with np.errstate(divide="ignore"):
@@ -192,7 +192,7 @@ class ExpectedCost(ContingencyMetric[float]):
             class comes first.
 
     Raises:
-        ValueError: `cost` is not a square matrix of finite numbers, or not of as many classes.
+        ValueError: `cost` is not a square matrix of finite numbers with one row per class.
 
     Reference: Elkan (2001), "The Foundations of Cost-Sensitive Learning".
 
@@ -233,12 +233,12 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
     Formula: (c n - Σ_k t_k p_k) / √((n² - Σ_k p_k²) (n² - Σ_k t_k²)), with c of n rows predicted
     right, t_k rows of class k and p_k predictions of it.
 
-    Computed from integers and rounded once, so it is accurate for billions of rows. Undefined, and
-    then `zero_division`, where all rows are of one class or predicted as one.
+    Computed from integers and rounded once, so it is accurate for billions of rows. Undefined (see
+    `zero_division`) if all rows are of one class, or are predicted as one class.
 
     Parameters are those of `ContingencyMetric`.
 
-    Reference: ``sklearn.metrics.matthews_corrcoef``, which gives 0 where it is undefined.
+    Reference: ``sklearn.metrics.matthews_corrcoef``, which gives 0 if it is undefined.
 
     Example:
         >>> import streammetrics as sm
@@ -261,7 +261,7 @@ class MatthewsCorrcoef(ContingencyMetric[float]):
         spread = (n * n - _dot(predicted, predicted)) * (n * n - _dot(actual, actual))
         if spread == 0:
             return self._zero_by_zero
-        size = math.sqrt(covariance**2 / spread)  # a quotient of integers is rounded once
+        size = math.sqrt(covariance**2 / spread)  # quotients of integers are rounded once
         return size if covariance > 0 else 0.0 - size
 
 
@@ -271,9 +271,9 @@ class CohenKappa(ContingencyMetric[float]):
     Formula: 1 - Σ w C / Σ w E, with C_ij the rows of class i predicted as j, E_ij = t_i p_j / n
     those expected by chance, and w_ij the cost of the disagreement.
 
-    Computed from integers and rounded once, as `MatthewsCorrcoef`.
+    Computed from integers and rounded once, as for `MatthewsCorrcoef`.
 
-    Undefined, and then `zero_division`, where chance alone agrees completely.
+    Undefined (see `zero_division`) if agreement is complete by chance alone.
 
     The other parameters are those of `ContingencyMetric`.
 
@@ -314,7 +314,7 @@ class CohenKappa(ContingencyMetric[float]):
             seen, chance = n - sum(tp), n * n - _dot(actual, predicted)
             return (chance - seen * n) / chance if chance else self._zero_by_zero
         if self.weights == "linear":
-            # Σ |i - j| t p adds up, for each gap between neighbouring classes, the pairs across it.
+            # Σ |i - j| t p adds up the pairs across each gap between neighbouring classes.
             below, under = list(accumulate(actual)), list(accumulate(predicted))
             seen = _dot(gaps, cells)
             chance = n * (sum(below) + sum(under)) - 2 * _dot(below, under)

@@ -44,7 +44,7 @@ __all__ = [
 
 
 class Precision(AveragedMetric):
-    """Precision: the share of the rows predicted as a class that are of it.
+    """Precision: the share of the rows predicted as a class that belong to it.
 
     Formula: TP / (TP + FP)
 
@@ -195,7 +195,7 @@ class FalseNegativeRate(AveragedMetric):
 
 
 class NegativePredictiveValue(AveragedMetric):
-    """Negative predictive value: the share of rows not predicted as a class that are not of it.
+    """Negative predictive value: the share of rows not predicted as a class that are outside it.
 
     Formula: TN / (TN + FN)
 
@@ -227,7 +227,7 @@ class FBeta(AveragedMetric):
     The other parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
     Args:
-        beta: How many times as much recall counts as precision; ``inf`` gives recall alone.
+        beta: The weight of recall relative to precision; ``inf`` gives recall alone.
 
     Raises:
         ValueError: `beta` is negative.
@@ -248,7 +248,7 @@ class FBeta(AveragedMetric):
 
     def read(self, table: Confusion) -> Floats:
         """Return the weighted harmonic mean."""
-        if self.beta > 1:  # as below, divided by the square of beta, which may overflow
+        if self.beta > 1:  # both terms divided by the square of beta, which may overflow
             share = 1 / self.beta / self.beta
             return self.averaged(
                 table, (1 + share) * table.tp, table.actual + share * table.predicted
@@ -313,7 +313,7 @@ class Jaccard(AveragedMetric):
 
 
 class FalseDiscoveryRate(AveragedMetric):
-    """False discovery rate: the share of the rows predicted as a class that are of another.
+    """False discovery rate: the share of the rows predicted as a class that are outside it.
 
     Formula: FP / (FP + TP)
 
@@ -338,7 +338,7 @@ class FalseDiscoveryRate(AveragedMetric):
 
 
 class FalseOmissionRate(AveragedMetric):
-    """False omission rate: the share of the rows not predicted as a class that are of it.
+    """False omission rate: the share of the rows not predicted as a class that belong to it.
 
     Formula: FN / (FN + TN)
 
@@ -363,7 +363,7 @@ class FalseOmissionRate(AveragedMetric):
 
 
 class Prevalence(AveragedMetric):
-    """Prevalence: the share of all rows that are of a class.
+    """Prevalence: the share of all rows that belong to a class.
 
     Formula: (TP + FN) / n
 
@@ -418,7 +418,7 @@ class PositiveLikelihoodRatio(AveragedMetric):
 
     Formula: (TP / (TP + FN)) / (FP / (FP + TN))
 
-    0/0, see `zero_division`, where the class or the rest has no rows, or there are no false
+    0/0 (see `zero_division`) if the class or the rest has no rows, or if there are no false
     positives.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
@@ -444,7 +444,7 @@ class NegativeLikelihoodRatio(AveragedMetric):
 
     Formula: (FN / (FN + TP)) / (TN / (TN + FP))
 
-    0/0, see `zero_division`, where the class or the rest has no rows, or there are no true
+    0/0 (see `zero_division`) if the class or the rest has no rows, or if there are no true
     negatives.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
@@ -470,7 +470,7 @@ class DiagnosticOddsRatio(AveragedMetric):
 
     Formula: TP TN / (FP FN)
 
-    0/0, see `zero_division`, where there are no false positives or no false negatives.
+    0/0 (see `zero_division`) if there are no false positives or no false negatives.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
 
@@ -487,7 +487,7 @@ class DiagnosticOddsRatio(AveragedMetric):
     value_range = (0.0, math.inf)
 
     def read(self, table: Confusion) -> Floats:
-        """Return TP TN / (FP FN), from rates, as products of weights may overflow."""
+        """Return TP TN / (FP FN), from rates, because products of weights may overflow."""
         return _quotient(
             self,
             table,
@@ -499,11 +499,11 @@ class DiagnosticOddsRatio(AveragedMetric):
 
 
 class Informedness(AveragedMetric):
-    """Informedness (Youden's J): sensitivity plus specificity less 1.
+    """Informedness (Youden's J): sensitivity plus specificity minus 1.
 
     Formula: TP / (TP + FN) + TN / (TN + FP) - 1
 
-    0/0, see `zero_division`, where the class or the rest has no rows. Computed from integers and
+    0/0 (see `zero_division`) if the class or the rest has no rows. Computed from integers and
     rounded once.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
@@ -526,11 +526,11 @@ class Informedness(AveragedMetric):
 
 
 class Markedness(AveragedMetric):
-    """Markedness: the positive plus the negative predictive value less 1.
+    """Markedness: the positive plus the negative predictive value minus 1.
 
     Formula: TP / (TP + FP) + TN / (TN + FN) - 1
 
-    0/0, see `zero_division`, where the class is predicted for all rows or for none. Computed from
+    0/0 (see `zero_division`) if the class is predicted for all rows or for none. Computed from
     integers and rounded once.
 
     Parameters are those of `AveragedMetric` and `ContingencyMetric`.
@@ -553,9 +553,9 @@ class Markedness(AveragedMetric):
 
 
 def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> Floats:
-    """Return the ratio of two parts, averaged; with ``"micro"`` counts are added up before.
+    """Return the averaged ratio of two parts; with ``"micro"`` counts are added first.
 
-    A part that is ``nan``, as a class has no rows, makes the ratio 0/0.
+    A part is ``nan`` if a class has no rows; the ratio is then 0/0.
     """
     counts = [side[:, : table.kept] for side in (table.tp, table.fp, table.fn, table.tn)]
     if metric.average == "micro":
@@ -578,7 +578,7 @@ def _over(part: Floats, rest: Floats) -> Floats:
 def _determinant(
     metric: AveragedMetric, table: Confusion, margins: Callable[[int, int, int, int], int]
 ) -> Floats:
-    """Return TP TN - FP FN over a product of margins, averaged: of integers, rounded once."""
+    """Return the average of TP TN - FP FN over a product of margins, rounded once per class."""
     shares, known = [], []
     for outcomes in table.outcomes():
         counts = outcomes

@@ -41,7 +41,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
     Formula: C_ij = Σ w [y = i, p = j], with y the true and p the predicted class of a row.
 
     Counts are integers; sums of fractional weights, or from 2**62 on, are floats. Without rows they
-    are 0. If `labels` are a subset, only rows whose two labels are both among them count.
+    are 0. If `labels` is a subset, only rows whose two labels are both in it count.
 
     The other parameters are those of `ContingencyMetric`.
 
@@ -105,7 +105,7 @@ class ConfusionMatrix(ContingencyMetric[LabelledArray]):
         return shares, why
 
     def _nothing(self, table: Confusion) -> LabelledArray:
-        """Return zeros, or nan where the matrix is normalized."""
+        """Return zeros, or nan if the matrix is normalized."""
         shape = (table.kept, table.kept)
         zeros = np.zeros(shape, np.int64)
         matrix = zeros if self.normalize is None else np.full(shape, math.nan)
@@ -122,9 +122,9 @@ class ClassificationReport(ContingencyMetric[Report]):
     Formula: P = TP / (TP + FP), R = TP / (TP + FN), F1 = 2 P R / (P + R)
 
     The result is a dictionary with one entry per class under ``str(label)``, then ``"accuracy"``,
-    ``"macro avg"`` and ``"weighted avg"``. 0/0 gives `zero_division`. If `labels` are a subset, or
-    with `multilabel`, ``"micro avg"`` takes the place of ``"accuracy"``; with `multilabel` a last
-    entry ``"samples avg"`` is the mean over rows.
+    ``"macro avg"`` and ``"weighted avg"``. 0/0 gives `zero_division`. If `labels` is a subset, or
+    with `multilabel`, ``"micro avg"`` replaces ``"accuracy"``. With `multilabel` a last entry
+    ``"samples avg"`` is the mean over rows.
 
     The other parameters are those of `ContingencyMetric`.
 
@@ -161,7 +161,7 @@ class ClassificationReport(ContingencyMetric[Report]):
         check_multilabel(self)
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the table of labels, or with `multilabel` the counts per label and per row."""
+        """Return the table of labels; with `multilabel` the counts per label and per row."""
         if not self.multilabel:
             return super().statistics()
         options = multilabel_options(self)
@@ -169,17 +169,17 @@ class ClassificationReport(ContingencyMetric[Report]):
 
     @property
     def _takes_others(self) -> bool:
-        """Whether rows may have labels besides those given; these then count as wrong."""
+        """Whether rows may have labels besides the given ones; these then count as wrong."""
         return self.labels is not None
 
-    def _confusion(self, table: Any, rows: object = None) -> Confusion:  # noqa: ARG002 - as it is read
-        """Return the counts per class, or with `multilabel` per label."""
+    def _confusion(self, table: Any, rows: object = None) -> Confusion:  # noqa: ARG002 - same signature as readout
+        """Return the counts per class; with `multilabel` per label."""
         if isinstance(table, LabelTables):
             return cast("Confusion", LabelCounts.of(table, self.labels))
         return super()._confusion(table)
 
     def readout(self, table: object, rows: object = None) -> Report:
-        """Return the report, with `multilabel` from the counts per label and per row."""
+        """Return the report; with `multilabel` from the counts per label and per row."""
         return self._of_tables(table, *([] if rows is None else [rows]))[0]
 
     def _judged(self, *statistics: Any) -> tuple[Report, str]:
@@ -201,7 +201,7 @@ class ClassificationReport(ContingencyMetric[Report]):
         return report, doubt
 
     def _columns(self, table: Confusion) -> dict[str, Floats]:
-        """Return precision, recall and F1 of each class, or kind of row."""
+        """Return precision, recall and F1 of each class or kind of row."""
         tp, actual, predicted = (
             side[:, : table.kept] for side in (table.tp, table.actual, table.predicted)
         )

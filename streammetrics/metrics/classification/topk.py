@@ -1,4 +1,4 @@
-"""Whether the true class is among those with the highest scores."""
+"""Top-k accuracy: whether the true class is among those with the highest scores."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class TopKAccuracy(Metric[float]):
 
     Formula: Σ w [rank_y <= k] / Σ w, with rank_y the rank of the true class.
 
-    Among equal scores the class of the later column ranks first. Scores (n,) are probabilities of
-    the positive of two classes, which ranks first where its score is above 0.5; they are allowed
-    for ``k=1`` only.
+    If scores are equal, the class of the later column ranks first. Scores (n,) are probabilities of
+    the positive of two classes, which ranks first if its score is above 0.5; they are allowed only
+    for ``k=1``.
 
     Args:
-        k: How many of the highest scores count, at least 1.
+        k: The number of highest scores that count, at least 1.
         labels: The class of each column of scores; ``None``: the integers 0 to K - 1.
-        pos_label: The positive class of (n,) scores. ``None``: 1, of labels 0 and 1, -1 and 1, or
+        pos_label: The positive class of (n,) scores. ``None``: 1, with labels 0 and 1, -1 and 1, or
             booleans; any other labels raise.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits: scores (n,) are then compared with 0 instead of 0.5.
             For (n, K) scores it makes no difference.
-        ignore_index: Rows with this true label are left out, whatever else they hold.
-        normalize: Whether to return the share of rows that are right, or else their number.
+        ignore_index: Rows with this true label are left out, regardless of their other values.
+        normalize: Whether to return the share of correct rows instead of their number.
 
     Raises:
         ValueError: `k` is not positive.
@@ -68,8 +68,8 @@ class TopKAccuracy(Metric[float]):
         self.labels = one_kind(self.labels, self.ignore_index)
 
     @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # by a parameter
-        """From 0 to 1; a number of rows has no end."""
+    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
+        """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 
     def statistics(self) -> tuple[TopKHits]:

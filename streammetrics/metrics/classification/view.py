@@ -1,4 +1,4 @@
-"""Confusion tables over groups: what metrics of labels read."""
+"""Confusion tables over groups, from which metrics of labels are read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 ROOM = 1020  # sums below 2**1020 can be doubled twice
-_FEW = 32  # cells up to which Python adds up sooner than NumPy is called
+_FEW = 32  # number of cells up to which Python adds up faster than a call of NumPy
 _SMALLEST = float(np.finfo(np.float64).smallest_normal)
 WHOLE = 1 << 53  # integers with a sum below this are exact in float64, and so are all partial sums
 
@@ -40,10 +40,9 @@ WHOLE = 1 << 53  # integers with a sum below this are exact in float64, and so a
 class Confusion(Margins):
     """The counts of each class in each group; sums are exact and rounded once.
 
-    Counts of classes are (groups, size), of all rows (groups,); a metric that stands alone has one
-    group. With `others` one more class follows those with names, of all other labels. The cells
-    that occur are those of each group in turn: of each its `group`, its class in `rows` and its
-    predicted class in `columns`.
+    Counts of classes are (groups, size), and of all rows (groups,); a single metric has one group.
+    With `others`, one more class for all other labels follows those with names. Cells that occur
+    are listed group by group: `group`, the class in `rows` and the predicted class in `columns`.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Confusion(Margins):
         self.kept = len(labels) if codes is None else codes.shape[1]
         self.size = self.kept + others
         self.rows, self.columns, self._group = rows, columns, group if groups > 1 else None
-        self.exponent = 0  # all floats here are divided by this power of two, which ratios ignore
+        self.exponent = 0  # all floats here are divided by 2 to this power, which ratios ignore
         self._few: Integers | None = None  # the counts, if they are few
         self._amount: Amounts = amount
         if isinstance(amount, ExactSum):
@@ -119,7 +118,7 @@ class Confusion(Margins):
         ]
 
     def parts(self, values: Array) -> list[list[Any]]:
-        """Return numbers of the cells as those of each group."""
+        """Return values of the cells, split by group."""
         if self.groups == 1:
             return [values.tolist()]
         ends = np.searchsorted(self.group, np.arange(1, self.groups))
@@ -145,7 +144,7 @@ class Confusion(Margins):
         )
 
     def with_class(self, label: ClassLabel) -> Confusion:
-        """Return a table with one more class, without rows, among labels that are sorted."""
+        """Return a table with one more class, without rows; labels must be sorted."""
         place = bisect(self.labels, label)
         labels = [*self.labels[:place], label, *self.labels[place:]]
         rows, columns = (side + (side >= place) for side in (self.rows, self.columns))
@@ -160,7 +159,7 @@ class Confusion(Margins):
 
     @property
     def counted(self) -> bool:
-        """Whether all rows are known to weigh one."""
+        """Whether all rows are known to have weight 1."""
         return not isinstance(self._amount, ExactSum)
 
     @property
@@ -169,7 +168,7 @@ class Confusion(Margins):
         return np.zeros(len(self.rows), np.intp) if self._group is None else self._group
 
     def _codes(self, side: Array | None) -> tuple[Array, tuple[int, ...]]:
-        """Return where each cell counts: by group and its class on one side, or by group."""
+        """Return where each cell counts: by group and class on one side, or by group."""
         if side is None:
             return self.group, (self.groups,)
         codes = side if self._group is None else self._group * self.size + side
@@ -194,13 +193,13 @@ class Confusion(Margins):
 
     @cached_property
     def amount(self) -> Floats:
-        """Rows of each pair of classes that occurs."""
+        """The rows of each pair of classes that occurs."""
         if isinstance(self._amount, ExactSum):
             return np.asarray(self._amount.to_float(-self.exponent))
         return self._amount.astype(np.float64)
 
     def unscaled(self, amount: Floats) -> Floats:
-        """Return floats of this table without the scaling, infinite where they are too large."""
+        """Return floats of this table without the scaling, infinite if they are too large."""
         if not self.exponent:
             return amount
         with np.errstate(over="ignore"):
@@ -208,7 +207,7 @@ class Confusion(Margins):
 
     @property
     def counts(self) -> Ints | None:
-        """The amounts as integers, ``None`` where they are not whole or reach 2**62."""
+        """The amounts as integers, ``None`` if they are not whole or reach 2**62."""
         if isinstance(self._amount, ExactSum):
             counts = WeightedCount.of_exact(self._amount).plain()
             return None if isinstance(counts, ExactSum) else counts
@@ -221,13 +220,13 @@ class Confusion(Margins):
 
     @cached_property
     def hits(self) -> Floats:
-        """Rows predicted right, (groups,)."""
+        """Rows predicted correctly, (groups,)."""
         hits: Floats = self.tp.sum(axis=1) if self.counted else self._sums(None, self._hit)
         return hits
 
     @cached_property
     def misses(self) -> Floats:
-        """Rows predicted wrong, (groups,)."""
+        """Rows predicted incorrectly, (groups,)."""
         misses: Floats = self.total - self.hits if self.counted else self._sums(None, ~self._hit)
         return misses
 
@@ -238,7 +237,7 @@ class Confusion(Margins):
 
     @cached_property
     def fp(self) -> Floats:
-        """False positives: rows predicted as the class that are of another."""
+        """False positives: rows predicted as the class that are outside it."""
         return super().fp if self.counted else self._sums(self.columns, ~self._hit)
 
     @cached_property
@@ -293,7 +292,7 @@ class Confusion(Margins):
         return [Integers(*in_one_unit(exact))]
 
     def outcomes(self) -> list[list[Outcomes]]:
-        """Return TP, FP, FN and TN of each class of each group, as `integers`."""
+        """Return TP, FP, FN and TN of each class of each group, in the units of `integers`."""
         found = []
         for actual, predicted, tp, _ in self.integers():
             n, sides = sum(actual), zip(actual, predicted, tp, strict=True)
@@ -305,14 +304,14 @@ class Confusion(Margins):
 
 
 def united(sides: Sequence[Array]) -> list[ClassLabel]:
-    """Return all labels, sorted; a side without labels has no type of its own."""
+    """Return all labels, sorted; a side without labels does not affect their type."""
     labelled = [side for side in sides if len(side)]
     labels: list[ClassLabel] = np.unique(np.concatenate(labelled)).tolist() if labelled else []
     return labels
 
 
 def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> Integers:
-    """Return the counts, by a loop that is faster for few classes."""
+    """Return the counts, by a loop that is faster than NumPy for few classes."""
     actual, predicted, tp = [0] * size, [0] * size, [0] * size
     for row, column, count in zip(rows, columns, cells, strict=True):
         actual[row] += count
@@ -323,7 +322,7 @@ def _added(rows: list[int], columns: list[int], cells: list[int], size: int) -> 
 
 
 def _exponent(amount: ExactSum) -> int:
-    """Return the power of two by which sums must be divided to be added up as floats."""
+    """Return the exponent of the power of two by which sums must be divided to fit in floats."""
     total, unit = amount.sum().integers()
     over: int = max(0, total.bit_length() + unit - ROOM)
     if over and np.asarray(amount.to_float(-over)).min() < _SMALLEST:
@@ -339,10 +338,10 @@ def tables_of_groups(
     labels: tuple[ClassLabel, ...] | None,
     at_least: ClassLabel | None = None,
 ) -> Iterator[tuple[Places, Confusion]]:
-    """Yield the tables of groups that have equally many classes, and which groups these are.
+    """Yield a table for all groups with the same number of classes, and the indices of the groups.
 
-    The table of a group is the one that `Confusion.of_labels` makes of it alone; without rows it
-    has none. A group of a single class gets the class `at_least` as well.
+    The table of a group equals the result of `Confusion.of_labels` for that group alone. Groups
+    without rows have none. A group with a single class also gets the class `at_least`.
     """
     cell, amounts = cells.codes, cells.amount
     there = amounts.signs() > 0
@@ -369,7 +368,7 @@ def tables_of_groups(
     codes: Places | None = None
     if labels is not None:
         others[group[np.maximum(rows, columns) == width]] = True
-    elif group.size < size * width**2:  # some group may lack a class
+    elif group.size < size * width**2:  # some groups may lack a class
         pairs = np.concatenate([group * width + rows, group * width + columns])
         pairs, codes = numbered(pairs, size * width)
         kept = np.bincount(codes // width, minlength=size)
@@ -409,7 +408,7 @@ def tables_of_groups(
 def tables_of_two(
     labels: list[ClassLabel], amount: WeightedCount, *, flip: int
 ) -> Iterator[tuple[Places, Confusion]]:
-    """Yield the same of amounts (groups, 4) of two classes, with `flip` in reverse order."""
+    """Yield tables and groups for amounts (groups, 4) of two classes; `flip` reverses the order."""
     two, size = np.arange(2) ^ flip, len(amount.counts)
     seen = np.flatnonzero(amount.signs().any(axis=1))
     cells = amount.shaped((4 * size,)).plain()
@@ -422,9 +421,9 @@ def tables_of_two(
 
 
 def _in_one_unit(groups: Places, amount: Ints | ExactSum, group: Places) -> Iterator[Places]:
-    """Yield groups whose sums fit into one unit: all together, but for sums beyond 2**1019.
+    """Yield groups whose sums fit in one unit: all together, except sums beyond 2**1019.
 
-    A table has one `exponent`, which must be 0 unless it is of one group.
+    A table has one `exponent`, which must be 0 if it has several groups.
     """
     if groups.size and isinstance(amount, ExactSum):
         total = np.asarray(amount.regroup(group, int(group.max()) + 1).to_float())
@@ -436,5 +435,5 @@ def _in_one_unit(groups: Places, amount: Ints | ExactSum, group: Places) -> Iter
 
 
 def _alike(labels: Sequence[ClassLabel], label: ClassLabel) -> bool:
-    """Whether a label is of the kind of others: text, or a number."""
+    """Whether a label is of the same kind as the others: text or numbers."""
     return not labels or isinstance(labels[0], str) == isinstance(label, str)

@@ -1,4 +1,4 @@
-"""Clusters against a truth: mutual information and entropies."""
+"""Clustering against ground truth: mutual information and entropies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 
-_TERMS = 1 << 18  # of an expectation at a time, so that a dozen arrays of them stay small
+_TERMS = 1 << 18  # terms of an expectation per block, so that a dozen arrays of them stay small
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)
 _FACTORIALS = np.array([math.lgamma(k + 1.0) for k in range(16)])
 
@@ -39,7 +39,7 @@ def entropy(sizes: Ints) -> float:
         return 0.0
     n = sizes.sum()
     share, rest = sizes / n, (n - sizes) / n
-    # The logarithm of a share near 1 comes from the others, which are not rounded off it.
+    # The logarithm of a share near 1 is computed from the rest, which keeps its digits.
     logs = np.where(rest < 0.5, np.log1p(-np.minimum(rest, 0.5)), np.log(share))
     return float(-(share * logs).sum())
 
@@ -47,9 +47,9 @@ def entropy(sizes: Ints) -> float:
 def expected_information(rows: Ints, columns: Ints) -> float:
     """Return the mean mutual information of random labelings with clusters of these sizes.
 
-    The number of rows that two clusters share is hypergeometric, and the mean of D(count, m) is
-    wanted. It depends on the two sizes only, so each pair of *different* sizes is computed once,
-    from at most a few hundred counts around m, however large n is (see `_mean_deviance`).
+    The number of rows that two clusters share is hypergeometric, and the result needs the mean of
+    D(count, m). It depends on the two sizes only, so each pair of *different* sizes is computed
+    once, from at most a few hundred counts around m, however large n is (see `_mean_deviance`).
     """
     n = int(rows.sum())
     sizes_a, times_a = np.unique(rows, return_counts=True)
@@ -68,11 +68,11 @@ def expected_information(rows: Ints, columns: Ints) -> float:
 def _mean_deviance(a: Ints, b: Ints, n: int) -> Floats:
     """Return the mean of D(x, a b / n) for hypergeometric x, for each pair of sizes.
 
-    x is a sum of independent binary variables (Pitman 1997) of variance v, so by Bennett's
-    inequality it is further than t from its mean with a probability below 2 exp(-D(v + t, v)),
-    here 1e-23. Of the counts in that range it suffices to add up every h-th, h <= sqrt(v) / 3: the
-    error of such a sum is the characteristic function at multiples of 2 pi / h, at most
-    exp(-v (1 - cos(2 pi / h))) < 1e-31.
+    x is a sum of independent binary variables (Pitman 1997) with variance v. By Bennett's
+    inequality it deviates from its mean by more than t with a probability below
+    2 exp(-D(v + t, v)), here 1e-23. Within that range it suffices to add up every h-th count with
+    h <= sqrt(v) / 3: the error of such a sum is the characteristic function at multiples of
+    2 pi / h, at most exp(-v (1 - cos(2 pi / h))) < 1e-31.
     """
     m = a.astype(np.float64) * b / n
     variance = m * (1.0 - a / n) * (n - b) / max(n - 1, 1)
@@ -82,7 +82,7 @@ def _mean_deviance(a: Ints, b: Ints, n: int) -> Floats:
     low = np.maximum(np.floor(m) - reach, lowest)
     counts = np.floor((np.minimum(np.ceil(m) + reach, highest) - low) / step) + 1.0
     means = np.empty(len(m))
-    # Sorted by length, so that little is padded; those that visit every count come first.
+    # Sorted by length to limit padding; pairs that visit every count come first.
     order = np.lexsort((counts, step > 1.0))
     for start in range(0, len(order), 256):
         part = order[start : start + 256]
@@ -111,14 +111,14 @@ def _summed(
     x = low + step * np.where(inside, steps, 0)
     deviances = _of_counts(x, m)
     if (step == 1.0).all():
-        # The probability of each count is a rational multiple of the one before.
+        # The probability of each count is a rational multiple of the previous one.
         before = x[:, :-1]
         odds = (a - before) * (b - before) / ((before + 1.0) * (n - a - b + before + 1.0))
         exponent = np.zeros_like(x)
         np.cumsum(np.log(np.where(inside[:, 1:], odds, 1.0)), axis=1, out=exponent[:, 1:])
     else:
         # The probability of a 2 x 2 table with given margins is, up to a factor, the product of
-        # those of its four counts, each given its expectation.
+        # the probabilities of its four counts, each given its expectation.
         rest = ((a - x, a - m), (b - x, b - m), (n - a - b + x, n - a - b + m))
         exponent = -deviances - _stirling(x)
         for count, mean in rest:
@@ -129,7 +129,7 @@ def _summed(
 
 
 def _of_counts(count: Floats, mean: Floats) -> Floats:
-    # Where the mean is 0, the count is 0 and so is the deviance.
+    # If the mean is 0, the count is 0 and so is the deviance.
     return deviance(count, np.where(mean > 0.0, mean, 1.0)) * (mean > 0.0)
 
 
@@ -152,7 +152,7 @@ Average = Literal["arithmetic", "geometric", "min", "max"]
 
 
 class InformationMetric(LabelingMetric[float]):
-    """Base of the metrics made of mutual information and entropies, in nats."""
+    """Base class of metrics computed from mutual information and entropies, in nats."""
 
     _formula = ("readout", "read", "read_information")
 
@@ -191,7 +191,7 @@ class MutualInfo(InformationMetric):
     higher_is_better = True
     value_range = (0.0, math.inf)
 
-    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only the first
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - uses only the first
         """Return the information."""
         return mutual
 
@@ -201,12 +201,12 @@ class NormalizedMutualInfo(InformationMetric):
 
     Formula: MI / mean(H(true), H(pred))
 
-    1 where both labelings have one cluster, 0 where only one of them does, as in scikit-learn.
+    1 if both labelings have one cluster, 0 if only one of them does, as in scikit-learn.
 
     The other parameters are those of `LabelingMetric`.
 
     Args:
-        average: Which mean: ``"arithmetic"``, ``"geometric"``, ``"min"`` or ``"max"``.
+        average: The kind of mean: ``"arithmetic"``, ``"geometric"``, ``"min"`` or ``"max"``.
 
     Reference: ``sklearn.metrics.normalized_mutual_info_score`` (`average_method`).
 
@@ -233,16 +233,16 @@ class AdjustedMutualInfo(InformationMetric):
 
     Formula: (MI - E[MI]) / (mean(H(true), H(pred)) - E[MI])
 
-    The expectation is over random labelings with clusters of the same sizes. The count of rows that
-    two clusters share is then hypergeometric; for each pair of different sizes only the counts
-    near its mean are visited, at most a few hundred, as the rest is beyond the precision of
-    float64. 1 for equal labelings, 0 where only one of the two has a single cluster, as in
+    The expectation is over random labelings with clusters of the same sizes. The number of rows
+    that two clusters share is then hypergeometric. For each pair of different sizes only counts
+    near the mean are visited, at most a few hundred; the others are beyond the precision of
+    float64. 1 for equal labelings, 0 if only one of the two has a single cluster, as in
     scikit-learn.
 
     The other parameters are those of `LabelingMetric`.
 
     Args:
-        average: Which mean: ``"arithmetic"``, ``"geometric"``, ``"min"`` or ``"max"``.
+        average: The kind of mean: ``"arithmetic"``, ``"geometric"``, ``"min"`` or ``"max"``.
 
     Memory and cost: 16 bytes per pair of labels that occurs; `compute` takes a few µs per pair of
     different cluster sizes, whatever the number of rows.
@@ -270,12 +270,12 @@ class AdjustedMutualInfo(InformationMetric):
         if len(overlap.true_sizes) == 1 or len(overlap.pred_sizes) == 1:
             return 0.0
         if overlap.n in {len(overlap.true_sizes), len(overlap.pred_sizes)}:
-            # Every row is its own cluster: chance gives as much, whatever the other labeling is.
+            # If every row is its own cluster, chance gives as much for any other labeling.
             best = mean_entropy(true, pred, self.average)
             return 1.0 if mutual == best else 0.0
         expected = expected_information(overlap.true_sizes, overlap.pred_sizes)
         possible = mean_entropy(true, pred, self.average) - expected
-        # Where both differences are rounding errors, they are kept away from 0 as in scikit-learn.
+        # If both differences are rounding errors, keep them away from 0 as scikit-learn does.
         return away_from_zero(mutual - expected) / away_from_zero(possible)
 
 
@@ -284,7 +284,7 @@ class Homogeneity(InformationMetric):
 
     Formula: MI / H(true)
 
-    1 where there is a single class.
+    1 if there is a single class.
 
     Parameters are those of `LabelingMetric`.
 
@@ -299,8 +299,8 @@ class Homogeneity(InformationMetric):
     higher_is_better = True
     value_range = (0.0, 1.0)
 
-    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
-        """Return the share of the true entropy that is explained."""
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - uses only two of them
+        """Return the share of the entropy of classes that is explained."""
         return mutual / true if true else 1.0
 
 
@@ -309,7 +309,7 @@ class Completeness(InformationMetric):
 
     Formula: MI / H(pred)
 
-    1 where there is a single cluster.
+    1 if there is a single cluster.
 
     Parameters are those of `LabelingMetric`.
 
@@ -324,8 +324,8 @@ class Completeness(InformationMetric):
     higher_is_better = True
     value_range = (0.0, 1.0)
 
-    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - only two of them
-        """Return the share of the predicted entropy that is explained."""
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - uses only two of them
+        """Return the share of the entropy of clusters that is explained."""
         return mutual / pred if pred else 1.0
 
 
@@ -334,12 +334,12 @@ class VMeasure(InformationMetric):
 
     Formula: (1 + β) h c / (β h + c)
 
-    0 where h and c are both 0. With ``beta=1`` it equals `NormalizedMutualInfo`.
+    0 if h and c are both 0. With ``beta=1`` it equals `NormalizedMutualInfo`.
 
     The other parameters are those of `LabelingMetric`.
 
     Args:
-        beta: How many times as much completeness counts as homogeneity.
+        beta: The weight of completeness relative to homogeneity.
 
     Raises:
         ValueError: `beta` is not positive and finite.
@@ -357,7 +357,7 @@ class VMeasure(InformationMetric):
 
     beta: Annotated[float, Positive] = 1.0
 
-    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - not the counts
+    def read_information(self, mutual: float, true: float, pred: float, overlap: Overlap) -> float:  # noqa: ARG002 - does not need the counts
         """Return the harmonic mean."""
         h, c = (mutual / true if true else 1.0), (mutual / pred if pred else 1.0)
         return (1 + self.beta) * h * c / (self.beta * h + c) if h + c else 0.0
@@ -368,7 +368,7 @@ def mutual_information(overlap: Overlap) -> float:
     if len(overlap.true_sizes) == 1 or len(overlap.pred_sizes) == 1:
         return 0.0
     counts = overlap.counts
-    # Where one side is a refinement of the other, the information is an entropy: not rounded.
+    # If one side refines the other, the information is an entropy, with fewer rounding errors.
     if len(counts) == len(overlap.pred_sizes):
         return entropy(overlap.true_sizes)
     if len(counts) == len(overlap.true_sizes):
@@ -394,5 +394,5 @@ def mean_entropy(true: float, pred: float, average: Average) -> float:
 
 
 def away_from_zero(value: float) -> float:
-    """Return the value, or 2**-52 with its sign where it is closer to 0."""
+    """Return the value, or 2**-52 with its sign if it is closer to 0."""
     return min(value, -(2.0**-52)) if value < 0 else max(value, 2.0**-52)

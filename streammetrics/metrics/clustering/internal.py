@@ -1,4 +1,4 @@
-"""Clusters without a truth: dispersion, distances and silhouettes."""
+"""Clustering without ground truth: dispersion, distances and silhouettes."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Spread(NamedTuple):
 
 
 def spread(sums: ClusterSums, sample: PointSample) -> Spread:
-    """Return the spread of clusters, in coordinates around the overall mean, none above 2."""
+    """Return the spread of clusters, in coordinates relative to the overall mean, none above 2."""
     n, size = sums.counts, len(sums.counts)
     if not (np.array_equal(sums.labels, sample.labels) and np.array_equal(n, sample.counts)):
         raise StateFormatError("the sums and the points of the state are not of the same clusters")
@@ -66,7 +66,7 @@ def spread(sums: ClusterSums, sample: PointSample) -> Spread:
     corner = lengths(np.maximum(highest - centroids, centroids - lowest))
     low, high = total / n, (total + (n - copies) * corner) / n
     estimate = np.where(copies > 0, total / np.maximum(copies, 1), (low + high) / 2)
-    # The rounding of the differences changes no distance by more than this.
+    # Rounding the differences changes no distance by more than this.
     reach = max(np.abs(lowest).max(initial=0.0), np.abs(highest).max(initial=0.0))
     slack = 2.0**-50 * float(reach) * math.sqrt(max(centroids.shape[1], 1))
     low, high = np.maximum(low * (1 - 2.0**-40) - slack, 0.0), high * (1 + 2.0**-40) + slack
@@ -74,14 +74,14 @@ def spread(sums: ClusterSums, sample: PointSample) -> Spread:
 
 
 def scaled(low: Floats, high: Floats, *others: Floats) -> tuple[int, tuple[Floats, ...]]:
-    """Return the power of two that scales boxes to within [-1, 1], and everything scaled by it."""
+    """Return the exponent of the power of two that scales boxes to [-1, 1], and scaled arrays."""
     largest = max(np.abs(low).max(initial=0.0), np.abs(high).max(initial=0.0))
     exponent = -int(np.frexp(largest)[1])
     return exponent, tuple(np.ldexp(values, exponent) for values in (low, high, *others))
 
 
 def worst_ratios(spreads: Floats, centroids: Floats, slack: float = 0.0) -> Floats:
-    """Return each cluster's largest (S_i + S_j) / (M_ij + 2 slack), ``nan`` where no M is left."""
+    """Return each cluster's largest (S_i + S_j) / (M_ij + 2 slack), ``nan`` if all M are 0."""
     worst = np.zeros(len(spreads))
     any_apart = False
     for place, spread in enumerate(spreads):
@@ -106,7 +106,7 @@ def smallest_gap(low: Floats, high: Floats) -> float:
 
 
 class InternalMetric(Metric[float]):
-    """Base of the metrics of points and the labels of their clusters.
+    """Base class of metrics of points and the labels of their clusters.
 
     Args:
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
@@ -114,7 +114,7 @@ class InternalMetric(Metric[float]):
 
     nan_policy: NanPolicy = "raise"
 
-    def update(self, X: ArrayLike, labels: ArrayLike) -> Self:  # noqa: N803 - the field's name for points
+    def update(self, X: ArrayLike, labels: ArrayLike) -> Self:  # noqa: N803 - the usual name for points
         """Add a batch of rows.
 
         Args:
@@ -129,15 +129,15 @@ class InternalMetric(Metric[float]):
 
 
 class SampledMetric(InternalMetric):
-    """Base of the metrics that need the points, and keep a limited number of them.
+    """Base class of metrics that need the points, of which they keep a limited number.
 
-    Up to `max_points` distinct (point, label) rows the value is exact. Beyond that it is computed
-    from a sample: the rows with the smallest seeded hash, each with the number of times it was
-    seen, which are the same in every order of arrival. `exact` is then False, and the first
-    `compute` gives an `EstimateWarning`.
+    With up to `max_points` distinct (point, label) rows the value is exact. Beyond that, it is
+    computed from a sample: the rows with the smallest seeded hash, with the number of times each
+    was seen. The sample does not depend on the order of arrival. `exact` is then False, and the
+    first `compute` gives an `EstimateWarning`.
 
     Args:
-        max_points: How many distinct rows are kept.
+        max_points: The largest number of distinct rows to keep.
         seed: The seed of the hash that draws the sample; only states with the same seed merge.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
@@ -164,24 +164,24 @@ class SampledMetric(InternalMetric):
         return value
 
     def is_exact(self, *statistics: object) -> bool:
-        """Whether every point seen was kept, or none is needed."""
+        """Whether every point was kept, or no points are needed."""
         return all(s.complete for s in statistics if isinstance(s, PointSample))
 
     def interval(self, *statistics: object) -> Interval[float]:
-        """Return what certainly holds the exact value."""
+        """Return an interval that is guaranteed to contain the exact value."""
         if self.is_exact(*statistics):
             value = self.readout(*statistics)
             return Interval(value, value)
         low, high = self.certain(*statistics)
         return Interval(float(low), float(high))
 
-    def certain(self, *statistics: object) -> tuple[float, float]:  # noqa: ARG002 - for those that depend on it
-        """Return bounds of the value where the sample does not hold all points."""
+    def certain(self, *statistics: object) -> tuple[float, float]:  # noqa: ARG002 - subclasses use it
+        """Return bounds of the value if the sample does not hold all points."""
         return self.value_range or (-math.inf, math.inf)
 
 
 def as_centroids(centroids: object) -> tuple[tuple[float, ...], ...] | None:
-    """Return a matrix of centroids (K, d) as a tuple of rows; raise `ValueError` if it is none."""
+    """Return a matrix of centroids (K, d) as a tuple of rows; raise `ValueError` if it is not."""
     if centroids is None:
         return None
     try:
@@ -201,10 +201,10 @@ class CalinskiHarabasz(InternalMetric):
     Formula: (B / (K - 1)) / (W / (n - K))
 
     B is the sum over all n points of the squared distance from the overall mean to the centroid of
-    the point's cluster, and W that of the squared distance from the point to that centroid; K is
-    the number of clusters. B and W are exact until they are divided, so points far from the
-    origin lose no digits. ``nan`` with fewer than two clusters, or where W is 0 (scikit-learn
-    gives 1.0).
+    the point's cluster. W is the sum of the squared distances from the points to those centroids,
+    and K the number of clusters. B and W are exact until they are divided, so points far from the
+    origin lose no digits. ``nan`` with fewer than two clusters, or if W is 0 (scikit-learn gives
+    1.0).
 
     Parameters are those of `InternalMetric`.
 
@@ -228,12 +228,12 @@ class CalinskiHarabasz(InternalMetric):
         return (ClusterSums(nan_policy=self.nan_policy),)
 
     def readout(self, sums: ClusterSums) -> float:
-        """Return the ratio from exact integers.
+        """Return the ratio, computed from exact integers.
 
-        With S the sum of n points of square sum Q, S_k and n_k those of a cluster: the sum
-        A = Σ |S_k|² / n_k is taken with so many bits after the point that W = Q - A and
-        B = A - |S|² / n are zero or have 64 right ones, as neither can be between 0 and n**-3
-        units.
+        Let S be the sum of the n points and Q that of their squares; S_k and n_k are those of a
+        cluster. The sum A = Σ |S_k|² / n_k is computed with enough bits after the point that
+        W = Q - A and B = A - |S|² / n are 0 or have 64 correct bits, because neither can lie
+        between 0 and n**-3 units.
         """
         clusters, n = len(sums.labels), int(sums.counts.sum())
         if not 2 <= clusters < n:
@@ -262,17 +262,18 @@ class DaviesBouldin(SampledMetric):
 
     Formula: (1 / K) Σ_i max_(j ≠ i) ((S_i + S_j) / M_ij)
 
-    S_i is the mean distance of the points of cluster i to its centroid, M_ij the distance between
-    two centroids; smaller is better. Pairs of clusters with the same centroid are left out, as in
-    scikit-learn; ``nan`` where no pair is left.
+    S_i is the mean distance of the points of cluster i to its centroid, and M_ij the distance
+    between two centroids. Smaller is better. Pairs of clusters with the same centroid are left out,
+    as in scikit-learn; ``nan`` if no pair is left.
 
     With `centroids`, (K, d), a label is the row number of a centroid, and S and M use these
-    centroids instead of the clusters' means. This gives the index of a fitted model on any data,
-    in one pass and without storing points; on the data that k-means converged on, both are the
-    same. Clusters without points are left out.
+    centroids instead of the means of the clusters. This gives the index of a fitted model on any
+    data, in one pass and without storing points. On the data that k-means converged on, both are
+    the same. Clusters without points are left out.
 
-    Beyond `max_points` distinct points the centroids stay exact and S is estimated from a sample;
-    `bounds()` lets the points that were not kept lie anywhere in the bounding box of their cluster.
+    Beyond `max_points` distinct points the centroids stay exact and S is estimated from a sample.
+    `bounds()` then allows points that were not kept to lie anywhere in the bounding box of their
+    cluster.
 
     The other parameters are those of `SampledMetric`.
 
@@ -316,7 +317,7 @@ class DaviesBouldin(SampledMetric):
         return ClusterSums(nan_policy=self.nan_policy), self._sample()
 
     def readout(self, *statistics: Any) -> float:
-        """Return the mean of the worst ratios."""
+        """Return the mean over clusters of the worst ratios."""
         _, worst = self._by_cluster(*statistics)
         return math.fsum(worst) / worst.size if worst.size else math.nan
 
@@ -342,7 +343,7 @@ class DaviesBouldin(SampledMetric):
         return labels, worst if defined else np.full(len(labels), math.nan)
 
     def certain(self, *statistics: Any) -> tuple[float, float]:
-        """Return the mean worst ratios of the smallest and of the largest spreads."""
+        """Return the mean worst ratios for the smallest and the largest possible spreads."""
         spreads = spread(*statistics)
         if len(spreads.low) < 2:
             return math.nan, math.nan
@@ -357,37 +358,37 @@ class Silhouette(SampledMetric):
     Formula: mean ((b - a) / max(a, b))
 
     For each point, a is the mean distance to the other points of its cluster and b the smallest
-    mean distance to the points of another cluster. A point alone in its cluster has 0. ``nan``
-    with fewer than two clusters, or where every point is a cluster of its own.
+    mean distance to the points of another cluster. A point alone in its cluster counts as 0.
+    ``nan`` with fewer than two clusters, or if every point is a cluster of its own.
 
     scikit-learn's ``sample_size`` is `max_points` here, and its ``random_state`` is `seed`. There
-    is no ``metric="precomputed"``: a matrix of all distances cannot come in batches of rows.
+    is no ``metric="precomputed"``: a matrix of all distances cannot be passed in batches of rows.
 
     With `centroids`, (K, d), a label is the row number of a centroid, a is the distance to the
-    point's own centroid and b that to the nearest other one. This *simplified* silhouette is a
-    different quantity, exact in one pass and without storing points.
+    point's own centroid and b the distance to the nearest other one. This *simplified* silhouette
+    is a different quantity, exact in one pass and without storing points.
 
     Beyond `max_points` distinct points the value is that of a sample, clipped to `bounds()`: the
-    range that is possible when points alone in their clusters have 0.
+    possible range, given which points are alone in their clusters.
 
     The other parameters are those of `SampledMetric`.
 
     Args:
         metric: The distance: ``"euclidean"``, ``"sqeuclidean"``, ``"cosine"``, ``"correlation"``,
             ``"manhattan"``, ``"chebyshev"``, ``"canberra"``, ``"braycurtis"`` or ``"hamming"``,
-            as in ``scipy.spatial.distance``. By cosine and correlation, a point without a
-            direction is at distance 1 from all others, equal ones among them. A point at an
-            infinite distance (``"braycurtis"`` of opposite points) counts as 0, as in scikit-learn.
+            as in ``scipy.spatial.distance``. By cosine and correlation, a point without a direction
+            is at distance 1 from all others, including equal ones. A point at an infinite distance
+            (``"braycurtis"`` of opposite points) counts as 0, as in scikit-learn.
             With `centroids` only the first two are allowed.
         centroids: The centroids of a fitted model, (K, d), with coordinates up to 1e150; points are
             then not stored.
 
     Raises:
         ValueError: `centroids` is not a finite (K, d) matrix of at least two rows, or `metric` is
-            not one that centroids allow.
+            not allowed with centroids.
 
-    Memory and cost: 8 (d + 3) bytes per point kept; `compute` takes n² distances, in blocks. With
-    centroids 32 bytes per cluster.
+    Memory and cost: 8 (d + 3) bytes per point kept; `compute` computes n² distances, in blocks.
+    With centroids 32 bytes per cluster.
 
     Reference: ``sklearn.metrics.silhouette_score``; Rousseeuw (1987); simplified: Hruschka, de
     Castro and Campello (2004).
@@ -439,7 +440,7 @@ class Silhouette(SampledMetric):
         value = math.fsum(means * counts) / float(counts.sum()) if len(means) else math.nan
         if self.is_exact(held):
             return value
-        low, high = self.certain(held)  # that of a sample may lie beyond what is certain
+        low, high = self.certain(held)  # the value of a sample may lie outside the bounds
         return min(max(value, low), high)
 
     def per_cluster(self) -> KeyedValues:
@@ -448,21 +449,21 @@ class Silhouette(SampledMetric):
         labels, means, _ = self._by_cluster(cast("Held", held))
         return KeyedValues(dict(zip(labels.tolist(), means.tolist(), strict=True)), "cluster")
 
-    def per_point(self, X: object, labels: object) -> Floats:  # noqa: N803 - the field's name for points
-        """Return the silhouette (n,) of each of the given points, as one of those already added.
+    def per_point(self, X: object, labels: object) -> Floats:  # noqa: N803 - the usual name for points
+        """Return the silhouette (n,) of each of the given points, which must have been added.
 
-        It is ``nan`` for a point that was not added, or that the sample did not keep.
+        It is ``nan`` for a point that was not added, or that is not in the sample.
 
         Args:
             X: Points, (n, d).
             labels: Their clusters, (n,).
 
         Raises:
-            ValueError: The metric has `centroids`, and so keeps no points.
+            ValueError: The metric has `centroids`, so it keeps no points.
         """
         (kept,) = self._read()
         if not isinstance(kept, PointSample):
-            raise ValueError(  # noqa: TRY004 - the metric has the wrong parameters
+            raise ValueError(  # noqa: TRY004 - the parameters are wrong, not the type
                 "per_point() takes the points that are kept, and with centroids none is"
             )
         points = np.asarray(X, np.float64)
@@ -489,7 +490,7 @@ class Silhouette(SampledMetric):
         return np.where(known, by_group[groups[len(values) :]], math.nan)
 
     def _cloud(self, points: Floats, codes: Places, copies: Ints) -> Cloud:
-        """Return the points, or for cosine and correlation their directions."""
+        """Return the points; for cosine and correlation their directions."""
         if self.metric in DIRECTED:
             points = directions(points, centred=self.metric == "correlation")
         return Cloud.of(points, codes, copies)
@@ -516,7 +517,7 @@ class Silhouette(SampledMetric):
         return labels, means, counts
 
     def certain(self, *statistics: Any) -> tuple[float, float]:
-        """Return the bounds: a point has -1 to 1, but 0 where it is alone in its cluster."""
+        """Return the bounds: a point has -1 to 1, or 0 if it is alone in its cluster."""
         counts = statistics[0].counts
         if len(counts) < 2:
             return math.nan, math.nan
@@ -529,16 +530,16 @@ class DunnIndex(SampledMetric):
 
     Formula: min_(c(x) ≠ c(x')) d(x, x') / max_(c(x) = c(x')) d(x, x')
 
-    ``nan`` with fewer than two clusters, or where no cluster has two different points.
+    ``nan`` with fewer than two clusters, or if no cluster has two different points.
 
     Beyond `max_points` distinct points the value is that of a sample, which is never too small:
-    leaving points out only moves clusters apart and makes them narrower. The lower bound comes from
+    leaving out points only moves clusters apart and makes them narrower. The lower bound comes from
     the bounding boxes of the clusters.
 
     Parameters are those of `SampledMetric`.
 
-    Memory and cost: 8 (d + 3) bytes per point kept; `compute` takes the distances between those
-    groups of points that bounding balls do not rule out.
+    Memory and cost: 8 (d + 3) bytes per point kept; `compute` skips groups of points whose
+    distances cannot matter, judged by their bounding balls.
 
     Reference: Dunn (1974), "Well-separated clusters and optimal fuzzy partitions".
 
@@ -557,7 +558,7 @@ class DunnIndex(SampledMetric):
         return (self._sample(),)
 
     def readout(self, sample: PointSample) -> float:
-        """Return the ratio of both distances in the sample."""
+        """Return the ratio of the two distances in the sample."""
         near, far = self._extremes(sample)
         return near / far if far > 0.0 and near < math.inf else math.nan
 
@@ -568,7 +569,7 @@ class DunnIndex(SampledMetric):
         return nearest_and_farthest(Cloud.of(rows.points, rows.codes, rows.copies))
 
     def certain(self, *statistics: Any) -> tuple[float, float]:
-        """Return the ratio for the bounding boxes, and for the sample."""
+        """Return the ratio for the bounding boxes, and the ratio for the sample."""
         (sample,) = statistics
         _, (lowest, highest) = scaled(sample.low, sample.high)
         widest = float(lengths(highest - lowest).max(initial=0.0))

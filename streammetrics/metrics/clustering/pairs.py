@@ -1,4 +1,4 @@
-"""Clusters against a truth: pairs of points, matching and purity."""
+"""Clustering against ground truth: pairs of points, matching and purity."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 class Overlap(NamedTuple):
-    """How many rows each pair of clusters shares, without the pairs that share none."""
+    """The number of rows shared by each pair of clusters, without pairs that share none."""
 
     n: int
     counts: Counts
@@ -63,15 +63,15 @@ class Overlap(NamedTuple):
         return cls(int(counts.sum()), counts, rows, columns, *sizes)
 
     def expected(self) -> tuple[Floats, Floats, int]:
-        """Return what independent labelings would share, times n, from integers.
+        """Return the counts expected of independent labelings, times n, from exact integers.
 
         Returns:
-            n times the expected count of each pair that occurs, n times what its count exceeds
-            that by, rounded only after subtracting, and n times the sum of the expected counts of
-            all pairs that never occur.
+            For each pair that occurs, n times its expected count, and n times its count minus that,
+            rounded only after subtracting; and for all pairs that never occur, n times the sum of
+            their expected counts.
         """
         true, pred = self.true_sizes[self.rows], self.pred_sizes[self.columns]
-        kind = np.int64 if self.n < 2**31 else object  # squares of the total must not overflow
+        kind = np.int64 if self.n < 2**31 else object  # the square of n must not overflow
         product = true.astype(kind) * pred
         apart = self.counts.astype(kind) * self.n - product
         absent = self.n**2 - exact_dot(true, pred)
@@ -83,7 +83,7 @@ def _sizes(side: Places, counts: Counts, size: int) -> Counts:
 
 
 class LabelingMetric(Metric[V_co]):
-    """Base of the metrics of two labelings of the same rows.
+    """Base class of metrics of two labelings of the same rows.
 
     The labels of the two sides may be of different types. Only pairs of labels that occur are
     stored, so thousands of clusters on both sides take no more memory than those pairs need.
@@ -105,7 +105,7 @@ class LabelingMetric(Metric[V_co]):
 
         Args:
             labels_true: The true class of each row, (n,): integers, booleans or strings.
-            labels_pred: The cluster that each row was assigned to, (n,).
+            labels_pred: The cluster assigned to each row, (n,).
 
         Raises:
             InvalidBatchError: A column has a wrong type or length, or a missing label; the state is
@@ -134,7 +134,7 @@ class LabelingMetric(Metric[V_co]):
 
     @abstractmethod
     def read(self, overlap: Overlap) -> V_co:
-        """Return the value for at least one row."""
+        """Return the value; there is at least one row."""
 
 
 class Pairs(NamedTuple):
@@ -162,7 +162,7 @@ def ratio_or_nan(numerator: int, denominator: int) -> float:
 
 
 class PairMetric(LabelingMetric[float]):
-    """Base of the metrics that count pairs of rows, exactly, in integers of any size."""
+    """Base class of metrics that count pairs of rows, exactly, in integers of any size."""
 
     _formula = ("readout", "read", "read_pairs")
 
@@ -182,7 +182,7 @@ class PairConfusionMatrix(LabelingMetric[LabelledArray]):
     and the predicted labels of rows i and j are equal, else 0.
 
     The result is ``[[neither, only predicted], [only true, both]]``, as integers, or as floats
-    where a number exceeds 64 bits; all 0 without rows.
+    if a number exceeds 64 bits; all 0 without rows.
 
     Parameters are those of `LabelingMetric`.
 
@@ -276,7 +276,7 @@ class PairJaccard(PairMetric):
 
     Formula: TP / (TP + FP + FN)
 
-    ``nan`` where neither labeling groups any pair together.
+    ``nan`` if neither labeling groups any pair together.
 
     Parameters are those of `LabelingMetric`.
 
@@ -293,16 +293,16 @@ class PairJaccard(PairMetric):
     _nan_reason = "no two rows have the same label"
 
     def read_pairs(self, pairs: Pairs) -> float:
-        """Return the share of shared pairs."""
+        """Return the share of pairs grouped together by both."""
         return ratio_or_nan(pairs.both, pairs.both + pairs.only_true + pairs.only_pred)
 
 
 class PairPrecision(PairMetric):
-    """Pair precision: the share of pairs in one cluster that are of one class.
+    """Pair precision: the share of pairs in the same cluster that are in the same class.
 
     Formula: TP / (TP + FP)
 
-    ``nan`` where no two rows are in one cluster.
+    ``nan`` if no two rows are in the same cluster.
 
     Parameters are those of `LabelingMetric`.
 
@@ -324,11 +324,11 @@ class PairPrecision(PairMetric):
 
 
 class PairRecall(PairMetric):
-    """Pair recall: the share of pairs of one class that are in one cluster.
+    """Pair recall: the share of pairs in the same class that are in the same cluster.
 
     Formula: TP / (TP + FN)
 
-    ``nan`` where no two rows are of one class.
+    ``nan`` if no two rows are in the same class.
 
     Parameters are those of `LabelingMetric`.
 
@@ -354,12 +354,12 @@ class PairFBeta(PairMetric):
 
     Formula: (1 + β²) TP / ((1 + β²) TP + β² FN + FP)
 
-    ``nan`` where neither labeling groups any pair together.
+    ``nan`` if neither labeling groups any pair together.
 
     The other parameters are those of `LabelingMetric`.
 
     Args:
-        beta: How many times as much recall counts as precision.
+        beta: The weight of recall relative to precision.
 
     Raises:
         ValueError: `beta` is not positive and finite.
@@ -391,7 +391,7 @@ class FowlkesMallows(PairMetric):
 
     Formula: TP / √((TP + FP) (TP + FN))
 
-    0 where no pair is grouped together by both labelings, as in scikit-learn.
+    0 if no pair is grouped together by both labelings, as in scikit-learn.
 
     Parameters are those of `LabelingMetric`.
 
@@ -424,8 +424,8 @@ class ClusterAccuracy(LabelingMetric[float]):
     Formula: (1 / n) max_f Σ_j n_(f(j) j), with n_ij the rows of class i in cluster j, over all
     one-to-one maps f.
 
-    Where the numbers of clusters and classes differ, the rows of those left unmatched count as
-    wrong. `Purity` lets several clusters be matched with the same class.
+    If the numbers of clusters and classes differ, the rows of unmatched ones count as wrong.
+    `Purity` allows several clusters to be matched with the same class.
 
     Parameters are those of `LabelingMetric`.
 
@@ -433,8 +433,8 @@ class ClusterAccuracy(LabelingMetric[float]):
         StreamMetricsError: From `compute`, with more than 2**24 pairs of a class and a cluster.
 
     Memory and cost: 16 bytes per pair of labels that occurs. `compute` takes 8 bytes per possible
-    pair, and time that grows as a² b, where a is the smaller of the numbers of classes and
-    clusters and b the larger: a few milliseconds for a hundred of each.
+    pair, and time proportional to a² b, where a is the smaller and b the larger of the numbers of
+    classes and clusters: a few milliseconds for a hundred of each.
 
     Reference: Yang, Xu, Nie, Yan and Zhuang, "Image clustering using local discriminant models",
     IEEE TIP 19 (2010); ``scipy.optimize.linear_sum_assignment`` of the table;
@@ -463,11 +463,11 @@ class ClusterAccuracy(LabelingMetric[float]):
 
 
 class Purity(LabelingMetric[float]):
-    """Purity: the share of rows that are of the most frequent class of their cluster.
+    """Purity: the share of rows that belong to the most frequent class of their cluster.
 
     Formula: (1 / n) Σ_j max_i n_ij, with n_ij the rows of class i in cluster j.
 
-    It is 1 where every row is a cluster of its own, so it cannot compare clusterings with different
+    It is 1 if every row is a cluster of its own, so it cannot compare clusterings with different
     numbers of clusters.
 
     Parameters are those of `LabelingMetric`.
@@ -484,16 +484,16 @@ class Purity(LabelingMetric[float]):
     value_range = (0.0, 1.0)
 
     def read(self, overlap: Overlap) -> float:
-        """Return the share of rows in the majorities."""
+        """Return the share of rows that are in the most frequent class of their cluster."""
         largest = np.zeros(len(overlap.pred_sizes), np.int64)
         np.maximum.at(largest, overlap.columns, overlap.counts)
         return int(largest.sum()) / overlap.n
 
 
 def largest_assignment(table: Ints) -> int:
-    """Return the largest sum of entries of which no two share a row or a column.
+    """Return the largest sum of entries, no two of which share a row or a column.
 
-    By shortest augmenting paths (Jonker and Volgenant, Computing 38, 1987), in integers.
+    Computed by shortest augmenting paths (Jonker and Volgenant, Computing 38, 1987), in integers.
 
     >>> largest_assignment(np.array([[3, 5, 0], [0, 4, 1]]))
     7

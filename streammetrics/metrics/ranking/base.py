@@ -1,4 +1,4 @@
-"""What ranking metrics have in common: parameters, and the view of the queries."""
+"""Shared parts of ranking metrics: parameters, and the view of the queries."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-_LONG = 1 << 16  # places of one grade up to which they are summed one by one
+_LONG = 1 << 16  # up to this many places of one grade are summed one by one
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TieGroups:
     first: Ints  # the group's first row
     size: Ints
     before: Ints  # results of the query above the group
-    within: Ints  # results of the group that are within the depth, in any order
+    within: Ints  # results of the group within the depth, for any order
     relevant: Ints
     found: Ints  # relevant results above the group
 
@@ -58,7 +58,7 @@ class TieGroups:
 
 
 class Ranking:
-    """A table of ranking rows, read to a depth, with a threshold of relevance."""
+    """A table of ranking rows, read to a depth, with a relevance threshold."""
 
     def __init__(
         self, table: RankingTable, *, averaged: bool, relevant_at: float, k: int | None
@@ -73,7 +73,7 @@ class Ranking:
 
     @cached_property
     def retrieved(self) -> Ints:
-        """How many results of each query are kept: 0 only where there were none."""
+        """The number of results kept for each query; 0 only if it had none."""
         return np.bincount(self.table.results.query, minlength=self.n_queries)
 
     @cached_property
@@ -92,7 +92,7 @@ class Ranking:
         return TieGroups(query, first, size, before, within, relevant, found)
 
     def by_query(self, query: Array, values: Array | None) -> Floats:
-        """Return the sum of values for each query, in their order; for ``None`` their number."""
+        """Return the sum of values per query, in query order; for ``None`` the number of rows."""
         sums = np.bincount(query, weights=values, minlength=self.n_queries)
         return sums.astype(np.float64, copy=False)
 
@@ -106,7 +106,7 @@ class Ranking:
 
     @cached_property
     def given(self) -> tuple[Ints, Places, Ints]:
-        """Query, grade and number of the judgments kept, by query and descending grade."""
+        """Query, grade and count of the judgments kept, by query and descending grade."""
         judgments, grades, width = self.table.judgments, self.table.grades, len(self.table.levels)
         query = np.concatenate([judgments.query, grades.query]).astype(np.int64)
         grade = np.concatenate([judgments.grade, grades.grade])
@@ -117,7 +117,7 @@ class Ranking:
 
     @cached_property
     def n_relevant(self) -> Ints:
-        """How many documents are relevant to each query, retrieved or not."""
+        """The number of documents relevant to each query, retrieved or not."""
         query, grade, times = self.given
         return self.by_query(query, times * self.is_relevant[grade]).astype(np.int64)
 
@@ -152,7 +152,7 @@ class Ranking:
         ideal = self.by_query(query[row], gain[grade[row]] * discounts(rank))
         long = np.flatnonzero(
             times > _LONG
-        )  # a state of few bytes may stand for billions of documents
+        )  # a few bytes of state may represent billions of documents
         if long.size:
             first, last = (before + _LONG + 1)[long], (before + times)[long]
             ideal += self.by_query(query[long], gain[grade[long]] * summed_discounts(first, last))
@@ -168,20 +168,20 @@ def added(values: Array, first: Ints) -> Array:
 
 
 def places_of_rows(counts: Ints) -> tuple[Ints, Ints]:
-    """Return the row and the place (from 0) of `counts` places of each row."""
+    """Return the row and the place (from 0) for `counts` places of each row."""
     row = np.repeat(np.arange(len(counts)), counts)
     return row, np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def running_sum(values: Ints, query: Array) -> Ints:
-    """Return the sum of the values above each one, within its query."""
+    """Return the sum of the values above each value, within its query."""
     above = np.cumsum(values) - values
     starts = run_starts(query)
     return above - np.repeat(above[starts], np.diff(starts, append=len(query)))
 
 
 def running_product(factors: Floats, place: Ints) -> Floats:
-    """Return the products of the factors up to each place, starting anew at each place 0.
+    """Return the products of the factors up to each place, restarting at each place 0.
 
     Each pass doubles the number of factors, so the error is that of about log2(n) roundings.
     """
@@ -195,7 +195,7 @@ def running_product(factors: Floats, place: Ints) -> Floats:
 
 
 def ratio_or_zero(numerator: Array, denominator: Array | float) -> Floats:
-    """Return the quotient, 0 where the denominator is 0."""
+    """Return the quotient, or 0 if the denominator is 0."""
     shape = np.broadcast_shapes(np.shape(numerator), np.shape(denominator))
     result: Floats = np.divide(
         numerator, denominator, out=np.zeros(shape), where=np.greater(denominator, 0)
@@ -206,7 +206,7 @@ def ratio_or_zero(numerator: Array, denominator: Array | float) -> Floats:
 def discounts(rank: Ints) -> Floats:
     """Return 1 / log2(rank + 1)."""
     last = int(rank.max(initial=0))
-    if last > _LONG + 8 * rank.size:  # a few terms above rows that are only counted
+    if last > _LONG + 8 * rank.size:  # too few ranks, too far down, for a table
         far: Floats = 1.0 / np.log2(rank + 1.0)
         return far
     table: Floats = 1.0 / np.log2(np.arange(2.0, last + 2.0))
@@ -216,9 +216,9 @@ def discounts(rank: Ints) -> Floats:
 def summed_discounts(first: Ints, last: Ints) -> Floats:
     """Return the sums of the discounts of ranks from `first` to `last`, both beyond 2**16.
 
-    By the Euler-Maclaurin formula: with u = ln(rank + 1) the integral is that of exp(u) / u, which
-    Gauss quadrature with sixteen points gives to the last bit or two; the terms beyond the first
-    derivative are below 1e-17.
+    Computed by the Euler-Maclaurin formula. With u = ln(rank + 1) the integrand is exp(u) / u,
+    which Gauss quadrature with sixteen points integrates to the last bit or two. Terms beyond the
+    first derivative are below 1e-17.
     """
     low, high = np.log(first + 1.0), np.log(last + 1.0)
     points, weights = np.polynomial.legendre.leggauss(16)
@@ -244,7 +244,7 @@ def hypergeometric(h: Ints, m: Ints, r: Ints, n: Ints) -> Floats:
     return chance
 
 
-_BLOCK = 1 << 19  # rows read at a time
+_BLOCK = 1 << 19  # number of rows read at a time
 
 _PRESETS: dict[str, dict[str, object]] = {
     "trec_eval": {"ties": "doc", "relevant_at": 1.0, "no_relevant": "zero", "unretrieved": "skip"},
@@ -257,9 +257,9 @@ _PRESETS: dict[str, dict[str, object]] = {
 def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> Options:
     """Return the parameters with which ranking metrics reproduce another tool.
 
-    ``"trec_eval"`` is trec_eval without ``-c``; for ``-c`` set ``unretrieved="zero"`` too. It
-    breaks ties by descending document id, as text, and reads scores as 32-bit floats: where ties
-    matter, round scores first (``scores.astype("float32")``). ``"sklearn"`` reproduces
+    ``"trec_eval"`` is trec_eval without ``-c``; for ``-c`` also set ``unretrieved="zero"``.
+    trec_eval breaks ties by descending document id, as text, and reads scores as 32-bit floats. If
+    ties matter, round scores first (``scores.astype("float32")``). ``"sklearn"`` reproduces
     ``ndcg_score`` and ``dcg_score``.
 
     Args:
@@ -284,27 +284,27 @@ Aggregation = Literal["mean", "median", "median_low", "min", "max"]
 
 
 class RankingMetric(Metric[float]):
-    """Base of the ranking metrics: the mean over queries of a value of each query's ranking.
+    """Base class of ranking metrics: the mean over queries of a value of each query's ranking.
 
     Rows come in any order and in any batches. A row is a judgment, a result or both. With document
     ids, judgments and results may come separately and are joined by (query, document); a null
     means that the value is not given. A result without a judgment counts as not relevant; a judged
     document that is not retrieved counts in recall and in the ideal ranking. Each row without a
-    document id is a document of its own.
+    document id is a separate document.
 
-    A query without any judgment is left out and counted in `n_unjudged`; a query of weight 0 is
-    left out. The weight of a query may be given in any of its rows, and is 1 if in none.
+    A query without any judgment is left out and counted in `n_unjudged`; a query with weight 0 is
+    left out. The weight of a query may be given in any of its rows; it is 1 if none gives it.
 
     Args:
-        ties: How results with equal scores are ordered. ``"average"``: the expectation over all
-            orders; ``"doc"``: by descending document id, integers by value and strings by code
+        ties: How to order results with equal scores. ``"average"``: the expectation over all
+            orders. ``"doc"``: by descending document id, integers by value and strings by code
             point, as in trec_eval.
-        relevant_at: The smallest relevance that counts as relevant, above 0. In metrics with graded
-            gains it is every positive relevance, whatever this is.
-        no_relevant: Whether a judged query without relevant documents counts as ``"zero"``, as 1
-            (``"one"``) or is left out (``"skip"``).
-        unretrieved: Whether a judged query without results counts as ``"zero"``, which is
-            trec_eval's ``-c``, or is left out (``"skip"``).
+        relevant_at: The smallest relevance that counts as relevant, above 0. Metrics with graded
+            gains ignore it: in them every positive relevance counts.
+        no_relevant: Whether a judged query without relevant documents counts as 0 (``"zero"``), as
+            1 (``"one"``) or is left out (``"skip"``).
+        unretrieved: Whether a judged query without results counts as 0 (``"zero"``, trec_eval's
+            ``-c``) or is left out (``"skip"``).
         nan_policy: ``"raise"``, or ``"omit"``: rows whose relevance or score is nan are left out.
         aggregation: How the values of queries are combined: ``"mean"``, ``"median"``,
             ``"median_low"``, ``"min"`` or ``"max"``. For an even number of queries ``"median"`` is
@@ -313,7 +313,7 @@ class RankingMetric(Metric[float]):
     """
 
     family: ClassVar[str | None] = Family.QUERIES
-    _graded: ClassVar[bool] = False  # whether any positive relevance counts, by how large it is
+    _graded: ClassVar[bool] = False  # whether every positive relevance counts, by its size
     _partial: ClassVar[bool] = False  # whether a query with the value nan is left out
 
     _formula = ("readout", "read")
@@ -327,11 +327,11 @@ class RankingMetric(Metric[float]):
 
     @property
     def _depth(self) -> int | None:
-        """How many results of each query count, ``None`` for all."""
+        """The number of results of each query that count, ``None`` for all."""
         return None
 
     def statistics(self) -> tuple[RankingBuffer]:
-        """Return a buffer that keeps what the depth needs."""
+        """Return a buffer that keeps the rows needed for the depth."""
         return (self._buffer(k=self._depth),)
 
     def _buffer(self, **needs: Any) -> RankingBuffer:
@@ -339,10 +339,10 @@ class RankingMetric(Metric[float]):
 
     @abstractmethod
     def read(self, ranking: Ranking) -> Floats:
-        """Return the value of every query, 0 without relevant documents or results."""
+        """Return the value of every query; 0 without relevant documents or results."""
 
     def _has_relevant(self, ranking: Ranking) -> Bools:
-        """Return which queries have a relevant document, or one with a gain where grades count."""
+        """Return which queries have a relevant document, or a positive relevance if graded."""
         found: Bools = ranking.highest > 0 if self._graded else ranking.n_relevant > 0
         return found
 
@@ -381,7 +381,7 @@ class RankingMetric(Metric[float]):
         return f"no judged query has {without} ({typed} counts them as 0)"
 
     def _weights(self, buffer: RankingBuffer, counted: Bools) -> Floats | None:
-        """Return the weights of the queries that count, ``None`` where none was given."""
+        """Return the weights of the queries that count, ``None`` if no weight was given."""
         weights = buffer.table.weights
         return None if weights is None else np.where(np.isnan(weights), 1.0, weights)[counted]
 
@@ -419,13 +419,13 @@ class RankingMetric(Metric[float]):
 
     @property
     def n_queries(self) -> int:
-        """How many queries `compute` averages."""
+        """The number of queries that `compute` averages."""
         (buffer,) = self._read()
         return int(np.count_nonzero(self._counted(buffer)[0]))  # type: ignore[arg-type]
 
     @property
     def n_unjudged(self) -> int:
-        """How many queries have results but no judgments, and are left out."""
+        """The number of queries that have results but no judgments; they are left out."""
         (buffer,) = self._read()
         return int(np.count_nonzero(~buffer.table.judged))  # type: ignore[attr-defined]
 
@@ -442,8 +442,8 @@ class RankingMetric(Metric[float]):
 
         Args:
             query: The query id of each row, (n,): integers or strings.
-            relevance: How relevant the document is, (n,); null where it was not judged.
-            score: The score that it is ranked by, (n,); null where it was not retrieved.
+            relevance: The relevance of the document, (n,); null if it was not judged.
+            score: The score by which it is ranked, (n,); null if it was not retrieved.
             doc: The document id, (n,): integers or strings.
             query_weight: The weight of the query, (n,), the same in all its rows that give one.
 
@@ -473,7 +473,7 @@ def _aggregated(values: Floats, weights: Floats | None, how: str) -> float:
 
 
 class AtK(RankingMetric):
-    """Base of the metrics of the first k results."""
+    """Base class of metrics of the first k results."""
 
     k: Annotated[int, AtLeast(1)]
 
@@ -484,7 +484,7 @@ class AtK(RankingMetric):
 
 
 class UpToK(RankingMetric):
-    """Base of the metrics of the first k results, or of all."""
+    """Base class of metrics of the first k results, or of all."""
 
     k: Annotated[int, AtLeast(1)] | None = None
 

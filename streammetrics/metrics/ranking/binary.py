@@ -1,4 +1,4 @@
-"""Rankings with relevant and irrelevant results."""
+"""Rankings with binary relevance."""
 
 from __future__ import annotations
 
@@ -79,17 +79,17 @@ class MRR(UpToK):
 
     Formula: mean_q (1 / rank_q), with rank_q the rank of the first relevant result.
 
-    With ``ties="average"``, where the first relevant results are r in a group of n tied ones, after
-    b others, the expectation is Σ_j C(n - j, r - 1) / ((b + j) C(n, r)).
+    With ``ties="average"``, if the first relevant results are r of n tied ones, after b other
+    results, the expectation is Σ_j C(n - j, r - 1) / ((b + j) C(n, r)).
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count, ``None`` for all.
+        k: The number of results that count, ``None`` for all.
 
     Memory and cost: without `k`, a query's results that score at least as high as its best relevant
-    one (all while it has none), and its relevant documents; with `k` as `PrecisionAtK`, with which
-    it shares its state in a set.
+    one (all while it has none), and its relevant documents; with `k` same as `PrecisionAtK`, and
+    both share one state in a `MetricSet`.
 
     Reference: trec_eval ``recip_rank``.
 
@@ -113,7 +113,7 @@ class MRR(UpToK):
         """Return the expected reciprocal rank."""
         groups = ranking.groups
         groups = groups.at((groups.relevant > 0) & (groups.found == 0) & (groups.within > 0))
-        last = groups.size - groups.relevant + 1  # the first relevant one is not after it
+        last = groups.size - groups.relevant + 1  # the first relevant result is at most here
         group, place, rank = groups.places(np.minimum(last, groups.within))
         left, relevant = groups.size[group] - place, groups.relevant[group]
         missed = np.where(place > 0, (left + 1 - relevant) / (left + 1), 1.0)
@@ -128,19 +128,19 @@ class MAP(UpToK):
     rel_i 1 where the i-th is relevant, else 0.
 
     With ``ties="average"``, consider a group of n tied results, r of them relevant, after b results
-    of which f are relevant: its i-th place holds a relevant result with probability r / n, which
+    of which f are relevant. Its i-th place holds a relevant result with probability r / n, which
     then adds (f + 1 + (i - 1)(r - 1)/(n - 1)) / (b + i) (McSherry and Najork 2008).
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count, ``None`` for all.
-        denominator: What the sum is divided by. ``"relevant"``: the number of relevant documents,
-            retrieved or not (trec_eval, ranx); ``"min"``: that number, but at most `k`;
-            ``"hits"``: the number of those among the first k (torchmetrics).
+        k: The number of results that count, ``None`` for all.
+        denominator: The divisor of the sum. ``"relevant"``: the number of relevant documents,
+            retrieved or not (trec_eval, ranx). ``"min"``: that number, but at most `k`.
+            ``"hits"``: the number of relevant documents among the first k (torchmetrics).
 
-    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
-    its state in a set.
+    Memory and cost: without `k` all rows are kept; with `k` same as `PrecisionAtK`, and both share
+    one state in a `MetricSet`.
 
     Reference: trec_eval ``map`` and ``map_cut_k``.
 
@@ -182,10 +182,10 @@ def _precisions(ranking: Ranking, groups: TieGroups) -> Floats:
 
 
 def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
-    """Return the expected ratio of the sum of precisions and the hits, both within the depth.
+    """Return the expected ratio of the sum of precisions to the hits, both within the depth.
 
-    The hits are random only in the group of the k-th result, where they are hypergeometric: given
-    h of them among its first m places, these are like a whole group of m with h relevant.
+    The hits are random only in the group of the k-th result, where they are hypergeometric. Given h
+    hits among its first m places, these places are like a whole group of m with h relevant.
     """
     whole = groups.within == groups.size
     full, cut = groups.at(whole), groups.at(~whole)
@@ -198,7 +198,7 @@ def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
     row, more = places_of_rows(np.minimum(m, r) - least + 1)
     h = least[row] + more
     chance = hypergeometric(h, m[row], r[row], n[row])
-    chance /= np.bincount(row, weights=chance)[row]  # they sum to 1 but for rounding
+    chance /= np.bincount(row, weights=chance)[row]  # corrects their sum for rounding
     group, place, rank = cut.places()
     harmonic = np.bincount(group, weights=1.0 / rank)[row]
     weighted = np.bincount(group, weights=place / rank)[row]
@@ -211,7 +211,7 @@ def _over_hits(ranking: Ranking, groups: TieGroups) -> Floats:
 
 
 class RankBiasedPrecision(RankingMetric):
-    """Rank-biased precision: the utility for a reader who reads on with probability p.
+    """Rank-biased precision: the utility for a reader who continues with probability p.
 
     Formula: mean_q (1 - p) Σ_i rel_i p^(i-1), with rel_i 1 where the i-th result is relevant, else
     0.
@@ -219,7 +219,7 @@ class RankBiasedPrecision(RankingMetric):
     The other parameters are those of `RankingMetric`.
 
     Args:
-        p: The probability that the reader goes on to the next result, in (0, 1).
+        p: The probability that the reader continues to the next result, in (0, 1).
 
     Raises:
         ValueError: `p` is not in (0, 1).
@@ -257,8 +257,8 @@ class BPref(RankingMetric):
     Formula: mean_q Σ_d (1 - min(above_d, R) / min(N, R)) / R, with d the retrieved ones of the
     R relevant documents, and above_d those of the N documents judged not relevant that rank above.
 
-    Documents without a judgment do not matter; nor do those of negative relevance, which in TREC
-    files means not judged.
+    Documents without a judgment are ignored, as are those with negative relevance, which means not
+    judged in TREC files.
 
     Parameters are those of `RankingMetric`.
 
@@ -288,13 +288,13 @@ class BPref(RankingMetric):
         n += ranking.by_query(nonrelevant_alone(table, judged_not), None)
         r = ranking.n_relevant.astype(np.float64)
         most = r[groups.query]
-        fewer = np.clip(most - above, 0, wrong + 1)  # of their places, those below R
+        fewer = np.clip(most - above, 0, wrong + 1)  # those of their places that are below R
         total = fewer * above + fewer * (fewer - 1) / 2 + (wrong + 1 - fewer) * most
         lost = ratio_or_zero(total / (wrong + 1), np.minimum(n, r)[groups.query])
         return ratio_or_zero(ranking.by_query(groups.query, groups.relevant * (1.0 - lost)), r)
 
 
-_OWN = ("k", "precision", "adaptive_k")  # parameters that other metrics lack, or declare themselves
+_OWN = ("k", "precision", "adaptive_k")  # parameters that other metrics lack, or define themselves
 
 
 class SetAP(RankingMetric):
@@ -332,8 +332,8 @@ class RankingCount(RankingMetric):
     takes no weights and is the default.
 
     Args:
-        of: What is counted: ``"queries"``, ``"results"``, ``"relevant"`` documents, retrieved or
-            not, or ``"hits"``, the relevant results.
+        of: What to count: ``"queries"``, ``"results"``, ``"relevant"`` documents (retrieved or
+            not), or ``"hits"``, the relevant results.
 
     Memory and cost: all rows are kept.
 
@@ -372,12 +372,12 @@ class RankingCount(RankingMetric):
 
 
 class RecallAtFixedPrecision(AtK):
-    """Recall at fixed precision: the highest recall of any cut-off up to k that is precise enough.
+    """Recall at fixed precision: the highest recall of a cut-off up to k with enough precision.
 
     Formula: max_(P_i >= p) R_i, with P_i and R_i the means over queries of precision and recall
     at cut-off i, and p the `precision`.
 
-    The cut-off is the same for all queries. 0 where no cut-off has the precision.
+    The cut-off is the same for all queries. 0 if no cut-off reaches the precision.
 
     The other parameters are those of `RankingMetric`.
 
@@ -387,8 +387,8 @@ class RecallAtFixedPrecision(AtK):
         adaptive_k: Whether the precision of a query with fewer results is of these, as in
             `PrecisionAtK`.
 
-    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set; `compute` takes a
-    pass per cut-off up to the longest ranking.
+    Memory and cost: same as `PrecisionAtK`; both share one state in a `MetricSet`. `compute` takes
+    one pass per cut-off, up to the length of the longest ranking.
 
     Reference: ``torchmetrics.retrieval.RetrievalRecallAtFixedPrecision``.
 
@@ -416,20 +416,20 @@ class RecallAtFixedPrecision(AtK):
         return ratio_or_zero(ranking.hits(), ranking.n_relevant)
 
     def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
-        """Return which queries count, and their recall at the last cut-off precise enough."""
+        """Return which queries count, and their recall at the last cut-off with the precision."""
         options = {name: value for name, value in self.config.items() if name not in _OWN}
         precise = {**options, "adaptive_k": self.adaptive_k}
-        # After the last result of the longest ranking recall stays, and precision does not rise.
+        # Beyond the last result of the longest ranking, recall is constant and precision not higher.
         longest = int(np.bincount(buffer.table.results.query).max(initial=0))
-        for k in range(min(self.k, longest), 0, -1):  # recall never falls
+        for k in range(min(self.k, longest), 0, -1):  # recall never falls as k grows
             if PrecisionAtK(k=k, **precise).readout(buffer) >= self.precision:
                 return RecallAtK(k=k, **options)._counted(buffer)
         counted, values = super()._counted(buffer)
         return counted, np.zeros_like(values)
 
 
-_EPSILON = 1e-5  # trec_eval's smoothing, where nothing above a result is judged
-_AT_ONCE = 1 << 20  # terms of tied results that are computed at a time
+_EPSILON = 1e-5  # trec_eval's smoothing, for results with no judged one above
+_AT_ONCE = 1 << 20  # number of terms of tied results computed at a time
 
 
 class InfAP(RankingMetric):
@@ -440,7 +440,7 @@ class InfAP(RankingMetric):
 
     P_i results above rank i are in the pool, of which r_i are judged relevant and n_i not relevant;
     ε is 1e-5. A negative relevance (-1 in TREC files) means that a document is in the pool but was
-    not judged; a document without a judgment row is not in the pool. With ``ties="average"`` a
+    not judged. A document without a judgment row is not in the pool. With ``ties="average"`` a
     group of n tied results takes up to n² operations.
 
     Parameters are those of `RankingMetric`.
@@ -478,7 +478,7 @@ class InfAP(RankingMetric):
 
 
 class _Ties(NamedTuple):
-    """Tie groups with a relevant result: how many in them and above are pooled or not relevant."""
+    """Tie groups with a relevant result, and how many in them and above are pooled or judged."""
 
     groups: TieGroups
     pooled: Ints
@@ -488,7 +488,7 @@ class _Ties(NamedTuple):
 
     def precisions(self, group: Ints, place: Ints) -> Floats:
         """Return the expected precision at a relevant result in each place of each group."""
-        judged = self.groups.relevant + self.wrong - 1  # of the group, besides the result itself
+        judged = self.groups.relevant + self.wrong - 1  # in the group, without the result itself
         rest = self.groups.size - 1 - judged
         least = np.maximum(place - rest[group], 0)
         terms = np.minimum(place, judged[group]) - least + 1
@@ -507,7 +507,7 @@ class _Ties(NamedTuple):
         above = least[row] + more
         of = group[row]
         chance = hypergeometric(above, place[row], judged[of], others[of])
-        chance /= np.bincount(row, weights=chance)[row]  # they sum to 1 but for rounding
+        chance /= np.bincount(row, weights=chance)[row]  # corrects their sum for rounding
         relevant = groups.found[of] + ratio_or_zero(above * (groups.relevant[of] - 1), judged[of])
         known = groups.found[of] + self.wrong_above[of] + above
         pooled = self.pooled_above[of] + ratio_or_zero(
@@ -529,7 +529,7 @@ class InterpolatedPrecision(RankingMetric):
     Formula: mean_q max_(r_i >= r) P_i, with P_i and r_i the precision and the recall at rank i.
 
     As in trec_eval, the recall is reached with ⌊recall R + 0.9⌋ of the R relevant documents. Tied
-    results are taken together; with ``ties="doc"`` they have an order.
+    results are taken together; with ``ties="doc"`` they are ordered.
 
     The other parameters are those of `RankingMetric`.
 

@@ -1,4 +1,4 @@
-"""Rankings cut at k, and rankings as sets."""
+"""Rankings cut off at k, and rankings as sets."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class PrecisionAtK(AtK):
 
     Formula: mean_q (h / k), with h relevant documents among the first k results.
 
-    The denominator is k also for queries with fewer than k results, unless `adaptive_k` is set.
+    The denominator is k even for queries with fewer than k results, unless `adaptive_k` is set.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count.
-        adaptive_k: Whether the denominator is the number of results where that is below k.
+        k: The number of results that count.
+        adaptive_k: Whether the denominator is the number of results if that is below k.
 
     Memory and cost: for each query, the results that score at least as high as its k-th, its
     relevant documents, and the counts of its grades of relevance.
@@ -87,9 +87,9 @@ class RecallAtK(AtK):
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count.
+        k: The number of results that count.
 
-    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
+    Memory and cost: same as `PrecisionAtK`; both share one state in a `MetricSet`.
 
     Reference: trec_eval ``recall_k``.
 
@@ -114,14 +114,14 @@ class HitRateAtK(AtK):
     Formula: mean_q [h > 0], with h relevant documents among the first k.
 
     With ``ties="average"`` it is 1 - C(n - r, m) / C(n, m) for a query whose first k results end
-    with m of a group of n tied ones, r of them relevant, and hold no other relevant one.
+    with m of n tied results, r of which are relevant, and include no other relevant result.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count.
+        k: The number of results that count.
 
-    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
+    Memory and cost: same as `PrecisionAtK`; both share one state in a `MetricSet`.
 
     Reference: trec_eval ``success_k``.
 
@@ -136,13 +136,13 @@ class HitRateAtK(AtK):
     value_range = (0.0, 1.0)
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return 1 less the probability that no result is relevant."""
+        """Return 1 minus the probability that no result is relevant."""
         groups = ranking.groups
         groups = groups.at((groups.relevant > 0) & (groups.within > 0))
         miss = np.ones(ranking.n_queries)
         whole = groups.within == groups.size
         miss[groups.query[whole]] = 0.0
-        partial = groups.at(~whole)  # at most one group per query: that of the k-th result
+        partial = groups.at(~whole)  # at most one group per query, which has the k-th result
         if len(partial.query):
             group, place, _ = partial.places()
             left = partial.size[group] - place
@@ -161,13 +161,13 @@ class FBetaAtK(AtK):
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count.
-        beta: How many times as much recall counts as precision, 0 or more.
+        k: The number of results that count.
+        beta: The weight of recall relative to precision, 0 or more.
 
     Raises:
         ValueError: `beta` is negative or not finite.
 
-    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
+    Memory and cost: same as `PrecisionAtK`; both share one state in a `MetricSet`.
 
     Reference: van Rijsbergen, Information Retrieval (1979), ch. 7.
 
@@ -248,7 +248,7 @@ class SetF(RankingMetric):
     The other parameters are those of `RankingMetric`.
 
     Args:
-        beta: How many times as much recall counts as precision.
+        beta: The weight of recall relative to precision.
 
     Memory and cost: all rows are kept.
 
@@ -280,9 +280,9 @@ class HitsAtK(AtK):
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count.
+        k: The number of results that count.
 
-    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
+    Memory and cost: same as `PrecisionAtK`; both share one state in a `MetricSet`.
 
     Reference: ranx ``hits``; trec_eval ``num_rel_ret`` of the first k.
 
@@ -308,9 +308,9 @@ class JudgedAtK(AtK):
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count.
+        k: The number of results that count.
 
-    Memory and cost: as `PrecisionAtK`, with which it shares its state in a set.
+    Memory and cost: same as `PrecisionAtK`; both share one state in a `MetricSet`.
 
     Reference: ir_measures ``Judged``.
 
@@ -338,7 +338,7 @@ class FallOutAtK(AtK):
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count.
+        k: The number of results that count.
         no_irrelevant: Whether a query without documents judged not relevant counts as ``"zero"``,
             as 1 (``"one"``) or is left out (``"skip"``).
 
@@ -360,11 +360,11 @@ class FallOutAtK(AtK):
     no_irrelevant: Annotated[Literal["zero", "one", "skip"], LATER] = "zero"
 
     def statistics(self) -> tuple[RankingBuffer]:
-        """Return a buffer that keeps all rows, as documents that are not relevant are counted."""
+        """Return a buffer of all rows, because documents that are not relevant are counted."""
         return (self._buffer(),)
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return the results judged not relevant over all documents judged so."""
+        """Return the results judged not relevant over all documents judged not relevant."""
         marked, (query, grade, times) = _not_relevant(ranking), ranking.given
         others = ranking.by_query(query, times * ~ranking.is_relevant[grade])
         others += ranking.by_query(nonrelevant_alone(ranking.table), None)
@@ -380,7 +380,7 @@ class FallOutAtK(AtK):
 
 
 class GroupedROCAUC(UpToK):
-    """Grouped AUC: the ROC AUC of the judged results of each query, in the mean over queries.
+    """Grouped AUC: the ROC AUC of the judged results of each query, averaged over queries.
 
     Formula: mean_q ((C + T / 2) / (P N)), with C pairs of one of P relevant and one of N other
     results in the right order, and T tied pairs.

@@ -27,19 +27,19 @@ class DCG(UpToK):
 
     Formula: mean_q Σ_i (g_i / log_2(i + 1)), with g_i the gain of the result at rank i.
 
-    With ``ties="average"`` each of the tied results has the mean gain of its group (McSherry and
-    Najork 2008).
+    With ``ties="average"`` each tied result has the mean gain of its group (McSherry and Najork
+    2008).
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count, ``None`` for all.
-        gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
+        k: The number of results that count, ``None`` for all.
+        gain: ``"linear"``: the relevance (trec_eval, scikit-learn). ``"exponential"``:
             2^relevance - 1 (Burges et al.), which is infinite for a relevance above 1023. Negative
             relevance has the gain 0.
 
-    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
-    its state in a set.
+    Memory and cost: without `k` all rows are kept; with `k` same as `PrecisionAtK`, and both share
+    one state in a `MetricSet`.
 
     Reference: ``sklearn.metrics.dcg_score``.
 
@@ -69,13 +69,13 @@ class NDCG(UpToK):
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count, here and in the ideal ranking, ``None`` for all.
-        gain: ``"linear"``: the relevance (trec_eval, scikit-learn); ``"exponential"``:
+        k: The number of results that count, here and in the ideal ranking, ``None`` for all.
+        gain: ``"linear"``: the relevance (trec_eval, scikit-learn). ``"exponential"``:
             2^relevance - 1 (Burges et al.), for any relevance: gains beyond float64 are scaled by a
             power of two near the largest of the query. Negative relevance has the gain 0.
 
-    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
-    its state in a set.
+    Memory and cost: without `k` all rows are kept; with `k` same as `PrecisionAtK`, and both share
+    one state in a `MetricSet`.
 
     Reference: trec_eval ``ndcg_cut_k`` and ``ndcg``; ``sklearn.metrics.ndcg_score``.
 
@@ -103,7 +103,7 @@ class NDCG(UpToK):
         return values
 
 
-_LARGE = 512.0  # up to this relevance even the gains of 2**511 documents add up within float64
+_LARGE = 512.0  # up to this relevance, even the gains of 2**511 documents have a finite sum
 
 
 def _normalised(ranking: Ranking, gains: Floats) -> Floats:
@@ -121,7 +121,7 @@ def _gains(ranking: Ranking, gain: Gain, power: float = 0.0) -> Floats:
 
 
 def _exponential(levels: Floats, power: float) -> Floats:
-    """Return (2**level - 1) / 2**power, to full accuracy near level 0 too."""
+    """Return (2**level - 1) / 2**power, to full accuracy even near level 0."""
     gains: Floats = np.exp2(levels - power) - np.exp2(-power)
     small = np.expm1(np.minimum(levels, 0.5) * math.log(2.0)) * np.exp2(-power)
     return np.where(levels < 0.5, small, gains)
@@ -133,21 +133,21 @@ class ExpectedReciprocalRank(UpToK):
     Formula: mean_q Σ_i (1 / i) R_i Π_(j < i) (1 - R_j), with R_i the probability that the i-th
     result satisfies the reader.
 
-    It is R = (2^g - 1) / 2^max_grade for a document of relevance g, and 0 for negative relevance.
-    With ``ties="average"`` a group of n tied results takes up to n² operations, or n k with `k`.
+    R = (2^g - 1) / 2^max_grade for a document of relevance g, and 0 for negative relevance. With
+    ``ties="average"`` a group of n tied results takes up to n² operations, or n k with `k`.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
-        k: How many results count, ``None`` for all.
+        k: The number of results that count, ``None`` for all.
         max_grade: The highest possible relevance. ``None``: the highest judged in any query; the
-            value of a query then depends on other queries.
+            value of a query then depends on the other queries.
 
     Raises:
-        InvalidBatchError: From `update`, where a relevance is above `max_grade`.
+        InvalidBatchError: From `update`, if a relevance is above `max_grade`.
 
-    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
-    its state in a set if `max_grade` is ``None``.
+    Memory and cost: without `k` all rows are kept; with `k` same as `PrecisionAtK`, and both share
+    one state in a `MetricSet` if `max_grade` is ``None``.
 
     Reference: Chapelle et al., "Expected reciprocal rank for graded relevance", CIKM 2009; gdeval's
     ``err`` has ``max_grade=4``.
@@ -166,7 +166,7 @@ class ExpectedReciprocalRank(UpToK):
     max_grade: Annotated[float, Positive] | None = None
 
     def statistics(self) -> tuple[RankingBuffer]:
-        """Return a buffer that refuses a relevance above `max_grade`."""
+        """Return a buffer that raises on a relevance above `max_grade`."""
         return (self._buffer(k=self._depth, highest=self.max_grade),)
 
     def read(self, ranking: Ranking) -> Floats:
@@ -193,10 +193,10 @@ class ExpectedReciprocalRank(UpToK):
 def _stops_in_groups(groups: TieGroups, stop: Floats) -> Floats:
     """Return the expected 1 / rank of a stop within each group, for a reader who reaches it.
 
-    The probability to read on after i places is s_i: the mean, over all choices of i of the n
-    documents, of the product of their 1 - R. Documents are added to these means one by one, for
-    groups of similar size together: with t documents, s_i becomes
-    (1 - i/t) s_i + i/t (1 - R_t) s_{i-1}, where the right side is of t - 1 documents.
+    Let s_i be the probability to continue after i places: the mean, over all choices of i of the n
+    documents, of the product of their 1 - R. Documents are added to these means one by one,
+    together for groups of similar size. With t documents, s_i becomes
+    (1 - i/t) s_i + i/t (1 - R_t) s_{i-1}, where the right side is for t - 1 documents.
     """
     values = np.zeros(len(groups.query))
     exponent = np.frexp(groups.size.astype(np.float64))[1]
@@ -208,7 +208,7 @@ def _stops_in_groups(groups: TieGroups, stop: Floats) -> Floats:
         means = np.zeros((len(rows), len(places)))
         means[:, 0] = 1.0
         for t in range(1, int(part.size[0]) + 1):
-            active = int(np.count_nonzero(part.size >= t))  # the largest come first
+            active = int(np.count_nonzero(part.size >= t))  # the largest groups come first
             added = 1.0 - stop[part.first[:active] + t - 1]
             means[:active, 1:] = (
                 means[:active, 1:] * (1 - np.minimum(places[1:], t) / t)

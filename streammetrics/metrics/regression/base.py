@@ -1,4 +1,4 @@
-"""What metrics of regression share: inputs, exact means and ratios, and averages over outputs."""
+"""Shared parts of regression metrics: inputs, exact means and ratios, averages over outputs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Value: TypeAlias = float | Floats
 
 
 def are_weights(values: Any) -> bool:
-    """Whether these are finite numbers, none negative and not all 0."""
+    """Whether the values are finite numbers, none negative and not all 0."""
     numbers = all(type(x) in {int, float} and 0 <= x < math.inf for x in values)
     return numbers and any(values)
 
@@ -36,7 +36,7 @@ Weights = Annotated[tuple[float, ...], Satisfies(are_weights, "weights of the ou
 
 
 def check_outputs(n: int, multioutput: str | tuple[float, ...]) -> None:
-    """Raise `InvalidBatchError` where `multioutput` is weights, but not n of them."""
+    """Raise `InvalidBatchError` if `multioutput` is a sequence of weights, but not n of them."""
     if n and isinstance(multioutput, tuple) and n != len(multioutput):
         raise InvalidBatchError(
             f"multioutput={multioutput!r} has {len(multioutput)} weights for {n} outputs"
@@ -44,7 +44,7 @@ def check_outputs(n: int, multioutput: str | tuple[float, ...]) -> None:
 
 
 def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> Value:
-    """Return the values of the outputs, or their mean; ``nan`` without rows."""
+    """Return the values of the outputs, or their mean as configured; ``nan`` without rows."""
     if isinstance(multioutput, tuple):
         check_outputs(len(values), multioutput)
         pairs = list(zip(values, map(Fraction, multioutput), strict=bool(values)))
@@ -69,7 +69,7 @@ def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> 
 
 
 def where_zero(sizes: Sequence[Fraction | float], what: str) -> str:
-    """Return in which outputs something holds: those whose size is 0."""
+    """Return text on the outputs for which something holds: those whose size is 0."""
     zero = [str(output) for output, size in enumerate(sizes) if not size]
     if not zero or len(zero) == len(sizes):
         return what if zero else ""
@@ -78,23 +78,23 @@ def where_zero(sizes: Sequence[Fraction | float], what: str) -> str:
 
 
 def ratio_or_none(above: Fraction, below: Fraction) -> Fraction | None:
-    """Return the quotient, ``None`` (undefined) for a denominator of 0."""
+    """Return the quotient, or ``None`` (undefined) if the denominator is 0."""
     return above / below if below else None
 
 
 class RegressionMetric(Metric[Value]):
-    """Base of the metrics of targets and predictions, (n,) or (n, d) for d outputs.
+    """Base class of metrics of targets and predictions, (n,) or (n, d) for d outputs.
 
     Numbers are finite. Integers beyond 2**53 stay exact: an error is the exact difference, rounded
     once.
 
     Args:
-        multioutput: How the values of the d outputs are combined: ``"uniform_average"``: their
-            mean; ``"raw_values"``: an array (d,); a sequence of d numbers: the mean with these
-            weights. For ratios of variances also ``"variance_weighted"``: the mean weighted by the
+        multioutput: How to combine the values of d outputs. ``"uniform_average"``: their mean.
+            ``"raw_values"``: an array (d,). A sequence of d numbers: the mean with these weights.
+            For ratios of variances also ``"variance_weighted"``: the mean weighted by the
             variances of the targets.
-        spread: For metrics that are means: whether to sum the squares of what is averaged too,
-            which `confidence` needs; large batches then take half as long again to twice as long.
+        spread: For metrics that are means: whether to also sum the squares of the averaged values,
+            which `confidence` needs; large batches then take 1.5 to 2 times as long.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out; `n_omitted`
             counts them.
     """

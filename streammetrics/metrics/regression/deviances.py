@@ -1,4 +1,4 @@
-"""Regression: mean deviances of distributions, and the share of one that predictions save."""
+"""Regression metrics: mean deviances of distributions, and D²."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["D2Tweedie", "GammaDeviance", "PoissonDeviance", "TweedieDeviance"]
 
 
 class TweedieDeviance(MeanLoss):
-    """Mean Tweedie deviance; the larger the power, the less large targets dominate.
+    """Mean Tweedie deviance; the larger the power, the less weight large targets have.
 
     Formula: 2 mean (max(y, 0)^(2-q) / ((1 - q) (2 - q)) - y p^(1-q) / (1 - q) + p^(2-q) / (2 - q)),
     with q the power.
@@ -37,7 +37,7 @@ class TweedieDeviance(MeanLoss):
         power: The power q of the variance, at most 0 or at least 1.
 
     Raises:
-        InvalidBatchError: From `update`, where a prediction is not above 0 (unless `power` is 0), a
+        InvalidBatchError: From `update`, if a prediction is not above 0 (unless `power` is 0), or a
             target is negative (for a `power` of 1 or more) or 0 (for 2 or more).
 
     Memory and cost: one exact sum per output; about 60 ns per row.
@@ -67,9 +67,9 @@ class PoissonDeviance(MeanLoss):
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a target is negative or a prediction is not above 0.
+        InvalidBatchError: From `update`, if a target is negative or a prediction is not above 0.
 
-    Memory and cost: as `TweedieDeviance`, half the time.
+    Memory and cost: as for `TweedieDeviance`, in half the time.
 
     Reference: ``sklearn.metrics.mean_poisson_deviance``.
 
@@ -92,9 +92,9 @@ class GammaDeviance(MeanLoss):
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a target or a prediction is not above 0.
+        InvalidBatchError: From `update`, if a target or a prediction is not above 0.
 
-    Memory and cost: as `TweedieDeviance`, half the time.
+    Memory and cost: as for `TweedieDeviance`, in half the time.
 
     Reference: ``sklearn.metrics.mean_gamma_deviance``.
 
@@ -114,14 +114,15 @@ class D2Tweedie(RegressionMetric):
 
     Formula: 1 - D(p) / D(ȳ), with D the mean deviance and ȳ the mean target.
 
-    1 is perfect, 0 no better than the mean; with power 0 it is `R2`. Undefined where the target is
+    1 is perfect, 0 no better than the mean; with power 0 it is `R2`. Undefined if the target is
     constant.
 
-    Terms of the targets are summed to 28 digits: the deviance of the mean is right to 9 digits
-    where targets vary by 1e-10 of their mean, and to 12 where they vary by 1e-8 or more. Where they
-    vary by rows with less than 1e-20 of the total weight alone, there are 8 digits, one fewer for
-    every factor of 10 below 1e-22, and none below 1e-28. Where the deviance of the mean is below
-    1e-307 the value is ``nan``: that of another unit, for target and prediction, is the same.
+    Terms of the targets are summed to 28 digits. The deviance of the mean has 9 correct digits if
+    targets vary by 1e-10 of their mean, and 12 if they vary by 1e-8 or more. If the rows that
+    differ from the others have less than 1e-20 of the total weight, there are 8 digits, one fewer
+    for every factor of 10 below 1e-22, and none below 1e-28. If the deviance of the mean is below
+    1e-307, the value is ``nan``: another unit of target and prediction gives the same value without
+    the underflow.
 
     The other parameters are those of `RegressionMetric`.
 
@@ -129,12 +130,12 @@ class D2Tweedie(RegressionMetric):
         power: The power of the variance, as in `TweedieDeviance`.
 
     Raises:
-        InvalidBatchError: From `update`, as `TweedieDeviance`.
+        InvalidBatchError: From `update`, under the same conditions as `TweedieDeviance`.
 
     Memory and cost: five exact sums per output; about 200 ns per row.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
-    the two losses vary together.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record how the two
+    losses vary together.
 
     Reference: ``sklearn.metrics.d2_tweedie_score``.
 
@@ -201,16 +202,17 @@ class D2Tweedie(RegressionMetric):
         null = 2 * (read - own if q == 2 else own - read)
         if not mean:
             return null
-        # Where all targets are close to each other, the deviance is the variance over mean**q. The
-        # variance alone does not tell: one far row of little weight adds little to it. Terms do.
+        # If all targets are close to each other, the deviance is the variance over mean**q. The
+        # variance alone cannot show that, because a distant row of little weight adds little to it,
+        # so the terms decide.
         flat = variance / Fraction(DIGITS.power(at, Decimal(q)))
         return flat if abs(null - flat) <= _ERROR * (abs(own) + abs(read)) else null
 
 
-# Deviances below the normal floats are off by up to 2**-1074, which is nothing of what is above.
+# Deviances below the normal floats are off by up to 2**-1074, which is negligible above this.
 _LEAST = Fraction(1, 2**1020)
 _VANISHED = "deviances are below the range of float64: another unit of target and prediction helps"
-_ERROR = Fraction(1, 2**94)  # relative, of twice a sum of terms: more than they are rounded by
+_ERROR = Fraction(1, 2**94)  # relative to twice a sum of terms; above their rounding errors
 
 
 def _decimal(value: Fraction) -> Decimal:

@@ -52,7 +52,7 @@ __all__ = [
 
 
 class MeanLoss(RegressionMetric):
-    """Base of the metrics that are the mean of one loss per row."""
+    """Base class of metrics that are the mean of one loss per row."""
 
     spread: bool = True
 
@@ -97,7 +97,7 @@ class MSE(MeanLoss):
 
     Formula: Σ w (y - p)² / Σ w
 
-    Squares are rounded to float64. One that would overflow is added exactly, so the mean is
+    Squares are rounded to float64. Squares that would overflow are added exactly, so the mean is
     infinite only if it is itself too large for float64.
 
     Parameters are those of `RegressionMetric`.
@@ -118,7 +118,7 @@ class MSE(MeanLoss):
 
 
 class RootMeanLoss(RegressionMetric):
-    """Base of the metrics that are the root of a mean loss, correctly rounded per output."""
+    """Base class of metrics that are the root of a mean loss, correctly rounded per output."""
 
     spread: bool = True
 
@@ -143,7 +143,7 @@ class RMSE(RootMeanLoss):
 
     Parameters are those of `RegressionMetric`.
 
-    Memory and cost: as `MSE`, with which it shares its state in a set.
+    Memory and cost: same as `MSE`; both share one state in a `MetricSet`.
 
     Reference: ``sklearn.metrics.root_mean_squared_error``.
 
@@ -159,7 +159,7 @@ class RMSE(RootMeanLoss):
 
 
 class MeanError(RegressionMetric):
-    """Mean error (bias): positive where predictions are too high.
+    """Mean error (bias): positive if predictions are too high on average.
 
     Formula: Σ w (p - y) / Σ w
 
@@ -168,7 +168,7 @@ class MeanError(RegressionMetric):
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        spread: Whether to sum the squares of errors too, which `confidence` needs; large batches
+        spread: Whether to also sum the squares of errors, which `confidence` needs; large batches
             then take longer.
 
     Memory and cost: two exact sums per output; about 5 ns per row.
@@ -238,7 +238,7 @@ class HuberLoss(MeanLoss):
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        delta: The absolute error from which the loss is linear, above 0.
+        delta: The absolute error beyond which the loss is linear; above 0.
 
     Memory and cost: one exact sum per output; about 6 ns per row.
 
@@ -288,7 +288,7 @@ class MAPE(MeanLoss):
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where the relative error of a row is beyond float64.
+        InvalidBatchError: From `update`, if the relative error of a row overflows float64.
 
     Memory and cost: one exact sum per output; about 6 ns per row.
 
@@ -310,7 +310,7 @@ class SMAPE(MeanLoss):
 
     Formula: Σ w (2 |y - p| / (|y| + |p|)) / Σ w
 
-    A row where both are 0 has the error 0.
+    A row in which both are 0 has the error 0.
 
     Parameters are those of `RegressionMetric`.
 
@@ -338,12 +338,12 @@ class WAPE(RegressionMetric):
 
     Formula: Σ w |y - p| / Σ w |y|
 
-    Undefined where every target is 0.
+    Undefined if every target is 0.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        spread: Whether to sum squares and products too, which `confidence` needs; large batches
+        spread: Whether to also sum squares and products, which `confidence` needs; large batches
             then take longer.
 
     Memory and cost: two exact sums per output, one of them that of `MAE`; about 6 ns per row.
@@ -364,7 +364,7 @@ class WAPE(RegressionMetric):
     spread: bool = True
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sums of absolute errors and of targets, and if needed their second moments."""
+        """Return the sums of absolute errors and of targets, and their products if needed."""
         sums = summed(self, "absolute"), summed(self, "magnitude")
         return (*sums, summed(self, "absolute_and_magnitude")) if self.spread else sums
 
@@ -385,7 +385,7 @@ class MSLE(MeanLoss):
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a target or a prediction is -1 or less.
+        InvalidBatchError: From `update`, if a target or a prediction is -1 or less.
 
     Memory and cost: one exact sum per output; about 15 ns per row.
 
@@ -412,9 +412,9 @@ class RMSLE(RootMeanLoss):
     Parameters are those of `RegressionMetric`.
 
     Raises:
-        InvalidBatchError: From `update`, where a target or a prediction is -1 or less.
+        InvalidBatchError: From `update`, if a target or a prediction is -1 or less.
 
-    Memory and cost: as `MSLE`, with which it shares its state in a set.
+    Memory and cost: same as `MSLE`; both share one state in a `MetricSet`.
 
     Reference: ``sklearn.metrics.root_mean_squared_log_error``.
 
@@ -434,7 +434,7 @@ class NRMSE(RegressionMetric):
 
     Formula: √(Σ w (y - p)² / Σ w) / size
 
-    Undefined where the size is 0.
+    Undefined if the size is 0.
 
     The other parameters are those of `RegressionMetric`.
 
@@ -444,8 +444,8 @@ class NRMSE(RegressionMetric):
 
     Memory and cost: three exact sums per output; about 10 ns per row.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not
-    hold how errors and size vary together.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record how errors and
+    size vary together.
 
     Reference: ``torchmetrics.regression.NormalizedRootMeanSquaredError``.
 
@@ -461,7 +461,7 @@ class NRMSE(RegressionMetric):
     normalization: Literal["range", "mean", "std", "l2"] = "mean"
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of squared errors, and the statistic that the size is read from."""
+        """Return the sum of squared errors, and the statistic for the size of the target."""
         squares = LossSum(loss="squared", nan_policy=self.nan_policy)
         if self.normalization == "range":
             return squares, Extremes(of="targets", nan_policy=self.nan_policy)
@@ -469,7 +469,7 @@ class NRMSE(RegressionMetric):
         return squares, Moments(of="target", order=order, nan_policy=self.nan_policy)
 
     def readout(self, squares: LossSum, targets: object) -> Value:
-        """Return the ratio of each output."""
+        """Return the ratio, combined over outputs as configured."""
         sizes = self._squared_sizes(targets)
         values = [
             (-1 if size < 0 else 1) * root(mean / abs(size)) if size else None
@@ -482,7 +482,7 @@ class NRMSE(RegressionMetric):
         return where_zero(self._squared_sizes(statistics[1]), why)
 
     def _squared_sizes(self, targets: Any) -> list[Fraction]:
-        """Return the squares of the sizes, each with the sign of the size."""
+        """Return the squared size of each output, with the sign of the size."""
         if self.normalization == "range":
             ends = zip(targets.low.tolist(), targets.high.tolist(), strict=True)
             return [(Fraction(high) - Fraction(low)) ** 2 for low, high in ends]
@@ -499,8 +499,8 @@ class MinkowskiDistance(RegressionMetric):
 
     Formula: (Σ w |y - p|^order)^(1 / order)
 
-    It grows with the number of rows n: with order 1 it is n times `MAE`, with order 2 the Euclidean
-    distance.
+    It grows with the number of rows n: with order 1 it is n times `MAE`, with order 2 it is the
+    Euclidean distance.
 
     The other parameters are those of `RegressionMetric`.
 
@@ -508,10 +508,10 @@ class MinkowskiDistance(RegressionMetric):
         order: The exponent, 1 or more.
 
     Raises:
-        InvalidBatchError: From `update`, where |y - p|^(order / 2) is beyond float64.
+        InvalidBatchError: From `update`, if |y - p|^(order / 2) overflows float64.
 
-    With an order above 2, errors below 1e-308^(2 / order) add nothing beside larger ones; where
-    there are no others but 0 the value is ``nan``.
+    With an order above 2, errors below 1e-308^(2 / order) vanish beside larger ones. If all errors
+    other than 0 are that small, the value is ``nan``.
 
     Memory and cost: one exact sum per output; about 30 ns per row.
 
@@ -557,17 +557,17 @@ class MinkowskiDistance(RegressionMetric):
         return where_zero(defined, what)
 
 
-# A power whose root is no normal float is off by up to 2**-2095, unless the root is the error:
-# nothing is lost of a mean that is larger by 2**50 or more.
+# A power whose square root is subnormal is off by up to 2**-2095, unless the root is the error.
+# A mean that is at least 2**50 times larger loses nothing.
 _LOST = Fraction(1, 2**2045)
 
 
 class CosineSimilarity(RowMean):
-    """Cosine similarity of targets and predictions, in the mean over rows.
+    """Cosine similarity of targets and predictions, averaged over rows.
 
     Formula: mean (y · p / (‖y‖ ‖p‖))
 
-    A row where a vector is 0 has the similarity 0.
+    A row with a zero vector has the similarity 0.
 
     Parameters are those of `RowMean`.
 
@@ -592,5 +592,5 @@ class CosineSimilarity(RowMean):
     def update(
         self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
     ) -> Self:
-        """Add a batch of rows: targets and predictions, vectors (n, d)."""
+        """Add a batch of rows: targets and predictions, each (n, d) vectors."""
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})

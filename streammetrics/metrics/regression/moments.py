@@ -53,7 +53,7 @@ def _sampled(metric: VarianceRatio | PairMoments) -> tuple[MomentSample, ...]:
 
 
 def _constant(*statistics: Statistic) -> str:
-    """Return which column does not vary."""
+    """Return which column is constant."""
     (moments,) = (each for each in statistics if isinstance(each, Moments))
     why = where_zero(moments.centred("y", "y"), "the target is constant")
     if moments.of != "pair":
@@ -62,7 +62,7 @@ def _constant(*statistics: Statistic) -> str:
 
 
 class PairMoments(RegressionMetric):
-    """Base of the metrics that are a ratio of moments of targets and predictions."""
+    """Base class of metrics that are a ratio of moments of targets and predictions."""
 
     spread: bool = False
 
@@ -71,10 +71,10 @@ class PairMoments(RegressionMetric):
 
 
 class VarianceRatio(RegressionMetric):
-    """Base of the ratios to the variance of the target, undefined for outputs where it is 0."""
+    """Base class of ratios to the variance of the target; undefined for outputs where it is 0."""
 
     spread: bool = False
-    multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more than elsewhere
+    multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more value than in the base
 
     def _lacking(self, *statistics: Any) -> str:
         return _constant(*statistics)
@@ -112,9 +112,9 @@ class R2(VarianceRatio):
 
     Formula: 1 - Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
 
-    The squares around the mean are computed from exact integers, so targets far from 0 lose no
-    digits. Undefined where the target is constant; whatever `force_finite` says, if all rows
-    together weigh at most 1, as a single row does.
+    The sums of squares around the mean are computed from exact integers, so targets far from 0 lose
+    no digits. Undefined if the target is constant, and, regardless of `force_finite`, if the total
+    weight of the rows is at most 1, as for a single row.
 
     With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
 
@@ -122,8 +122,8 @@ class R2(VarianceRatio):
 
     Args:
         force_finite: Whether an output with a constant target gives 1 for perfect predictions and
-            else 0, as is scikit-learn's default.
-        spread: Whether to keep a sample of 4,096 rows too, about 200 KB, which `confidence` needs.
+            0 otherwise, as by default in scikit-learn.
+        spread: Whether to also keep a sample of 4,096 rows, about 200 KB, which `confidence` needs.
 
     Memory and cost: three exact sums per output, one of them that of `MSE`; about 10 ns per row.
 
@@ -159,7 +159,7 @@ class R2(VarianceRatio):
 
 
 class ExplainedVariance(VarianceRatio):
-    """Explained variance: as `R2`, but a constant bias does not lower it.
+    """Explained variance: like `R2`, but not lowered by a constant bias.
 
     Formula: 1 - Var(y - p) / Var(y)
 
@@ -168,8 +168,8 @@ class ExplainedVariance(VarianceRatio):
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        force_finite: Whether an output with a constant target gives 1 where the error is constant
-            and else 0, as is scikit-learn's default.
+        force_finite: Whether an output with a constant target gives 1 if the error is constant and
+            0 otherwise, as by default in scikit-learn.
         spread: As in `R2`.
 
     Memory and cost: five exact sums per output; about 12 ns per row.
@@ -203,7 +203,7 @@ class RelativeSquaredError(VarianceRatio):
 
     Formula: Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
 
-    Undefined where the target is constant.
+    Undefined if the target is constant.
 
     With ``multioutput="variance_weighted"`` outputs with a constant target are left out.
 
@@ -212,7 +212,7 @@ class RelativeSquaredError(VarianceRatio):
     Args:
         spread: As in `R2`.
 
-    Memory and cost: as `R2`, with which it shares its state in a set.
+    Memory and cost: same as `R2`; both share one state in a `MetricSet`.
 
     Reference: ``torchmetrics.RelativeSquaredError``.
 
@@ -243,7 +243,7 @@ class PearsonCorrelation(PairMoments):
 
     Formula: Cov(y, p) / √(Var(y) Var(p))
 
-    Undefined where either column is constant.
+    Undefined if either column is constant.
 
     The other parameters are those of `RegressionMetric`.
 
@@ -284,7 +284,7 @@ class ConcordanceCorrelation(PairMoments):
 
     Formula: 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²)
 
-    Variances are divided by n. Undefined where both columns are constant.
+    Variances are divided by n. Undefined if both columns are constant.
 
     The other parameters are those of `RegressionMetric`.
 
@@ -325,11 +325,11 @@ def _centred(moments: Moments) -> tuple[list[Fraction], list[Fraction], list[Fra
 
 
 class TargetShare(RegressionMetric):
-    """Base of the losses relative to that of a constant, which needs a histogram of the targets.
+    """Base class of losses relative to that of a constant, with a histogram of the targets.
 
     Args:
-        max_bins: How many distinct targets are kept apart for each output. Up to these the value is
-            exact; beyond that `bounds()` contains it.
+        max_bins: The largest number of distinct targets per output for which the value is exact.
+            Beyond that, `bounds()` contains it.
     """
 
     max_bins: Bins = 1 << 20
@@ -342,7 +342,7 @@ class TargetShare(RegressionMetric):
         """Return the value of each output and its bounds."""
 
     def readout(self, *statistics: object) -> Value:
-        """Return the value, or an estimate within its bounds."""
+        """Return the value; if it is not exact, an estimate within its bounds."""
         return averaged([each.value for each in self._shares(*statistics)], self.multioutput)
 
     def _lacking(self, *statistics: Any) -> str:
@@ -350,35 +350,34 @@ class TargetShare(RegressionMetric):
         return where_zero(defined, "the target is constant")
 
     def interval(self, *statistics: object) -> Interval[Value]:
-        """Return the interval that certainly contains the value."""
+        """Return an interval that is guaranteed to contain the value."""
         values = self._shares(*statistics)
         low = averaged([each.low for each in values], self.multioutput)
         return Interval(low, averaged([each.high for each in values], self.multioutput))
 
     def is_exact(self, *statistics: object) -> bool:
-        """Whether the histogram of targets holds every one of them."""
+        """Whether the histogram holds every distinct target separately."""
         return all(not each.low < each.high for each in self._shares(*statistics))
 
 
 class D2Pinball(TargetShare):
-    """D² pinball: how much lower the pinball loss is than that of the targets' quantile.
+    """D² pinball: how much lower the pinball loss is than that of a quantile of the targets.
 
     Formula: 1 - L(p) / L(q), with L the pinball loss and q the alpha quantile of the targets.
 
-    This quantile is the best constant prediction: 1 is perfect, 0 no better than it. Undefined
-    where the target is constant.
+    This quantile is the best constant prediction. 1 is perfect, 0 no better than that constant.
+    Undefined if the target is constant.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
         alpha: The level of the quantile that is predicted, from 0 to 1.
-        max_bins: How many distinct targets are kept apart for each output; up to these the value
-            is exact.
+        max_bins: The largest number of distinct targets per output for which the value is exact.
 
     Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 15 ns per row.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
-    the two losses vary together.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record how the two
+    losses vary together.
 
     Reference: ``sklearn.metrics.d2_pinball_score``.
 
@@ -399,7 +398,7 @@ class D2Pinball(TargetShare):
         return loss, self._targets()
 
     def _shares(self, *statistics: object) -> list[EnclosedValue]:
-        up = Fraction(str(self.alpha))  # as the quantile has it, of which it is the least then
+        up = Fraction(str(self.alpha))  # alpha as the decimal that `quantile` uses
         return _saved(statistics, self.alpha, (up, 1 - up))
 
 
@@ -408,18 +407,17 @@ class D2AbsoluteError(TargetShare):
 
     Formula: 1 - Σ w |y - p| / Σ w |y - m|, with m the median of y.
 
-    1 is perfect, 0 no better than the median. Undefined where the target is constant.
+    1 is perfect, 0 no better than the median. Undefined if the target is constant.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        max_bins: How many distinct targets are kept apart for each output; up to these the value
-            is exact.
+        max_bins: The largest number of distinct targets per output for which the value is exact.
 
     Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 15 ns per row.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
-    the two losses vary together.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record how the two
+    losses vary together.
 
     Reference: ``sklearn.metrics.d2_absolute_error_score``.
 
@@ -443,12 +441,12 @@ class D2AbsoluteError(TargetShare):
 def _saved(
     statistics: Sequence[Any], level: float, slopes: tuple[Fraction, Fraction]
 ) -> list[EnclosedValue]:
-    """Return 1 less the ratios of losses to those of the best constant, a quantile."""
+    """Return 1 minus the ratio of each loss to that of the best constant, a quantile."""
     losses, targets = statistics
     values = []
     for loss, histogram in zip(losses.exact("loss"), targets.histograms, strict=True):
         at = quantile(histogram, level, "averaged_inverted_cdf")
-        # The smallest and the largest target are on one side of all: errors there cost nothing.
+        # At level 0 or 1 all targets are on one side of the constant, where errors cost nothing.
         costly = deviation(histogram, (at.low, at.high), *slopes) if all(slopes) else _FREE
         value, low, high = _over(loss, costly)
         values.append(EnclosedValue(*(nearest(1 - each) for each in (value, high, low))))
@@ -461,10 +459,10 @@ _FREE = (Fraction(0), Fraction(0), Fraction(0))
 def _over(
     loss: Fraction, nulls: tuple[Fraction, Fraction, Fraction]
 ) -> tuple[Fraction | float, Fraction | float, Fraction | float]:
-    """Return the ratio of a loss to that of a constant, given as bounds and a value between them.
+    """Return the ratio of a loss to that of a constant, as (value, lower bound, upper bound).
 
-    The value, then its bounds. The loss of a constant is 0 only where the targets are, and then all
-    three are: targets of which a cell holds several differ.
+    `nulls` is the lower bound, value and upper bound of the constant's loss. If the loss of the
+    constant is 0, all three are, because targets that share a cell differ.
     """
     least, null, most = nulls
     if not most:
@@ -479,18 +477,17 @@ class RelativeAbsoluteError(TargetShare):
 
     Formula: Σ w |y - p| / Σ w |y - ȳ|, with ȳ the mean target.
 
-    Undefined where the target is constant.
+    Undefined if the target is constant.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        max_bins: How many distinct targets are kept apart for each output; up to these the value
-            is exact.
+        max_bins: The largest number of distinct targets per output for which the value is exact.
 
     Memory and cost: 16 bytes per distinct target, up to `max_bins`; about 20 ns per row.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
-    the two losses vary together.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record how the two
+    losses vary together.
 
     Reference: Witten, Frank and Hall, "Data Mining" (2011), 5.8.
 
@@ -519,19 +516,19 @@ class RelativeAbsoluteError(TargetShare):
 
 
 class AdjustedR2(RegressionMetric):
-    """Adjusted R², which takes the number of features of the model into account.
+    """Adjusted R², which accounts for the number of features of the model.
 
     Formula: 1 - (1 - R²) (n - 1) / (n - p - 1), with p features and n the number of rows, or their
     total weight.
 
-    Undefined where the target is constant, or n is at most p + 1.
+    Undefined if the target is constant, or if n is at most p + 1.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
         n_features: The number p of features, not counting the intercept.
 
-    Memory and cost: as `R2`, with which it shares its state in a set.
+    Memory and cost: same as `R2`; both share one state in a `MetricSet`.
 
     Reference: Theil, "Economic Forecasts and Policy" (1961); ``torchmetrics.R2Score(adjusted=p)``.
 

@@ -1,4 +1,4 @@
-"""Regression: the largest absolute error, its median and other quantiles."""
+"""Regression metrics: the largest absolute error, its median and other quantiles."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class MaxError(RegressionMetric):
         return (Extremes(of="errors", nan_policy=self.nan_policy),)
 
     def readout(self, errors: Extremes) -> Value:
-        """Return the extreme that is larger in magnitude."""
+        """Return the largest absolute error, combined over outputs as configured."""
         return averaged(np.maximum(errors.high, 0.0 - errors.low).tolist(), self.multioutput)
 
 
 class ErrorQuantile(RegressionMetric):
-    """Base of the quantiles of the absolute error, which `bounds` certainly contains."""
+    """Base class of quantiles of the absolute error, with guaranteed bounds."""
 
     higher_is_better = False
     value_range = (0.0, math.inf)
@@ -80,7 +80,7 @@ class ErrorQuantile(RegressionMetric):
         return averaged([e.value for e in self._estimates(errors)], self.multioutput)
 
     def interval(self, errors: ValueHistogram) -> Interval[Value]:
-        """Return the interval that certainly contains the quantile."""
+        """Return an interval that is guaranteed to contain the quantile."""
         estimates = self._estimates(errors)
         return Interval(
             averaged([e.low for e in estimates], self.multioutput),
@@ -97,14 +97,14 @@ class MedianAbsoluteError(ErrorQuantile):
 
     Formula: median |y - p|
 
-    With weights it is the smallest error at or below which at least half the weight lies, or, where
-    that is exactly half, the mean of this error and the next. The scale of the weights does not
-    matter. Exact up to `max_bins` distinct errors; beyond that `bounds()` contains it.
+    With weights it is the smallest error at or below which at least half the weight lies, or the
+    mean of this error and the next if that is exactly half. The scale of the weights does not
+    matter. Exact for up to `max_bins` distinct errors; beyond that, `bounds()` contains the value.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        max_bins: How many distinct errors are kept apart for each output.
+        max_bins: The largest number of distinct errors per output for which the value is exact.
 
     Memory and cost: 16 bytes per distinct error, up to `max_bins`; about 10 ns per row.
 
@@ -125,15 +125,15 @@ class AbsoluteErrorQuantile(ErrorQuantile):
 
     Formula: quantile_q |y - p|
 
-    Exact up to `max_bins` distinct errors; beyond that `bounds()` gives an interval that certainly
-    contains the quantile.
+    Exact for up to `max_bins` distinct errors. Beyond that, `bounds()` gives an interval that is
+    guaranteed to contain the quantile.
 
     The other parameters are those of `RegressionMetric`.
 
     Args:
-        q: The level, from 0 to 1, taken as the decimal number it prints as.
+        q: The level, from 0 to 1, interpreted as the decimal number it prints as.
         method: ``"linear"`` or ``"averaged_inverted_cdf"``, as in `Quantile`.
-        max_bins: How many distinct errors are kept apart for each output.
+        max_bins: The largest number of distinct errors per output for which the value is exact.
 
     Memory and cost: 16 bytes per distinct error, up to `max_bins`; about 10 ns per row.
 

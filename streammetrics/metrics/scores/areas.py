@@ -63,15 +63,15 @@ __all__ = [
 def auc(x: object, y: object) -> float:
     """Return the area under the points (x, y) by the trapezoidal rule.
 
-    For the area under the curve of a stream of rows use `ROCAUC` or `PRAUC`, which merge and have
-    bounds.
+    For the area under the curve of streamed rows use `ROCAUC` or `PRAUC`, which can be merged and
+    have bounds.
 
     Args:
         x: Finite numbers (n,), ascending or descending, at least two.
-        y: As many finite numbers.
+        y: Finite numbers (n,).
 
     Raises:
-        ValueError: The shapes or the values are not as above.
+        ValueError: The shapes or values do not meet these requirements.
 
     Example:
         >>> import streammetrics as sm
@@ -105,12 +105,12 @@ class ROCAUC(ClassScoreMetric):
     Formula: P(s_+ > s_-) + P(s_+ = s_-) / 2, with s_+ the score of a positive and s_- that of a
     negative.
 
-    Computed in integers and rounded once where all weights are whole numbers, otherwise correct to
-    1e-15. A cell of several scores counts as a tie; in `bounds()` all its positives score below,
-    and above, all its negatives. With `max_fpr` the value is the
-    partial area up to that false positive rate, with `min_tpr` the area above that true positive
-    rate, standardized so that chance gives 0.5 and a perfect ranking 1 (McClish 1989). ``nan``
-    without rows of both classes.
+    Computed in integers and rounded once if all weights are whole numbers, otherwise correct to
+    1e-15. A cell of several scores counts as a tie; for `bounds()` all its positives score below,
+    or all above, its negatives. With `max_fpr` the value is the partial area up to that false
+    positive rate, with `min_tpr` the area above that true positive rate. Both are standardized so
+    that chance gives 0.5 and a perfect ranking 1 (McClish 1989). ``nan`` without rows of both
+    classes.
 
     The other parameters are those of `ClassScoreMetric`.
 
@@ -121,13 +121,13 @@ class ROCAUC(ClassScoreMetric):
         min_tpr: The smallest true positive rate, in [0, 1), instead of `max_fpr`; ``None``: the
             whole area.
         multi_class: For (n, K) scores, ``"ovr"``: each class against the rest. ``"ovo"``: each
-            class against each other one, the mean over ordered pairs (j, k) of the area of the
-            scores of j among the rows of both (Hand and Till 2001), which does not depend on how
-            many rows classes have; ``"weighted"`` then weighs pairs by their rows.
+            class against each other one: the mean over ordered pairs (j, k) of the area for the
+            scores of j on the rows of both classes (Hand and Till 2001). It does not depend on the
+            numbers of rows of the classes, except that ``"weighted"`` weighs pairs by their rows.
 
     Raises:
-        ValueError: `max_fpr` is not in (0, 1], `min_tpr` is not in [0, 1), or both are given; or
-            `average` is not one that ``"ovo"`` allows.
+        ValueError: `max_fpr` is not in (0, 1], `min_tpr` is not in [0, 1), both are given, or
+            ``"ovo"`` does not allow the `average`.
 
     Memory and cost: that of a `ScoreHistogram`, with ``"ovo"`` that of K (K - 1) of them;
     `compute` takes about 5 ns per cell.
@@ -150,7 +150,7 @@ class ROCAUC(ClassScoreMetric):
     multi_class: Literal["ovr", "ovo"] = "ovr"
 
     def check_parameters(self) -> None:
-        """Check that there is at most one limit, and that values of pairs are averaged."""
+        """Check that there is at most one limit, and that ``"ovo"`` allows the `average`."""
         super().check_parameters()
         require(self, "min_tpr", self.min_tpr is None or self.max_fpr is None, "None with max_fpr")
         pairs = self.multi_class == "ovo"
@@ -159,7 +159,7 @@ class ROCAUC(ClassScoreMetric):
         require(self, "multilabel", not (pairs and self.multilabel), "False with 'ovo'")
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the score histogram, or that of all pairs of classes."""
+        """Return the score histogram, or those of all pairs of classes."""
         if self.multi_class == "ovr":
             return super().statistics()
         options = {**self._schema_options, "from_logits": self.from_logits}
@@ -179,7 +179,7 @@ class ROCAUC(ClassScoreMetric):
             return math.nan, math.nan, math.nan
         side, rate = self._limited(stairs)
         areas, whole = roc_areas(side, rate)
-        if rate < 1:  # else this changes nothing
+        if rate < 1:  # a rate of 1 changes nothing
             chance = Fraction(rate) * rate / 2
             shares = [Fraction(twice) / whole for twice in areas]
             areas = [(1 + (share - chance) / (rate - chance)) / 2 for share in shares]
@@ -198,17 +198,17 @@ class ROCAUC(ClassScoreMetric):
             return None
         whole = 2 * negatives * positives
         values = np.divide(twice, whole, out=np.full(whole.size, np.nan), where=whole > 0)
-        for group in np.flatnonzero(whole >= 1 << 53).tolist():  # no float64
+        for group in np.flatnonzero(whole >= 1 << 53).tolist():  # too large for float64
             values[group] = int(twice[group]) / int(whole[group])
         if self.zero_division is not None:
             values[(whole == 0) & (negatives + positives > 0)] = self.zero_division
         return GroupValues(values, np.isnan(values))
 
     def _limited(self, stairs: CumulativeCounts) -> tuple[CumulativeCounts, Fraction | int]:
-        """Return the steps that the area is read from, and the largest false positive rate.
+        """Return the steps from which the area is computed, and the largest false positive rate.
 
-        The area above a true positive rate equals one up to a false positive rate, if the classes
-        are exchanged and the scores negated.
+        The area above a true positive rate equals the area up to a false positive rate after
+        exchanging the classes and negating the scores.
         """
         if self.min_tpr is None:
             return stairs, 1 if self.max_fpr is None else Fraction(self.max_fpr)
@@ -236,7 +236,7 @@ class ROCAUC(ClassScoreMetric):
 
 
 def _product(stairs: CumulativeCounts) -> Fraction | int:
-    if stairs.counted:  # Python's integers are as exact as fractions, and faster
+    if stairs.counted:  # Python integers are as exact as fractions, and faster
         return int(stairs.positives) * int(stairs.negatives)
     return Fraction(stairs.positives) * Fraction(stairs.negatives)
 
@@ -244,9 +244,9 @@ def _product(stairs: CumulativeCounts) -> Fraction | int:
 def roc_areas(
     stairs: CumulativeCounts, rate: Fraction | int = 1
 ) -> tuple[list[Fraction | int], Fraction | int]:
-    """Return the area up to a false positive rate, times 2 P N, and 2 P N.
+    """Return the areas up to a false positive rate, times 2 P N, and 2 P N.
 
-    The area is the least, with ties, and the most.
+    The areas are the smallest, the one with ties, and the largest.
     """
     if stairs.counted and rate >= 1:
         twice, unsure = stairs.area()
@@ -260,8 +260,8 @@ def roc_areas(
         n, twice_tp = steps.n, steps.tp_above + steps.tp
         if rate < 1:
             for cell in np.flatnonzero((steps.fp_above <= last) & (steps.fp > last)).tolist():
-                # The limit cuts this cell. The curve in it is a straight line if its rows are tied;
-                # if they are not, it may stay at the bottom or run along the top.
+                # The limit cuts this cell. The curve within it is a straight line if its rows are
+                # tied; otherwise it may stay at the bottom or run along the top.
                 past = end - Fraction(steps.fp_above[cell].item())
                 across = past * Fraction(steps.p[cell].item())
                 tied = across * past / Fraction(n[cell].item())
@@ -284,13 +284,13 @@ def _dot(x: Array, y: Array) -> Fraction | int:
 
 
 class _Heights(Protocol):
-    """How precision, the height of the curve, runs through each cell."""
+    """How precision, the height of the curve, changes within each cell."""
 
     def _tied(self, steps: Steps) -> Floats:
         """Return the mean precision over a cell of one score."""
 
     def _least(self, steps: Steps, row: float) -> Floats:
-        """Return the smallest mean precision over a cell, where a row weighs at least `row`."""
+        """Return the smallest mean precision over a cell, if each row weighs at least `row`."""
 
     def _most(self, steps: Steps) -> Floats:
         """Return the largest mean precision over a cell."""
@@ -303,7 +303,7 @@ def _precision_area(heights: _Heights, stairs: CumulativeCounts) -> tuple[float,
     """
     if not stairs.positives:
         return math.nan, math.nan, math.nan
-    # In the unit of the positives, products with small precisions are no smaller than the area.
+    # In units of the positives, products with small precisions are no smaller than the area.
     unit = math.ldexp(1.0, -math.frexp(stairs.positives)[1])
     certain: ExactSum | None = None  # over cells of one score
     sums: list[ExactSum] = []  # over other cells: least, estimate, most
@@ -326,12 +326,12 @@ def _precision_area(heights: _Heights, stairs: CumulativeCounts) -> tuple[float,
 
 
 def _halfway(steps: Steps, row: float) -> Floats:
-    """Return the precision halfway through cells, as if their rows were well mixed."""
+    """Return the precision halfway through cells, assuming well-mixed rows."""
     return _precision(steps.tp_above + (steps.p + row) / 2, steps.fp_above + steps.n / 2)
 
 
 def _precision(tp: Array, fp: Array) -> Floats:
-    """Return tp / (tp + fp), and 1 where nothing is predicted positive."""
+    """Return tp / (tp + fp), or 1 if nothing is predicted positive."""
     called = tp + fp
     if called.all():
         return np.asarray(tp / called)
@@ -346,11 +346,11 @@ class AveragePrecision(ClassScoreMetric):
     Formula: Σ_i (R_i - R_(i-1)) P_i, with recall R and precision P at the i-th highest threshold.
 
     For a cell of several scores, let p and n be its positives and negatives, and T and F the true
-    and false positives above it. With its positives first and tied, it adds the most to the sum:
-    p (T + p) / (T + p + F). With its negatives first and its positives one by one, it adds at
-    least p (f(r) + f(p)) / 2, where f(t) = (T + t) / (T + t + F + n) and no row weighs less than r
-    (1 if all weights are whole numbers, else 0). `compute()` assumes that its rows are well mixed.
-    ``nan`` without positives.
+    and false positives above it. If its positives come first and are tied, it adds the most to the
+    sum: p (T + p) / (T + p + F). If its negatives come first and its positives one by one, it adds
+    at least p (f(r) + f(p)) / 2, where f(t) = (T + t) / (T + t + F + n) and r is the smallest
+    possible weight of a row (1 if all weights are whole numbers, else 0). `compute()` assumes that
+    the rows of the cell are well mixed. ``nan`` without positives.
 
     Parameters are those of `ClassScoreMetric`.
 
@@ -375,16 +375,16 @@ class AveragePrecision(ClassScoreMetric):
     read = middle_of(_precision_area)
 
     def _tied(self, steps: Steps) -> Floats:
-        """Return the precision at the threshold of the cell, which all its positives have."""
+        """Return the precision at the threshold of the cell, which applies to all its positives."""
         return _precision(steps.tp, steps.fp)
 
     def _least(self, steps: Steps, row: float) -> Floats:
-        """Return the mean of the first and the last precision, as precision is concave between."""
+        """Return the mean of the first and the last precision; precision is concave in between."""
         first = _precision(steps.tp_above + row, steps.fp)
         return (first + _precision(steps.tp, steps.fp)) / 2
 
     def _most(self, steps: Steps) -> Floats:
-        """Return the precision of all positives of the cell together, before its negatives."""
+        """Return the precision of all positives of the cell, before its negatives."""
         return _precision(steps.tp, steps.fp_above)
 
 
@@ -428,12 +428,12 @@ class PRAUC(ClassScoreMetric):
         before = _precision(steps.tp_above, steps.fp_above)
         return (before + _precision(steps.tp, steps.fp)) / 2
 
-    def _least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - holds for any rows
-        """Return that of the chord of the curve with negatives first, which is concave."""
+    def _least(self, steps: Steps, row: float) -> Floats:  # noqa: ARG002 - the bound holds for any weights
+        """Return the mean precision on the chord of the curve with negatives first (concave)."""
         return (_precision(steps.tp_above, steps.fp) + _precision(steps.tp, steps.fp)) / 2
 
     def _most(self, steps: Steps) -> Floats:
-        """Return that of the curve with positives first; all others lie below it."""
+        """Return the mean precision of the curve with positives first; no other is higher."""
         above = np.asarray(steps.tp_above + steps.fp_above, np.float64)
         growth = np.zeros_like(above)
         np.divide(steps.p, above, out=growth, where=above > 0)
@@ -443,14 +443,14 @@ class PRAUC(ClassScoreMetric):
 
 
 class LogAUC(ClassScoreMetric):
-    """Area under the ROC curve on a logarithmic axis of false positive rates, in a range of these.
+    """Area under the ROC curve over the logarithm of the false positive rate, within a range.
 
     Formula: ∫ TPR d(ln FPR) / ln (b / a), with a and b the ends of the range.
 
-    Every decade of false positive rates has the same weight, which suits tasks where only the top
-    scores are looked at: screening, retrieval, alerts. Points of the curve are joined by straight
-    lines over the logarithm of the rate; at the ends of the range it is interpolated linearly in
-    the rate. In a cell of several scores, the bounds have all its positives last, and first.
+    Every decade of false positive rates has the same weight. This suits tasks in which only the top
+    scores matter: screening, retrieval, alerts. Points of the curve are joined by straight lines
+    over the logarithm of the rate; at the ends of the range the curve is interpolated linearly in
+    the rate. In a cell of several scores, the bounds have all its positives last, or all first.
     ``nan`` without rows of both classes.
 
     The other parameters are those of `ClassScoreMetric`.
@@ -508,7 +508,7 @@ class LogAUC(ClassScoreMetric):
 
 
 def _areas(steps: Steps, first: float, last: float) -> tuple[Floats, Floats, Floats]:
-    """Return the area of each cell over the log false positives: least, tied and most."""
+    """Return the area of each cell over the log false positives: smallest, tied and largest."""
     n, p = steps.n.astype(np.float64), steps.p.astype(np.float64)
     below, above = steps.tp_above.astype(np.float64), steps.tp.astype(np.float64)
     start, end = steps.fp_above.astype(np.float64), steps.fp.astype(np.float64)
@@ -522,7 +522,7 @@ def _areas(steps: Steps, first: float, last: float) -> tuple[Floats, Floats, Flo
     return least, tied, np.where(steps.single, tied, above * across)
 
 
-_ROUNDED = 2.0**-48  # relative: more than sums of weights are rounded by
+_ROUNDED = 2.0**-48  # relative; above the rounding error of sums of weights
 _NEAR = 0.1  # below it 2 AUC - 1 of rounded areas has fewer digits than a sum of gaps
 
 
@@ -554,7 +554,7 @@ class CumulativeGains(ScoreMetric[GainPoints | Curves]):
     The result has the gain TP / P at each depth (TP + FP) / n, from the highest threshold down. The
     first point is (0, 0) at the threshold ``inf``, followed by one per distinct score. Beyond
     `max_bins` distinct scores there is one point per cell, at its lower edge. Every point is exact;
-    `exact` says whether there is one for every score. Gains are ``nan`` without positives. (n, K)
+    `exact` is True if every score has a point. Gains are ``nan`` without positives. (n, K)
     scores give a tuple of curves, one per class.
 
     Parameters are those of `ScoreMetric`.
@@ -587,7 +587,7 @@ class LiftCurve(ScoreMetric[LiftPoints | Curves]):
 
     The result has the lift at each depth (TP + FP) / n, from the highest threshold down, with one
     point per distinct score. Beyond `max_bins` distinct scores there is one point per cell, at its
-    lower edge. Every point is exact; `exact` says whether there is one for every score. Lifts are
+    lower edge. Every point is exact; `exact` is True if every score has a point. Lifts are
     ``nan`` without positives. (n, K) scores give a tuple of curves, one per class.
 
     Parameters are those of `ScoreMetric`.
@@ -635,15 +635,15 @@ class TopDecileLift(ClassScoreMetric):
 
     Formula: (TP / P) / share, with TP of P positives in that share of rows.
 
-    The rows are taken from the highest score down until they make up `share` of all. Of tied rows
-    at the end, as many positives are taken as there are on average. Where the end lies in a cell of
-    several scores, the bounds have all its negatives first, and all its positives first. ``nan``
-    without positives.
+    Rows are taken from the highest score down until they make up `share` of all. Of tied rows at
+    the end, the expected number of positives is counted. If the end lies in a cell of several
+    scores, the bounds have all its negatives first, or all its positives first. ``nan`` without
+    positives.
 
     The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        share: The share of all rows that is taken, in (0, 1].
+        share: The share of all rows to take, in (0, 1].
 
     Raises:
         ValueError: `share` is not in (0, 1].
@@ -665,7 +665,7 @@ class TopDecileLift(ClassScoreMetric):
     share: Annotated[float, Between(0, 1, without=(0,))] = 0.1
 
     @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # by the share
+    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # depends on `share`
         """The smallest and the largest lift."""
         return 0.0, float(1 / self._level)
 
@@ -674,7 +674,7 @@ class TopDecileLift(ClassScoreMetric):
         return Fraction(str(self.share))
 
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
-        """Return the lift with the fewest, the mean and the most positives of the last cell."""
+        """Return the lift with the fewest, the mean and the most positives from the last cell."""
         if not stairs.positives:
             return math.nan, math.nan, math.nan
         return self._found(corners(stairs), None if stairs.counted else stairs.sums_above)
@@ -684,12 +684,12 @@ class TopDecileLift(ClassScoreMetric):
     def _found(
         self, known: Corners, sums_above: Callable[[Places], list[list[int]]] | None = None
     ) -> tuple[float, float, float]:
-        """Return the lift with the fewest, the mean and the most positives of the last cell.
+        """Return the lift with the fewest, the mean and the most positives from the last cell.
 
-        `sums_above` gives what cells and all above them weigh, where the counts are rounded.
+        `sums_above` gives the exact weights from each cell up; it is used if counts are rounded.
         """
         called = known.tp.astype(np.float64) + known.fp
-        # The sums of cells are rounded: those that may be where the share ends are taken exactly.
+        # Sums of cells are rounded, so cells where the share may end are summed exactly.
         end, room = self.share * called[0], _ROUNDED * called[0]
         first = np.flatnonzero(called[:-1] >= end + room)[-1:].sum()
         last = max(np.flatnonzero(called[:-1] >= end - room)[-1], first) + 1
@@ -716,7 +716,7 @@ class Gini(ClassScoreMetric):
 
     Formula: 2 AUC - 1, with AUC the area under the ROC curve.
 
-    0 by chance, 1 where all positives score above all negatives, -1 where all score below them.
+    0 by chance, 1 if all positives score above all negatives, -1 if all score below them.
     ``nan`` without rows of both classes.
 
     Parameters are those of `ClassScoreMetric`.
@@ -749,9 +749,9 @@ class Gini(ClassScoreMetric):
 
 
 def _between_gaps(stairs: CumulativeCounts) -> float:
-    """Return Σ n_i / N (g_i + g_(i+1)), with g = TP / P - FP / N at both edges of a cell.
+    """Return Σ n_i / N (g_i + g_(i+1)), with g = TP / P - FP / N at the two edges of a cell.
 
-    It is 2 AUC - 1: of TP / P alone the sum is 2 AUC, and of FP / N alone it is 1.
+    It equals 2 AUC - 1: the sum is 2 AUC for TP / P alone, and 1 for FP / N alone.
     """
     gaps = np.append(stairs.gaps(), 0.0)
     negatives = np.concatenate([steps.n for steps in stairs.steps()])

@@ -1,4 +1,4 @@
-"""What metrics of scores have in common: parameters, cumulative counts and bins."""
+"""Shared parts of metrics of scores: parameters, cumulative counts and bins."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, ArrayLike, Bools, Numeric, Options, Places
 
 
-COUNTABLE = 1 << 61  # twice a product of two sums of counts up to this fits int64
-_ROUNDED = 2.0**-48  # more than a difference of two rounded shares is off
+COUNTABLE = 1 << 61  # twice the product of two sums of counts up to this fits in int64
+_ROUNDED = 2.0**-48  # above the rounding error of a difference of two shares
 
 
-@dataclass(eq=False)  # never changed, but a frozen one takes three times as long to make
+@dataclass(eq=False)  # never changed, but creating a frozen one takes three times as long
 class Steps:
     """Neighbouring cells in ascending order, and the positives and negatives at or above each.
 
-    `p` and `n` (m,) are the positives and negatives in a cell; `tp` and `fp` those with a score
-    of at least its lower edge, which that edge as a threshold predicts positive; `tp_above` and
-    `fp_above` those of higher cells only. In a `single` cell all rows have the score `low`.
-    `positives` and `negatives` are the sums from each cell up (m + 1,), or the first of them.
+    `p` and `n` (m,) are the positives and negatives in a cell. `tp` and `fp` are those with a score
+    of at least its lower edge, which are predicted positive at that threshold; `tp_above` and
+    `fp_above` are those of higher cells only. In a `single` cell all rows have the score `low`.
+    `positives` and `negatives` are the sums from each cell up (m + 1,), or only the first of them.
     """
 
     low: Floats
@@ -113,15 +113,15 @@ class CumulativeCounts:
 
     Amounts are integers (int64 arrays, whose products do not overflow) or float64. In float64 they
     are weights scaled by a power of two, and their sums are correct to about one unit in the last
-    place. `least` is the smallest weight that a row can have, 0 where that is unknown; `one` is the
-    scaled weight of 1; `logits` says whether scores are kept as logits.
+    place. `least` is the smallest weight that a row can have, or 0 if unknown; `one` is the scaled
+    weight of 1; `logits` is whether scores are kept as logits.
     """
 
     def __init__(self, histogram: SortedHistogram, whole: bool, logits: bool) -> None:
         self._histogram, self.logits = histogram, logits
         self.least, self.one = 1.0 if whole else 0.0, 1.0
         self._weighed: Steps | None = None
-        self._unit = 0  # the power of two in which amounts are given
+        self._unit = 0  # exponent of the power of two that is the unit of amounts
         negatives, positives = histogram.totals()
         blocks = histogram.cells()
         first = next(blocks, None)
@@ -132,7 +132,7 @@ class CumulativeCounts:
             negatives = float(self._weighed.fp[0])
             self.least, self.one = 0.0, positives / total if total else 1.0
         self.positives, self.negatives = positives, negatives
-        # Reading the cells again takes longer than keeping them, where there is only one block.
+        # Reading the cells again takes longer than keeping them if there is only one block.
         self._only = self._weighed
         if self._weighed is None and first is not None and next(blocks, None) is None:
             low, high, single, (n, p) = first
@@ -155,12 +155,12 @@ class CumulativeCounts:
 
     @property
     def counted(self) -> bool:
-        """Whether the amounts are integers, so that sums and comparisons of them are exact."""
+        """Whether the amounts are integers, so that their sums and comparisons are exact."""
         return self._weighed is None
 
     @property
     def unit(self) -> int:
-        """The power of two in which amounts are given."""
+        """The exponent of the power of two that is the unit of amounts."""
         return self._unit
 
     def largest_gap(self) -> float:
@@ -170,7 +170,7 @@ class CumulativeCounts:
             return max(int(np.abs(s.tp * n - s.fp * p).max()) for s in self.steps()) / (p * n)
         steps = self._weighed
         gaps = np.abs(steps.tp / self.positives - steps.fp / self.negatives)
-        # What may be the largest but for rounding is compared in integers.
+        # Candidates for the largest gap, within rounding errors, are compared in integers.
         near = np.flatnonzero(gaps >= gaps.max() - _ROUNDED)
         (n, p), *sums = self._histogram.sums_above(near).tolist()
         return float(max(abs(tp * n - fp * p) for fp, tp in sums) / (p * n))
@@ -178,7 +178,7 @@ class CumulativeCounts:
     def gaps(self) -> Floats:
         """Return TP / P - FP / N at the lower edges of all cells (m,); both have rows.
 
-        They are within 1e-15 of their size, or 1e-30, of the exact ones.
+        Their error is at most 1e-15 of their size, or 1e-30.
         """
         if self._weighed is None:
             every, others = int(self.positives), int(self.negatives)
@@ -188,27 +188,27 @@ class CumulativeCounts:
         (one, lost), (other, more) = product_and_error(tp, n), product_and_error(fp, p)
         tails = (tp * n_tail + tp_tail * n) - (fp * p_tail + fp_tail * p)
         whole, rest = product_and_error(np.asarray(p), n)
-        # All positives and no negatives give exactly 1.
+        # If it contains all positives and no negatives, the gap is exactly 1.
         scale = whole + (rest + (p * n_tail + p_tail * n))
         return ((one - other) + ((lost - more) + tails)) / scale
 
     def area(self) -> tuple[int, int]:
-        """Return `SortedHistogram.area`, where the amounts are counted."""
+        """Return `SortedHistogram.area`; the amounts must be integers."""
         area = self._histogram.area()
         assert area is not None
         return area
 
     def sums_above(self, places: Places) -> list[list[int]]:
-        """Return exactly what negatives and positives weigh in all, and in each cell and above."""
+        """Return the exact weights of negatives and positives: in all, then from each cell up."""
         sums: list[list[int]] = self._histogram.sums_above(places).tolist()
         return sums
 
     def parted(self, places: Places) -> tuple[Array, Array]:
-        """Return negatives and positives (k, 2) in each of some cells and above, and below."""
+        """Return negatives and positives (k, 2): from each given cell up, and below it."""
         return self._histogram.parted(places)
 
     def cuts(self, thresholds: Floats) -> Floats:
-        """Return thresholds as logits where scores are kept as logits."""
+        """Return thresholds, as logits if scores are kept as logits."""
         if not self.logits:
             return thresholds
         return np.array([log_odds(x) if 0 <= x <= 1 else x * math.inf for x in thresholds.tolist()])
@@ -218,7 +218,7 @@ class CumulativeCounts:
         return _Mirror(self)
 
     def probabilities(self, scores: Floats) -> Floats:
-        """Return scores as probabilities, where they are kept as logits."""
+        """Return scores as probabilities; they may be kept as logits."""
         return sigmoid(scores) if self.logits else scores
 
     def quantiles(self, levels: Sequence[Fraction]) -> tuple[Floats, Floats]:
@@ -238,7 +238,7 @@ class CumulativeCounts:
 
 
 class _Mirror(CumulativeCounts):
-    """A staircase with the classes exchanged, read from its other end."""
+    """Cumulative counts with the classes exchanged and the order of scores reversed."""
 
     def __init__(self, of: CumulativeCounts) -> None:
         self.__dict__.update(of.__dict__)
@@ -254,11 +254,11 @@ class _Mirror(CumulativeCounts):
 
 
 def _weighed(histogram: SortedHistogram, *has_rows: bool) -> tuple[Steps, int]:
-    """Return all cells with scaled float64 amounts, and the power of two that undoes the scaling.
+    """Return all cells with scaled float64 amounts, and the exponent that undoes the scaling.
 
-    The heaviest cell is scaled to about 2**300, so that products of three sums are far from both
-    ends of float64 even where one class weighs 2**-1200 of the other; classes farther apart are
-    refused. `has_rows` says which classes have rows.
+    The heaviest cell is scaled to about 2**300. Products of three sums then stay far from both ends
+    of float64 even if one class weighs 2**-1200 of the other; larger ratios raise. `has_rows` is
+    whether each class has rows.
     """
     low, high, single, counts = map(np.concatenate, zip(*_transposed(histogram), strict=True))
     exponent = 300 - int(np.frexp(counts.max())[1])
@@ -279,10 +279,10 @@ def _transposed(histogram: SortedHistogram) -> Iterator[tuple[Array, ...]]:
 
 
 def _sums_above(mass: Floats) -> Floats:
-    """Return the sum of each entry and all later ones (m + 1,), the last of them 0.
+    """Return the sum of each entry and all later ones (m + 1,), ending with 0.
 
-    Each entry is split at a unit of which the total is less than 2**53 times: multiples of the unit
-    add up without error, and the rest is so small that the error of its sum does not matter.
+    Each entry is split into a multiple of a unit and a rest. The total is less than 2**53 units, so
+    the multiples add up without error, and the rests are too small for their errors to matter.
     """
     unit = np.ldexp(1.0, np.frexp(mass.sum())[1] - 52)
     coarse = np.floor(mass / unit) * unit
@@ -293,7 +293,7 @@ def _sums_above(mass: Floats) -> Floats:
 
 
 def staircases(scores: ScoreHistogram) -> tuple[CumulativeCounts, ...]:
-    """Return the staircase of each class, which the metrics of a set share."""
+    """Return the cumulative counts of each class, which the metrics of a set share."""
     return made_once(_staircases, scores)
 
 
@@ -307,7 +307,7 @@ class Corners(NamedTuple):
     """All cells (m,) in ascending order, and the confusion table at their edges.
 
     `tp` and `fp` (m + 1,) are those with a score of at least the lower edge of each cell, and 0 at
-    the end; `fn` and `tn` are those below, which in float64 keep digits that differences lose. A
+    the end. `fn` and `tn` are those below, which in float64 keep digits that differences lose. A
     threshold within a cell has counts between those of its edge and of the next one.
     """
 
@@ -321,7 +321,7 @@ class Corners(NamedTuple):
 
 
 def corners(stairs: CumulativeCounts) -> Corners:
-    """Return all cells of a staircase at once."""
+    """Return all cells of a class at once."""
     parts = [(s.low, s.high, s.single, s.tp, s.fp, s.p, s.n) for s in stairs.steps()]
     empty = np.zeros(0), np.zeros(0), np.zeros(0, np.bool_), *(np.zeros(0, int),) * 4
     low, high, single, tp, fp, p, n = map(np.concatenate, zip(*(parts or [empty]), strict=True))
@@ -342,7 +342,7 @@ def missing_sides(classes: Sequence[CumulativeCounts]) -> dict[str, Bools]:
 
 
 def why_undefined(classes: Sequence[CumulativeCounts], names: Sequence[object]) -> str:
-    """Return which rows are missing, empty where each class has positive and negative ones."""
+    """Return which rows are missing, empty if each class has positive and negative rows."""
     (first, *more) = classes
     if not more and bool(first.positives) != bool(first.negatives):
         side = "positive" if first.positives else "negative"
@@ -353,22 +353,23 @@ def why_undefined(classes: Sequence[CumulativeCounts], names: Sequence[object]) 
 
 C = TypeVar("C", bound="Points")
 
-# Every value of this family is at most 1, and what a few dozen roundings add up to is less.
+# All values of this family are at most 1; a few dozen rounding errors add up to less than this.
 ROUNDING = 2.0**-46
 
 
 class ScoredMetric(Metric[V_co]):
-    """Base of the metrics of labels and scores.
+    """Base class of metrics of labels and scores.
 
     Args:
         pos_label: The positive class of (n,) scores. ``None``: 1 of {0, 1}, {-1, 1} or booleans;
             any other labels raise.
-        labels: The two classes of (n,) scores, or the class of each column of (n, K) scores; others
+        labels: The two classes of (n,) scores, or the class of each column of (n, K) scores; other
+            labels raise. ``None``: any labels, or class k for column k.
             raise. ``None``: any, or the class k for column k.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        from_logits: Whether scores are logits. They are made probabilities row by row: (n,) scores
-            by the sigmoid, (n, K) scores by the softmax.
-        ignore_index: Rows with this true label are left out, whatever else they hold.
+        from_logits: Whether scores are logits. They are converted to probabilities row by row:
+            (n,) scores by the sigmoid, (n, K) scores by the softmax.
+        ignore_index: Rows with this true label are left out, regardless of their other values.
     """
 
     pos_label: Label | None = None
@@ -396,7 +397,7 @@ class ScoredMetric(Metric[V_co]):
         return schema_options(self)
 
     def _names(self, classes: Sequence[CumulativeCounts]) -> Sequence[object]:
-        """Return what the classes, or whatever else is averaged, are called."""
+        """Return the names of the classes, or of whatever else is averaged."""
         return self.labels or range(len(classes))
 
     def _histogram(self, max_bins: int) -> ScoreHistogram:
@@ -423,7 +424,7 @@ def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> La
 
 
 def schema_options(metric: object) -> Options:
-    """Return the parameters that say how labels are read."""
+    """Return the parameters that define how labels are read."""
     return {n: getattr(metric, n) for n in ("pos_label", "labels", "nan_policy", "ignore_index")}
 
 
@@ -433,35 +434,35 @@ def _has_single_scores(_: Metric[object], scores: ScoreHistogram, *__: object) -
 
 
 def _missing_rows(metric: ScoredMetric[object], scores: ScoreHistogram, *_: object) -> str:
-    """Return of which class no rows were seen, or what else makes the value undefined."""
+    """Return which class has no rows, or what else makes the value undefined."""
     classes = staircases(scores)
     return why_undefined(classes, metric._names(classes)) or metric._nan_reason
 
 
 def middle_of(certain: Callable[..., tuple[float, float, float]]) -> Callable[..., float]:
-    """Return a ``read`` that gives the value which `certain` gives with its bounds."""
+    """Return a ``read`` method that returns the value of `certain` without its bounds."""
 
     def read(self: ClassScoreMetric, stairs: CumulativeCounts) -> float:
-        """Return the value of one class, ``nan`` where it is undefined."""
+        """Return the value of one class, ``nan`` if it is undefined."""
         return certain(self, stairs)[1]
 
     return read
 
 
 def certain_points(metric: Metric[V_co], scores: ScoreHistogram) -> Interval[V_co]:
-    """Return the `interval` of curves: every point is at an edge of cells, and so is certain."""
+    """Return the `interval` of curves: every point is at an edge of a cell, so it is exact."""
     value = metric.readout(scores)
     return Interval(value, value)
 
 
 class ScoreMetric(ScoredMetric[V_co]):
-    """Base of the metrics of a score histogram, exact up to `max_bins` distinct scores.
+    """Base class of metrics of a score histogram, exact for up to `max_bins` distinct scores.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        max_bins: How many distinct scores are kept apart. Beyond that neighbouring scores share a
-            cell, and `bounds()` holds for any order of the rows within a cell.
+        max_bins: The largest number of distinct scores kept apart. Beyond that, neighbouring scores
+            share a cell, and `bounds()` holds for any order of the rows within a cell.
     """
 
     max_bins: Bins = MAX_BINS
@@ -474,12 +475,12 @@ class ScoreMetric(ScoredMetric[V_co]):
 
 
 class CurveMetric(ScoredMetric[V_co]):
-    """Base of the curves of one class against the rest, or one curve per class or label.
+    """Base class of curves of one class against the rest, or one curve per class or label.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        max_bins: How many distinct scores are kept apart, as in `ScoreMetric`.
+        max_bins: The largest number of distinct scores kept apart, as in `ScoreMetric`.
         multilabel: As in `ClassScoreMetric`; the result is one curve per label.
     """
 
@@ -501,20 +502,20 @@ class CurveMetric(ScoredMetric[V_co]):
 
 
 class ClassScoreMetric(ScoredMetric[float | Floats]):
-    """Base of the metrics that give a number per class, which are averaged for (n, K) scores.
+    """Base class of metrics with a value per class, which are averaged for (n, K) scores.
 
     Args:
-        max_bins: How many distinct scores are kept apart, as in `ScoreMetric`.
-        average: How classes are averaged. ``"macro"``: the mean of the classes' values;
-            ``"weighted"``: the mean weighted by the rows of each class; ``"micro"``: the scores of
+        max_bins: The largest number of distinct scores kept apart, as in `ScoreMetric`.
+        average: How to average classes. ``"macro"``: the mean of the classes' values.
+            ``"weighted"``: the mean weighted by the rows of each class. ``"micro"``: the scores of
             all classes are pooled. ``None``: an array with the value of each class.
-        zero_division: The value of a class where it is undefined. ``None``: ``nan`` for a single
-            class; an average leaves a class without rows out, with an `UndefinedMetricWarning` that
-            names it. A number is used as it is.
+        zero_division: The value of a class for which it is undefined. ``None``: ``nan`` for a
+            single class; an average leaves out a class without rows, with an
+            `UndefinedMetricWarning` that names it. A number is used as it is.
         multilabel: Whether a row may have any number of labels. `y_true` is then an indicator
             matrix (n, L) of 0 and 1, dense or sparse, or sets of `labels`, and scores are (n, L).
-            Each label is treated as a class, and with `from_logits` has a sigmoid of its own. With
-            `ignore_index` a label is left out of the rows where it is that.
+            Each label is treated as a class; with `from_logits` each has its own sigmoid. A
+            true label equal to `ignore_index` is unknown, and left out of its row.
     """
 
     family: ClassVar[str | None] = Family.STAIRS
@@ -550,7 +551,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
 
     @abstractmethod
     def read(self, stairs: CumulativeCounts) -> float:
-        """Return the value of one class, ``nan`` where it is undefined."""
+        """Return the value of one class, ``nan`` if it is undefined."""
 
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return a lower bound, the value and an upper bound, each correct up to `ROUNDING`.
@@ -559,13 +560,13 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """
         low, high = self.value_range or (-math.inf, math.inf)
         value = self.read(stairs)
-        return (low, value, high) if value == value else (value, value, value)  # noqa: PLR0124 - the test for nan
+        return (low, value, high) if value == value else (value, value, value)  # noqa: PLR0124 - tests for nan
 
     def _shape(self, scores: ScoreHistogram, *_: object) -> Points | Curves:
         """Return the curves that the values are read from."""
         return one_or_all([self._curve(stairs) for stairs in staircases(scores)], self.labels)
 
-    # The curve that a picture of the value shows.
+    # The curve plotted for the value.
     _pictured_by: ClassVar[type[Metric] | None] = None
 
     def _pictured(self) -> Metric:
@@ -574,7 +575,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         known = self._pictured_by._parameters
         return self._pictured_by(**{n: v for n, v in self.config.items() if n in known})
 
-    def _curve(self, stairs: CumulativeCounts) -> Points:  # noqa: ARG002 - what those with one take
+    def _curve(self, stairs: CumulativeCounts) -> Points:  # noqa: ARG002 - subclasses use it
         """Return the curve that the value of one class is read from."""
         raise TypeError(f"{type(self).__name__} has no picture")
 
@@ -630,13 +631,13 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         return mean_of_classes(each, weight, lambda: seen, labels, self.zero_division)
 
     def _filled(self, value: float) -> float:
-        return value if self.zero_division is None or value == value else self.zero_division  # noqa: PLR0124 - the test for nan
+        return value if self.zero_division is None or value == value else self.zero_division  # noqa: PLR0124 - tests for nan
 
 
 def outward(
     low: Numeric, value: Numeric, high: Numeric, ends: tuple[float, float] = (0.0, 1.0)
 ) -> tuple[Numeric, Numeric]:
-    """Return bounds within the ends, widened for rounding and so that they contain the value."""
+    """Return bounds within the ends, widened for rounding and to contain the value."""
     sizes = [np.where(np.isfinite(side), np.abs(side), 0.0) for side in (low, high)]
     margin = ROUNDING * np.maximum(1.0, np.maximum(*sizes))
     return (

@@ -49,11 +49,11 @@ __all__ = [
 
 Strategy: TypeAlias = Literal["uniform", "quantile"]
 
-MOST_BINS = 1 << 20  # more would take memory when read that the size of a state does not tell
+MOST_BINS = 1 << 20  # more would take memory on reading that the size of the state does not show
 
 
 class ScoreBins(NamedTuple):
-    """Exact sums over the rows of each bin, with every cell at its midpoint."""
+    """Exact sums over the rows of each bin, with the rows of a cell at its midpoint."""
 
     positives: ExactSum
     rows: ExactSum
@@ -61,11 +61,11 @@ class ScoreBins(NamedTuple):
 
 
 class UncertainBins(NamedTuple):
-    """The certain and the uncertain rows of each bin.
+    """Rows that are certainly in each bin, and rows that may be.
 
-    `p` and `n` are the positives and negatives of cells entirely within the bin, `low` and `high`
-    bounds of the sum of their scores. `p_moved` and `n_moved` are those of cells across an edge:
-    any part of them may be in the bin, with scores from `floor` to `ceiling`.
+    `p` and `n` are the positives and negatives of cells entirely within the bin; `low` and `high`
+    bound the sum of their scores. `p_moved` and `n_moved` are those of cells across an edge: any
+    part of them may be in the bin, with scores from `floor` to `ceiling`.
     """
 
     p: Floats
@@ -85,12 +85,12 @@ def bin_sums(stairs: CumulativeCounts, size: int, strategy: Strategy = "uniform"
     for steps in stairs.steps():
         middle = _middle(stairs, steps)
         at, rows = _bins(middle, bounds.middle), steps.p + steps.n
-        if not rows.all():  # bins of such rows alone would be left out
+        if not rows.all():  # bins with only such rows would be left out
             raise StreamMetricsError(
                 "the weights lie more than 2**1300 apart; give the smallest ones the weight 0"
             )
         positives, weight = _grouped(at, size, steps.p), None
-        if (rows == 1).all():  # the usual case: one row per score, so no product is needed
+        if (rows == 1).all():  # the common case of one row per score needs no product
             counts = ExactSum.counts(np.bincount(at, minlength=size))
         else:
             counts, weight = _grouped(at, size, rows), rows.astype(np.float64)
@@ -109,7 +109,7 @@ def bins_of_cells(stairs: CumulativeCounts, size: int, strategy: Strategy) -> Pl
 def uncertain_bin_sums(
     stairs: CumulativeCounts, size: int, strategy: Strategy = "uniform"
 ) -> UncertainBins:
-    """Return the certain and the uncertain rows of each of `size` bins."""
+    """Return the rows of each of `size` bins that are certain and that are uncertain."""
     bounds = edges_of(stairs, size, strategy)
     sums = [ExactSum.zero((size,))] * 4
     p_moved, n_moved = np.zeros(size), np.zeros(size)
@@ -146,13 +146,13 @@ def _middle(stairs: CumulativeCounts, steps: Steps) -> Floats:
 
 
 def _edges(stairs: CumulativeCounts, steps: Steps) -> tuple[Floats, Floats]:
-    """Return the edges of cells, clipped to [0, 1], as scores do not lie outside."""
+    """Return the edges of cells, clipped to [0, 1], because scores do not lie outside."""
     low, high = stairs.probabilities(steps.low), stairs.probabilities(steps.high)
     return np.maximum(low, 0.0), np.minimum(high, 1.0)
 
 
 class Bounds(NamedTuple):
-    """The edges of bins (size + 1,), as estimates with their bounds; they are read-only."""
+    """The edges of bins (size + 1,): estimates with bounds, all read-only."""
 
     low: Floats
     middle: Floats
@@ -160,7 +160,7 @@ class Bounds(NamedTuple):
 
 
 def edges_of(stairs: CumulativeCounts, size: int, strategy: Strategy) -> Bounds:
-    """Return the edges of bins of equal width, or of equal mass."""
+    """Return the edges of bins of equal width or of equal mass."""
     if strategy == "uniform":
         return _equal_widths(size)
     ends = stairs.quantiles([Fraction(place, size) for place in range(1, size)])
@@ -202,7 +202,7 @@ def floats(sums: ExactSum) -> Floats:
 
 
 def ratio_or(part: Floats, whole: Floats, nothing: float) -> Floats:
-    """Return the quotients, and `nothing` where `whole` is 0."""
+    """Return the quotients, and `nothing` if `whole` is 0."""
     return np.divide(part, whole, out=np.full_like(part, nothing), where=whole > 0)
 
 
@@ -216,27 +216,27 @@ class CalibrationPoints(Points, _Calibration):
 
 
 class CalibrationError(ClassScoreMetric):
-    """Calibration error: how far fractions of positives and mean scores differ, over bins.
+    """Calibration error: the difference between fractions of positives and mean scores in bins.
 
     Formula: l1: Σ_b w_b gap_b; l2: √(Σ_b w_b gap_b²); max: max_b gap_b
 
     gap_b is the absolute difference between the fraction of positives and the mean score in bin b,
     and w_b the share of all rows in it. ``"l1"`` is the expected calibration error (ECE),
     ``"max"`` the maximum calibration error (MCE). A bin contains its upper edge but not its lower
-    one; the first also contains 0. A cell of several scores is read at its midpoint, and
-    `bounds()` holds wherever in their cells the scores are. ``nan`` without rows.
+    one; the first bin also contains 0. The rows of a cell of several scores are placed at its
+    midpoint, and `bounds()` holds wherever scores lie in their cells. ``nan`` without rows.
 
     The other parameters are those of `ClassScoreMetric`.
 
     Args:
-        n_bins: How many bins.
-        norm: How the gaps of bins are combined: ``"l1"``, ``"l2"`` or ``"max"``.
-        strategy: ``"uniform"``: bins of equal width; ``"quantile"``: bins of equal mass, which
-            gives the adaptive calibration error. Edge i of B is then the smallest score at or below
-            which a share i / B of all rows lies; equal scores stay in one bin.
+        n_bins: The number of bins.
+        norm: How to combine the gaps of bins: ``"l1"``, ``"l2"`` or ``"max"``.
+        strategy: ``"uniform"``: bins of equal width. ``"quantile"``: bins of equal mass, for the
+            adaptive calibration error. Edge i of B is then the smallest score at or below which a
+            share i / B of all rows lies; equal scores stay in one bin.
         average: For (n, K) scores. ``"macro"``, ``"weighted"``, ``"micro"`` or ``None``: each class
             against the rest, the class-wise calibration error. ``"top_label"``: the largest score
-            of each row (the first of equal ones), and whether its class is the true one.
+            of each row (the first if tied), and whether its class is the true one.
 
     Raises:
         ValueError: `n_bins` is not from 1 to 2**20.
@@ -263,13 +263,13 @@ class CalibrationError(ClassScoreMetric):
         "CalibrationCurve has limits for each bin, and BrierScore has them"
     )
 
-    average: Literal["macro", "weighted", "micro", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more than elsewhere
+    average: Literal["macro", "weighted", "micro", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more value than in the base
     n_bins: Annotated[int, Between(1, MOST_BINS)] = 15
     norm: Literal["l1", "l2", "max"] = "l1"
     strategy: Strategy = "uniform"
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the score histogram, and the check that scores are probabilities."""
+        """Return the score histogram, and a check that scores are probabilities."""
         if self.average != "top_label":
             return (*super().statistics(), *check_of(self))
         options = {"from_logits": self.from_logits, **self._schema_options}
@@ -279,18 +279,18 @@ class CalibrationError(ClassScoreMetric):
         return _points(bin_sums(stairs, self.n_bins, self.strategy), stairs)
 
     def read(self, stairs: CumulativeCounts) -> float:
-        """Return the error with every cell at its midpoint."""
+        """Return the error with the rows of a cell at its midpoint."""
         bins = bin_sums(stairs, self.n_bins, self.strategy)
         return self._of_gaps(np.abs(floats(bins.positives - bins.scores)), floats(bins.rows))
 
     def _of_gaps(self, gap: Floats, rows: Floats) -> float:
-        """Return the error from each bin's gap, summed over its rows; ``nan`` without rows."""
+        """Return the error from the gap of each bin, summed over its rows; ``nan`` without rows."""
         if not rows.any():
             return math.nan
         return self._whole(self._parts(gap, rows), rows.sum())
 
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
-        """Return the error with the smallest, the estimated and the largest gap of each bin."""
+        """Return the error for the smallest, the estimated and the largest gap of each bin."""
         bins = uncertain_bin_sums(stairs, self.n_bins, self.strategy)
         least, most = self._between(bins, bins, stairs.positives + stairs.negatives)
         return least, self.read(stairs), most
@@ -298,17 +298,17 @@ class CalibrationError(ClassScoreMetric):
     def _between(
         self, fewest: UncertainBins, bins: UncertainBins, total: float
     ) -> tuple[float, float]:
-        """Return the error with the smallest and the largest gap of each bin.
+        """Return the error for the smallest and the largest gap of each bin.
 
         Args:
-            fewest: The bins, where unknown labels are negative.
-            bins: The same bins, where unknown labels are positive.
+            fewest: The bins if unknown labels are negative.
+            bins: The bins if unknown labels are positive.
             total: The weight of all rows.
         """
         rows, below, above = bins.p + bins.n, fewest.p - bins.high, bins.p - bins.low
-        # Of the rows that may or may not be in a bin, a positive widens a gap above 0 by at most
-        # 1 - score, a negative a gap below 0 by its score. The norm of a bin is convex or monotone
-        # in their number, so it is largest with all of them or none.
+        # Of the rows that may be in a bin, a positive widens a gap above 0 by at most 1 - score,
+        # and a negative a gap below 0 by at most its score. The norm of a bin is convex or monotone
+        # in their number, so it is largest with all of them or with none.
         up, down = bins.p_moved * (1.0 - bins.floor), fewest.n_moved * bins.ceiling
         most = [
             self._parts(np.maximum(gap, 0.0), held)
@@ -327,7 +327,7 @@ class CalibrationError(ClassScoreMetric):
         )
 
     def _parts(self, gap: Floats, rows: Floats) -> Floats:
-        """Return what each bin adds to the norm, where `gap` is summed over the rows of the bin."""
+        """Return the contribution of each bin to the norm; `gap` is summed over its rows."""
         if self.norm == "l1":
             return gap
         share = ratio_or(gap, rows, 0.0)
@@ -346,16 +346,16 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     Formula: o_b = P_b / n_b over f_b = mean_(i in b) s_i, with P_b positives among the n_b rows of
     bin b.
 
-    A bin contains its upper edge but not its lower one; the first also contains 0. Bins without
-    rows are left out. A cell of several scores is read at its midpoint, and `bounds()` holds, for
-    the bins that are shown, wherever in their cells the scores are. (n, K) scores give a tuple of
-    curves, each class against the rest.
+    A bin contains its upper edge but not its lower one; the first bin also contains 0. Bins without
+    rows are left out. The rows of a cell of several scores are placed at its midpoint, and
+    `bounds()` holds, for the bins shown, wherever scores lie in their cells. (n, K) scores give a
+    tuple of curves, each class against the rest.
 
     The other parameters are those of `ScoreMetric`.
 
     Args:
-        n_bins: How many bins.
-        strategy: ``"uniform"``: bins of equal width on [0, 1]; ``"quantile"``: bins of equal mass,
+        n_bins: The number of bins.
+        strategy: ``"uniform"``: bins of equal width on [0, 1]. ``"quantile"``: bins of equal mass,
             as in `CalibrationError`.
 
     Raises:
@@ -378,11 +378,11 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
     strategy: Strategy = "uniform"
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the score histogram, and the check that scores are probabilities."""
+        """Return the score histogram, and a check that scores are probabilities."""
         return (*super().statistics(), *check_of(self))
 
     def readout(self, scores: ScoreHistogram, *_: object) -> CalibrationPoints | Curves:
-        """Return the curve with every cell at its midpoint, or one per class."""
+        """Return the curve with the rows of a cell at its midpoint, or one curve per class."""
         classes = staircases(scores)
         curves = [
             _points(bin_sums(stairs, self.n_bins, self.strategy), stairs) for stairs in classes
@@ -396,7 +396,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
     def certain(self, stairs: CumulativeCounts) -> tuple[CalibrationPoints, CalibrationPoints]:
-        """Return the lower and the upper bounds of each point, for one class."""
+        """Return the lower and the upper bounds of each point for one class."""
         known = bin_sums(stairs, self.n_bins, self.strategy)
         value = _points(known, stairs)
         if stairs.exact:
@@ -407,7 +407,7 @@ class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
             ratio_or(bins.p, rows + bins.n_moved, 1.0),
             ratio_or(bins.p + bins.p_moved, rows + bins.p_moved, 0.0),
         )
-        # Rows that may be in the bin move its mean only towards themselves.
+        # Rows that may be in the bin only move its mean towards themselves.
         low = ratio_or(bins.low + moved * bins.floor, rows + moved, 0.0)
         high = ratio_or(bins.high + moved * bins.ceiling, rows + moved, 1.0)
         mean = (
@@ -433,7 +433,7 @@ def _points(bins: ScoreBins, stairs: CumulativeCounts) -> CalibrationPoints:
 
 
 def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
-    """Return the statistic that checks that scores are probabilities; logits need none."""
+    """Return a statistic that checks that scores are probabilities; logits need none."""
     if metric.from_logits:
         return ()
     if getattr(metric, "multilabel", False):
@@ -444,8 +444,8 @@ def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
 
 _FURTHEST = math.log((1 - EPSILON) / EPSILON)  # the largest logit of a clipped probability
 _STEPS = 200
-_FARTHEST_STEP = 8.0  # of log odds: Newton's steps are too long where every cell is saturated
-_CLOSE = 1e-13  # relative: a fit has converged when it changes by less
+_FARTHEST_STEP = 8.0  # in log odds; Newton's steps are too long if every cell is saturated
+_CLOSE = 1e-13  # relative; a fit has converged if it changes by less
 
 
 class LogitCells(NamedTuple):
@@ -468,10 +468,10 @@ class LogitCells(NamedTuple):
 
 
 class _Expected(NamedTuple):
-    """Cells at log odds eta: P = sigmoid(eta), and how many more positives there are than rows P.
+    """Cells at log odds eta: P = sigmoid(eta), and the excess of positives over rows times P.
 
-    That difference is `small` plus `whole`. The first is rows times P or, where it is smaller,
-    1 - P, which has all its digits; the second is whole rows. `weight` is rows P (1 - P).
+    The excess is `small` plus `whole`. `small` is rows times P or 1 - P, whichever is smaller, with
+    full precision; `whole` is whole rows. `weight` is rows times P (1 - P).
     """
 
     share: Floats
@@ -481,14 +481,14 @@ class _Expected(NamedTuple):
 
     @classmethod
     def of(cls, cells: LogitCells, eta: Floats) -> _Expected:
-        """Return what is expected of cells at these log odds."""
+        """Return the expectations for cells at these log odds."""
         p, q, above = sigmoid(eta), sigmoid(-eta), eta > 0
         small = cells.rows * np.where(above, q, -p)
         whole = np.where(above, -cells.negatives, cells.positives)
         return cls(p, small, whole, cells.rows * p * q)
 
     def lacking(self, factor: Floats | float = 1.0) -> float:
-        """Return the sum of positives minus those expected, each times a factor."""
+        """Return the sum of positives minus expected positives, each times a factor."""
         terms = np.concatenate([self.small * factor, self.whole * factor])
         return float(ExactSum.of(terms).to_float())
 
@@ -496,7 +496,7 @@ class _Expected(NamedTuple):
 class Fit(NamedTuple):
     """A fitted coefficient, its standard error, and the influence of single rows.
 
-    One more row of weight 1 in a cell changes the coefficient by `moved` times (y - `share`), where
+    Adding a row of weight 1 to a cell changes the coefficient by `moved` times (y - `share`), where
     `share` is the fitted probability of the cell.
     """
 
@@ -507,7 +507,7 @@ class Fit(NamedTuple):
 
     @classmethod
     def none(cls) -> Fit:
-        """Return the undefined fit: of a single class, or of classes that a score separates."""
+        """Return the undefined fit: there is one class, or a score separates the classes."""
         return cls(math.nan, math.nan, np.zeros(0), np.zeros(0))
 
 
@@ -532,7 +532,7 @@ def _logits(stairs: CumulativeCounts, scores: Floats) -> Floats:
 
 
 def fitted(stairs: CumulativeCounts, fit: Callable[[Floats, LogitCells], Fit]) -> Fit:
-    """Return a coefficient with every cell at its midpoint."""
+    """Return a coefficient fitted with the rows of a cell at its midpoint."""
     cells = cells_of(stairs)
     positives, negatives = cells.positives.sum(), cells.negatives.sum()
     share = positives / ((positives + negatives) or 1.0)
@@ -543,7 +543,7 @@ def fitted(stairs: CumulativeCounts, fit: Callable[[Floats, LogitCells], Fit]) -
 
 
 def slope_of(logits: Floats, cells: LogitCells) -> Fit:
-    """Return the slope, by Newton's method."""
+    """Return the slope, fitted by Newton's method."""
     ones, zeros = logits[cells.positives > 0], logits[cells.rows > cells.positives]
     if ones.min() >= zeros.max() or zeros.min() >= ones.max():
         return Fit.none()  # a score separates the classes: the likelihood has no maximum
@@ -564,7 +564,7 @@ def slope_of(logits: Floats, cells: LogitCells) -> Fit:
         apart = z - middle
         spread = (expected.weight * apart * apart).sum()
         if not spread > 0:
-            return Fit.none()  # weights differ so much that float64 sees a single logit
+            return Fit.none()  # weights differ so much that in float64 there is a single logit
         steeper = expected.lacking(apart) / spread
         step = np.array([expected.lacking() / weight - middle * steeper, steeper])
         step /= max(1.0, np.abs(step[0] + step[1] * z).max() / _FARTHEST_STEP)
@@ -575,8 +575,8 @@ def slope_of(logits: Floats, cells: LogitCells) -> Fit:
 
 
 def intercept_of(logits: Floats, cells: LogitCells) -> Fit:
-    """Return the intercept at slope 1, by Newton's method within a shrinking bracket."""
-    # At the ends of this bracket the expected positives are at most, and at least, those wanted.
+    """Return the intercept at slope 1, fitted by Newton's method within a shrinking bracket."""
+    # The expected positives are at most the actual ones at one end, and at least at the other.
     mean = math.log(cells.positives.sum()) - math.log(cells.negatives.sum())
     low, high = mean - logits.max(), mean - logits.min()
     a = min(max(0.0, low), high)
@@ -592,35 +592,35 @@ def intercept_of(logits: Floats, cells: LogitCells) -> Fit:
     return Fit(float(a), 1 / math.sqrt(slope), expected.share, np.full(logits.size, 1 / slope))
 
 
-_SLACK = 1e-9  # relative: far more than the error of a fit
+_SLACK = 1e-9  # relative; far above the error of a fit
 _PARTS = ("reliability", "resolution", "uncertainty")
 
 
 class _Coefficient(Protocol):
-    """A coefficient of a logistic regression, which is read like the other one."""
+    """A coefficient of a logistic regression."""
 
     @property
     def _solve(self) -> Callable[[Floats, LogitCells], Fit]:
-        """What fits it to cells whose rows are all at given logits."""
+        """The function that fits it to cells, with all rows at the given logits."""
 
 
 def _checked(metric: ClassScoreMetric) -> tuple[Statistic, ...]:
-    """Return the score histogram, and the check that scores are probabilities."""
+    """Return the score histogram, and a check that scores are probabilities."""
     return (*ClassScoreMetric.statistics(metric), *check_of(metric))
 
 
 def _fitted(metric: _Coefficient, stairs: CumulativeCounts) -> Fit:
-    """Return the fit with every cell at its midpoint."""
+    """Return the fit with the rows of a cell at its midpoint."""
     return fitted(stairs, metric._solve)
 
 
 def _at_midpoints(metric: _Coefficient, stairs: CumulativeCounts) -> float:
-    """Return the coefficient with every cell at its midpoint."""
+    """Return the coefficient with the rows of a cell at its midpoint."""
     return _fitted(metric, stairs).value
 
 
 def _unrounded(metric: ClassScoreMetric, stairs: CumulativeCounts) -> tuple[float, float]:
-    """Return the bounds of `certain` unchanged: they already allow for rounding."""
+    """Return the bounds of `certain` unchanged, because they already allow for rounding."""
     low, value, high = metric.certain(stairs)
     return (value, value) if stairs.exact else (low, high)
 
@@ -630,10 +630,10 @@ class CalibrationSlope(ClassScoreMetric):
 
     Formula: log(P / (1 - P)) = a + b z, with z the logit of a row's probability and b the slope.
 
-    1 is ideal. Below 1 probabilities are too extreme, as overfitting makes them; above 1 they are
-    not extreme enough. Probabilities are clipped as in `LogLoss`. Exact up to `max_bins` distinct
-    scores; beyond that each cell is read at its midpoint, and `bounds()` is infinite. Undefined
-    where a threshold separates the classes, or all scores are equal.
+    1 is ideal. Below 1 probabilities are too extreme, a sign of overfitting; above 1 they are not
+    extreme enough. Probabilities are clipped as in `LogLoss`. Exact for up to `max_bins` distinct
+    scores; beyond that the rows of a cell are placed at its midpoint, and `bounds()` is infinite.
+    Undefined if a threshold separates the classes, or all scores are equal.
 
     Parameters are those of `ClassScoreMetric`.
 
@@ -658,7 +658,7 @@ class CalibrationSlope(ClassScoreMetric):
     statistics, read, _fit, _sides = _checked, _at_midpoints, _fitted, _unrounded
 
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
-        """Return the slope between infinite bounds, as no others are known."""
+        """Return the slope between infinite bounds, because no others are known."""
         return -math.inf, self.read(stairs), math.inf
 
 
@@ -667,9 +667,9 @@ class CalibrationIntercept(ClassScoreMetric):
 
     Formula: log(P / (1 - P)) = a + z, with z the logit of a row's probability and a the intercept.
 
-    0 is ideal; below 0 probabilities are too high on the whole. They are clipped as in `LogLoss`. A
-    cell of several scores is read at its midpoint, and `bounds()` holds wherever in their cells the
-    scores are. Undefined where there is only one class.
+    0 is ideal; below 0 probabilities are too high overall. They are clipped as in `LogLoss`. The
+    rows of a cell of several scores are placed at its midpoint, and `bounds()` holds wherever
+    scores lie in their cells. Undefined if there is only one class.
 
     Parameters are those of `ClassScoreMetric`.
 
@@ -708,15 +708,14 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
     Formula: Σ_b w_b (f_b - o_b)², Σ_b w_b (o_b - o)², o (1 - o)
 
     f_b is the mean score of bin b, o_b its fraction of positives, w_b the share of all rows in it,
-    and o the fraction of positives among all rows. The Brier score is reliability less resolution
+    and o the fraction of positives among all rows. The Brier score is reliability minus resolution
     plus uncertainty, if the scores within each bin are equal. For (n, K) scores each part is the
-    sum over classes, each against the rest. `bounds()` holds wherever in their cells the scores
-    are.
+    sum over classes, each against the rest. `bounds()` holds wherever scores lie in their cells.
 
     The other parameters are those of `ScoreMetric`.
 
     Args:
-        n_bins: How many bins.
+        n_bins: The number of bins.
         strategy: ``"uniform"`` or ``"quantile"``, as in `CalibrationError`.
 
     Memory and cost: that of a `ScoreHistogram`; `compute` takes about 50 ns per cell.
@@ -740,11 +739,11 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
     strategy: Strategy = "uniform"
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the score histogram, and the check that scores are probabilities."""
+        """Return the score histogram, and a check that scores are probabilities."""
         return (*super().statistics(), *check_of(self))
 
     def readout(self, scores: ScoreHistogram, *_: object) -> KeyedValues:
-        """Return the three parts with every cell at its midpoint."""
+        """Return the three parts with the rows of a cell at its midpoint."""
         return _parts([self._parts_of(stairs) for stairs in staircases(scores)])
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[KeyedValues]:
@@ -791,7 +790,7 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
 def _distances(
     low: Floats, high: Floats, start: float | Floats, end: float | Floats
 ) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest squared distance of numbers in two intervals."""
+    """Return the smallest and the largest squared distance between two intervals."""
     near = np.maximum(np.maximum(low - end, start - high), 0.0)
     far = np.maximum(np.abs(high - start), np.abs(end - low))
     return near * near, far * far

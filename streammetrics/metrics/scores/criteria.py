@@ -1,4 +1,4 @@
-"""Values of a two-by-two confusion table: of many tables in floats, and of one in integers."""
+"""Criteria computed from a 2x2 confusion table: for many tables in floats, for one in integers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Floats
 
 
-def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - as others
+def _fbeta(tp: Floats, fp: Floats, fn: Floats, tn: Floats, beta: float) -> Floats:  # noqa: ARG001 - same signature as the others
     recall, precision = beta_weights(beta)
     right = (recall + precision) * tp
     return right / (right + recall * fn + precision * fp)
@@ -33,7 +33,7 @@ def _scaled(*counts: Floats) -> tuple[Floats, ...]:
 
 
 def _determinant(tp: Floats, fp: Floats, fn: Floats, tn: Floats) -> Floats:
-    """Return tp tn - fp fn, with what is rounded off both products."""
+    """Return tp tn - fp fn, including the rounding errors of both products."""
     (one, lost), (other, more) = product_and_error(tp, tn), product_and_error(fp, fn)
     return (one - other) + (lost - more)
 
@@ -59,7 +59,7 @@ def _kappa(tp: Floats, fp: Floats, fn: Floats, tn: Floats, _: float) -> Floats:
 VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = {
     "f1": lambda tp, fp, fn, tn, _: _fbeta(tp, fp, fn, tn, 1.0),
     "fbeta": _fbeta,
-    "jaccard": lambda tp, fp, fn, tn, _: tp / (tp + fp + fn),  # noqa: ARG005 - as others
+    "jaccard": lambda tp, fp, fn, tn, _: tp / (tp + fp + fn),  # noqa: ARG005 - same signature as the others
     "accuracy": lambda tp, fp, fn, tn, _: (tp + tn) / (tp + fp + fn + tn),
     "balanced_accuracy": lambda tp, fp, fn, tn, _: np.mean(_rates(tp, fp, fn, tn), axis=0),
     "informedness": _informedness,
@@ -69,7 +69,7 @@ VALUES: dict[str, Callable[[Floats, Floats, Floats, Floats, float], Floats]] = {
 }
 
 
-def _exact_fbeta(tp: int, fp: int, fn: int, tn: int, beta: float) -> Fraction:  # noqa: ARG001 - as others
+def _exact_fbeta(tp: int, fp: int, fn: int, tn: int, beta: float) -> Fraction:  # noqa: ARG001 - same signature as the others
     recall, precision = map(Fraction, beta_weights(beta))
     right = (recall + precision) * tp
     return right / (right + recall * fn + precision * fp)
@@ -89,11 +89,11 @@ def _exact_informedness(tp: int, fp: int, fn: int, tn: int, _: float) -> Fractio
     return Fraction(tp * tn - fp * fn, (tp + fn) * (fp + tn))
 
 
-# The same of integers, where the functions above are defined.
+# The same in exact arithmetic, for tables where the functions above are defined.
 EXACTLY: dict[str, Callable[[int, int, int, int, float], Fraction]] = {
     "f1": lambda tp, fp, fn, tn, _: _exact_fbeta(tp, fp, fn, tn, 1.0),
     "fbeta": _exact_fbeta,
-    "jaccard": lambda tp, fp, fn, tn, _: Fraction(tp, tp + fp + fn),  # noqa: ARG005 - as others
+    "jaccard": lambda tp, fp, fn, tn, _: Fraction(tp, tp + fp + fn),  # noqa: ARG005 - same signature as the others
     "accuracy": lambda tp, fp, fn, tn, _: Fraction(tp + tn, tp + fp + fn + tn),
     "balanced_accuracy": lambda *table: (1 + _exact_informedness(*table)) / 2,
     "informedness": _exact_informedness,
@@ -101,4 +101,4 @@ EXACTLY: dict[str, Callable[[int, int, int, int, float], Fraction]] = {
     "matthews_corrcoef": _exact_correlation,
     "cohen_kappa": _exact_kappa,
 }
-SQUARED = ("g_mean", "matthews_corrcoef")  # by sign: squares are ordered as their roots
+SQUARED = ("g_mean", "matthews_corrcoef")  # squared with their sign, which keeps their order

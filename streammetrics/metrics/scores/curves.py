@@ -40,7 +40,7 @@ class _ROC(NamedTuple):
 
 
 class ROCPoints(Points, _ROC):
-    """False and true positive rates (m,) where the score is at least each threshold."""
+    """False and true positive rates (m,) of the rows with a score of at least each threshold."""
 
 
 class _PR(NamedTuple):
@@ -50,7 +50,7 @@ class _PR(NamedTuple):
 
 
 class PRPoints(Points, _PR):
-    """Precision and recall (m + 1,) where the score is at least each threshold (m,)."""
+    """Precision (m + 1,) and recall (m + 1,) at thresholds (m,): score >= threshold is positive."""
 
 
 class ROCCurve(CurveMetric[ROCPoints | Curves]):
@@ -60,8 +60,8 @@ class ROCCurve(CurveMetric[ROCPoints | Curves]):
 
     The first point is (0, 0) at the threshold ``inf``, followed by one per distinct score. Beyond
     `max_bins` distinct scores there is one point per cell, at its lower edge. Every point is exact;
-    `exact` says whether there is one for every score. A rate is ``nan`` where its class has no
-    rows. (n, K) scores give a tuple of curves, one per class.
+    `exact` is True if every score has a point. A rate is ``nan`` if its class has no rows.
+    (n, K) scores give a tuple of curves, one per class.
 
     Parameters are those of `CurveMetric`.
 
@@ -95,7 +95,7 @@ class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
 
     There is one point per distinct score, and a last one (recall 0, precision 1) without a
     threshold. Beyond `max_bins` distinct scores there is one point per cell, at its lower edge.
-    Every point is exact; `exact` says whether there is one for every score. Recall is ``nan``
+    Every point is exact; `exact` is True if every score has a point. Recall is ``nan``
     without positives. (n, K) scores give a tuple of curves, one per class.
 
     Parameters are those of `CurveMetric`.
@@ -152,7 +152,7 @@ def pr_points(stairs: CumulativeCounts) -> PRPoints:
 
 
 def rows_of(stairs: CumulativeCounts) -> dict[str, Any]:
-    """Return what a picture of the curve says about its rows; no numbers for fractional weights."""
+    """Return the information on rows shown in a plot; no counts if weights are fractional."""
     known = {"positives": stairs.positives, "negatives": stairs.negatives}
     return {"exact": stairs.exact, **(known if stairs.counted else {})}
 
@@ -164,7 +164,7 @@ class _DET(NamedTuple):
 
 
 class DETPoints(Points, _DET):
-    """False positive and negative rates (m,) where the score is at least each threshold."""
+    """False positive and false negative rates (m,) at each threshold."""
 
 
 class DETCurve(CurveMetric[DETPoints | Curves]):
@@ -174,9 +174,9 @@ class DETCurve(CurveMetric[DETPoints | Curves]):
 
     The curve runs from the highest threshold without false negatives to the lowest without false
     positives, with one point per distinct score. Beyond `max_bins` distinct scores there is one
-    point per cell, at its lower edge. Every point is exact; `exact` says whether there is one for
-    every score. A rate is ``nan`` where its class has no rows. (n, K) scores give a tuple of
-    curves, one per class.
+    point per cell, at its lower edge. Every point is exact; `exact` is True if every score has a
+    point. A rate is ``nan`` if its class has no rows. (n, K) scores give a tuple of curves, one per
+    class.
 
     Parameters are those of `CurveMetric`.
 
@@ -218,9 +218,9 @@ class EqualErrorRate(ClassScoreMetric):
 
     Formula: FP / N = FN / P, with P positives and N negatives.
 
-    Between two thresholds the ROC curve is interpolated linearly. Where the point lies in a cell of
-    several scores, the bounds are the larger of the smallest two rates in the cell and the smaller
-    of the largest two. ``nan`` without rows of both classes.
+    The ROC curve is interpolated linearly between thresholds. If the point lies in a cell of
+    several scores, the bounds are the larger of the two smallest rates in the cell and the smaller
+    of the two largest. ``nan`` without rows of both classes.
 
     Parameters are those of `ClassScoreMetric`.
 

@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 
-_MOST = 709.0  # its exponential is still a float64
+_MOST = 709.0  # the largest exponent whose exponential is finite in float64
 
 
 class LogLoss(ScoredMetric[float]):
@@ -59,7 +59,7 @@ class LogLoss(ScoredMetric[float]):
 
     Formula: -Σ w log p / Σ w, with p the probability of the true class.
 
-    Probabilities are clipped to [2**-52, 1 - 2**-52], also those given as float32, so that all
+    Probabilities are clipped to [2**-52, 1 - 2**-52], including those given as float32, so that all
     batches are treated alike; they are not normalized. Logits z, up to 9e307, are not clipped: the
     loss is then log(1 + e^-z) or the negative log-softmax. ``nan`` without rows.
 
@@ -68,8 +68,8 @@ class LogLoss(ScoredMetric[float]):
     Args:
         from_logits: Whether scores are logits: log(p / (1 - p)) for (n,) scores, the inputs of a
             softmax for (n, K) scores.
-        spread: Whether to sum the squares of losses too, which `confidence` needs; large batches
-            then take half as long again to twice as long.
+        spread: Whether to also sum the squares of losses, which `confidence` needs; large batches
+            then take 1.5 to 2 times as long.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 to 10 ns per score.
 
@@ -111,9 +111,9 @@ class BrierScore(ScoredMetric[float]):
 
     Args:
         scale_by_half: Whether to halve the score, so that it is in [0, 1], and (p - y)² for two
-            classes. ``"auto"``: halve it for scores (n,) and (n, 2), as scikit-learn does.
-        spread: Whether to sum the squares of losses too, which `confidence` needs; large batches
-            then take half as long again to twice as long.
+            classes. ``"auto"``: halve it for scores (n,) and (n, 2), as in scikit-learn.
+        spread: Whether to also sum the squares of losses, which `confidence` needs; large batches
+            then take 1.5 to 2 times as long.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 2 to 5 ns per score.
 
@@ -144,7 +144,7 @@ class BrierScore(ScoredMetric[float]):
 
 
 class ProbabilityLoss(ScoredMetric[float]):
-    """Base of the later losses of probabilities, whose parameters all came in one release."""
+    """Base class of losses of probabilities whose parameters were all released together."""
 
     higher_is_better: ClassVar[bool | None] = False
     family = Family.SCORE_LOSS
@@ -164,14 +164,13 @@ def summed(metric: Any, loss: LossName, **options: Any) -> ProbabilityLossSum:
 
 
 class FocalLoss(ProbabilityLoss):
-    """Focal loss: the log loss with less weight on rows that are predicted well, averaged.
+    """Focal loss: the log loss with less weight on well-predicted rows, averaged.
 
     Formula: -Σ w (1 - p)^gamma log p / Σ w, with p the probability of the true class.
 
-    The larger `gamma`, the less rows count that are predicted well; with 0 it is `LogLoss`.
-    Probabilities are clipped as there, and logits are not. The class weights of the paper (alpha)
-    are given as `sample_weight`, and the mean is then over the sum of weights. ``nan`` without
-    rows.
+    The larger `gamma`, the less well-predicted rows count; with 0 it is `LogLoss`. Probabilities
+    are clipped as in `LogLoss`; logits are not. Pass the class weights of the paper (alpha) as
+    `sample_weight`; the mean is then over the sum of weights. ``nan`` without rows.
 
     The other parameters are those of `ScoredMetric`.
 
@@ -204,7 +203,7 @@ class RankedProbabilityScore(ProbabilityLoss):
 
     Formula: mean Σ_(k < K) (p_1 + ... + p_k - [y <= k])²
 
-    Probability counts the more, the farther its class is from the true one. The columns of scores
+    The farther a class is from the true one, the more its probability counts. The columns of scores
     are in the order of the classes.
 
     The other parameters are those of `ScoredMetric`.
@@ -214,7 +213,7 @@ class RankedProbabilityScore(ProbabilityLoss):
         spread: As in `LogLoss`.
 
     Raises:
-        InvalidBatchError: From `update`, where scores are not (n, K).
+        InvalidBatchError: From `update`, if scores are not (n, K).
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns per score.
 
@@ -243,7 +242,7 @@ class RankedProbabilityScore(ProbabilityLoss):
 
 
 def exponential(mean: float) -> float:
-    """Return e to a non-negative power, infinity where it is beyond float64."""
+    """Return e to a non-negative power, infinity if it overflows float64."""
     return float(elementary.exp(mean)) if mean < _MOST else mean * math.inf
 
 
@@ -253,17 +252,17 @@ class Perplexity(ProbabilityLoss):
     Formula: exp(-Σ w log p / Σ w), with p the probability of the true token.
 
     Tokens are labels (n,) with scores (n, V) over the vocabulary, or (B, T) with scores (B, V, T).
-    Probabilities are clipped as in `LogLoss`, with which it shares its state in a set. ``nan``
+    Probabilities are clipped as in `LogLoss`; both share one state in a `MetricSet`. ``nan``
     without rows.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
-        from_logits: Whether scores are logits, of which the log-softmax is taken.
+        from_logits: Whether scores are logits, to which the log-softmax is applied.
         ignore_index: Tokens with this label, such as padding, are left out.
         spread: As in `LogLoss`.
 
-    Memory and cost: as `LogLoss`.
+    Memory and cost: same as `LogLoss`.
 
     Reference: ``torchmetrics.text.Perplexity``, which takes logits (B, T, V).
 
@@ -288,12 +287,12 @@ class Perplexity(ProbabilityLoss):
 
 
 class CalibrationInTheLarge(ProbabilityLoss):
-    """Calibration in the large: the mean probability less the observed rate.
+    """Calibration in the large: the mean probability minus the observed rate.
 
     Formula: Σ w p / Σ w - P / n, with P positives among n rows.
 
     Above 0 the predictions are overconfident. For (n, K) scores it is the mean of the largest
-    probability of each row less the accuracy. ``nan`` without rows.
+    probability of each row minus the accuracy. ``nan`` without rows.
 
     The other parameters are those of `ScoredMetric`.
 
@@ -319,13 +318,13 @@ class CalibrationInTheLarge(ProbabilityLoss):
         return (summed(self, "excess", from_logits=self.from_logits),)
 
 
-_NO_REST = 2.0**-60  # -log(1 - x) of an x below this is x, to float64
+_NO_REST = 2.0**-60  # for x below this, -log(1 - x) is x in float64
 
 
 class ShareOfLoss(ScoredMetric[float]):
-    """Base of the metrics 1 - L / L_0, with L_0 the loss of predicting the class frequencies.
+    """Base class of metrics 1 - L / L_0, with L_0 the loss of predicting the class frequencies.
 
-    1 is perfect, 0 no better than the frequencies. Undefined where all rows are of one class.
+    1 is perfect, 0 no better than the frequencies. Undefined if all rows are of one class.
     """
 
     higher_is_better: ClassVar[bool | None] = True
@@ -342,7 +341,7 @@ class ShareOfLoss(ScoredMetric[float]):
         return nearest(self._share(losses.total.fraction() / rows / null) if null else None)
 
     def _share(self, relative: Fraction) -> Fraction:
-        """Return the value for a loss over that of the frequencies."""
+        """Return the value for the ratio of a loss to that of the frequencies."""
         return 1 - relative
 
 
@@ -352,17 +351,17 @@ class D2LogLoss(ShareOfLoss):
     Formula: 1 - L(p) / L(f), with L the log loss and f the frequencies of the classes.
 
     1 is perfect, 0 no better than the frequencies. It is McFadden's R² on these rows. Probabilities
-    are clipped as in `LogLoss`, and frequencies are not. Undefined where all rows are of one class.
+    are clipped as in `LogLoss`; frequencies are not. Undefined if all rows are of one class.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
         from_logits: Whether scores are logits, as in `LogLoss`.
 
-    Memory and cost: as `LogLoss`, and 16 bytes per class.
+    Memory and cost: same as `LogLoss`, plus 16 bytes per class.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
-    the two losses vary together.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record how the two
+    losses vary together.
 
     Reference: ``sklearn.metrics.d2_log_loss_score``.
 
@@ -388,15 +387,15 @@ class D2Brier(ShareOfLoss):
 
     Formula: 1 - B(p) / B(f), with B the Brier score and f the frequencies of the classes.
 
-    1 is perfect, 0 no better than the frequencies. Correctly rounded. Undefined where all rows are
-    of one class.
+    1 is perfect, 0 no better than the frequencies. Correctly rounded. Undefined if all rows are of
+    one class.
 
     Parameters are those of `ScoredMetric`.
 
-    Memory and cost: as `BrierScore`, and 16 bytes per class.
+    Memory and cost: same as `BrierScore`, plus 16 bytes per class.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
-    the two losses vary together.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record how the two
+    losses vary together.
 
     Reference: ``sklearn.metrics.d2_brier_score``.
 
@@ -423,18 +422,18 @@ class NormalizedEntropy(ShareOfLoss):
 
     Formula: L(p) / L(f), with L the log loss and f the frequencies of the classes.
 
-    Below 1 where predictions are better than the frequencies. Probabilities are clipped as in
-    `LogLoss`, and frequencies are not. Undefined where all rows are of one class.
+    Below 1 predictions are better than the frequencies. Probabilities are clipped as in `LogLoss`;
+    frequencies are not. Undefined if all rows are of one class.
 
     The other parameters are those of `ScoredMetric`.
 
     Args:
         from_logits: Whether scores are logits, as in `LogLoss`.
 
-    Memory and cost: as `LogLoss`, and 16 bytes per class.
+    Memory and cost: same as `LogLoss`, plus 16 bytes per class.
 
-    Confidence: only by units, ``MetricSet(..., unit=...)``: the state does not hold how
-    the two losses vary together.
+    Confidence: only with ``MetricSet(..., unit=...)``: the state does not record how the two
+    losses vary together.
 
     Reference: He et al. (2014), "Practical Lessons from Predicting Clicks on Ads at Facebook";
     ``torcheval.metrics.BinaryNormalizedEntropy``.
@@ -467,12 +466,12 @@ def _log_losses(metric: ShareOfLoss) -> tuple[Statistic, ...]:
 
 
 def _entropy(shares: list[Fraction]) -> Fraction:
-    """Return the entropy of shares, each term of which is right to 1e-15 of itself."""
+    """Return the entropy of shares; each term has a relative error of at most 1e-15."""
     return sum((share * _information(share) for share in shares if share), start=Fraction(0))
 
 
 def _information(share: Fraction) -> Fraction:
-    """Return -log(share), from the rest of the shares where this one is near 1."""
+    """Return -log(share), computed from the other shares if this one is near 1."""
     rest = 1 - share
     if rest < _NO_REST:
         return rest
@@ -483,7 +482,7 @@ def _information(share: Fraction) -> Fraction:
 
 
 class DistributionMetric(RowMean):
-    """Base of the metrics of a true and a predicted distribution in each row."""
+    """Base class of metrics of a true and a predicted distribution in each row."""
 
     from_logits: bool = False
 
@@ -493,8 +492,8 @@ class DistributionMetric(RowMean):
         """Add a batch of rows.
 
         Args:
-            y_true: The true probabilities, (n, K), or (n,) of one of two classes.
-            y_score: The predicted ones, of the same shape.
+            y_true: The true probabilities, (n, K), or (n,) for one of two classes.
+            y_score: The predicted probabilities, of the same shape.
             sample_weight: Non-negative weights, (n,).
 
         Raises:
@@ -508,14 +507,14 @@ class CrossEntropy(DistributionMetric):
 
     Formula: -mean Σ_k p_k log q_k, with p the true and q the predicted probabilities.
 
-    Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`, and logits are not. Where each
-    row has a single true class, it equals `LogLoss`.
+    Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`; logits are not. If each row
+    has a single true class, it equals `LogLoss`.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        from_logits: Whether predictions are logits, of which the log-softmax is taken, or the
-            log-sigmoid of (n,) ones.
+        from_logits: Whether predictions are logits, to which the log-softmax is applied, or the
+            log-sigmoid for (n,) logits.
 
     Reference: ``torch.nn.CrossEntropyLoss`` with probabilities as targets.
 
@@ -538,14 +537,14 @@ class KLDivergence(DistributionMetric):
     probabilities. The last two terms add up to 0 over a row; with them no term is negative, and
     none loses its digits where p and q are nearly equal.
 
-    Predictions below 2**-52 count as that where the true probability is larger; those of logits
-    count as what they are.
+    Predictions below 2**-52 count as 2**-52 if the true probability is larger; predictions given
+    as logits are used as they are.
 
     The other parameters are those of `RowMean`.
 
     Args:
-        from_logits: Whether predictions are logits, of which the log-softmax is taken, or the
-            log-sigmoid of (n,) ones.
+        from_logits: Whether predictions are logits, to which the log-softmax is applied, or the
+            log-sigmoid for (n,) logits.
 
     Reference: ``scipy.stats.entropy(p, q)``; ``torchmetrics.KLDivergence``.
 
@@ -566,20 +565,20 @@ class HingeLoss(Metric[float]):
 
     Formula: Σ w max(0, 1 - m) / Σ w, with m the margin.
 
-    The margin of a value f of (n,) is f for the positive class and -f for the other. For (n, K)
-    values it is that of the true class less the largest other (Crammer and Singer). ``nan`` without
-    rows.
+    For (n,) values f the margin is f for the positive class and -f for the other. For (n, K) values
+    it is the value of the true class minus the largest of the others (Crammer and Singer). ``nan``
+    without rows.
 
     Args:
-        squared: Whether the loss of each row is squared.
+        squared: Whether to square the loss of each row.
         spread: As in `LogLoss`.
-        pos_label: As in `LogLoss`, of (n,) values.
+        pos_label: As in `LogLoss`, for (n,) values.
         labels: The class of each column of (n, K) values, or the two classes of (n,) values.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        ignore_index: Rows with this true label are left out, whatever else they hold.
+        ignore_index: Rows with this true label are left out, regardless of their other values.
 
     Raises:
-        InvalidBatchError: From `update`, where a value is infinite or beyond 2**510.
+        InvalidBatchError: From `update`, if a value is infinite or beyond 2**510.
 
     Memory and cost: `ProbabilityLossSum`, 100 bytes; 5 ns per score.
 
@@ -624,12 +623,12 @@ class HingeLoss(Metric[float]):
 
 
 class LabelRankingMetric(Metric[float]):
-    """Base of the metrics that are a mean over rows of how scores rank labels.
+    """Base class of metrics that average over rows how scores rank the labels.
 
     Args:
         labels: The names of the labels, in the order of columns; `y_true` may then be sets of them.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
-        spread: Whether to sum the squares of the rows' values too, which `confidence` needs.
+        spread: Whether to also sum the squares of the rows' values, which `confidence` needs.
 
     Memory and cost: exact sums, 200 bytes; about 20 ns per score.
     """
@@ -644,7 +643,7 @@ class LabelRankingMetric(Metric[float]):
     @property
     @abstractmethod
     def _of(self) -> Literal["coverage", "precision", "inversions"]:
-        """Which value of a row is averaged."""
+        """The value of a row that is averaged."""
 
     def check_parameters(self) -> None:
         """Convert the labels to one type."""
@@ -667,12 +666,12 @@ class LabelRankingMetric(Metric[float]):
 
 
 class CoverageError(LabelRankingMetric):
-    """Coverage error: how far down the ranking of labels one must go to find all true ones.
+    """Coverage error: how far down the ranking of labels the last true label is.
 
     Formula: mean_i max_(k in Y_i) rank_ik, with Y_i the true labels of row i.
 
-    Labels with equal scores are all counted; a row without labels counts 0. The best possible value
-    is the mean number of true labels per row.
+    The rank of a label counts all labels with an equal score; a row without true labels counts as
+    0. The best possible value is the mean number of true labels per row.
 
     Parameters are those of `LabelRankingMetric`.
 

@@ -1,4 +1,4 @@
-"""Thresholds: values at one, and the best one."""
+"""Values at a threshold, and the best threshold."""
 
 from __future__ import annotations
 
@@ -57,29 +57,29 @@ __all__ = [
 
 
 class Target(Protocol):
-    """What thresholds are compared by: a value, under a condition that it may have to meet."""
+    """A value that is compared between thresholds, under a condition that it may have to meet."""
 
     def _reached(
         self, stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array, margin: float
     ) -> tuple[Array, float]:
-        """Return the value at each threshold, times a scale, and the scale.
+        """Return the scaled value at each threshold, and the scale.
 
         Args:
-            stairs: The class that is read.
+            stairs: The cumulative counts of the class.
             tp: The true positives at each threshold, (m,).
             fp: The false positives, (m,).
             tn: The true negatives, (m,).
-            margin: By how much more than asked for the condition is to be met.
+            margin: How far the condition must be exceeded.
         """
 
     def _undefined(self, stairs: CumulativeCounts) -> bool:
-        """Whether a class that is needed has no rows."""
+        """Whether a required class has no rows."""
 
 
 def _best(
     target: Target, stairs: CumulativeCounts, margin: float = 0.0, *, within: bool = False
 ) -> float:
-    """Return the best value of any threshold, ``nan`` where it is undefined."""
+    """Return the best value over all thresholds, ``nan`` if it is undefined."""
     if target._undefined(stairs):
         return math.nan
     known = corners(stairs)
@@ -93,7 +93,7 @@ def _best(
 
 
 def highest(target: Target, stairs: CumulativeCounts) -> float:
-    """Return the best value of the thresholds at the edges of cells."""
+    """Return the best value over the thresholds at the edges of cells."""
     return _best(target, stairs)
 
 
@@ -142,11 +142,11 @@ class KolmogorovSmirnov(ClassScoreMetric):
     _pictured_by = ROCCurve
 
     def read(self, stairs: CumulativeCounts) -> float:
-        """Return the largest distance at an edge of cells."""
+        """Return the largest distance at an edge of a cell."""
         return math.nan if self._undefined(stairs) else stairs.largest_gap()
 
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
-        """Return the largest distance at edges of cells, twice, and at corners of cells."""
+        """Return the largest distance at edges of cells, twice, and that at corners of cells."""
         value = self.read(stairs)
         return value, value, certainly_highest(self, stairs)[2]
 
@@ -155,8 +155,8 @@ class KolmogorovSmirnov(ClassScoreMetric):
         stairs: CumulativeCounts,
         tp: Array,
         fp: Array,
-        tn: Array,  # noqa: ARG002
-        margin: float,  # noqa: ARG002
+        tn: Array,  # noqa: ARG002 - same signature as the others
+        margin: float,  # noqa: ARG002 - same signature as the others
     ) -> tuple[Array, float]:
         """Return the distance times P N, an integer if rows are counted."""
         gaps = np.abs(tp * stairs.negatives - fp * stairs.positives)
@@ -165,18 +165,18 @@ class KolmogorovSmirnov(ClassScoreMetric):
     _undefined = lacks_a_class
 
 
-def _recall(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
-    """Return the true positive rates, the sensitivities, at thresholds."""
+def _recall(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - same signature as the others
+    """Return the true positive rates (sensitivities) at thresholds."""
     return tp / np.float64(stairs.positives)
 
 
-def _specificity(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
+def _specificity(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - same signature as the others
     """Return the true negative rates."""
     return tn / np.float64(stairs.negatives)
 
 
-def _precision(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - as others
-    """Return the precisions, 1 where nothing is found."""
+def _precision(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Floats:  # noqa: ARG001 - same signature as the others
+    """Return the precisions, 1 if nothing is predicted positive."""
     found = tp + fp
     rates = np.ones(found.size)
     np.divide(tp, found, out=rates, where=found > 0)
@@ -184,7 +184,7 @@ def _precision(stairs: CumulativeCounts, tp: Array, fp: Array, tn: Array) -> Flo
 
 
 def _where(value: _Rate, required: _Rate, parameter: str) -> _Reached:
-    """Return what reads one rate where another is at least the metric's parameter, and else 0."""
+    """Return a function for one rate if another is at least the metric's parameter, else 0."""
 
     def reached(
         metric: ClassScoreMetric,
@@ -206,14 +206,14 @@ class RecallAtPrecision(ClassScoreMetric):
 
     Formula: max_t (TP / P) where TP / (TP + FP) >= p
 
-    0 where no threshold reaches the precision, which is compared as the float64 quotient
+    0 if no threshold reaches the precision, which is compared as the float64 quotient
     TP / (TP + FP). ``nan`` without positives.
 
     The other parameters are those of `ClassScoreMetric`.
 
     Args:
         p: The required precision, in [0, 1].
-        average: How the classes of (n, K) scores are averaged, as in `ClassScoreMetric`.
+        average: How to average the classes of (n, K) scores, as in `ClassScoreMetric`.
 
     Raises:
         ValueError: `p` is not in [0, 1].
@@ -250,14 +250,14 @@ class PrecisionAtRecall(ClassScoreMetric):
 
     Formula: max_t (TP / (TP + FP)) where TP / P >= r
 
-    Recall is compared as the float64 quotient TP / P; the threshold above all scores has recall 0
+    Recall is compared as the float64 quotient TP / P. The threshold above all scores has recall 0
     and precision 1. ``nan`` without positives.
 
     The other parameters are those of `ClassScoreMetric`.
 
     Args:
         r: The required recall, in [0, 1].
-        average: How the classes of (n, K) scores are averaged, as in `ClassScoreMetric`.
+        average: How to average the classes of (n, K) scores, as in `ClassScoreMetric`.
 
     Raises:
         ValueError: `r` is not in [0, 1].
@@ -300,7 +300,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
 
     Args:
         s: The required specificity, in [0, 1].
-        average: How the classes of (n, K) scores are averaged, as in `ClassScoreMetric`.
+        average: How to average the classes of (n, K) scores, as in `ClassScoreMetric`.
 
     Raises:
         ValueError: `s` is not in [0, 1].
@@ -343,7 +343,7 @@ class SpecificityAtSensitivity(ClassScoreMetric):
 
     Args:
         s: The required sensitivity, in [0, 1].
-        average: How the classes of (n, K) scores are averaged, as in `ClassScoreMetric`.
+        average: How to average the classes of (n, K) scores, as in `ClassScoreMetric`.
 
     Raises:
         ValueError: `s` is not in [0, 1].
@@ -410,16 +410,16 @@ def _share(part: Floats, rest: Floats) -> Floats:
 
 
 class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
-    """Confusion table at thresholds: true and false negatives and positives at each of them.
+    """Confusion table at thresholds: true and false positives and negatives at each of them.
 
     Formula: TP(t) = Σ w [y = 1, s >= t], with FP, FN and TN likewise.
 
     Without `thresholds` there is one table per distinct score, from the highest down; beyond
-    `max_bins` distinct scores one per cell, at its lower edge. Every table is then exact, and
-    `exact` says whether there is one for every score. The result also has the rates ``tpr``,
-    ``fpr`` and ``precision`` of each table. With given thresholds, `compute()` counts as
-    positive the rows that certainly are, and `bounds()` holds wherever in their cells the scores
-    are. (n, K) scores give a tuple, one per class.
+    `max_bins` distinct scores there is one per cell, at its lower edge. Every table is then exact,
+    and `exact` is True if every score has a table. The result also has the rates ``tpr``,
+    ``fpr`` and ``precision``. With given thresholds, `compute()` counts as positive only the rows
+    that certainly are, and `bounds()` holds wherever scores lie in their cells. (n, K) scores give
+    a tuple, one per class.
 
     The other parameters are those of `ScoreMetric`.
 
@@ -462,8 +462,8 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[ConfusionPoints | Curves]:
         """Return the smallest and the largest count of each entry.
 
-        Positives are fewest where only rows count that certainly reach a threshold; negatives are
-        fewest where all rows do that may.
+        Positives are fewest if only rows count that certainly reach a threshold; negatives are
+        fewest if all rows count that may reach it.
         """
         sides = [_ordered(*self._sides(stairs)) for stairs in staircases(scores)]
         low, high = zip(*sides, strict=True)
@@ -477,7 +477,7 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         return all((certain == possible).all() for certain, possible in places)
 
     def _sides(self, stairs: CumulativeCounts) -> tuple[ConfusionPoints, ConfusionPoints]:
-        """Return the table of the rows that certainly are positive, and of those that may be."""
+        """Return the table of rows that are certainly positive, and of rows that may be."""
         known = corners(stairs)
         if self.thresholds is None:
             down = np.arange(known.low.size)[::-1]
@@ -488,7 +488,7 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
         return low, high
 
     def _places(self, stairs: CumulativeCounts, known: Corners) -> tuple[Places, Places]:
-        """Return the first cells whose scores certainly, and may, reach each threshold."""
+        """Return the first cells whose scores certainly reach each threshold, and may reach it."""
         cuts = stairs.cuts(np.array(self.thresholds, np.float64))
         return np.searchsorted(known.low, cuts), np.searchsorted(known.high, cuts)
 
@@ -546,10 +546,10 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
     The other parameters are those of `ScoreMetric`.
 
     Args:
-        for_: ``"f1"``, ``"fbeta"``, ``"jaccard"``, ``"accuracy"``, ``"balanced_accuracy"``,
-            ``"informedness"`` (Youden's J), ``"g_mean"``, ``"matthews_corrcoef"`` or
-            ``"cohen_kappa"``; or a matrix of costs ``((tn, fp), (fn, tp))``, for the smallest mean
-            cost.
+        for_: The metric to optimize: ``"f1"``, ``"fbeta"``, ``"jaccard"``, ``"accuracy"``,
+            ``"balanced_accuracy"``, ``"informedness"`` (Youden's J), ``"g_mean"``,
+            ``"matthews_corrcoef"`` or ``"cohen_kappa"``; or a matrix of costs
+            ``((tn, fp), (fn, tp))``, to minimize the mean cost.
         beta: The beta of ``"fbeta"``.
 
     Raises:
@@ -581,7 +581,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
     beta: Annotated[float, AtLeast(0)] = 1.0
 
     def check_parameters(self) -> None:
-        """Check that there is such a metric, or a matrix in which errors cost."""
+        """Check that `for_` names a metric, or is a matrix in which errors cost the most."""
         super().check_parameters()
         if isinstance(self.for_, str):
             known = ", ".join(map(repr, VALUES))
@@ -595,7 +595,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         require(self, "for_", bool(fits), words)
 
     def readout(self, scores: ScoreHistogram) -> BestPoint | Curves:
-        """Return the best of the thresholds at edges, or one per class."""
+        """Return the best threshold at an edge, or one per class."""
         return one_or_all([self._best(stairs)[1] for stairs in staircases(scores)], self.labels)
 
     def interval(self, scores: ScoreHistogram, *_: object) -> Interval[BestPoint | Curves]:
@@ -605,20 +605,20 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         return Interval(one_or_all(low, self.labels), one_or_all(high, self.labels))
 
     def _best(self, stairs: CumulativeCounts) -> tuple[BestPoint, BestPoint, BestPoint]:
-        """Return lower bounds, the best of the thresholds at edges, and upper bounds."""
+        """Return the lower bounds, the best threshold at an edge, and the upper bounds."""
         known = corners(stairs)
         values = self._values(known.tp, known.fp, known.fn, known.tn)
         if self.for_ == "informedness" and not stairs.counted and stairs.positives:
             values = np.append(stairs.gaps(), 0.0) if stairs.negatives else values
         if not stairs.rows or np.isnan(values).all():
             return (BestPoint(math.nan, math.nan),) * 3
-        sign = 1.0 if isinstance(self.for_, str) else -1.0  # costs are negative values
+        sign = 1.0 if isinstance(self.for_, str) else -1.0  # costs are negated values
         best, at = self._highest(stairs, values)
         edges = np.append(stairs.probabilities(known.low), math.inf)
         value = BestPoint(float(edges[at]), sign * best + 0.0)
         if stairs.exact:
             return value, value, value
-        # Where values are negative, one within a cell may exceed that of its corner, but not 0.
+        # If values are negative, one within a cell may exceed that at its corner, but not 0.
         most = self._values(known.tp[:-1], known.fp[1:], known.fn[:-1], known.tn[1:])
         most = np.where(known.single, values[:-1], most)
         if isinstance(self.for_, str):
@@ -635,7 +635,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         )
 
     def _highest(self, stairs: CumulativeCounts, values: Floats) -> tuple[float, int]:
-        """Return the best of values at edges, rounded once, and the highest place that has it."""
+        """Return the best of the values at edges, rounded once, and the last place that has it."""
         best = float(np.nanmax(values))
         if not isinstance(self.for_, str):
             room = ROUNDING * float(np.abs(self.for_).max())
@@ -643,7 +643,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
             room = ROUNDING * abs(best)
         else:
             room = ROUNDING
-        # What may be the best but for rounding is compared in integers.
+        # Candidates for the best value, within rounding errors, are compared in integers.
         near = np.flatnonzero(values >= best - room)
         (negatives, positives), *sums = stairs.sums_above(near)
         exact, at = max(
@@ -655,7 +655,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         return nearest(exact), at
 
     def _exactly(self, tp: int, fp: int, fn: int, tn: int) -> Fraction:
-        """Return the value of a confusion table, or the square of it with its sign."""
+        """Return the exact value of a confusion table, or its square with its sign."""
         if isinstance(self.for_, str):
             return EXACTLY[self.for_](tp, fp, fn, tn, self.beta)
         (right_n, wrong_n), (wrong_p, right_p) = self.for_
@@ -664,7 +664,7 @@ class BestThreshold(ScoreMetric[BestPoint | Curves]):
         return -sum(terms, Fraction(0)) / (tp + fp + fn + tn)
 
     def _values(self, *table: Array) -> Floats:
-        """Return the value at thresholds with these confusion tables; larger is better."""
+        """Return the values for these confusion tables; larger is better."""
         tp, fp, fn, tn = (entry.astype(np.float64) for entry in table)
         with np.errstate(all="ignore"):
             if isinstance(self.for_, str):

@@ -1,1 +1,1 @@
-"""What scores leave behind: their histogram, and the losses of probabilities."""
+"""Statistics of scores: their histogram, and the losses of probabilities."""

@@ -1,4 +1,4 @@
-"""Scores with labels, as sorted histograms."""
+"""Sorted histograms of scores by label."""
 
 from __future__ import annotations
 
@@ -39,30 +39,30 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Floats, Places, ReadColumn
 
 
-_FIRST = 1 << 12  # rows among which there mostly are both classes
+_FIRST = 1 << 12  # rows checked first; they usually contain both classes
 
 
 class ScoredStatistic(Statistic):
-    """A statistic that reads a label and a score, or a score for each of the classes."""
+    """A statistic of labels and scores, with one score a row or one for each class."""
 
     pos_label: ClassLabel | None = None
     labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
     ignore_index: int | None = None
 
-    matrix: ClassVar[bool] = False  # only scores (n, K) have a meaning
+    matrix: ClassVar[bool] = False  # whether scores must be (n, K)
 
     @property
     @abstractmethod
     def scores(self) -> Scores:
-        """What scores there may be."""
+        """The scores that the statistic reads."""
 
     def plain_binary(self, batch: Batch) -> tuple[Array, Floats] | None:
-        """Return labels and scores of a batch where both are plain arrays that need no reading.
+        """Return labels and scores if both are plain arrays that need no conversion, else `None`.
 
-        Labels may still be others than 0 and 1, and scores nan.
+        Labels may still be other than 0 and 1, and scores may be nan.
         """
-        if type(self).schema is not ScoredStatistic.schema:  # of other columns
+        if type(self).schema is not ScoredStatistic.schema:  # it reads other columns
             return None
         truth, score = batch.plain("y_true", "biu"), batch.plain("y_score", "f")
         if truth is None or score is None or score.dtype != np.float64 or batch.has(WEIGHT):
@@ -73,7 +73,7 @@ class ScoredStatistic(Statistic):
 
     @staticmethod
     def facts_of(truth: Array) -> Facts:
-        """Return the facts of such columns, of labels 0 and 1."""
+        """Return the facts of plain columns with labels 0 and 1."""
         facts: Facts = {"labels": KINDS[truth.dtype.kind], "columns of scores": 0}
         if not truth[:_FIRST].all() or not truth.all():
             facts["negative label"] = 0
@@ -103,10 +103,10 @@ class Counted(NamedTuple):
 
 
 class CountedScores(StateField[Counted]):
-    """Histograms of scores with labels, and whether every weight in them is a whole number.
+    """Histograms of scores by label, and whether every weight in them is a whole number.
 
-    Weights that were not all whole are not known to be so when they are scaled, and where some of
-    them are taken out it cannot always be told what is left.
+    `whole` can be lost: scaling weights that are not all whole does not make it True again, and
+    after a subtraction it cannot always be determined for the remaining weights.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class CountedScores(StateField[Counted]):
         self.weighed = WeighedHistograms(lambda of: of.max_bins, 2, "columns of scores")
 
     def empty(self, of: Configured) -> Counted:  # noqa: ARG002 - nothing depends on it
-        """Return no histogram."""
+        """Return no histograms."""
         return Counted()
 
     def plus(self, mine: Counted, other: Counted) -> Counted:
@@ -127,30 +127,30 @@ class CountedScores(StateField[Counted]):
         return Counted(weighed, mine.whole and all(other.whole for other in others))
 
     def arrays(self, value: Counted) -> dict[str, Array]:
-        """Return the number of histograms and whether weights are whole, and each histogram."""
+        """Return the number of histograms, whether weights are whole, and the histograms."""
         columns = value.weighed.columns
         form = np.array([len(columns), value.whole], np.int64)
         own = self.weighed.columns.headed("form", form, columns)
         return own | self.weighed.of_squares(value.weighed)
 
     def taken(self, arrays: Arrays, of: Configured) -> Counted:
-        """Return the histograms."""
+        """Return the histograms after validating them."""
         own, squares = split_squares(arrays)
         form, columns = self.weighed.columns.taken_headed("form", 2, own, of)
         return _counted(form, self.weighed.with_squares(columns, squares, of))
 
     def no_groups(self, of: Any, size: int) -> GroupedHistograms:
-        """Return no histograms."""
+        """Return empty histograms of `size` groups."""
         return GroupedHistograms.none(of.max_bins, 2, size)
 
     def at(self, value: Any, group: int) -> Counted:
-        """Return the histogram of one group."""
+        """Return the histograms of one group."""
         if isinstance(value, GroupedHistograms):
             return Counted(Weighed(value.at(group)))
         return super().at(value, group)
 
     def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the rows of both."""
+        """Return the rows of both, by group."""
         if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
             both = mine.plus(other)
             if both is not None:
@@ -158,7 +158,7 @@ class CountedScores(StateField[Counted]):
         return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the histograms of groups that go to one place."""
+        """Return the histograms of groups moved to `places`; groups with the same place merge."""
         moved = value.moved(places, size) if isinstance(value, GroupedHistograms) else None
         return (
             super().regrouped(self.each_at(value, len(places)), places, size, of)
@@ -173,13 +173,13 @@ class CountedScores(StateField[Counted]):
         )
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
-        """Return whether weights are whole, and the arrays of all histograms."""
+        """Return whether weights are whole for each group, and the arrays of all histograms."""
         every = self.each_at(value, size)
         whole = np.array([each.whole for each in every], np.bool_)
         return {"whole": whole, **self.weighed.groups_arrays([v.weighed for v in every], size)}
 
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> tuple[Counted, ...]:
-        """Return the histograms of every group."""
+        """Return the histograms of every group after validating them."""
         own = {key: array for key, array in arrays.items() if key != "whole"}
         whole = take_array(arrays, "whole", "bool")
         weighed = self.weighed.groups_taken(own, size, of)
@@ -193,12 +193,12 @@ class CountedScores(StateField[Counted]):
         return self.weighed.nbytes(value.weighed)
 
     def scaled(self, value: Counted, weight: float) -> Counted:
-        """Return the same rows with as many times the weight."""
+        """Return the same rows with weights multiplied by `weight`."""
         weighed = self.weighed.scaled(value.weighed, weight)
         return Counted(weighed, value.whole and (weight.is_integer() or not weighed.columns))
 
     def minus(self, value: Counted, other: Counted) -> Counted:
-        """Return what is left of rows."""
+        """Return the difference of the rows."""
         if not other.weighed.columns:
             return value
         left = self.weighed.minus(value.weighed, other.weighed)
@@ -219,17 +219,18 @@ def _counted(form: list[int], weighed: Weighed) -> Counted:
 
 
 def _are_whole(histogram: SortedHistogram) -> bool:
-    """Whether each cell weighs a whole number, or more than float64 tells."""
+    """Whether the weight of each cell is whole; weights of 2**53 and more always are."""
     blocks = (block.counts for block in histogram.cells())
     return all(bool((np.rint(counts) == counts).all()) for counts in blocks)
 
 
 class ScoreHistogram(ScoredStatistic):
-    """Weight of both classes at each score, or in each cell of scores past `max_bins`.
+    """Weight of both classes at each score, or in each cell of scores beyond `max_bins`.
 
-    One histogram for (n,) scores of the positive class; K of them, each class against the rest,
-    for (n, K) scores. See `SortedHistogram` for memory and cost of each. With `from_logits` (n, K)
-    scores are kept as probabilities, and (n,) ones as the logits they are, in the same order.
+    For scores (n,) there is one histogram, of the positive class's score. For scores (n, K) there
+    are K, each class against the rest. See `SortedHistogram` for memory and cost of each. With
+    `from_logits`, scores (n, K) are stored as probabilities, and scores (n,) as logits, whose order
+    is the same.
     """
 
     in_kernels = True
@@ -241,12 +242,12 @@ class ScoreHistogram(ScoredStatistic):
 
     @property
     def scores(self) -> Scores:
-        """Any scores: only their order matters."""
-        # Integers as logits would have to be rounded by the softmax.
+        """Any scores: only their order is used."""
+        # Integer logits would have to be rounded by the softmax.
         return Scores(wide=True, from_logits=self.from_logits, long=not self.from_logits)
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Count the rows at their scores: codes (n,) and scores (n,) or (n, K)."""
+        """Count rows: codes (n,), and scores (n,) or (n, K)."""
         codes, scores = columns
         rows: list[Added]
         if scores.ndim == 1:
@@ -263,12 +264,12 @@ class ScoreHistogram(ScoredStatistic):
     def by_sorted_group(
         self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
     ) -> dict[str, object] | None:
-        """Return the histograms of rows of weight one that have one score each."""
+        """Return histograms of sorted groups of unweighted rows with scores (n,), or `None`."""
         found = GroupedHistograms.of_rows(self.max_bins, n, pieces)
         return None if found is None else {"counted": found}
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
-        """Return the histogram with all rows of plain columns of 0 and 1 and of scores."""
+        """Return a copy with all rows of the batch added and their facts; `None` if not plain."""
         if type(self).update is not ScoreHistogram.update:
             return None
         columns = self.plain_binary(batch)
@@ -283,14 +284,14 @@ class ScoreHistogram(ScoredStatistic):
         return twin, self.facts_of(truth)
 
     def add(self, rows: Sequence[Added], weight: Floats | None) -> None:
-        """Count rows in each histogram, of a batch of these weights."""
+        """Add rows to each histogram; `weight` has the weights of the batch."""
         before, whole = self.counted
         if weight is not None and whole:
             whole = bool((np.rint(weight) == weight).all())
         self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
 
     def of_rows(self, n: int) -> None:
-        """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
+        """Record whether each of the n rows weighs one, for states read without squared weights."""
         totals = [histogram.totals() for histogram in self.classes()]
         ones = sum(totals[0]) <= n and all(isinstance(t, int) for each in totals for t in each)
         weighed = self.weighed.of_ones(ones)
@@ -299,51 +300,51 @@ class ScoreHistogram(ScoredStatistic):
 
     @property
     def weighed(self) -> Weighed:
-        """The histograms, and those of the squares of weights."""
+        """The histograms, and those of squared weights."""
         return self.counted.weighed
 
     @property
     def histograms(self) -> tuple[SortedHistogram, ...]:
-        """One for each column of scores; none without rows."""
+        """One histogram for each column of scores; empty before the first row."""
         return self.counted.weighed.columns
 
     @property
     def whole(self) -> bool:
-        """Whether every weight is a whole number: a row may stand for several, not less."""
+        """Whether every weight is a whole number, so that a row may stand for several rows."""
         return self.counted.whole
 
     @property
     def keeps_logits(self) -> bool:
-        """Whether scores are kept as logits; (n, K) are probabilities by then."""
+        """Whether scores are stored as logits; scores (n, K) are stored as probabilities."""
         return self.from_logits and len(self.classes()) == 1
 
     @property
     def amount(self) -> float:
-        """What all rows weigh."""
+        """The total weight of all rows."""
         return sum(self.classes()[0].totals())
 
     @property
     def exact(self) -> bool:
-        """Whether no cell holds several distinct scores."""
+        """Whether every cell holds a single distinct score."""
         return all(histogram.exact for histogram in self.histograms)
 
     def classes(self) -> tuple[SortedHistogram, ...]:
-        """Return the histogram of each class: of (n,) scores and of no rows the only one."""
+        """Return the histogram of each class; a single one for scores (n,) or without rows."""
         return self.histograms or (SortedHistogram(self.max_bins, 2),)
 
 
 class TopLabelHistogram(ScoreHistogram):
-    """The largest score of each row (n, K), of the rows of which it is of the true class or not."""
+    """Histogram of the largest score of each row (n, K), by whether it is of the true class."""
 
     matrix = True
 
     @property
     def keeps_logits(self) -> bool:
-        """No: the scores are (n, K), which are kept as probabilities."""
+        """Return False: scores (n, K) are stored as probabilities."""
         return False
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Count the rows at their largest score."""
+        """Count rows at their largest score."""
         codes, scores = columns
         best = scores.argmax(axis=1)
         hit = (best == codes).view(np.uint8)
@@ -360,27 +361,27 @@ def _indicators(
 
 
 def _joined(scores: Floats, marks: NDArray[np.uint8], weight: Floats | None) -> Added:
-    """Return every score (n, K) beside its mark and the weight of its row."""
+    """Return every score (n, K) with its mark and the weight of its row, flattened."""
     each = None if weight is None else np.repeat(weight, scores.shape[1])
     return np.ascontiguousarray(scores).reshape(-1), marks.reshape(-1), each, None
 
 
 class JoinedHistogram(ScoreHistogram):
-    """One histogram of all (n, K) scores, each with whether its row is of its class.
+    """One histogram of all scores (n, K); each is positive if its class is the row's true class.
 
-    They are kept as probabilities, also where logits are (n,).
+    Scores are stored as probabilities, including logits (n,).
     """
 
     @property
     def scores(self) -> Scores:
-        """Any scores; of logits the probabilities."""
+        """Any scores; logits are converted to probabilities."""
         if self.from_logits:
             return Scores(wide=True, from_logits=True, use="probability")
         return Scores(wide=True, long=True)
 
     @property
     def keeps_logits(self) -> bool:
-        """No: they are kept as probabilities."""
+        """Return False: scores are stored as probabilities."""
         return False
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
@@ -394,21 +395,21 @@ class JoinedHistogram(ScoreHistogram):
 
 
 class LabelHistograms(ScoreHistogram):
-    """Weight at each score of the rows that have a label and of those that do not: L histograms.
+    """L histograms of the scores of each label, by whether the row has the label.
 
-    With `joined` there is one, of all scores of all labels. Logits are kept as such.
+    With `joined` there is one histogram of the scores of all labels. Logits are stored as logits.
     """
 
     joined: bool = False
 
     @property
     def schema(self) -> Schema:
-        """Indicators beside scores of each label."""
+        """Indicators and scores of each label."""
         return Schema((_indicators(self.labels, ignore_index=self.ignore_index),), self.nan_policy)
 
     @property
     def keeps_logits(self) -> bool:
-        """Whether scores are kept as logits."""
+        """Whether scores are stored as logits."""
         return self.from_logits
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
@@ -431,7 +432,7 @@ class LabelHistograms(ScoreHistogram):
 
 
 class LabelProbabilities(Statistic):
-    """Keeps nothing: its schema checks that every score of a label is in [0, 1]."""
+    """Stores nothing: its schema checks that every score of a label is in [0, 1]."""
 
     labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
@@ -439,23 +440,23 @@ class LabelProbabilities(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """Indicators beside probabilities of each label."""
+        """Indicators and probabilities of each label."""
         indicators = _indicators(self.labels, probabilities=True, ignore_index=self.ignore_index)
         return Schema((indicators,), self.nan_policy)
 
     def update(self, *columns: object, weight: Floats | None) -> None:
-        """Keep nothing: the schema has checked the rows."""
+        """Do nothing: the schema has checked the rows."""
 
 
 class VersusHistogram(ScoreHistogram):
     """Weight at each score of a class, of its own rows and of those of one other class.
 
-    K (K - 1) histograms for (n, K) scores, the ordered pairs of classes one after the other: of
-    (0, 1), (0, 2), ... For (n,) scores there are two classes, and one histogram says all.
+    For scores (n, K) there are K (K - 1) histograms, one for each ordered pair of classes in the
+    order (0, 1), (0, 2), ... For scores (n,) one histogram suffices for the two classes.
     """
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Count the rows of every class at the scores of it, and of each of the others."""
+        """Count the rows of each class at that class's score, against each other class."""
         codes, scores = columns
         if scores.ndim == 1 or scores.shape[1] == 1:
             super().update(*columns, weight=weight)
@@ -474,13 +475,13 @@ class VersusHistogram(ScoreHistogram):
 
     @property
     def amount(self) -> float:
-        """What all rows weigh, each of which is among those of 2 (K - 1) pairs."""
+        """The total weight of all rows; each row is in 2 (K - 1) of the histograms."""
         every = sum(sum(histogram.totals()) for histogram in self.classes())
         return every / max(1, 2 * (self.width - 1)) if len(self.histograms) > 1 else every
 
     @property
     def width(self) -> int:
-        """How many classes there are: 2 of (n,) scores, 0 of no rows."""
+        """The number of classes: 2 for scores (n,), 0 without rows."""
         count = len(self.histograms)
         return 2 if count == 1 else (1 + int(np.sqrt(1 + 4 * count))) // 2 if count else 0
 

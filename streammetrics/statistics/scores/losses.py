@@ -1,4 +1,4 @@
-"""Sums over rows of probabilities: losses, samples of rows, sets of labels."""
+"""Sums over rows with probabilities: losses, samples of values, and label rankings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSIL
 
 
 class Probabilities(ScoredStatistic):
-    """Keeps nothing: its schema checks that every score is in [0, 1], for other statistics."""
+    """Stores nothing: its schema checks, for other statistics, that every score is in [0, 1]."""
 
     in_kernels = True
 
@@ -62,17 +62,17 @@ class Probabilities(ScoredStatistic):
         return Scores(wide=True, use="probability")
 
     def update(self, *columns: object, weight: Floats | None) -> None:
-        """Keep nothing: the schema has checked the rows."""
+        """Do nothing: the schema has checked the rows."""
 
 
 class ProbabilityLossSum(ScoredStatistic):
-    """The exact sum of a loss, rounded row by row, and of the weights; 100 bytes.
+    """The exact sum of a loss that is rounded row by row, and of the weights; 100 bytes.
 
-    Losses are of probabilities; ``"logit"`` is the log loss of logits and ``"focal_logit"`` their
-    focal loss, and the hinges are of decision values. With `from_logits` the scores are logits, and
-    losses that a probability near 1 would leave few digits are made of those of the other classes.
-    The Brier loss is summed over the classes, of which (n,) scores have two. ``"ranked"`` is of
-    (n, K) scores only. ``"excess"`` alone may be negative.
+    Losses take probabilities, except for ``"logit"`` (the log loss of logits), ``"focal_logit"``
+    (their focal loss) and the hinge losses (of decision values). With `from_logits` the scores are
+    logits; losses that would lose digits for probabilities near 1 are computed from those of the
+    other classes. The Brier loss is summed over classes, two for scores (n,). ``"ranked"`` takes
+    scores (n, K) only. Only ``"excess"`` can be negative.
     """
 
     in_kernels = True
@@ -96,13 +96,13 @@ class ProbabilityLossSum(ScoredStatistic):
         return Scores(wide=True, use="logits" if self.from_logits else _LOSSES[self.loss].use)
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the losses of rows: codes (n,) and scores (n,) or (n, K)."""
+        """Add the losses of rows: codes (n,), and scores (n,) or (n, K)."""
         self.add(
             columns, self.lift(columns, weight), WeightedCount.of_rows(len(columns[0]), weight)
         )
 
     def add(self, columns: Columns, loss: ExactSum, rows: WeightedCount) -> None:
-        """Add rows, of which this is the sum of losses, and what they weigh."""
+        """Add rows, given the sum of their losses and their weight."""
         scores = columns[1]
         self.total += loss
         self.rows += rows
@@ -119,7 +119,7 @@ class ProbabilityLossSum(ScoredStatistic):
     def losses_by_group(
         self, group: GroupCodes, losses: Floats, weight: Array | None
     ) -> dict[str, Any]:
-        """Return what rows with these losses add to each group."""
+        """Return the fields of each group for rows with these losses."""
         return {
             "total": ExactSum.grouped(group.index, group.size, losses, weight),
             "rows": WeightedCount.by_group(group, weight),
@@ -136,11 +136,11 @@ class ProbabilityLossSum(ScoredStatistic):
         return of(codes, scores, self.parameter)
 
     def mean(self) -> float:
-        """Return the mean loss, correctly rounded; ``nan`` of no rows."""
+        """Return the mean loss, correctly rounded; ``nan`` without rows."""
         return mean_of(self.total, self.rows)
 
     def check_fields(self) -> None:
-        """Check that there are losses, columns and rows, or none of them."""
+        """Check that losses, columns and rows are consistent."""
         lost, seen = self.total.integers()[0], bool(self.rows)
         negative = lost < 0 and self.loss != "excess"
         if negative or (self.columns > 0) != seen or (lost and not seen):
@@ -157,7 +157,7 @@ def _log_classes(codes: Places, scores: Floats, _: float) -> Floats:
 
 
 def _of_truth(codes: NDArray[np.uint8], scores: Floats) -> tuple[Floats, Floats]:
-    """Return the probabilities that each row gives its true class, of two, and the other one."""
+    """Return the probabilities of each row's true class and of the other one, of two."""
     truth = (codes ^ 1).astype(np.float64)
     np.subtract(scores, truth, out=truth)
     other = codes.astype(np.float64)
@@ -166,9 +166,9 @@ def _of_truth(codes: NDArray[np.uint8], scores: Floats) -> tuple[Floats, Floats]
 
 
 def negative_log(t: Floats, other: Floats) -> Floats:
-    """Return -log t in the place of t, where 1 - t is the other, and one of the two is rounded.
+    """Return -log t, computed in place, where `other` is 1 - t and one of the two is rounded.
 
-    The error e = 1 - t - other matters where t is near 1: log(t + e) = log t + e / t.
+    The error e = 1 - t - other matters if t is near 1: log(t + e) is about log t + e / t.
     """
     rest = np.subtract(1.0, t)
     rest -= other
@@ -178,12 +178,12 @@ def negative_log(t: Floats, other: Floats) -> Floats:
 
 
 def _of_class(codes: Places, scores: Floats) -> Floats:
-    """Return the score that each row gives its true class, of several."""
+    """Return the score of each row's true class, of several."""
     return scores[np.arange(codes.size), codes]
 
 
 def _log(probability: Floats) -> Floats:
-    """Return the log, negated, of the clipped probabilities in their place."""
+    """Return the negative log of the clipped probabilities, computed in place."""
     np.maximum(probability, EPSILON, out=probability)
     np.minimum(probability, 1 - EPSILON, out=probability)
     elementary.log(probability, out=probability)
@@ -210,7 +210,7 @@ def _logit_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
 
 
 def _logit_classes(codes: Places, scores: Floats, _: float) -> Floats:
-    """Return log(sum of exp(z)) less the logit of the true class."""
+    """Return log(sum of exp(z)) minus the logit of the true class."""
     top, loss = log_total(scores)
     loss += top - _of_class(codes, scores)
     return loss
@@ -225,7 +225,7 @@ def _focal_logit_classes(codes: Places, scores: Floats, gamma: float) -> Floats:
 
 
 def _focused(loss: Floats, gamma: float) -> Floats:
-    """Return the focal loss of rows with these log losses: 1 - p is 1 - exp(-loss)."""
+    """Return the focal loss of rows from their log losses: 1 - p is 1 - exp(-loss)."""
     factor = np.negative(elementary.expm1(np.negative(loss)))
     elementary.power(factor, gamma, out=factor)
     factor *= loss
@@ -233,7 +233,7 @@ def _focused(loss: Floats, gamma: float) -> Floats:
 
 
 def _brier_binary(codes: NDArray[np.uint8], scores: Floats, _: float) -> Floats:
-    """Return the sum over both classes: twice the square, and doubling is exact."""
+    """Return the sum over both classes: twice the square; doubling is exact."""
     off = codes.astype(np.float64)
     np.subtract(scores, off, out=off)
     off *= off
@@ -254,12 +254,12 @@ def _hinge_binary(codes: NDArray[np.uint8], scores: Floats, power: float) -> Flo
 
 
 def _hinge_classes(codes: Places, scores: Floats, power: float) -> Floats:
-    """Return the loss of the distance from the true class to the best other (Crammer, Singer)."""
+    """Return the loss of the margin over the best other class (Crammer and Singer)."""
     own, others = _of_class(codes, scores), scores.copy(order="C")
     others[np.arange(codes.size), codes] = -np.inf
     best = others.max(axis=1)
     margin = own - best
-    # What is rounded off the margin matters where it is near 1.
+    # The rounding error of the margin matters if the margin is near 1.
     back = own - margin
     return _hinge(margin, power, (own - (margin + back)) + (back - best))
 
@@ -270,7 +270,7 @@ def _hinge(margin: Floats, power: float, rest: Floats | float = 0.0) -> Floats:
 
 
 def _ranked(codes: Places, scores: Floats, _: float) -> Floats:
-    """Return the squared distances of cumulative probabilities, the last of which are both 1."""
+    """Return summed squared differences of cumulative probabilities; the last, 0, is left out."""
     off = scores.copy(order="C")
     off[np.arange(codes.size), codes] -= 1.0
     np.cumsum(off, axis=1, out=off)
@@ -290,18 +290,18 @@ def _excess_classes(codes: Places, scores: Floats, _: float) -> Floats:
 
 
 def _odds(scores: Floats) -> tuple[Floats, Floats]:
-    """Return exp(z) of each logit (n, K) less the largest of its row, and the sum of the others."""
+    """Return exp(z - max of the row) of logits z (n, K), and its row sums without the maximum."""
     rows, best = np.arange(len(scores)), scores.argmax(axis=1)
-    with np.errstate(over="ignore"):  # a difference beyond float64 is a probability of 0
+    with np.errstate(over="ignore"):  # an overflowing difference is a probability of 0
         odds = elementary.exp(scores - scores[rows, best][:, None])
-    odds[rows, best] = 0.0  # a term of 1, beside which small ones would lose their digits
+    odds[rows, best] = 0.0  # small terms would lose digits if added to this term of 1
     others: Floats = odds.sum(axis=1)
     odds[rows, best] = 1.0
     return odds, others
 
 
 def _wrong_binary(codes: NDArray[np.uint8], scores: Floats) -> Floats:
-    """Return the probability that each logit gives the wrong class of two."""
+    """Return the probability of the wrong class of two, from logits."""
     return sigmoid(np.where(codes.view(np.bool_), -scores, scores))
 
 
@@ -324,7 +324,7 @@ def _brier_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats:
 
 
 def _ranked_of_logits(codes: Places, scores: Floats, _: float) -> Floats:
-    """Return what is below of classes below the true one, and what is above of the others."""
+    """Return squares of P(class <= k) for k below the true class, else of P(class > k), summed."""
     odds, others = _odds(scores)
     shares = odds / (1.0 + others)[:, None]
     below = np.cumsum(shares, axis=1)[:, :-1]
@@ -348,12 +348,12 @@ def _excess_of_logits_classes(codes: Places, scores: Floats, _: float) -> Floats
 
 
 class _Loss(NamedTuple):
-    """One row's loss of its class and (n,) or (n, K) scores, given a parameter."""
+    """The loss of a row, a function of class codes, scores (n,) or (n, K), and a parameter."""
 
     binary: Callable[[Any, Floats, float], Floats]
     classes: Callable[[Any, Floats, float], Floats]
     use: Literal["probability", "logit", "margin"] = "probability"
-    matrix: bool = False  # only (n, K) scores have a meaning
+    matrix: bool = False  # whether scores must be (n, K)
 
 
 _LOSSES: dict[LossName, _Loss] = {
@@ -368,7 +368,7 @@ _LOSSES: dict[LossName, _Loss] = {
 }
 
 
-# Of logits, infinite ones among them.
+# Losses of logits, which may be infinite.
 _OF_LOGITS: dict[LossName, _Loss] = {
     "brier": _Loss(_brier_of_logits_binary, _brier_of_logits_classes),
     "ranked": _Loss(_ranked_of_logits, _ranked_of_logits),
@@ -377,17 +377,17 @@ _OF_LOGITS: dict[LossName, _Loss] = {
 
 
 class ClassWeights(ScoredStatistic):
-    """The weight of the rows of each class: two of (n,) scores, the negative one first."""
+    """The weight of the rows of each class; for scores (n,) of the negative, then the positive."""
 
     classes = NamedSums(lambda _: ("rows",))
 
     @property
     def scores(self) -> Scores:
-        """Any scores: another statistic of the metric says what they may be."""
+        """Any scores: another statistic of the metric restricts them."""
         return Scores(wide=True, use="shape")
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the weights of rows: codes (n,) and scores (n,) or (n, K)."""
+        """Add the weights of rows: codes (n,), and scores (n,) or (n, K)."""
         codes, scores = columns
         size = 2 if scores.ndim == 1 else scores.shape[1]
         if weight is None:
@@ -397,7 +397,7 @@ class ClassWeights(ScoredStatistic):
         self.classes = each_plus(self.classes, {"rows": rows})
 
     def shares(self) -> list[Fraction]:
-        """Return the share of each class, none without rows."""
+        """Return the share of each class; empty without rows."""
         if not self.classes:
             return []
         rows = self.classes["rows"]
@@ -405,7 +405,7 @@ class ClassWeights(ScoredStatistic):
         return [weight / sum(weights) for weight in weights]
 
     def check_fields(self) -> None:
-        """Check that there are two classes at least, and that weights are those of rows."""
+        """Check that there are at least two classes with non-negative weights."""
         if not self.classes:
             return
         rows = self.classes["rows"]
@@ -418,25 +418,25 @@ SAMPLES = Pair("current", "current", Hint("two samples are compared: leave out t
 
 @dataclass(frozen=True)
 class SampleValues(Scores):
-    """A column of values, one a row, which may be infinite."""
+    """A column of values, one a row; values may be infinite."""
 
     name: str = "values"
 
     @property
     def plain(self) -> Scores:
-        """The same column, of any numbers."""
+        """The same column without restrictions."""
         return SampleValues(long=True)
 
 
 class SampleHistogram(ScoreHistogram):
-    """Weight of two samples at each value: a `ScoreHistogram` whose label says which sample.
+    """Weight of two samples at each value: a `ScoreHistogram` whose labels name the sample.
 
     The positive class is the current sample.
     """
 
     @property
     def schema(self) -> Schema:
-        """The sample that each row is of, and its value."""
+        """The sample of each row, and its value."""
         field: Field = ScoredLabels(SampleValues(), self.pos_label, truth="sample", pair=SAMPLES)
         return Schema((field,), self.nan_policy)
 
@@ -447,7 +447,7 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     in_kernels = True
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the losses of the rows, and their squares, in one pass."""
+        """Add the losses of the rows and their squares in one pass."""
         self.update_among((self,), {}, columns, weight)
 
     def update_among(
@@ -457,34 +457,34 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
         columns: Columns,
         weight: Floats | None,
     ) -> None:
-        """Add the losses of the rows; where they have weights those of peers are summed beside."""
+        """Add the losses of the rows; with weights, sums of `peers` are computed as well."""
         spread = self.sums_among(peers, found, columns, weight)
         self.add(columns, spread.total, spread.rows)
         self.spread_by(spread.powers, spread.squared)
 
-    by_group = ProbabilityLossSum.by_group  # with what `losses_by_group` adds
+    by_group = ProbabilityLossSum.by_group  # calls the `losses_by_group` below
 
     def losses_by_group(
         self, group: GroupCodes, losses: Floats, weight: Array | None
     ) -> dict[str, Any]:
-        """Return what rows with these losses add to each group, squares included."""
+        """Return the fields of each group for rows with these losses, including squares."""
         fields = super().losses_by_group(group, losses, weight)
         return fields | spread_by_group(group, losses, weight, fields["total"])
 
     def numbers(self, *columns: ReadColumn) -> Floats:
-        """Return the losses."""
+        """Return the losses of the rows."""
         return self.losses(*columns)
 
 
-_TINY = 1e-290  # probabilities below this have few digits, or none
+_TINY = 1e-290  # probabilities below this have few or no digits
 
 
 @dataclass(frozen=True)
 class OfOneWidth(Condition):
-    """Refuses distributions over other numbers of classes."""
+    """Condition that both distributions have the same shape."""
 
-    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - no row matters
-        """Check the shapes."""
+    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - only shapes are checked
+        """Raise if the shapes differ."""
         one, other = (batch.numbers(name) for name in ("y_true", "y_score"))
         if one.shape != other.shape:
             titles = batch.title("y_true"), batch.title("y_score")
@@ -495,9 +495,9 @@ class OfOneWidth(Condition):
 
 
 class DistributionSum(RowSum):
-    """The cross entropy of distributions, or what it has beyond the entropy of the true one.
+    """The cross entropy of distributions, or their Kullback-Leibler divergence.
 
-    Of (n, K) probabilities of K classes, or of (n,) of one of two.
+    Distributions are probabilities (n, K) of K classes, or (n,) of one of two classes.
     """
 
     loss: Literal["cross_entropy", "kl"]
@@ -506,7 +506,7 @@ class DistributionSum(RowSum):
 
     @property
     def schema(self) -> Schema:
-        """Distributions, the second of which may be logits."""
+        """Two distributions; the second may be logits."""
         fields = (
             Scores("y_true", wide=True, use="probability"),
             Scores("y_score", wide=True, use="logit" if self.from_logits else "probability"),
@@ -514,7 +514,7 @@ class DistributionSum(RowSum):
         return Schema(fields, self.nan_policy, conditions=(OfOneWidth(),))
 
     def numbers(self, *columns: ReadColumn) -> Floats:
-        """Return the divergence of each row."""
+        """Return the loss of each row."""
         p, q = columns
         if self.from_logits:
             terms = self._of_logits(p, q)
@@ -545,27 +545,29 @@ class DistributionSum(RowSum):
         q, rest = softmax_and_error(z)
         apart = (p - q) - rest
         if two:
-            apart[:, 1] = -apart[:, 0]  # 1 - p is rounded
+            apart[:, 1] = -apart[:, 0]  # the rounding of 1 - p must not matter
         far = np.where(p > 0, p * (elementary.log(np.where(p > 0, p, 1.0)) + lost) - p, 0.0)
         return np.where(q < _TINY, far, deviance(p, np.maximum(q, _TINY), apart))
 
 
 def _divergence(p: Floats, q: Floats, apart: Floats) -> Floats:
-    """Return p log(p / q) - p + q, which is never negative; the last two add up to 0 in a row.
+    """Return p log(p / q) - p + q, which is never negative; q - p sums to 0 over a row.
 
-    A prediction below `EPSILON` counts as that, unless the truth is as small.
+    q is clipped below at the smaller of p and `EPSILON`.
     """
     at_least = np.maximum(q, np.minimum(p, EPSILON))
     return np.where(p > 0, deviance(p, np.where(p > 0, at_least, 1.0), apart), q)
 
 
 class LabelRankingSum(Statistic):
-    """The exact sum of what each row has, rounded row by row, and of the weights.
+    """The exact sum of a number of each row, rounded row by row, and of the weights.
 
-    `of` is ``"coverage"``: how many labels down the ranking the last true one is; ``"precision"``:
-    the mean over true labels of the share of true ones among those ranked as high;
-    ``"inversions"``: the share of pairs of a true and a false label that are in the wrong order,
-    or tied.
+    `of` is one of:
+
+    - ``"coverage"``: the rank of the lowest-ranked true label.
+    - ``"precision"``: the mean over true labels of the share of true labels among those ranked at
+      least as high.
+    - ``"inversions"``: the share of pairs of a true and a false label in the wrong order or tied.
     """
 
     of: Literal["coverage", "precision", "inversions"]
@@ -577,22 +579,22 @@ class LabelRankingSum(Statistic):
 
     @property
     def schema(self) -> Schema:
-        """Indicators beside scores of each label."""
+        """Indicators and scores of each label."""
         indicators = Indicators("y_score", True, self.labels, len(self.labels or ()))
         return Schema((indicators,), self.nan_policy)
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add what the rows have."""
+        """Add the numbers of the rows."""
         self.total += ExactSum.of(self.of_each(*columns), weight)
         self.rows += WeightedCount.of_rows(len(columns[0]), weight)
 
     def check_fields(self) -> None:
-        """Check that there is no sum without rows, nor below 0."""
+        """Check that the sum is not negative, and that there is none without rows."""
         if self.total.fraction() < 0 or (self.total.fraction() and not self.rows):
             raise StateFormatError("the sum is not that of any rows")
 
     def of_each(self, truth: NDArray[np.uint8], scores: Floats) -> Floats:
-        """Return what each row has."""
+        """Return the number of each row."""
         marks = truth.view(np.bool_)
         true = np.count_nonzero(marks, axis=1)
         if self.of == "coverage":
@@ -610,12 +612,15 @@ class LabelRankingSum(Statistic):
 
 
 def _ranked_labels(marks: Bools, scores: Floats) -> tuple[Array, Array, Bools]:
-    """Return of labels, best first, how many rank as high, how many true ones, and which are."""
+    """Return, for labels sorted best first, the ranks, the true labels up to each, and the marks.
+
+    Tied labels share the largest rank.
+    """
     order = np.argsort(-scores, axis=1, kind="stable")
     ranked = np.take_along_axis(scores, order, axis=1)
     marks = np.take_along_axis(marks, order, axis=1)
     width = scores.shape[1]
-    last = np.broadcast_to(np.arange(width), scores.shape).copy()  # of labels with this score
+    last = np.broadcast_to(np.arange(width), scores.shape).copy()  # last place with this score
     last[:, :-1][ranked[:, 1:] == ranked[:, :-1]] = width
     ends = np.minimum.accumulate(last[:, ::-1], axis=1)[:, ::-1]
     hits = np.take_along_axis(np.cumsum(marks, axis=1), ends, axis=1)
@@ -623,21 +628,21 @@ def _ranked_labels(marks: Bools, scores: Floats) -> tuple[Array, Array, Bools]:
 
 
 class LabelRankingSpread(Spreading, LabelRankingSum):
-    """The sum of what each row has, and of its square."""
+    """The sum of a number of each row, and of its square."""
 
     def check_fields(self) -> None:
-        """Check that there are rows of squares."""
+        """Check that there are squares if and only if there are rows."""
         super().check_fields()
         if bool(self.rows) != bool(self.squared_weight):
             raise StateFormatError("the squares are not those of the rows")
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add what the rows have, and the squares."""
+        """Add the numbers of the rows and their squares."""
         found = sums_of(self.numbers, columns, weight)
         self.total += found.total
         self.rows += found.rows
         self.spread_by(found.powers, found.squared)
 
     def numbers(self, *columns: ReadColumn) -> Floats:
-        """Return what each row has."""
+        """Return the number of each row."""
         return self.of_each(*columns)
