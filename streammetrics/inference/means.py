@@ -562,11 +562,11 @@ def quantile_of_values(
 ) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
     found, method = [], ""
-    for q in metric.levels:
+    for q in metric._levels:
         estimates = values.quantiles(q, metric.method)
         sides, method = _sides(metric, q, asked, values, estimates, -math.inf)
         found.append(sides[0] if sides else (math.nan, math.nan))
-    low, high = map(metric.of_levels, zip(*found, strict=True))
+    low, high = map(metric._of_levels, zip(*found, strict=True))
     method = method if len(found) == 1 else "order statistics of each level"
     return ConfidenceInterval(low, high, asked.level, method)
 

@@ -124,29 +124,29 @@ class Quantile(Aggregate[float | Floats]):
         return distribution(values)
 
     @property
-    def levels(self) -> tuple[float, ...]:
+    def _levels(self) -> tuple[float, ...]:
         """The levels, one or several."""
         return self.q if isinstance(self.q, tuple) else (self.q,)
 
-    def of_levels(self, values: Sequence[float]) -> float | Floats:
+    def _of_levels(self, values: Sequence[float]) -> float | Floats:
         """Return a number for a single level, and an array for several."""
         return (
-            LabelledArray.of(values, self.levels, "q") if isinstance(self.q, tuple) else values[0]
+            LabelledArray.of(values, self._levels, "q") if isinstance(self.q, tuple) else values[0]
         )
 
     def _estimates(self, values: ValueHistogram) -> list[EnclosedValue]:
         nothing = [EnclosedValue(math.nan, math.nan, math.nan)]
-        return [(values.quantiles(q, self.method) or nothing)[0] for q in self.levels]
+        return [(values.quantiles(q, self.method) or nothing)[0] for q in self._levels]
 
     def readout(self, values: ValueHistogram) -> float | Floats:
         """Return the quantile, or the midpoint of the interval that contains it."""
-        return self.of_levels([each.value for each in self._estimates(values)])
+        return self._of_levels([each.value for each in self._estimates(values)])
 
     def interval(self, values: ValueHistogram) -> Interval[float | Floats]:
         """Return an interval that is guaranteed to contain the quantile."""
         found = self._estimates(values)
         sides = ([each.low for each in found], [each.high for each in found])
-        return Interval(*map(self.of_levels, sides))
+        return Interval(*map(self._of_levels, sides))
 
     def is_exact(self, values: ValueHistogram) -> bool:
         """Whether each cell that the quantile is read from holds a single value."""

@@ -419,7 +419,7 @@ class RecallAtFixedPrecision(AtK):
         """Return which queries count, and their recall at the last cut-off with the precision."""
         options = {name: value for name, value in self.config.items() if name not in _OWN}
         precise = {**options, "adaptive_k": self.adaptive_k}
-        # Beyond the last result of the longest ranking, recall is constant and precision not higher.
+        # Beyond the last result of the longest ranking, recall is constant and precision no higher.
         longest = int(np.bincount(buffer.table.results.query).max(initial=0))
         for k in range(min(self.k, longest), 0, -1):  # recall never falls as k grows
             if PrecisionAtK(k=k, **precise).readout(buffer) >= self.precision:
