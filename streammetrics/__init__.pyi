@@ -60,6 +60,7 @@ from streammetrics.metrics.classification.rates import FalseOmissionRate as Fals
 from streammetrics.metrics.classification.rates import FalsePositiveRate as FalsePositiveRate
 from streammetrics.metrics.classification.rates import Informedness as Informedness
 from streammetrics.metrics.classification.rates import Jaccard as Jaccard
+from streammetrics.metrics.classification.rates import LabelAccuracy as LabelAccuracy
 from streammetrics.metrics.classification.rates import Markedness as Markedness
 from streammetrics.metrics.classification.rates import NegativeLikelihoodRatio as NegativeLikelihoodRatio
 from streammetrics.metrics.classification.rates import NegativePredictiveValue as NegativePredictiveValue
@@ -67,6 +68,7 @@ from streammetrics.metrics.classification.rates import PositiveLikelihoodRatio a
 from streammetrics.metrics.classification.rates import Precision as Precision
 from streammetrics.metrics.classification.rates import Prevalence as Prevalence
 from streammetrics.metrics.classification.rates import Recall as Recall
+from streammetrics.metrics.classification.rates import SelectionRate as SelectionRate
 from streammetrics.metrics.classification.rates import Specificity as Specificity
 from streammetrics.metrics.classification.reports import ClassificationReport as ClassificationReport
 from streammetrics.metrics.classification.reports import ConfusionMatrix as ConfusionMatrix
@@ -226,6 +228,7 @@ from streammetrics.metrics.text import MER as MER
 from streammetrics.metrics.text import RougeL as RougeL
 from streammetrics.metrics.text import RougeN as RougeN
 from streammetrics.metrics.text import SpanF1 as SpanF1
+from streammetrics.metrics.text import SpanFBeta as SpanFBeta
 from streammetrics.metrics.text import SpanPrecision as SpanPrecision
 from streammetrics.metrics.text import SpanRecall as SpanRecall
 from streammetrics.metrics.text import TokenF1 as TokenF1

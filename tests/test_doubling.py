@@ -34,7 +34,7 @@ LIMITED = (
     sm.BLEU, sm.BoxAveragePrecision, sm.BoxAverageRecall, sm.CER, sm.ChrF, sm.ConcordanceIndex,
     sm.EditDistance, sm.FleissKappa, sm.GwetAC1, sm.KendallTau, sm.KrippendorffAlpha,
     sm.MER, sm.ModifiedPanopticQuality, sm.PanopticQuality,
-    sm.SpanF1,
+    sm.SpanF1, sm.SpanFBeta,
     sm.SpanPrecision, sm.SpanRecall, sm.SpearmanRho, sm.TranslationEditRate, sm.WER, sm.WIL,
 )  # fmt: skip
 DISTINCT = [

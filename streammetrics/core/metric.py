@@ -18,6 +18,7 @@ from streammetrics.core.configured import (
     configure,
     declared,
     differing,
+    stored,
     takes,
     written,
 )
@@ -348,7 +349,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _configuration(self) -> Options:
         """Return the configuration as written to a file, before the row information."""
-        return {"class": registered_name(type(self)), "parameters": self.config}
+        return {"class": registered_name(type(self)), "parameters": stored(self)}
 
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:

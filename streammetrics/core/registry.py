@@ -42,8 +42,9 @@ _NAMES = {
     ),
     "metrics.classification.rates": (
         "DiagnosticOddsRatio F1 FBeta FalseDiscoveryRate FalseNegativeRate FalseOmissionRate "
-        "FalsePositiveRate Informedness Jaccard Markedness NegativeLikelihoodRatio "
-        "NegativePredictiveValue PositiveLikelihoodRatio Precision Prevalence Recall Specificity"
+        "FalsePositiveRate Informedness Jaccard LabelAccuracy Markedness "
+        "NegativeLikelihoodRatio NegativePredictiveValue PositiveLikelihoodRatio Precision "
+        "Prevalence Recall SelectionRate Specificity"
     ),
     "metrics.classification.reports": "ClassificationReport ConfusionMatrix",
     "metrics.classification.topk": "TopKAccuracy",
@@ -107,7 +108,7 @@ _NAMES = {
     "metrics.survival": "ConcordanceIndex",
     "metrics.text": (
         "BLEU CER ChrF EditDistance ExactMatch ExtendedEditDistance MER RougeL RougeN SpanF1 "
-        "SpanPrecision SpanRecall TokenF1 TranslationEditRate WER WIL"
+        "SpanFBeta SpanPrecision SpanRecall TokenF1 TranslationEditRate WER WIL"
     ),
     "show.report": "model_index",
     "slices.bins": "Bins Periods",

@@ -561,9 +561,13 @@ def quantile_of_values(
     metric: Quantile, asked: ConfidenceRequest, values: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
-    estimates = values.quantiles(metric.q, metric.method)
-    sides, method = _sides(metric, metric.q, asked, values, estimates, -math.inf)
-    low, high = sides[0] if sides else (math.nan, math.nan)
+    found, method = [], ""
+    for q in metric._levels:
+        estimates = values.quantiles(q, metric.method)
+        sides, method = _sides(metric, q, asked, values, estimates, -math.inf)
+        found.append(sides[0] if sides else (math.nan, math.nan))
+    low, high = map(metric._of_levels, zip(*found, strict=True))
+    method = method if len(found) == 1 else "order statistics of each level"
     return ConfidenceInterval(low, high, asked.level, method)
 
 
@@ -701,6 +705,8 @@ def of_queries(
     metric: RankingMetric, asked: ConfidenceRequest, buffer: RankingBuffer
 ) -> ConfidenceInterval:
     """The mean over queries, which are the sample; their numbers of rows do not matter."""
+    if metric.aggregation != "mean":
+        raise without(metric, "only the mean over queries has one; use aggregation='mean'")
     counted, values = metric._counted(buffer)
     n, weights = len(values), metric._weights(buffer, counted)
     share = metric.value_range == (0.0, 1.0)

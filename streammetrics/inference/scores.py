@@ -36,7 +36,7 @@ from streammetrics.inference.distributions import (
     share_limits,
     t_quantile,
 )
-from streammetrics.inference.tables import UNBOUNDED, no_squares, units_of
+from streammetrics.inference.tables import UNBOUNDED, check_known, no_squares, units_of
 from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores import calibration
 from streammetrics.metrics.scores.areas import ROCAUC
@@ -171,6 +171,7 @@ def ladders(
     metric: Metric[object], asked: ConfidenceRequest, scores: ScoreHistogram
 ) -> list[tuple[CumulativeCounts, Ladder]]:
     """Return the cumulative counts of each class, with its cells."""
+    check_known(metric)
     weighed = scores.weighed
     classes = scores.classes()
     squares = weighed.squares or (None,) * len(classes)

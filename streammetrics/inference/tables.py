@@ -29,7 +29,7 @@ from streammetrics.metrics.classification.base import ContingencyMetric, is_tabl
 from streammetrics.metrics.classification.multilabel import LabelCounts, RowCounts
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.metrics.clustering.pairs import Overlap
-from streammetrics.metrics.families import Family
+from streammetrics.metrics.families import BY, Family
 from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
 
 if TYPE_CHECKING:
@@ -485,6 +485,7 @@ def of_averages(
     metric: AveragedMetric, asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
     """Quotients of counts by class; for multilabel rows by label, or over rows."""
+    check_known(metric)
     if isinstance(table, RowTables):
         return _of_rows(metric, asked, table, metric.read, joined=metric.average == "micro")
     if not isinstance(table, LabelTables):
@@ -506,6 +507,12 @@ def of_averages(
         method = sides[0].method if sides else JACKKNIFE
     low, high = (LabelledArray.of(np.atleast_1d(side), counts.labels) for side in (low, high))
     return ConfidenceInterval(low, high, asked.level, method)
+
+
+def check_known(metric: Metric[Any]) -> None:
+    """Raise if labels of rows may be unknown: the state has no row counts for such labels."""
+    if metric.config.get("multilabel") and metric.config["ignore_index"] is not None:
+        raise without(metric, f"ignore_index leaves labels of its rows out; {BY.format('row')}")
 
 
 def _of_label(metric: AveragedMetric, asked: ConfidenceRequest, cells: Ints) -> ConfidenceInterval:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 from streammetrics.core.arithmetic.exact import nearest
-from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.constraints import LATER, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.clustering.information import entropy, mutual_information
 from streammetrics.metrics.clustering.pairs import LabelingMetric
@@ -271,11 +271,17 @@ class FleissKappa(Agreement):
     Formula: (P - P_e) / (1 - P_e)
 
     P is the mean over items of the share of rating pairs that agree. P_e is the sum over categories
-    of the squared share of all ratings. All items must have the same number of ratings: counts with
-    different totals raise, and with `from_raters` an item that a rater did not rate is missing.
-    Undefined if items have a single rating, or only one category occurs.
+    of the squared share of all ratings, or with ``chance="uniform"`` 1 over the number of
+    categories (Randolph's free-marginal kappa). All items must have the same number of ratings:
+    counts with different totals raise, and with `from_raters` an item that a rater did not rate is
+    missing. Undefined if items have a single rating, or only one category occurs.
 
-    Parameters are those of `Agreement`.
+
+    The other parameters are those of `Agreement`.
+
+    Args:
+        chance: Whether categories are as likely by chance as they are ``"observed"``, or equally
+            (``"uniform"``).
 
     Confidence: only with ``MetricSet(..., unit=...)``: the state does not record the agreement of
     single items.
@@ -297,8 +303,12 @@ class FleissKappa(Agreement):
     family = ITEMS
     _equal = True
 
+    chance: Annotated[Literal["observed", "uniform"], LATER] = "observed"
+
     def read(self, items: Sequence[Items]) -> Fraction | None:
         """Return kappa."""
+        if self.chance == "uniform":
+            return _beyond(_observed(items), Fraction(1, len(items[0].counts)))
         counts = [sum(column) for column in zip(*(each.counts for each in items), strict=True)]
         total = sum(counts)
         chance = sum((Fraction(count, total) ** 2 for count in counts), Fraction(0))
@@ -362,8 +372,10 @@ class KrippendorffAlpha(Agreement):
     Args:
         level: Level of measurement, which defines the squared distance of two categories.
             ``"nominal"``: 1 if they differ. ``"interval"``: the squared difference of their
-            positions, or of their codes with `from_raters`. ``"ordinal"``: the square of the number
-            of ratings between them, which includes half of their own.
+            positions, or of their codes with `from_raters`. ``"ratio"``: the square of that
+            difference over their sum. ``"ordinal"``: the square of the number of ratings between
+            them, which includes half of their own.
+
 
     Reference: Krippendorff, "Content Analysis" (2004), 11;
     ``krippendorff.alpha(value_counts=...)``.
@@ -378,7 +390,7 @@ class KrippendorffAlpha(Agreement):
     _nan_reason = "no item has two ratings, or only one category occurs"
     family = ITEMS
 
-    level: Literal["nominal", "ordinal", "interval"] = "nominal"
+    level: Literal["nominal", "ordinal", "interval", "ratio"] = "nominal"
 
     def read(self, items: Sequence[Items]) -> Fraction | None:
         """Return alpha."""
@@ -406,4 +418,6 @@ class KrippendorffAlpha(Agreement):
         low, high = sorted((a, b))
         if self.level == "interval":
             return Fraction(at[high] - at[low]) ** 2
+        if self.level == "ratio":
+            return Fraction(at[high] - at[low], at[high] + at[low]) ** 2
         return (sum(counts[low : high + 1]) - Fraction(counts[low] + counts[high], 2)) ** 2

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.constraints import Bins, Share
+from streammetrics.core.constraints import Bins, Satisfies, Share
 from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Interval
+from streammetrics.core.types import Floats
 from streammetrics.metrics.aggregation import Aggregate
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.sums.values import (
@@ -20,10 +22,11 @@ from streammetrics.statistics.sums.values import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.results.result import Result
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Floats
 
 __all__ = ["Quantile"]
 
@@ -65,7 +68,11 @@ def _of_one(histogram: SortedHistogram) -> Distribution:
     return Distribution(low, high, below / below[-1]).told(exact=histogram.exact)
 
 
-class Quantile(Aggregate[float]):
+def _are_shares(values: Any) -> bool:
+    return bool(values) and all(type(x) in {int, float} and 0 <= x <= 1 for x in values)
+
+
+class Quantile(Aggregate[float | Floats]):
     """Quantile of the values. Infinities are allowed.
 
     Formula: quantile_q x
@@ -76,7 +83,9 @@ class Quantile(Aggregate[float]):
     The other parameters are those of `Aggregate`.
 
     Args:
-        q: The level, from 0 to 1, interpreted as the decimal number it prints as.
+        q: The level, from 0 to 1, interpreted as the decimal number it prints as. For several
+            levels the value is an array.
+
         method: ``"linear"`` interpolates between order statistics; a row of weight w counts as w
             equal rows, and the quantile is undefined if the total weight is below 1.
             ``"averaged_inverted_cdf"`` is the smallest value at or below which at least a share
@@ -93,6 +102,8 @@ class Quantile(Aggregate[float]):
         >>> import streammetrics as sm
         >>> sm.Quantile(q=0.25).update([1.0, 2.0, 3.0, 4.0]).compute()
         1.75
+        >>> sm.Quantile(q=[0.5, 0.9]).update([1.0, 2.0, 3.0, 4.0]).compute().to_dict()
+        {0.5: 2.5, 0.9: 3.7}
         >>> rough = sm.Quantile(q=0.25, max_bins=2).update([1.0, 2.0, 3.0, 4.0])
         >>> rough.exact
         False
@@ -101,7 +112,7 @@ class Quantile(Aggregate[float]):
     family = Family.QUANTILE
     _nan_reason = f"{LIGHT}, or it is between -inf and inf"
 
-    q: Share
+    q: Share | Annotated[tuple[float, ...], Satisfies(_are_shares, "levels from 0 to 1")]
     method: QuantileMethod = "linear"
     max_bins: Bins = 1 << 20
 
@@ -112,21 +123,31 @@ class Quantile(Aggregate[float]):
     def _shape(self, values: ValueHistogram) -> Result:
         return distribution(values)
 
-    def _estimate(self, values: ValueHistogram) -> EnclosedValue:
-        for estimate in values.quantiles(self.q, self.method):
-            return estimate
-        return EnclosedValue(math.nan, math.nan, math.nan)
+    @property
+    def _levels(self) -> tuple[float, ...]:
+        """The levels, one or several."""
+        return self.q if isinstance(self.q, tuple) else (self.q,)
 
-    def readout(self, values: ValueHistogram) -> float:
+    def _of_levels(self, values: Sequence[float]) -> float | Floats:
+        """Return a number for a single level, and an array for several."""
+        return (
+            LabelledArray.of(values, self._levels, "q") if isinstance(self.q, tuple) else values[0]
+        )
+
+    def _estimates(self, values: ValueHistogram) -> list[EnclosedValue]:
+        nothing = [EnclosedValue(math.nan, math.nan, math.nan)]
+        return [(values.quantiles(q, self.method) or nothing)[0] for q in self._levels]
+
+    def readout(self, values: ValueHistogram) -> float | Floats:
         """Return the quantile, or the midpoint of the interval that contains it."""
-        return self._estimate(values).value
+        return self._of_levels([each.value for each in self._estimates(values)])
 
-    def interval(self, values: ValueHistogram) -> Interval[float]:
+    def interval(self, values: ValueHistogram) -> Interval[float | Floats]:
         """Return an interval that is guaranteed to contain the quantile."""
-        _, low, high = self._estimate(values)
-        return Interval(low, high)
+        found = self._estimates(values)
+        sides = ([each.low for each in found], [each.high for each in found])
+        return Interval(*map(self._of_levels, sides))
 
     def is_exact(self, values: ValueHistogram) -> bool:
         """Whether each cell that the quantile is read from holds a single value."""
-        _, low, high = self._estimate(values)
-        return not low < high
+        return not any(each.low < each.high for each in self._estimates(values))

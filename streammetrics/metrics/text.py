@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple,
 import numpy as np
 
 from streammetrics.core.confidence import Refusal
-from streammetrics.core.constraints import Between, NanPolicy, Positive
+from streammetrics.core.configured import require
+from streammetrics.core.constraints import LATER, AtLeast, Between, NanPolicy, Positive
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
@@ -28,9 +29,12 @@ from streammetrics.statistics.texts import (
     JumpScores,
     MoveCounts,
     RougeAgreement,
+    chrf_score,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import ArrayLike, Ints
     from streammetrics.statistics.texts import TextCounts
@@ -49,11 +53,16 @@ __all__ = [
     "RougeL",
     "RougeN",
     "SpanF1",
+    "SpanFBeta",
     "SpanPrecision",
     "SpanRecall",
     "TokenF1",
     "TranslationEditRate",
 ]
+
+
+References = Annotated[int, Between(1, 64)]
+Side = Literal["f1", "precision", "recall"]
 
 
 class TextMetric(Metric[float]):
@@ -77,13 +86,32 @@ class TextMetric(Metric[float]):
     def read(self, counts: list[int]) -> float:
         """Return the value from the counts of at least one row."""
 
-    def update(self, reference: ArrayLike, prediction: ArrayLike) -> Self:
+    def update(self, reference: ArrayLike, prediction: ArrayLike, **references: ArrayLike) -> Self:
         """Add a batch of rows: the references and the predictions, each (n,) strings.
+
+        Args:
+            reference: The references.
+            prediction: The predictions.
+            **references: With ``references=R``, ``reference_2`` to ``reference_R``. Where a row has
+                fewer, repeat one of them.
 
         Raises:
             InvalidBatchError: A column is not text; the state is unchanged.
+            TypeError: There are more references than `references` says.
         """
-        return self.feed({"reference": reference, "prediction": prediction})
+        return self.feed(_columns(self, reference, prediction, references))
+
+
+def _columns(
+    metric: Metric, reference: ArrayLike, prediction: ArrayLike, more: Mapping[str, ArrayLike]
+) -> dict[str, ArrayLike]:
+    """Return the columns of a batch, of as many references as the metric has."""
+    count = metric.config.get("references", 1)
+    unknown = more.keys() - {f"reference_{place}" for place in range(2, count + 1)}
+    if unknown:
+        name = f"{type(metric).__name__}(references={count})"
+        raise TypeError(f"{name}.update() takes no {min(unknown)}")
+    return {"reference": reference, **more, "prediction": prediction}
 
 
 class TextMean(RowMean):
@@ -92,14 +120,27 @@ class TextMean(RowMean):
     higher_is_better = True
 
     def update(
-        self, reference: ArrayLike, prediction: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        reference: ArrayLike,
+        prediction: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        **references: ArrayLike,
     ) -> Self:
         """Add a batch of rows: the references and the predictions, each (n,) strings.
 
+        Args:
+            reference: The references.
+            prediction: The predictions.
+            sample_weight: Non-negative weights, (n,).
+            **references: With ``references=R``, ``reference_2`` to ``reference_R``. Where a row has
+                fewer, repeat one of them.
+
         Raises:
             InvalidBatchError: A column is not text; the state is unchanged.
+            TypeError: There are more references than `references` says.
         """
-        columns = {"reference": reference, "prediction": prediction}
+        columns = _columns(self, reference, prediction, references)
         return self.feed({**columns, "sample_weight": sample_weight})
 
 
@@ -156,7 +197,8 @@ class TokenF1(TextMean):
 class RougeN(TextMean):
     """ROUGE-N: the mean F1 of the n-grams of words in predictions and references.
 
-    Formula: mean (2 m / (a + b)), with m common n-grams of a and b.
+    Formula: mean (2 m / (a + b)), with m common n-grams of a in the prediction and b in the
+    reference.
 
     Words are runs of digits and of the letters a to z, in any case; they are not stemmed.
 
@@ -164,6 +206,9 @@ class RougeN(TextMean):
 
     Args:
         n: The number of words in an n-gram, usually 1 or 2.
+        of: Whether to return the mean ``"f1"``, ``"precision"`` m / a or ``"recall"`` m / b.
+        references: Number of references per row, which `update` takes as ``reference``,
+            ``reference_2``, ... The one with the best F1 counts.
 
     Reference: Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004;
     ``rouge_score.rouge_scorer.RougeScorer``.
@@ -175,10 +220,12 @@ class RougeN(TextMean):
     """
 
     n: Annotated[int, Between(1, 64)] = 1
+    of: Annotated[Side, LATER] = "f1"
+    references: Annotated[References, LATER] = 1
 
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of F1 scores."""
-        return (RougeAgreement(n=self.n, nan_policy=self.nan_policy),)
+        """Return the sum of what is common."""
+        return (RougeAgreement(**self.config),)
 
 
 class RougeL(TextMean):
@@ -188,10 +235,17 @@ class RougeL(TextMean):
 
     Words are as in `RougeN`.
 
-    Parameters are those of `RowMean`.
+    The other parameters are those of `RowMean`.
+
+    Args:
+        of: Whether to return the mean F1, precision or recall, as in `RougeN`.
+        references: Number of references per row, as in `RougeN`.
+        lines: Whether every line of a text is a sentence (ROUGE-Lsum). Of a line of the reference
+            every word counts that is in its longest common subsequence with some line of the
+            prediction.
 
     Reference: Lin, "ROUGE: a package for automatic evaluation of summaries", ACL 2004;
-    ``rouge_score.rouge_scorer.RougeScorer``.
+    ``rouge_score.rouge_scorer.RougeScorer``: ``rougeL``, and ``rougeLsum`` with `lines`.
 
     Example:
         >>> import streammetrics as sm
@@ -199,9 +253,13 @@ class RougeL(TextMean):
         0.5
     """
 
+    of: Annotated[Side, LATER] = "f1"
+    references: Annotated[References, LATER] = 1
+    lines: Annotated[bool, LATER] = False
+
     def statistics(self) -> tuple[Statistic, ...]:
-        """Return the sum of F1 scores."""
-        return (RougeAgreement(n=0, nan_policy=self.nan_policy),)
+        """Return the sum of what is common."""
+        return (RougeAgreement(n=0, **self.config),)
 
 
 class Edits(NamedTuple):
@@ -430,6 +488,8 @@ class TranslationEditRate(TextMetric):
         no_punct: Whether to remove punctuation.
         asian_support: Whether `normalized` and `no_punct` also apply to Chinese and Japanese text.
         case_sensitive: Whether case matters.
+        references: Number of references per row, as in `RougeN`. The one with
+            the fewest edits counts, and w is their mean length.
 
     Memory and cost: 50 bytes; about 1 ms per row of 20 words, or 2 ms if many words are moved. For
     long texts the time grows with their length times the number of moves tried, at most a thousand.
@@ -452,22 +512,16 @@ class TranslationEditRate(TextMetric):
     no_punct: bool = False
     asian_support: bool = False
     case_sensitive: bool = False
+    references: Annotated[References, LATER] = 1
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the edits and the words."""
-        counts = MoveCounts(
-            normalized=self.normalized,
-            no_punct=self.no_punct,
-            asian_support=self.asian_support,
-            case_sensitive=self.case_sensitive,
-            nan_policy=self.nan_policy,
-        )
-        return (counts,)
+        return (MoveCounts(**self.config),)
 
     def read(self, counts: list[int]) -> float:
         """Return the rate."""
         edits, words = counts
-        return 100 * (edits / words if words else float(edits > 0))
+        return 100 * (edits * self.references / words if words else float(edits > 0))
 
 
 class ExtendedEditDistance(TextMean):
@@ -524,20 +578,28 @@ class ExtendedEditDistance(TextMean):
         return (scores,)
 
 
+_SMOOTHED = {"floor": 0.1, "add-k": 1.0}
+
+
 class BLEU(TextMetric):
-    """BLEU of a corpus with one reference per row, from 0 to 100, equal to sacrebleu's.
+    """BLEU of a corpus, from 0 to 100, equal to sacrebleu's.
 
-    Formula: 100 exp(min(0, 1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4), with p_n the precision of n-grams,
-    and c and r the tokens of all predictions and of all references.
-
-    The i-th order n that has no match counts as having 2^-i matches (sacrebleu's
-    ``smooth_method="exp"``).
+    Formula: 100 exp(min(0, 1 - r / c)) (p_1 ... p_N)^(1/N), with p_n the precision of n-grams up to
+    N = `order`, and c and r the tokens of all predictions and of all references.
 
     The other parameters are those of `TextMetric`.
 
     Args:
         tokenize: ``"13a"``: the tokenizer of mteval-v13a; ``"none"``: tokens are split at spaces.
         lowercase: Whether to ignore case.
+        order: The length of the longest n-grams.
+        smooth_method: How orders without a match count. ``"exp"``: the i-th of them as if it had
+            2^-i matches; ``"floor"``: as if it had `smooth_value`; ``"none"``: the value is 0.
+            ``"add-k"`` adds `smooth_value` to the matches and the n-grams of all orders but 1.
+        smooth_value: ``None``: 0.1 for ``"floor"`` and 1 for ``"add-k"``.
+        references: Number of references per row, as in `RougeN`. An n-gram
+            counts as often as the reference with most of it has it, and r is of the reference whose
+            length is nearest, the shorter of two.
 
     Memory and cost: about 530 bytes; about 60 µs per row of 20 words.
 
@@ -556,26 +618,40 @@ class BLEU(TextMetric):
 
     tokenize: Literal["13a", "none"] = "13a"
     lowercase: bool = False
+    order: Annotated[Annotated[int, Between(1, 64)], LATER] = 4
+    smooth_method: Annotated[Literal["exp", "floor", "add-k", "none"], LATER] = "exp"
+    smooth_value: Annotated[Cost | None, LATER] = None
+    references: Annotated[References, LATER] = 1
+
+    def check_parameters(self) -> None:
+        """Check that the smoothing takes a value, if there is one."""
+        takes = self.smooth_value is None or self.smooth_method in _SMOOTHED
+        require(self, "smooth_value", takes, "None, but with 'floor' or 'add-k'")
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of n-grams."""
-        counts = BleuCounts(
-            tokenize=self.tokenize, lowercase=self.lowercase, nan_policy=self.nan_policy
-        )
-        return (counts,)
+        smoothing = {"smooth_method", "smooth_value"}
+        return (BleuCounts(**{k: v for k, v in self.config.items() if k not in smoothing}),)
 
     def read(self, counts: list[int]) -> float:
         """Return the score."""
         predicted, referred, *grams = counts
         order = len(grams) // 2
         matches, totals = grams[:order], grams[order:]
-        if not any(matches) or not all(totals):
+        if not any(matches):
             return 0.0
+        value = self.smooth_value
+        value = _SMOOTHED.get(self.smooth_method, 0.0) if value is None else value
         halved, logs = 1.0, []
-        for match, total in zip(matches, totals, strict=True):
-            if not match:
-                halved *= 2
-            logs.append(math.log(100.0 * match / total if match else 100.0 / (halved * total)))
+        for place, (match, total) in enumerate(zip(matches, totals, strict=True)):
+            more = value if place and self.smooth_method == "add-k" else 0
+            if not total + more:
+                return 0.0
+            halved *= 1 if match + more else 2
+            right = match + more or (1 / halved if self.smooth_method == "exp" else value)
+            if not right:
+                return 0.0
+            logs.append(math.log(100.0 * right / (total + more)))
         short = math.exp(1 - referred / predicted) if predicted < referred else 1.0
         return short * math.exp(sum(logs) / order)
 
@@ -584,15 +660,18 @@ class ChrF(TextMetric):
     """chrF, the character n-gram F-score of a corpus, from 0 to 100, equal to sacrebleu's.
 
     Formula: 100 (1 + β²) P R / (β² P + R), with P and R the mean precision and the mean recall of
-    character n-grams, over n from 1 to `order`.
-
-    Spaces are ignored.
+    character n-grams, over n from 1 to `order`, and of n-grams of words up to `word_order`.
 
     The other parameters are those of `TextMetric`.
 
     Args:
         beta: The weight of recall relative to precision.
-        order: The length of the longest n-grams.
+        order: The length of the longest n-grams of characters.
+        word_order: The length of the longest n-grams of words: 2 is chrF++, 0 is without words.
+        whitespace: Whether spaces are characters; by default they are ignored.
+        lowercase: Whether to ignore case.
+        references: Number of references per row, as in `RougeN`. The one with
+            the best score of the row counts.
 
     Memory and cost: about 1,500 bytes; about 0.2 ms per row of 100 characters.
 
@@ -609,25 +688,20 @@ class ChrF(TextMetric):
 
     beta: Annotated[float, Positive] = 2.0
     order: Annotated[int, Between(1, 64)] = 6
+    word_order: Annotated[Annotated[int, Between(0, 64)], LATER] = 0
+    whitespace: Annotated[bool, LATER] = False
+    lowercase: Annotated[bool, LATER] = False
+    references: Annotated[References, LATER] = 1
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of n-grams."""
-        return (ChrfCounts(order=self.order, nan_policy=self.nan_policy),)
+        options = {name: value for name, value in self.config.items() if name != "beta"}
+        weights = beta_weights(self.beta) if self.references > 1 else None
+        return (ChrfCounts(**options, weights=weights),)
 
     def read(self, counts: list[int]) -> float:
         """Return the score."""
-        orders = zip(counts[::3], counts[1::3], counts[2::3], strict=True)
-        known = [each for each in orders if each[0] and each[1]]
-        precision = recall = 0.0
-        for predicted, referred, match in known:
-            precision += match / predicted
-            recall += match / referred
-        if not precision + recall:
-            return 0.0
-        precision, recall = precision / len(known), recall / len(known)
-        for_recall, for_precision = beta_weights(self.beta)
-        score = (for_recall + for_precision) * precision * recall
-        return 100 * (score / (for_recall * precision + for_precision * recall))
+        return chrf_score(counts, *beta_weights(self.beta))
 
 
 class SpanMetric(Metric[float | Floats]):
@@ -741,6 +815,35 @@ class SpanF1(SpanMetric):
     def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
         """Return twice the right spans, and the sum of true and predicted spans."""
         return 2 * both, true + pred
+
+
+class SpanFBeta(SpanMetric):
+    """Span F-beta: the weighted harmonic mean of span precision and span recall.
+
+    Formula: (1 + β²) b / (β² t + p), with t true and p predicted spans, of which b are both.
+
+    The other parameters are those of `SpanMetric`.
+
+    Args:
+        beta: How many times as much recall counts as precision, 0 or more.
+
+    Reference: ``seqeval.metrics.sequence_labeling.precision_recall_fscore_support(beta=...)``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> true = [["B-PER", "I-PER", "O", "B-LOC"]]
+        >>> sm.SpanFBeta(beta=2).update(true, [["B-PER", "I-PER", "O", "O"]]).compute()
+        0.5555555555555556
+    """
+
+    higher_is_better = True
+
+    beta: Annotated[float, AtLeast(0)]
+
+    def _parts(self, true: Floats, pred: Floats, both: Floats) -> tuple[Floats, Floats]:
+        """Return 1 + b^2 times the right spans, and all true and predicted ones by weight."""
+        recall, precision = beta_weights(self.beta)
+        return (recall + precision) * both, recall * true + precision * pred
 
 
 class SpanPrecision(SpanMetric):

@@ -44,43 +44,58 @@ if TYPE_CHECKING:
 REFERENCE, PREDICTION = "reference", "prediction"
 
 
+def text_columns(references: int) -> tuple[str, ...]:
+    """Return the names of so many references and of a prediction."""
+    more = (f"{REFERENCE}_{place}" for place in range(2, references + 1))
+    return (REFERENCE, *more, PREDICTION)
+
+
 @dataclass(frozen=True)
 class Texts(Condition):
     """Condition that both columns hold text."""
 
+    references: int
+
     def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - columns are checked whole
         """Raise if a column holds no text."""
-        for name in (REFERENCE, PREDICTION):
+        for name in text_columns(self.references):
             if batch.n_rows and batch.column(name).vocabulary is None:
                 raise InvalidBatchError(f"{batch.title(name)} holds no text: pass strings")
 
 
-def text_schema(*, nan_policy: str, unweighted: str = "") -> Schema:
-    """Return the schema of a reference and a prediction."""
-    fields = tuple(Labels(name, fact=f"labels of {name}") for name in (REFERENCE, PREDICTION))
-    return Schema(fields, nan_policy, unweighted, (Texts(),))
+def text_schema(*, references: int, nan_policy: str, unweighted: str = "") -> Schema:
+    """Return the schema of references and a prediction."""
+    names = text_columns(references)
+    fields = tuple(Labels(name, fact=f"labels of {name}") for name in names)
+    return Schema(fields, nan_policy, unweighted, (Texts(references),))
 
 
-def distinct_pairs(columns: Columns) -> tuple[list[tuple[str, str]], Places]:
-    """Return the distinct pairs of texts, and the place of each row's pair among them."""
-    (first, references), (second, predictions) = map(coded_labels, columns)
-    codes, places = unique(packed((len(references), len(predictions)), first, second))
-    pairs = [divmod(code, len(predictions)) for code in codes.tolist()]
-    return [(str(references[row]), str(predictions[column])) for row, column in pairs], places
+def distinct_rows(columns: Columns) -> tuple[list[tuple[list[str], str]], Places]:
+    """Return the distinct rows of references and predictions, and the place of each row."""
+    rows: list[tuple[str, ...]] = [()]
+    places = np.zeros(len(columns[0].values), np.int64)
+    for column in columns:
+        codes, texts = coded_labels(column)
+        keys, places = unique(packed((len(rows), len(texts)), places, codes))
+        pairs = [divmod(key, len(texts)) for key in keys.tolist()]
+        rows = [(*rows[row], str(texts[text])) for row, text in pairs]
+    return [(references, prediction) for *references, prediction in rows], places
 
 
 class TextCounts(Statistic):
-    """Sums over rows of several integers computed from two texts, and of their products."""
+    """Sums over rows of several integers computed from the texts, and of their products."""
 
     nan_policy: NanPolicy = "raise"
+    references: int = 1
 
     counts = Counts(lambda of: (1 + of.size,))  # number of rows, then the sum of each integer
     products = Sum(lambda of: (of.size * (of.size + 1) // 2,))  # ordered as `numpy.triu_indices`
 
     @property
     def schema(self) -> Schema:
-        """A reference and a prediction."""
-        return text_schema(nan_policy=self.nan_policy, unweighted="metrics of texts")
+        """References and a prediction."""
+        count, policy = self.references, self.nan_policy
+        return text_schema(references=count, nan_policy=policy, unweighted="metrics of texts")
 
     @property
     @abstractmethod
@@ -103,18 +118,18 @@ class TextCounts(Statistic):
 
     @abstractmethod
     def countable(self, rows: int, *counts: int) -> bool:
-        """Whether `rows` pairs of texts, at least one, can have these counts."""
+        """Whether `rows` rows of texts, at least one, can have these counts."""
 
     @abstractmethod
-    def counted(self, reference: str, prediction: str) -> list[int]:
+    def counted(self, references: Sequence[str], prediction: str) -> list[int]:
         """Return the integers of one row."""
 
     def update(self, *columns: object, weight: Floats | None) -> None:  # noqa: ARG002 - the schema refuses weights
         """Add the integers of the rows."""
-        pairs, places = distinct_pairs(columns)
-        times = counts_of((len(pairs),), places)
-        each = np.array([self.counted(*pair) for pair in pairs], np.int64)
-        each = each.reshape(len(pairs), self.size)
+        rows, places = distinct_rows(columns)
+        times = counts_of((len(rows),), places)
+        each = np.array([self.counted(*row) for row in rows], np.int64)
+        each = each.reshape(len(rows), self.size)
         total = np.append(times.sum(), times @ each)
         self.counts = type(self).counts.plus(self.counts, total)
         products = (each * times[:, None]).T @ each
@@ -130,21 +145,22 @@ class TextCounts(Statistic):
 
 
 class TextScores(RowSum):
-    """The sum of a number from 0 to 1 computed from the two texts of each row."""
+    """The sum of a number from 0 to 1 computed from the texts of each row."""
 
     nan_policy: NanPolicy = "raise"
+    references: int = 1
 
     @property
     def schema(self) -> Schema:
-        """A reference and a prediction."""
-        return text_schema(nan_policy=self.nan_policy)
+        """References and a prediction."""
+        return text_schema(references=self.references, nan_policy=self.nan_policy)
 
     @abstractmethod
-    def score(self, reference: str, prediction: str) -> float:
+    def score(self, references: Sequence[str], prediction: str) -> float:
         """Return a number from 0 to 1."""
 
     def update(self, *columns: object, weight: Floats | None) -> None:
-        """Add the rows; each distinct pair of texts is compared once."""
+        """Add the rows; texts that recur together are compared once."""
         super().update(self._scores(columns), weight=weight)
 
     def by_group(
@@ -154,8 +170,8 @@ class TextScores(RowSum):
         return super().by_group(group, (self._scores(columns),), weight)
 
     def _scores(self, columns: Columns) -> Floats:
-        pairs, places = distinct_pairs(columns)
-        values = np.array([self.score(*pair) for pair in pairs], np.float64)
+        rows, places = distinct_rows(columns)
+        values = np.array([self.score(*row) for row in rows], np.float64)
         return values[places]
 
     def numbers(self, *columns: ReadColumn) -> Floats:
@@ -260,19 +276,22 @@ class BleuCounts(TextCounts):
         """Whether counts decrease with the order, and matches do not exceed totals."""
         predicted, referred, *grams = counts
         matches, totals = grams[: self.order], grams[self.order :]
-        shortest = totals[0] == predicted and matches[0] <= referred
+        shortest = totals[0] == predicted and (matches[0] <= referred or self.references > 1)
         longer = all(n <= m for some in (matches, totals) for m, n in pairwise(some))
         return shortest and longer and all(map(le, matches, totals))
 
-    def counted(self, reference: str, prediction: str) -> list[int]:
-        """Return the counts of one row."""
-        true, pred = (self._tokens(text) for text in (reference, prediction))
+    def counted(self, references: Sequence[str], prediction: str) -> list[int]:
+        """Return the counts of one row, with the length of the reference of the nearest length."""
+        *true, pred = (self._tokens(text) for text in (*references, prediction))
         matches, totals = [], []
         for n in range(1, self.order + 1):
-            mine, others = grams(pred, n), grams(true, n)
+            mine, others = grams(pred, n), grams(true[0], n)
+            for more in true[1:]:
+                others |= grams(more, n)
             matches.append(common(mine, others))
             totals.append(max(len(pred) - n + 1, 0))
-        return [len(pred), len(true), *matches, *totals]
+        _, length = min((abs(len(each) - len(pred)), len(each)) for each in true)
+        return [len(pred), length, *matches, *totals]
 
     def _tokens(self, text: str) -> list[str]:
         text = text.lower() if self.lowercase else text
@@ -291,30 +310,80 @@ def common(one: Counter[Any], other: Counter[Any]) -> int:
     return sum([min(one[item], other[item]) for item in one.keys() & other.keys()])
 
 
+_PUNCTUATED = set(string.punctuation)
+
+
+def punctuated(text: str) -> Iterator[str]:
+    """Yield the words of a text, with a final or else an initial punctuation mark split off."""
+    for word in text.split():
+        if len(word) > 1 and word[-1] in _PUNCTUATED:
+            yield from (word[:-1], word[-1])
+        elif len(word) > 1 and word[0] in _PUNCTUATED:
+            yield from (word[0], word[1:])
+        else:
+            yield word
+
+
+def chrf_score(counts: Sequence[float], for_recall: float, for_precision: float) -> float:
+    """Return the F score of `ChrfCounts`, from 0 to 100, with weights of recall and precision."""
+    orders = zip(counts[::3], counts[1::3], counts[2::3], strict=True)
+    known = [each for each in orders if each[0] and each[1]]
+    precision = recall = 0.0
+    for predicted, referred, match in known:
+        precision += match / predicted
+        recall += match / referred
+    if not precision + recall:
+        return 0.0
+    precision, recall = precision / len(known), recall / len(known)
+    score = (for_recall + for_precision) * precision * recall
+    return 100 * (score / (for_recall * precision + for_precision * recall))
+
+
 class ChrfCounts(TextCounts):
-    """Character n-grams of each order: of predictions, of references, and common ones."""
+    """N-grams of characters and words: in predictions, in references, and in both.
+
+    With several references, only the one with the best score counts; `weights` are those of recall
+    and precision.
+    """
 
     order: int = 6
+    word_order: int = 0
+    whitespace: bool = False
+    lowercase: bool = False
+    weights: Any = None
 
     @property
     def size(self) -> int:
         """Three counts for each order."""
-        return 3 * self.order
+        return 3 * (self.order + self.word_order)
 
     def countable(self, rows: int, *counts: int) -> bool:  # noqa: ARG002 - independent of the number of rows
         """Whether common n-grams do not outnumber those of either text."""
         predicted, referred, both = counts[::3], counts[1::3], counts[2::3]
         return all(map(le, both, predicted)) and all(map(le, both, referred))
 
-    def counted(self, reference: str, prediction: str) -> list[int]:
+    def counted(self, references: Sequence[str], prediction: str) -> list[int]:
         """Return the counts of one row."""
-        true, pred = ("".join(text.split()) for text in (reference, prediction))
+        *others, mine = (list(self._grams(text)) for text in (*references, prediction))
+        found = [self._against(true, mine) for true in others]
+        return max(found, key=self._score) if len(found) > 1 else found[0]
+
+    def _grams(self, text: str) -> Iterator[Counter[Any]]:
+        text = text.lower() if self.lowercase else text
+        letters = text if self.whitespace else "".join(text.split())
+        yield from (grams(letters, n) for n in range(1, self.order + 1))
+        words = list(punctuated(text)) if self.word_order else []
+        yield from (grams(words, n) for n in range(1, self.word_order + 1))
+
+    def _against(self, true: list[Counter[Any]], pred: list[Counter[Any]]) -> list[int]:
         found: list[int] = []
-        for n in range(1, self.order + 1):
-            mine, others = grams(pred, n), grams(true, n)
+        for mine, others in zip(pred, true, strict=True):
             total = sum(mine.values()) if others else 0
             found += [total, sum(others.values()), common(mine, others)]
         return found
+
+    def _score(self, counts: list[int]) -> float:
+        return chrf_score(counts, *self.weights)
 
 
 class EditCounts(TextCounts):
@@ -331,8 +400,9 @@ class EditCounts(TextCounts):
         """Return True: texts may have any length, including zero."""
         return True
 
-    def counted(self, reference: str, prediction: str) -> list[int]:
+    def counted(self, references: Sequence[str], prediction: str) -> list[int]:
         """Return the edits of one row."""
+        (reference,) = references
         split = str.split if self.of == "words" else str.strip
         true, pred = split(reference), split(prediction)
         tags = Counter(edit.tag for edit in _levenshtein().editops(true, pred))
@@ -359,8 +429,9 @@ class JumpScores(TextScores):
     deletion: float
     insertion: float
 
-    def score(self, reference: str, prediction: str) -> float:
+    def score(self, references: Sequence[str], prediction: str) -> float:
         """Return the distance, at most 1."""
+        (reference,) = references
         alike = english if self.language == "en" else compatible
         true, said = alike(reference), alike(prediction)
         # Number of times that the cheapest path visits each position, minus one.
@@ -405,7 +476,10 @@ _NEVER = 1 << 30
 
 
 class MoveCounts(TextCounts):
-    """Shifts plus edits that turn predictions into references (TER), and reference lengths."""
+    """Shifts plus edits that turn predictions into their references, and reference lengths.
+
+    With several references, the fewest edits count, and the words of all references.
+    """
 
     normalized: bool = False
     no_punct: bool = False
@@ -421,11 +495,12 @@ class MoveCounts(TextCounts):
         """Return True: texts may have any length, and any number of edits."""
         return True
 
-    def counted(self, reference: str, prediction: str) -> list[int]:
+    def counted(self, references: Sequence[str], prediction: str) -> list[int]:
         """Return the counts of one row."""
-        true, said = (self._words(text) for text in (reference, prediction))
-        codes = {word: code for code, word in enumerate({*true, *said})}
-        return [edits([codes[w] for w in said], [codes[w] for w in true]), len(true)]
+        *true, said = (self._words(text) for text in (*references, prediction))
+        codes = {word: code for code, word in enumerate({*said}.union(*true))}
+        each = [edits([codes[w] for w in said], [codes[w] for w in one]) for one in true]
+        return [min(each), sum(map(len, true))]
 
     def _words(self, text: str) -> list[str]:
         return tercom(
@@ -589,8 +664,9 @@ class AnswerAgreement(TextScores):
 
     of: Literal["whole", "tokens"]
 
-    def score(self, reference: str, prediction: str) -> float:
+    def score(self, references: Sequence[str], prediction: str) -> float:
         """Return the exact match (0 or 1), or the F1 of the tokens."""
+        (reference,) = references
         true, pred = _answer(reference), _answer(prediction)
         if self.of == "whole" or not true or not pred:
             return float(true == pred)
@@ -602,18 +678,40 @@ def _answer(text: str) -> list[str]:
 
 
 class RougeAgreement(TextScores):
-    """The F1 of word n-grams (ROUGE-N), or with `n` = 0 of the longest common subsequence."""
+    """The agreement of n-grams of words, or with ``n=0`` of the longest common subsequence.
+
+    With several references, the one with the best F1 counts. With `lines`, each line of a text is a
+    sentence (ROUGE-Lsum).
+    """
 
     n: int
+    of: Literal["f1", "precision", "recall"] = "f1"
+    lines: bool = False
 
-    def score(self, reference: str, prediction: str) -> float:
-        """Return the F1."""
-        true, pred = (_OTHERS.sub(" ", text.lower()).split() for text in (reference, prediction))
+    def score(self, references: Sequence[str], prediction: str) -> float:
+        """Return the F1, the precision or the recall."""
+        found = [self._sides(reference, prediction) for reference in references]
+        both, true, pred = max(found, key=lambda sides: _f1(*sides))
+        if self.of == "f1" or not both:
+            return _f1(both, true, pred)
+        return both / (pred if self.of == "precision" else true)
+
+    def _sides(self, reference: str, prediction: str) -> tuple[int, int, int]:
+        """Return the size of the common part, of the reference and of the prediction."""
+        if self.lines:
+            lines = (
+                [_rouge_words(line) for line in t.split("\n")] for t in (reference, prediction)
+            )
+            return _common_lines(*lines)
+        true, pred = _rouge_words(reference), _rouge_words(prediction)
         if not self.n:
-            return _f1(_common(true, pred), len(true), len(pred))
+            return _common(true, pred), len(true), len(pred)
         first, second = (grams(words, self.n) for words in (true, pred))
-        both = common(first, second)
-        return _f1(both, sum(first.values()), sum(second.values()))
+        return common(first, second), sum(first.values()), sum(second.values())
+
+
+def _rouge_words(text: str) -> list[str]:
+    return _OTHERS.sub(" ", text.lower()).split()
 
 
 def _common(one: list[str], other: list[str]) -> int:
@@ -626,6 +724,46 @@ def _common(one: list[str], other: list[str]) -> int:
             lengths[place] = before + 1 if word == mine else max(above, lengths[place - 1])
             before = above
     return lengths[-1]
+
+
+def _lengths(one: list[str], other: list[str]) -> list[list[int]]:
+    """Return the lengths of the longest common subsequences of the first words of both."""
+    rows = [[0] * (len(other) + 1)]
+    for word in one:
+        above, row = rows[-1], [0]
+        for place, mine in enumerate(other):
+            row.append(above[place] + 1 if word == mine else max(above[place + 1], row[place]))
+        rows.append(row)
+    return rows
+
+
+def _common_lines(true: list[list[str]], pred: list[list[str]]) -> tuple[int, int, int]:
+    """Return the number of common words over all lines, and the words of both texts.
+
+    A word counts at most as often as it occurs in either text (rouge-score's ``rougeLsum``).
+    """
+    every = [Counter(word for line in lines for word in line) for lines in (true, pred)]
+    sizes = [sum(counts.values()) for counts in every]
+    left, both = every[0] & every[1], 0
+    for line in true:
+        for place in sorted({place for other in pred for place in _matched(line, other)}):
+            found = left[line[place]] > 0
+            both += found
+            left[line[place]] -= found
+    return both, sizes[0], sizes[1]
+
+
+def _matched(one: list[str], other: list[str]) -> Iterator[int]:
+    """Yield the places of the words of `one` in the longest common subsequence."""
+    rows, i, j = _lengths(one, other), len(one), len(other)
+    while i and j:
+        if one[i - 1] == other[j - 1]:
+            i, j = i - 1, j - 1
+            yield i
+        elif rows[i][j - 1] > rows[i - 1][j]:
+            j -= 1
+        else:
+            i -= 1
 
 
 def _f1(both: int, true: int, pred: int) -> float:

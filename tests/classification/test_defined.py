@@ -22,6 +22,8 @@ RATES = {
     sm.FalseNegativeRate: lambda tp, fp, fn, tn: (fn, fn + tp),
     sm.FalseOmissionRate: lambda tp, fp, fn, tn: (fn, fn + tn),
     sm.FalseDiscoveryRate: lambda tp, fp, fn, tn: (fp, fp + tp),
+    sm.SelectionRate: lambda tp, fp, fn, tn: (tp + fp, tp + fp + fn + tn),
+    sm.LabelAccuracy: lambda tp, fp, fn, tn: (tp + tn, tp + fp + fn + tn),
     sm.Prevalence: lambda tp, fp, fn, tn: (tp + fn, tp + fp + fn + tn),
     sm.F1: lambda tp, fp, fn, tn: (2 * tp, 2 * tp + fp + fn),
     sm.Jaccard: lambda tp, fp, fn, tn: (tp, tp + fp + fn),

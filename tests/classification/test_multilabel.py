@@ -126,6 +126,10 @@ def test_what_is_not_rows_of_labels_is_named(metric, rows, message):
         (lambda: sm.F1(threshold=(0.5, 0.5)), "one number, but with multilabel=True"),
         (lambda: sm.Accuracy(threshold=(0.5, 0.5)), "one number, but with multilabel=True"),
         (lambda: sm.F1(average="samples", ignore_index=1), "None with multilabel=True"),
+        (lambda: sm.HammingLoss(ignore_index=-1), "LabelAccuracy"),
+        (lambda: sm.SubsetAccuracy(ignore_index=1), "neither 0 nor 1"),
+        (lambda: sm.ROCAUC(multilabel=True, ignore_index=0), "neither 0 nor 1"),
+        (lambda: sm.MultilabelConfusionMatrix(normalize="all", average="macro"), "average"),
         (lambda: sm.HammingLoss(threshold=()), "a number, or one for each label"),
         (lambda: sm.HammingLoss(threshold=(0.1,), labels=NAMES), "one number, or 3 for the labels"),
         (lambda: sm.HammingLoss(threshold=2.0, from_logits=True), "probabilities"),
@@ -134,6 +138,16 @@ def test_what_is_not_rows_of_labels_is_named(metric, rows, message):
 def test_parameters_that_do_not_go_together_are_refused(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def test_labels_that_are_not_known_have_no_limits_by_rows():
+    for metric in (
+        sm.F1(average="macro", multilabel=True, ignore_index=-1),
+        sm.ROCAUC(multilabel=True, ignore_index=-1),
+    ):
+        metric.update(np.where(TRUTH, 1, -1), CALLED)
+        with pytest.raises(sm.NoConfidenceError, match="leaves labels of its rows out"):
+            metric.confidence()
 
 
 @pytest.mark.parametrize("average", ["macro", "micro"])

@@ -231,6 +231,7 @@ def test_trials_are_those_of_the_value():
     true, pred = rows(classes=2)
     for metric in (
         sm.Precision(), sm.Recall(average="micro"), sm.FalseDiscoveryRate(), sm.Prevalence(),
+        sm.SelectionRate(),
         sm.FBeta(beta=0.0), sm.FBeta(beta=math.inf),
     ):  # fmt: skip
         came, of = trials_of(metric, *statistics_of(metric.update(true, pred)))

@@ -36,6 +36,7 @@ WITHOUT = {
     "PanopticQuality": "how much images differ",
     "EditDistance": "grows with the rows",
     "SpanF1": "it is of the corpus",
+    "SpanFBeta": "it is of the corpus",
     "SpanPrecision": "it is of the corpus",
     "SpanRecall": "it is of the corpus",
     "D2AbsoluteError": "of the same rows",

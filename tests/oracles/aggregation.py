@@ -87,6 +87,7 @@ ORACLES = [
         for method in METHODS
         for rows in (values, repeated)
     ),
+    Oracle(sm.Quantile(q=[0.9, 0.5, 0.25]), values, quantile([0.9, 0.5, 0.25], "linear")),
     Oracle(
         sm.Quantile(q=0.3, max_bins=256),
         values,

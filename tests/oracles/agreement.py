@@ -78,6 +78,11 @@ def fleiss(ratings):
     return (observed(ratings) - chance) / (1 - chance)
 
 
+def randolph(ratings):
+    chance = 1 / ratings.shape[1]
+    return (observed(ratings) - chance) / (1 - chance)
+
+
 def gwet(ratings):
     share = (ratings / ratings.sum(axis=1, keepdims=True)).mean(axis=0)
     chance = (share * (1 - share)).sum() / (ratings.shape[1] - 1)
@@ -98,6 +103,7 @@ def krippendorff(level):
                 squared[a, b] = {
                     "nominal": a != b,
                     "interval": (a - b) ** 2,
+                    "ratio": ((a - b) / max(1, a + b)) ** 2,
                     "ordinal": between**2,
                 }[level]
         rows = [np.repeat(np.arange(size), row) for row in ratings]
@@ -123,6 +129,7 @@ ORACLES = [
         for rows in (labelings, independent_labelings)
     ),
     Oracle(sm.FleissKappa(), ratings, fleiss),
+    Oracle(sm.FleissKappa(chance="uniform"), ratings, randolph),
     Oracle(sm.GwetAC1(), ratings, gwet),
     Oracle(sm.GwetAC1(from_raters=False), ratings_of_some, gwet),
     Oracle(sm.FleissKappa(from_raters=True), codes, of_codes(fleiss)),
@@ -137,6 +144,7 @@ ORACLES = [
             ("nominal", False, ratings_of_some),
             ("ordinal", False, ratings_of_some),
             ("interval", None, ratings),
+            ("ratio", False, ratings_of_some),
         )
     ),
 ]

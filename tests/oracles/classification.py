@@ -141,6 +141,8 @@ def micro(ratio):
 RATES = {
     sm.FalseDiscoveryRate: lambda tp, fp, fn, tn: fp / (fp + tp),
     sm.FalseOmissionRate: lambda tp, fp, fn, tn: fn / (fn + tn),
+    sm.SelectionRate: lambda tp, fp, fn, tn: (tp + fp) / (tp + fp + fn + tn),
+    sm.LabelAccuracy: lambda tp, fp, fn, tn: (tp + tn) / (tp + fp + fn + tn),
     sm.Prevalence: lambda tp, fp, fn, tn: (tp + fn) / (tp + fp + fn + tn),
     sm.PositiveLikelihoodRatio: lambda tp, fp, fn, tn: tp / (tp + fn) / (fp / (fp + tn)),
     sm.NegativeLikelihoodRatio: lambda tp, fp, fn, tn: fn / (tp + fn) / (tn / (fp + tn)),

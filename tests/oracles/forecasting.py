@@ -171,10 +171,10 @@ def relative_absolute(y_true, y_pred, sample_weight=None):
     return np.mean(off[0] / off[1])
 
 
-def adjusted(p):
+def adjusted(p, **options):
     def reference(y_true, y_pred):
         n = len(y_true)
-        return 1 - (1 - sk.r2_score(y_true, y_pred)) * (n - 1) / (n - p - 1)
+        return 1 - (1 - sk.r2_score(y_true, y_pred, **options)) * (n - 1) / (n - p - 1)
 
     return reference
 
@@ -236,6 +236,12 @@ ORACLES = [
     Oracle(sm.RelativeAbsoluteError(), weighted, relative_absolute),
     Oracle(sm.RelativeAbsoluteError(), tables, relative_absolute),
     Oracle(sm.AdjustedR2(n_features=3), pairs, adjusted(3)),
+    Oracle(
+        sm.AdjustedR2(n_features=3, multioutput="variance_weighted"),
+        tables,
+        adjusted(3, multioutput="variance_weighted"),
+        rel=1e-11,
+    ),
     *(
         Oracle(sm.NRMSE(normalization=how), rows, nrmse(size))
         for how, rows, size in (

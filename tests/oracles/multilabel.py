@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import sklearn.metrics as sk
@@ -102,6 +103,60 @@ def roc(y_true, y_score, sample_weight):
     return sk.roc_curve(y_true, y_score, sample_weight=sample_weight, drop_intermediate=False)
 
 
+def partly(rng, n):
+    """Return indicators of which some true ones are not known."""
+    rows = indicators(rng, n)
+    unknown = rng.random((n, 5)) < 0.3
+    return {**rows, "y_true": np.where(unknown, -1, rows["y_true"].astype(int))}
+
+
+def partly_weighted(rng, n):
+    return {**partly(rng, n), "sample_weight": rng.exponential(size=n)}
+
+
+def partly_scored(rng, n):
+    rows = indicator_scores(rng, n)
+    return {**rows, "y_true": np.where(rng.random((n, 3)) < 0.3, -1, rows["y_true"])}
+
+
+def known(function, average, **options):
+    """Return the reference of known labels: each by itself, pooled, or averaged."""
+
+    def reference(y_true, sample_weight=None, **judged):
+        (second,) = judged.values()
+        weights = np.ones(len(y_true)) if sample_weight is None else sample_weight
+        weights = np.broadcast_to(weights[:, None], y_true.shape)
+        there = y_true >= 0
+
+        def value(at):
+            return function(y_true[at], second[at], sample_weight=weights[at], **options)
+
+        if average == "micro":
+            return value(there)
+        places = [(there[:, k], k) for k in range(y_true.shape[1])]
+        each = np.array([value(at) for at in places])
+        if average is None:
+            return each
+        have = [weights[at][y_true[at] > 0].sum() for at in places]
+        return np.average(each, axis=0, weights=have if average == "weighted" else None)
+
+    return reference
+
+
+def tables(y_true, y_pred, sample_weight):
+    return sk.confusion_matrix(y_true, y_pred, sample_weight=sample_weight, labels=[0, 1])
+
+
+def normalized(how):
+    def reference(y_true, y_pred):
+        sides = zip(y_true.T, y_pred.T, strict=True)
+        return np.array([sk.confusion_matrix(t, p, normalize=how) for t, p in sides])
+
+    return reference
+
+
+PARTLY = {"multilabel": True, "ignore_index": -1}
+AVERAGES = ("micro", "macro", "weighted", None)
 ORACLES = [
     *(
         Oracle(metric(multilabel=True), rows, curves_of(curve))
@@ -183,5 +238,40 @@ ORACLES = [
         indicators_weighted,
         of(sk.multilabel_confusion_matrix),
         abs=1e-12,
+    ),
+    *(
+        Oracle(metric(average=average, **PARTLY), rows, known(f, average))
+        for metric, rows, f in (
+            (sm.LabelAccuracy, partly, sk.accuracy_score),
+            (sm.LabelAccuracy, partly_weighted, sk.accuracy_score),
+            (
+                partial(sm.Recall, zero_division=0),
+                partly,
+                partial(sk.recall_score, zero_division=0),
+            ),
+            (sm.ROCAUC, partly_scored, sk.roc_auc_score),
+        )
+        for average in AVERAGES
+    ),
+    *(
+        Oracle(sm.MultilabelConfusionMatrix(average=how, ignore_index=-1), rows, known(tables, how))
+        for how in AVERAGES
+        for rows in (partly, partly_weighted)
+    ),
+    *(
+        Oracle(sm.MultilabelConfusionMatrix(normalize=how), indicators, normalized(how))
+        for how in ("true", "pred", "all")
+    ),
+    Oracle(
+        sm.SubsetAccuracy(ignore_index=-1),
+        partly,
+        lambda y_true, y_pred: np.mean(((y_true < 0) | (y_true == y_pred)).all(axis=1)),
+    ),
+    Oracle(
+        sm.ROCCurve(multilabel=True, ignore_index=-1),
+        partly_scored,
+        lambda y_true, y_score: tuple(
+            roc(t[t >= 0], s[t >= 0], None) for t, s in zip(y_true.T, y_score.T, strict=True)
+        ),
     ),
 ]

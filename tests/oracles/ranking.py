@@ -6,6 +6,7 @@ import math
 from fractions import Fraction
 from functools import partial
 from itertools import groupby, permutations, product
+from statistics import median_low
 
 import numpy as np
 import sklearn.metrics as sk
@@ -118,21 +119,36 @@ def orders(results, ties):
     return [[r for group in chosen for r in group] for chosen in product(*each)]
 
 
-def mean_of(value, ties="average", no_relevant="zero", unretrieved="zero", level=1):
+def mean_of(
+    value, ties="average", no_relevant="zero", unretrieved="zero", level=1, aggregated=np.mean
+):
     """Return the reference: `value(ranking, judgments)` in expectation, mean over queries."""
 
     def reference(*query, **rows):
         values = []
         for results, judgments in queries(*query, **rows):
-            if no_relevant == "skip" and not any(r >= level for r in judgments):
+            lacks = not any(r >= level for r in judgments)
+            if no_relevant == "skip" and lacks:
                 continue
             if unretrieved == "skip" and not results:
                 continue
             each = [value(ranking, judgments) for ranking in orders(results, ties)]
-            values.append(math.fsum(each) / len(each))
-        return math.fsum(values) / len(values) if values else math.nan
+            one = no_relevant == "one" and lacks
+            values.append(1.0 if one else math.fsum(each) / len(each))
+        return aggregated(values) if values else math.nan
 
     return reference
+
+
+def weighted_median(query, query_weight, **rows):
+    """Return the median of MRR over queries, each repeated as often as its weight, in quarters."""
+    values = []
+    for one in set(query):
+        mine = np.flatnonzero(query == one)
+        each = mean_of(reciprocal_rank())(query[mine], **{k: v[mine] for k, v in rows.items()})
+        said = next((w for w in query_weight[mine] if w is not None), 1.0)
+        values += [each] * int(4 * said) * (not math.isnan(each))
+    return np.median(values)
 
 
 def weighted_mean_of(value):
@@ -293,11 +309,11 @@ def judged(k):
     )
 
 
-def fall_out(k):
+def fall_out(k, without=0.0):
     def value(ranking, judgments):
         others = sum(not flag for flag in flags(judgments))
         wrong = sum(r is not None and r < 1 for r in ranking[:k])
-        return wrong / others if others else 0.0
+        return wrong / others if others else without
 
     return value
 
@@ -346,7 +362,15 @@ def counts(what):
     return reference
 
 
-def best_recall(least, k):
+def median_count(**rows):
+    return np.median([len(results) for results, _ in queries(**rows)])
+
+
+def precision_of_results(k):
+    return lambda ranking, _: sum(flags(ranking)[:k]) / max(1, min(k, len(ranking)))
+
+
+def best_recall(least, k, precision=precision):
     def reference(**rows):
         depths = range(1, k + 1)
         precise = [depth for depth in depths if mean_of(precision(depth))(**rows) >= least]
@@ -359,13 +383,19 @@ def eleven_points(ranking, judgments):
     return np.mean([interpolated(place / 10)(ranking, judgments) for place in range(11)])
 
 
-def grouped_auc(unjudged=None, **rows):
+def grouped_auc(unjudged=None, k=None, max_fpr=None, one_sided=None, alone=None, **rows):
     values = []
-    for results, _ in queries(**rows):
-        told = [(unjudged if r is None else r, s) for s, r, _ in results]
+    for results, judgments in queries(**rows):
+        scores = sorted((s for s, _, _ in results), reverse=True)
+        last = scores[min(k, len(scores)) - 1] if k and scores else -math.inf
+        told = [(unjudged if r is None else r, s) for s, r, _ in results if s >= last]
         known = [(r >= 1, s) for r, s in told if r is not None]
         if len({label for label, _ in known}) == 2:
-            values.append(sk.roc_auc_score(*zip(*known, strict=True)))
+            values.append(sk.roc_auc_score(*zip(*known, strict=True), max_fpr=max_fpr))
+        elif alone is not None and max(judgments) < 1:
+            values.append(alone)
+        elif one_sided is not None:
+            values.append(one_sided)
     return np.mean(values)
 
 
@@ -395,6 +425,25 @@ ORACLES = [
     Oracle(sm.GroupedROCAUC(), in_parts, grouped_auc),
     Oracle(sm.GroupedROCAUC(), graded, grouped_auc),
     Oracle(sm.GroupedROCAUC(unjudged="wrong"), in_parts, partial(grouped_auc, unjudged=0)),
+    Oracle(sm.FallOutAtK(k=2, no_irrelevant="one"), in_parts, mean_of(fall_out(2, 1.0))),
+    Oracle(
+        sm.FallOutAtK(k=2, no_irrelevant="skip"),
+        in_parts,
+        mean_of(fall_out(2, math.nan), aggregated=np.nanmean),
+    ),
+    Oracle(sm.PrecisionAtK(k=5, adaptive_k=True), in_parts, mean_of(precision_of_results(5))),
+    Oracle(
+        sm.RecallAtFixedPrecision(precision=0.35, k=4, adaptive_k=True),
+        in_parts,
+        best_recall(0.35, 4, precision_of_results),
+    ),
+    Oracle(sm.GroupedROCAUC(k=3), in_parts, partial(grouped_auc, k=3)),
+    Oracle(sm.GroupedROCAUC(max_fpr=0.4), graded, partial(grouped_auc, max_fpr=0.4)),
+    Oracle(
+        sm.GroupedROCAUC(k=4, max_fpr=0.7, one_sided="zero", no_relevant="one"),
+        in_parts,
+        partial(grouped_auc, k=4, max_fpr=0.7, one_sided=0.0, alone=1.0),
+    ),
     Oracle(sm.PrecisionAtK(k=3), graded, mean_of(precision(3))),
     Oracle(sm.PrecisionAtK(k=2, relevant_at=2), in_parts, mean_of(precision(2, 2))),
     Oracle(sm.PrecisionAtK(k=2, **SKIP), in_parts, mean_of(precision(2), **SKIP)),
@@ -435,4 +484,17 @@ ORACLES = [
     Oracle(sm.BPref(), in_parts, mean_of(bpref)),
     Oracle(sm.BPref(), graded, mean_of(bpref)),
     Oracle(sm.BPref(**DOC), words, mean_of(bpref, **DOC)),
+    Oracle(sm.MRR(no_relevant="one"), in_parts, mean_of(reciprocal_rank(), no_relevant="one")),
+    Oracle(sm.NDCG(no_relevant="one", k=3), graded, mean_of(ndcg(3), no_relevant="one")),
+    *(
+        Oracle(sm.NDCG(aggregation=how), graded, mean_of(ndcg(), aggregated=aggregated))
+        for how, aggregated in (
+            ("median", np.median),
+            ("median_low", median_low),
+            ("min", min),
+            ("max", max),
+        )
+    ),
+    Oracle(sm.MRR(aggregation="median"), weighed, weighted_median),
+    Oracle(sm.RankingCount(of="results", aggregation="median"), in_parts, median_count),
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from seqeval import scheme as schemes
 from seqeval.metrics import f1_score, precision_score, recall_score
+from seqeval.metrics.sequence_labeling import precision_recall_fscore_support
 
 import streammetrics as sm
 from oracles.base import Oracle
@@ -49,6 +50,15 @@ def reference(score, average="micro", scheme=None):
     return value
 
 
+def fbeta(average, beta=2):
+    def value(y_true, y_pred):
+        columns = list(map(list, y_true)), list(map(list, y_pred))
+        options = {"beta": beta, "average": average, "zero_division": 0}
+        return precision_recall_fscore_support(*columns, **options)[2]
+
+    return value
+
+
 MIXED = tagged("OBIIES")
 PREFIXES = {
     "IOB1": "OIIB",
@@ -60,6 +70,8 @@ PREFIXES = {
 }
 ORACLES = [
     Oracle(sm.SpanF1(), MIXED, reference(f1_score), n=100),
+    Oracle(sm.SpanFBeta(beta=2), MIXED, fbeta("micro")),
+    Oracle(sm.SpanFBeta(beta=0.5, average="weighted"), MIXED, fbeta("weighted", 0.5)),
     Oracle(sm.SpanF1(average="macro"), MIXED, reference(f1_score, "macro")),
     Oracle(sm.SpanPrecision(average="weighted"), MIXED, reference(precision_score, "weighted")),
     Oracle(sm.SpanRecall(average=None), MIXED, reference(recall_score, None)),

@@ -51,6 +51,24 @@ of their names is missing from it. How to call ours so that it gives their value
 Of torchmetrics, names stand once for `Binary`, `Multiclass` and `Multilabel` alike. Its metrics of
 images, sound and video measure signals and need models or transforms: they are no part of this
 library, whose business is labels, scores, numbers, rankings, clusters, boxes and text.
+
+What has no twin, and why:
+
+- `empty_target_action="error"` of rankings: `compute` does not raise, as one query would take the
+  values of a whole set away. `no_relevant="skip"` and `n_queries` show how many there are.
+- A function as `aggregation` of rankings: a state holds no code. Apply it to `per_query()`.
+- `top_k` above 1 of precision, recall and F of classes: it replaces a prediction by the truth where
+  that is among the first k, which is one line before `update`, see [migrating.md](migrating.md).
+- `ignore_index` of label rankings, reports and `"samples"` averages of several labels a row: these
+  compare the labels of a row, of which some would not be known.
+- `ignore_index` among the `labels`: a class whose rows are left out has no value. With
+  `labels=None` it is a class where it is predicted.
+- The p-value of Kendall's tau: it is of one hypothesis, and `confidence` has limits.
+- One-vs-rest hinge loss: it is `HingeLoss` of `y_true == k` and column k, class by class.
+- Stemming in ROUGE: of English alone, and a library of its own. Stem texts before `update`.
+- Generalised Dice and Hausdorff distance: see the table of torchmetrics.segmentation.
+- Concordance, AUC and Brier score of censored data by inverse probability weights: they need the
+  censoring of another sample, which is no column of the rows.
 """
 
 SAID = "What is said in papers and tables, whatever the library."

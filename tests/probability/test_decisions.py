@@ -199,3 +199,18 @@ def test_weighed_counts_at_thresholds_are_rounded_once(rows, tenths, max_bins):
             exact = float(sum(map(Fraction, of.tolist()), Fraction(0)))
             assert getattr(low, name)[place] <= exact <= getattr(high, name)[place]
             assert not metric.exact or getattr(value, name)[place] == exact
+
+
+def test_tables_at_thresholds_have_the_rates_of_curves():
+    rng = np.random.default_rng(0)
+    y_true, y_score = rng.integers(0, 2, 50), rng.random(50).round(1)
+    roc = sm.ROCCurve().update(y_true, y_score).compute()
+    pr = sm.PrecisionRecallCurve().update(y_true, y_score).compute()
+    found = (
+        sm.ConfusionAtThresholds(thresholds=roc.thresholds[1:]).update(y_true, y_score).compute()
+    )
+    np.testing.assert_array_equal(found.fpr, roc.fpr[1:])
+    np.testing.assert_array_equal(found.tpr, roc.tpr[1:])
+    np.testing.assert_array_equal(found.precision, pr.precision[-2::-1])
+    none = sm.ConfusionAtThresholds(thresholds=[2.0]).update(y_true, y_score).compute()
+    assert np.isnan(none.precision).all()

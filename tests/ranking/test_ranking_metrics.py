@@ -103,6 +103,27 @@ class TestQueries:
         assert metric.compute() == pytest.approx(values["good"] / len(queries))
 
     @pytest.mark.parametrize("metric", ALL, ids=repr)
+    def test_queries_without_relevant_documents_count_as_1(self, metric):
+        metric = type(metric)(**metric.config | {"no_relevant": "one"}).update(**self.rows)
+        values = metric.per_query()
+        assert (values["none"], values["lost"]) == (1.0, 0.0)
+        assert metric.n_queries == 3
+
+    def test_only_means_over_queries_have_limits(self):
+        metric = sm.MRR(aggregation="median").update(**self.rows)
+        with pytest.raises(sm.NoConfidenceError, match="only the mean over queries"):
+            metric.confidence()
+        with pytest.raises(ValueError, match="aggregation='mean'"):
+            sm.Comparison({"mrr": metric.reset()}, ["a", "b"])
+
+    def test_states_without_the_parameter_are_read(self):
+        plain = sm.MRR().update(**self.rows)
+        assert b"aggregation" not in plain.to_bytes()
+        assert sm.from_bytes(plain.to_bytes()).aggregation == "mean"
+        state = sm.MRR(aggregation="max").update(**self.rows).to_bytes()
+        assert sm.from_bytes(state).aggregation == "max"
+
+    @pytest.mark.parametrize("metric", ALL, ids=repr)
     def test_nothing_is_nan(self, metric):
         with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
             assert math.isnan(metric.copy().compute())

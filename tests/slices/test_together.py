@@ -24,6 +24,8 @@ RATES = (
     sm.FalseDiscoveryRate,
     sm.FalseOmissionRate,
     sm.Prevalence,
+    sm.SelectionRate,
+    sm.LabelAccuracy,
 )
 
 

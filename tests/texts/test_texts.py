@@ -141,3 +141,17 @@ def test_answers_without_a_word_agree_only_with_such():
     for metric in (sm.ExactMatch(), sm.TokenF1()):
         assert metric.update(["the", "", "a cat"], ["!", "dog", ""]).compute() == 1 / 3
     assert sm.RougeL().update(["", "x"], ["", "x"]).compute() == 0.5
+
+
+def test_references_are_as_many_as_the_metric_has():
+    with pytest.raises(TypeError, match="takes no reference_2"):
+        sm.WER().update(["a"], ["b"], reference_2=["c"])
+    with pytest.raises(sm.InvalidBatchError, match="no column 'reference_2'"):
+        sm.BLEU(references=2).update(["a"], ["b"])
+    with pytest.raises(ValueError, match="with 'floor' or 'add-k'"):
+        sm.BLEU(smooth_value=0.2)
+
+
+def test_rouge_of_lines_is_that_of_lin_2004():
+    rows = ["w1 w2 w3 w4 w5"], ["w1 w2 w6 w7 w8\nw1 w3 w8 w9 w5"]
+    assert sm.RougeL(lines=True, of="recall").update(*rows).compute() == 0.8

@@ -266,6 +266,9 @@ def one_kind(labels: object, ignore_index: int | None = None) -> tuple[ClassLabe
 _INDICATORS = "for one label a row drop {multilabel}"
 
 
+UNKNOWN = 2  # beside the indicators 0 and 1
+
+
 @dataclass(frozen=True)
 class Indicators(Field):
     """True labels as indicators (n, L) of 0 and 1, and predicted indicators or scores.
@@ -279,6 +282,7 @@ class Indicators(Field):
     labels: tuple[ClassLabel, ...] | None = None
     width: int = 0  # number of labels; 0 if unknown
     probabilities: bool = False
+    ignore_index: int | None = None  # of true labels that are not known, which become `UNKNOWN`
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only; the base class declares it
@@ -366,6 +370,8 @@ class Indicators(Field):
             if low >= 0 and high <= 1:
                 return
         wrong = (values != 0) & (values != 1)
+        if name == "y_true" and self.ignore_index is not None:
+            wrong &= values != self.ignore_index
         hint = Hint(
             "an indicator is 0 or 1: scores take a threshold, as {threshold}, and classes a column "
             "of one label",
@@ -380,12 +386,15 @@ class Indicators(Field):
             raise InvalidBatchError(f"{batch.title('y_true')} has no columns")
         judged = second if self.scores else _marks(second)
         facts = {"columns of labels": truth.shape[1]} if len(truth) else {}
+        if self.ignore_index is not None:
+            truth = np.where(truth == self.ignore_index, UNKNOWN, truth)
         return (_marks(truth), judged), facts
 
     @property
     def plain(self) -> Field:
         """The same columns, with scores of any value."""
-        return Indicators(self.second, self.scores, self.labels, self.width)
+        width, unknown = self.width, self.ignore_index
+        return Indicators(self.second, self.scores, self.labels, width, ignore_index=unknown)
 
 
 def _refuse(

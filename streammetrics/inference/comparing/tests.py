@@ -715,6 +715,8 @@ def refused(metric: Metric) -> str:
         return "it is several numbers; multioutput='uniform_average' makes one of them"
     if isinstance(metric, MultilabelMetric | LabelRankingMetric) or config.get("multilabel"):
         return "the correlation between the labels of a row in two models is not kept"
+    if config.get("aggregation", "mean") != "mean":
+        return "only the mean over queries can be compared; use aggregation='mean'"
     if metric._incomparable or config.get("normalize") is False:
         return metric._incomparable or NO_MEAN
     if not set(metric.inputs) & set(OF_MODELS):

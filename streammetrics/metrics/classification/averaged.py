@@ -18,9 +18,13 @@ from streammetrics.metrics.classification.base import (
     check_multilabel,
     multilabel_options,
 )
-from streammetrics.metrics.classification.multilabel import LabelCounts, RowCounts
+from streammetrics.metrics.classification.multilabel import LabelCounts, RowCounts, label_tables
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
+from streammetrics.statistics.tables.multilabel import (
+    LabelTables,
+    PartialLabelTables,
+    RowTables,
+)
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -41,7 +45,9 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             array, in the order of `classes`.
         multilabel: Whether a row may have any number of labels. `update` then takes indicator
             matrices (n, L) of 0 and 1, dense or sparse, or sets of `labels`; with a threshold
-            scores (n, L). Each label is treated as a class. ``"samples"`` implies it.
+            scores (n, L). Each label is treated as a class. ``"samples"`` implies it. A true label
+            equal to `ignore_index` is unknown, and left out of its row.
+
     """
 
     family = Family.AVERAGES
@@ -61,15 +67,17 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             return
         averaged = "'micro', 'macro', 'weighted', 'samples' or None with multilabel=True"
         require(self, "average", self.average != "binary", averaged)
-        require(self, "ignore_index", self.ignore_index is None, "None with multilabel=True")
+        known = self.ignore_index is None or self.average != "samples"
+        require(self, "ignore_index", known, "None with multilabel=True and average='samples'")
         check_multilabel(self)
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the table of labels; with `multilabel` the counts per label or kind of row."""
         if not self.multilabel:
             return super().statistics()
-        kind = RowTables if self.average in {"micro", "samples"} else LabelTables
-        return (kind(**multilabel_options(self)),)
+        if self.average == "samples" or (self.average == "micro" and self.ignore_index is None):
+            return (RowTables(**multilabel_options(self)),)
+        return (label_tables(self),)
 
     @property
     def _takes_others(self) -> bool:
@@ -85,7 +93,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         if not self.multilabel:
             return self._with_positive(super()._confusion(table))
         counts: Any
-        if isinstance(table, LabelTables):
+        if isinstance(table, LabelTables | PartialLabelTables):
             counts = LabelCounts.of(table, self.labels)
         else:
             counts = RowCounts.of(table, joined=self.average == "micro")

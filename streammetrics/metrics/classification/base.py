@@ -53,6 +53,7 @@ def judged_column(metric: Any, y_pred: Any, y_score: Any) -> tuple[str, Any]:
 def check_multilabel(metric: Any) -> None:
     """Convert the labels to one type, and check that there is one threshold or one per label."""
     metric.labels = one_kind(metric.labels)
+    require(metric, "ignore_index", metric.ignore_index not in {0, 1}, "neither 0 nor 1")
     cuts = metric.threshold
     several = cuts if isinstance(cuts, tuple) else (cuts,)
     numbers = cuts is None or all(type(x) in {int, float} and x == x for x in several)  # noqa: PLR0124 - tests for nan
@@ -71,7 +72,8 @@ def multilabel_options(metric: Any) -> Options:
     if metric.from_logits and cuts is not None:
         several = isinstance(cuts, tuple)
         cuts = tuple(map(log_odds, cuts)) if several else log_odds(cuts)
-    return {"threshold": cuts, "labels": metric.labels, "nan_policy": metric.nan_policy}
+    options = {name: getattr(metric, name) for name in ("labels", "nan_policy", "ignore_index")}
+    return {"threshold": cuts, **options}
 
 
 def warn_of_indicators(metric: Any, true: Any, pred: Any) -> None:

@@ -7,13 +7,14 @@ from abc import abstractmethod
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import Refusal
-from streammetrics.core.constraints import NanPolicy
+from streammetrics.core.configured import require
+from streammetrics.core.constraints import LATER, NanPolicy
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
@@ -27,7 +28,11 @@ from streammetrics.metrics.classification.base import (
 from streammetrics.metrics.classification.margins import GroupedClasses, in_one_unit
 from streammetrics.metrics.classification.view import ROOM
 from streammetrics.metrics.families import Family
-from streammetrics.statistics.tables.multilabel import LabelTables, RowTables
+from streammetrics.statistics.tables.multilabel import (
+    LabelTables,
+    PartialLabelTables,
+    RowTables,
+)
 
 if TYPE_CHECKING:
     from streammetrics.core.statistic import Statistic
@@ -53,7 +58,8 @@ class LabelCounts(GroupedClasses):
         self.exponent = _exponent(rows)  # all floats here are divided by 2 to this power
         sums, total = amount.exact(), rows.exact()
         true, predicted, both = sums[0], sums[1], sums[2]
-        rows_each = total[np.zeros(self.size, np.intp)]
+        partly = amount.counts.shape[0] > 3
+        rows_each = sums[3] if partly else total[np.zeros(self.size, np.intp)]
         self._cells = (rows_each - (true + predicted - both), predicted - both, true - both, both)
         floats = [
             np.asarray(part.to_float(-self.exponent))[None]
@@ -64,10 +70,15 @@ class LabelCounts(GroupedClasses):
         self.seen = (self.actual > 0) | (self.predicted > 0)
 
     @classmethod
-    def of(cls, table: LabelTables, labels: tuple[ClassLabel, ...] | None) -> LabelCounts:
+    def of(
+        cls, table: LabelTables | PartialLabelTables, labels: tuple[ClassLabel, ...] | None
+    ) -> LabelCounts:
         """Return the counts; labels without names are numbered."""
-        width = table.amount.counts.shape[1]
-        return cls(list(labels or range(width)), _wide(table.amount, labels), table.rows)
+        width, amount = table.amount.counts.shape[1], _wide(table.amount, labels)
+        if isinstance(table, LabelTables):
+            return cls(list(labels or range(width)), amount, table.rows)
+        rows = WeightedCount.of_exact(amount.exact()[3].sum()[None])
+        return cls(list(labels or range(width)), amount, rows)
 
     def outcomes(self) -> list[list[Outcomes]]:
         """Return TP, FP, FN and TN of each label, as integers of a common unit."""
@@ -104,6 +115,12 @@ def _wide(amount: WeightedCount, labels: tuple[ClassLabel, ...] | None) -> Weigh
     if amount.counts.shape[1] or not labels:
         return amount
     return WeightedCount.zero((amount.counts.shape[0], len(labels)))
+
+
+def label_tables(metric: Any) -> LabelTables | PartialLabelTables:
+    """Return the counts of each label, over the rows in which it is known."""
+    kind = LabelTables if metric.ignore_index is None else PartialLabelTables
+    return kind(**multilabel_options(metric))
 
 
 class RowCounts(GroupedClasses):
@@ -178,12 +195,14 @@ class MultilabelMetric(Metric[V_co]):
         labels: The names of the labels, in the order of columns; ``None``: they are numbered.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits; the threshold is then compared with their sigmoid.
+        ignore_index: The value of a true label that is unknown; it is left out of its row.
     """
 
     threshold: float | tuple[float, ...] | None = None
     labels: Any = None
     nan_policy: NanPolicy = "raise"
     from_logits: bool = False
+    ignore_index: Annotated[int | None, LATER] = None
 
     def check_parameters(self) -> None:
         """Check the labels and the thresholds."""
@@ -301,6 +320,12 @@ class HammingLoss(RowsMetric):
     higher_is_better = False
     value_range = (0.0, 1.0)
 
+    def check_parameters(self) -> None:
+        """Check that all labels are known."""
+        super().check_parameters()
+        known = "None; LabelAccuracy(average='micro') is one less the loss of known labels"
+        require(self, "ignore_index", self.ignore_index is None, known)
+
     def _of_rows(self, rows: RowCounts) -> Floats:
         return (rows.fp + rows.fn) / max(rows.kinds.width, 1)
 
@@ -311,9 +336,19 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
     Formula: C_ij = Σ w [y = i, p = j], with i and j 0 or 1, for each label.
 
     Counts are integers; sums of fractional weights, or from 2**62 on, are floats. Without rows they
-    are 0 for the given `labels`.
+    are 0 for the given `labels`. Pass rows of one class each as sets of one label.
 
-    Parameters are those of `MultilabelMetric`.
+
+    The other parameters are those of `MultilabelMetric`.
+
+    Args:
+        normalize: ``"true"`` divides by the rows with the same truth, ``"pred"`` by those with the
+            same prediction, ``"all"`` by all rows of the label; 0/0 is ``nan``. ``None``: counts.
+        average: One table (2, 2) of all labels: ``"micro"`` their sum, ``"macro"`` their mean,
+            ``"weighted"`` their mean weighted by the rows that have the label. ``None``: each.
+
+    Raises:
+        ValueError: Both `normalize` and `average` are given.
 
     Memory and cost: 24 bytes per label.
 
@@ -330,13 +365,44 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
         "its counts grow with the rows; Recall(average=None, multilabel=True) has shares"
     )
 
+    _nan_reason = "a label has no such rows, or there is none"
+
+    normalize: Annotated[Literal["true", "pred", "all"] | None, LATER] = None
+    average: Annotated[Literal["micro", "macro", "weighted"] | None, LATER] = None
+
+    def check_parameters(self) -> None:
+        """Check that tables are normalized or averaged, but not both."""
+        super().check_parameters()
+        one = self.normalize is None or self.average is None
+        require(self, "normalize", one, "None with average=...")
+
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of each label."""
-        return (LabelTables(**multilabel_options(self)),)
+        return (label_tables(self),)
 
-    def readout(self, table: LabelTables) -> LabelledArray:
+    def readout(self, table: LabelTables | PartialLabelTables) -> LabelledArray:
         """Return the tables."""
         counts = LabelCounts.of(table, self.labels)
         sides = ("y_true", (0, 1)), ("y_pred", (0, 1))
         axes = (("label", tuple(counts.labels)), *sides)
-        return LabelledArray(counts.tables, axes)
+        tables = counts.tables
+        if self.normalize is not None:
+            along: Any = {"true": 2, "pred": 1, "all": (1, 2)}[self.normalize]
+            cells = np.stack([counts.tn, counts.fp, counts.fn, counts.tp], axis=-1)
+            cells = cells.reshape(-1, 2, 2)  # scaled, so that their sums are finite
+            return LabelledArray(_divided(cells, cells.sum(axis=along, keepdims=True)), axes)
+        if self.average is None:
+            return LabelledArray(tables, axes)
+        if self.average == "micro":
+            return LabelledArray(tables.sum(axis=0), sides)
+        weight = np.ones(len(tables)) if self.average == "macro" else counts.actual[0]
+        share = _divided(weight, weight.sum())
+        return LabelledArray(
+            _divided((tables * share[:, None, None]).sum(axis=0), share.sum()), sides
+        )
+
+
+def _divided(amounts: Array, by: Array) -> Floats:
+    with np.errstate(invalid="ignore"):
+        quotients: Floats = amounts / by
+    return quotients

@@ -30,6 +30,7 @@ __all__ = [
     "FalsePositiveRate",
     "Informedness",
     "Jaccard",
+    "LabelAccuracy",
     "Markedness",
     "NegativeLikelihoodRatio",
     "NegativePredictiveValue",
@@ -37,6 +38,7 @@ __all__ = [
     "Precision",
     "Prevalence",
     "Recall",
+    "SelectionRate",
     "Specificity",
 ]
 
@@ -114,6 +116,32 @@ class Specificity(AveragedMetric):
     def read(self, table: Confusion) -> Floats:
         """Return TN / (TN + FP)."""
         return self.averaged(table, table.tn, table.tn + table.fp)
+
+
+class LabelAccuracy(AveragedMetric):
+    """Accuracy per class or label: the share of rows where its presence is predicted right.
+
+    Formula: (TP + TN) / (TP + TN + FP + FN)
+
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`.
+
+    Reference: ``torchmetrics.classification.MultilabelAccuracy``; with ``average="micro"`` it is 1
+    less `HammingLoss`. ``MulticlassAccuracy(average=None)`` there is `Recall`.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> metric = sm.LabelAccuracy(average=None, multilabel=True)
+        >>> metric.update([[0, 1], [1, 1]], [[0, 1], [1, 0]]).compute()
+        array([1. , 0.5])
+    """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
+    def read(self, table: Confusion) -> Floats:
+        """Return (TP + TN) over all rows."""
+        right = table.tp + table.tn
+        return self.averaged(table, right, right + table.fp + table.fn)
 
 
 class FalsePositiveRate(AveragedMetric):
@@ -357,6 +385,32 @@ class Prevalence(AveragedMetric):
     def read(self, table: Confusion) -> Floats:
         """Return (TP + FN) / n."""
         return self.averaged(table, table.actual, table.actual + table.fp + table.tn)
+
+
+class SelectionRate(AveragedMetric):
+    """Selection rate: the share of all rows that are predicted as a class.
+
+    Formula: (TP + FP) / n
+
+    Parameters are those of `AveragedMetric` and `ContingencyMetric`. Its gap between `Slices` is
+    the demographic parity difference.
+
+    Reference: ``fairlearn.metrics.selection_rate``; the mean of ``y_pred == label``.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> sm.SelectionRate().update([0, 1, 1, 0, 0], [0, 1, 0, 0, 0]).compute()
+        0.2
+    """
+
+    higher_is_better = None
+    value_range = (0.0, 1.0)
+    family = Family.SHARE
+    _parts = ("predicted", {"fn": 1.0, "tn": 1.0}, 1.0)
+
+    def read(self, table: Confusion) -> Floats:
+        """Return (TP + FP) / n."""
+        return self.averaged(table, table.predicted, table.predicted + table.fn + table.tn)
 
 
 class PositiveLikelihoodRatio(AveragedMetric):

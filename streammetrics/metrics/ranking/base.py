@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from bisect import bisect_left
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.constraints import AtLeast, NanPolicy, Positive
+from streammetrics.core.constraints import LATER, AtLeast, NanPolicy, Positive
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import KeyedValues
 from streammetrics.metrics.families import Family
@@ -277,6 +280,9 @@ def ranking_preset(name: Literal["trec_eval", "sklearn"]) -> Options:
     return dict(_PRESETS[name])
 
 
+Aggregation = Literal["mean", "median", "median_low", "min", "max"]
+
+
 class RankingMetric(Metric[float]):
     """Base class of ranking metrics: the mean over queries of a value of each query's ranking.
 
@@ -295,22 +301,29 @@ class RankingMetric(Metric[float]):
             point, as in trec_eval.
         relevant_at: The smallest relevance that counts as relevant, above 0. Metrics with graded
             gains ignore it: in them every positive relevance counts.
-        no_relevant: Whether a judged query without relevant documents counts as 0 (``"zero"``) or
-            is left out (``"skip"``).
-        unretrieved: The same for a judged query without results; ``"zero"`` is trec_eval's ``-c``.
+        no_relevant: Whether a judged query without relevant documents counts as 0 (``"zero"``), as
+            1 (``"one"``) or is left out (``"skip"``).
+        unretrieved: Whether a judged query without results counts as 0 (``"zero"``, trec_eval's
+            ``-c``) or is left out (``"skip"``).
         nan_policy: ``"raise"``, or ``"omit"``: rows whose relevance or score is nan are left out.
+        aggregation: How the values of queries are combined: ``"mean"``, ``"median"``,
+            ``"median_low"``, ``"min"`` or ``"max"``. For an even number of queries ``"median"`` is
+            the mean of the middle two values, and ``"median_low"`` the lower one. Weights of
+            queries apply to means and medians. Use `per_query` for any other aggregate.
     """
 
     family: ClassVar[str | None] = Family.QUERIES
     _graded: ClassVar[bool] = False  # whether every positive relevance counts, by its size
+    _partial: ClassVar[bool] = False  # whether a query with the value nan is left out
 
     _formula = ("readout", "read")
 
     ties: Literal["average", "doc"] = "average"
     relevant_at: Annotated[float, Positive] = 1.0
-    no_relevant: Literal["zero", "skip"] = "zero"
+    no_relevant: Literal["zero", "one", "skip"] = "zero"
     unretrieved: Literal["zero", "skip"] = "zero"
     nan_policy: NanPolicy = "raise"
+    aggregation: Annotated[Aggregation, LATER] = "mean"
 
     @property
     def _depth(self) -> int | None:
@@ -334,13 +347,18 @@ class RankingMetric(Metric[float]):
         return found
 
     def readout(self, buffer: RankingBuffer) -> float:
-        """Return the mean over the queries that count, from an exact sum, which needs no order."""
+        """Return the aggregate of the queries that count.
+
+        The mean is computed from an exact sum, so it does not depend on the order.
+        """
         counted, values = self._counted(buffer)
         if not len(values):
             return math.nan
+        weights = self._weights(buffer, counted)
+        if self.aggregation != "mean":
+            return _aggregated(values, weights, self.aggregation)
         if not np.isfinite(values).all():
             return float(values.max() / len(values))  # a gain beyond float64: inf or nan
-        weights = self._weights(buffer, counted)
         if weights is None:
             return float(ExactSum.of(values).fraction() / len(values))
         return float(ExactSum.of(values, weights).fraction() / ExactSum.of(weights).fraction())
@@ -380,8 +398,13 @@ class RankingMetric(Metric[float]):
                 counts = counts & self._has_relevant(ranking)
             if self.unretrieved == "skip":
                 counts = counts & (ranking.retrieved > 0)
+            found = self.read(ranking)
+            if self.no_relevant == "one":
+                found = np.where(self._has_relevant(ranking), found, 1.0)
+            if self._partial:
+                counts = counts & ~np.isnan(found)
             counted.append(counts)
-            values.append(self.read(ranking)[counts])
+            values.append(found[counts])
         return np.concatenate(counted), np.concatenate(values)
 
     def per_query(self) -> KeyedValues:
@@ -432,6 +455,21 @@ class RankingMetric(Metric[float]):
         """
         rows = {"query": query, "relevance": relevance, "score": score, "doc": doc}
         return self.feed({**rows, "query_weight": query_weight})
+
+
+def _aggregated(values: Floats, weights: Floats | None, how: str) -> float:
+    """Return the smallest, the largest or a median of values."""
+    if how in {"min", "max"}:
+        return float(values.min() if how == "min" else values.max())
+    order = np.argsort(values)
+    parts = np.ones(len(values)) if weights is None else weights[order]
+    reached = list(accumulate(map(Fraction, parts.tolist())))
+    half = reached[-1] / 2
+    place = bisect_left(reached, half)
+    low = float(values[order[place]])
+    if how == "median_low" or reached[place] > half:
+        return low
+    return low / 2 + float(values[order[place + 1]]) / 2
 
 
 class AtK(RankingMetric):

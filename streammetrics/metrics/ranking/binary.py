@@ -9,9 +9,10 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import Refusal
-from streammetrics.core.constraints import Between, Share
+from streammetrics.core.constraints import LATER, Between, Share
 from streammetrics.metrics.families import GROWS, NO_MEAN
 from streammetrics.metrics.ranking.base import (
+    Aggregation,
     AtK,
     RankingMetric,
     UpToK,
@@ -293,7 +294,7 @@ class BPref(RankingMetric):
         return ratio_or_zero(ranking.by_query(groups.query, groups.relevant * (1.0 - lost)), r)
 
 
-_OWN = ("k", "precision")  # parameters that other metrics lack, or define themselves
+_OWN = ("k", "precision", "adaptive_k")  # parameters that other metrics lack, or define themselves
 
 
 class SetAP(RankingMetric):
@@ -327,7 +328,8 @@ class RankingCount(RankingMetric):
 
     Formula: Σ_q n_q, with n_q the count of a query.
 
-    The other parameters are those of `RankingMetric`.
+    The other parameters are those of `RankingMetric`; `aggregation` may also be ``"sum"``, which
+    takes no weights and is the default.
 
     Args:
         of: What to count: ``"queries"``, ``"results"``, ``"relevant"`` documents (retrieved or
@@ -350,6 +352,7 @@ class RankingCount(RankingMetric):
     _incomparable = NO_MEAN
 
     of: Literal["queries", "results", "relevant", "hits"] = "queries"
+    aggregation: Annotated[Literal["sum"] | Aggregation, LATER] = "sum"  # type: ignore[assignment]  # one more
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the count of each query."""
@@ -362,6 +365,8 @@ class RankingCount(RankingMetric):
 
     def readout(self, buffer: RankingBuffer) -> float:
         """Return the sum over the queries that count, without their weights."""
+        if self.aggregation != "sum":
+            return super().readout(buffer)
         _, values = self._counted(buffer)
         return float(ExactSum.of(values).fraction()) if len(values) else 0.0
 
@@ -379,6 +384,8 @@ class RecallAtFixedPrecision(AtK):
     Args:
         precision: The required mean precision, from 0 to 1.
         k: The largest cut-off.
+        adaptive_k: Whether the precision of a query with fewer results is of these, as in
+            `PrecisionAtK`.
 
     Memory and cost: same as `PrecisionAtK`; both share one state in a `MetricSet`. `compute` takes
     one pass per cut-off, up to the length of the longest ranking.
@@ -402,6 +409,7 @@ class RecallAtFixedPrecision(AtK):
     _incomparable = NO_MEAN
 
     precision: Share
+    adaptive_k: Annotated[bool, LATER] = False
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the recall of each query at the depth."""
@@ -410,10 +418,11 @@ class RecallAtFixedPrecision(AtK):
     def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
         """Return which queries count, and their recall at the last cut-off with the precision."""
         options = {name: value for name, value in self.config.items() if name not in _OWN}
-        # Beyond the last result of the longest ranking, recall is constant and precision falls.
+        precise = {**options, "adaptive_k": self.adaptive_k}
+        # Beyond the last result of the longest ranking, recall is constant and precision no higher.
         longest = int(np.bincount(buffer.table.results.query).max(initial=0))
         for k in range(min(self.k, longest), 0, -1):  # recall never falls as k grows
-            if PrecisionAtK(k=k, **options).readout(buffer) >= self.precision:
+            if PrecisionAtK(k=k, **precise).readout(buffer) >= self.precision:
                 return RecallAtK(k=k, **options)._counted(buffer)
         counted, values = super()._counted(buffer)
         return counted, np.zeros_like(values)

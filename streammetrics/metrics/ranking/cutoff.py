@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from streammetrics.core.constraints import AtLeast, Positive
+from streammetrics.core.constraints import LATER, AtLeast, Between, Positive
 from streammetrics.metrics.averages import beta_weights
-from streammetrics.metrics.ranking.base import AtK, RankingMetric, added, ratio_or_zero, running_sum
+from streammetrics.metrics.ranking.base import (
+    AtK,
+    RankingMetric,
+    UpToK,
+    added,
+    ratio_or_zero,
+    running_sum,
+)
 from streammetrics.statistics.rankings import nonrelevant_alone
 
 if TYPE_CHECKING:
@@ -37,12 +44,13 @@ class PrecisionAtK(AtK):
 
     Formula: mean_q (h / k), with h relevant documents among the first k results.
 
-    The denominator is k even for queries with fewer than k results.
+    The denominator is k even for queries with fewer than k results, unless `adaptive_k` is set.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: The number of results that count.
+        adaptive_k: Whether the denominator is the number of results if that is below k.
 
     Memory and cost: for each query, the results that score at least as high as its k-th, its
     relevant documents, and the counts of its grades of relevance.
@@ -59,8 +67,12 @@ class PrecisionAtK(AtK):
     higher_is_better = True
     value_range = (0.0, 1.0)
 
+    adaptive_k: Annotated[bool, LATER] = False
+
     def read(self, ranking: Ranking) -> Floats:
         """Return hits / k."""
+        if self.adaptive_k:
+            return ratio_or_zero(ranking.hits(), np.minimum(ranking.retrieved, self.k))
         return ranking.hits() / self.k
 
 
@@ -320,13 +332,15 @@ class JudgedAtK(AtK):
 class FallOutAtK(AtK):
     """Fall-out at k: the share of documents judged not relevant that are among the first k.
 
-    Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k; a
-    query without such documents counts 0. A relevance of -1 is one of them.
+    Formula: mean_q (h / N), with h of the N documents judged not relevant among the first k. A
+    relevance of -1 is one of them.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
         k: The number of results that count.
+        no_irrelevant: Whether a query without documents judged not relevant counts as ``"zero"``,
+            as 1 (``"one"``) or is left out (``"skip"``).
 
     Memory and cost: all rows are kept.
 
@@ -341,6 +355,10 @@ class FallOutAtK(AtK):
     higher_is_better = False
     value_range = (0.0, 1.0)
 
+    _partial = True
+
+    no_irrelevant: Annotated[Literal["zero", "one", "skip"], LATER] = "zero"
+
     def statistics(self) -> tuple[RankingBuffer]:
         """Return a buffer of all rows, because documents that are not relevant are counted."""
         return (self._buffer(),)
@@ -350,28 +368,43 @@ class FallOutAtK(AtK):
         marked, (query, grade, times) = _not_relevant(ranking), ranking.given
         others = ranking.by_query(query, times * ~ranking.is_relevant[grade])
         others += ranking.by_query(nonrelevant_alone(ranking.table), None)
-        return ratio_or_zero(_expected(ranking, marked), others)
+        instead = {"zero": 0.0, "one": 1.0, "skip": np.nan}[self.no_irrelevant]
+        share = ratio_or_zero(_expected(ranking, marked), others)
+        return np.where(others > 0, share, instead)
+
+    def _lacking(self, buffer: RankingBuffer) -> str:
+        judged = (
+            "no query has a document judged not relevant (no_irrelevant='zero' counts them as 0)"
+        )
+        return super()._lacking(buffer) or judged
 
 
-class GroupedROCAUC(RankingMetric):
+class GroupedROCAUC(UpToK):
     """Grouped AUC: the ROC AUC of the judged results of each query, averaged over queries.
 
     Formula: mean_q ((C + T / 2) / (P N)), with C pairs of one of P relevant and one of N other
     results in the right order, and T tied pairs.
 
-    Queries without both kinds of results are left out.
+    With `max_fpr` it is the partial area up to that false positive rate of each query, standardized
+    as in `ROCAUC`. With ``ties="average"`` results that tie with the k-th count too.
 
     The other parameters are those of `RankingMetric`.
 
     Args:
+        k: How many results of each query count, ``None`` for all.
         unjudged: Whether results without a judgment are left out (``"skip"``) or count as not
             relevant (``"wrong"``).
+        max_fpr: The largest false positive rate, in (0, 1]; ``None``: the whole area.
+        one_sided: Whether a query without both kinds of results is left out (``"skip"``) or counts
+            as ``"zero"``; one without relevant documents counts as 1 with ``no_relevant="one"``.
 
-    Memory and cost: all rows are kept.
+    Memory and cost: without `k` all rows are kept; with `k` as `PrecisionAtK`, with which it shares
+    its state in a set.
 
     Reference: Zhu et al., "Optimized Cost per Click in Taobao Display Advertising", KDD 2017;
-    ``torchmetrics.retrieval.RetrievalAUROC``; ``sklearn.metrics.roc_auc_score`` of each query;
-    ir_measures ``Accuracy`` with ``unjudged="wrong"``.
+    ``torchmetrics.retrieval.RetrievalAUROC`` with ``one_sided="zero"``;
+    ``sklearn.metrics.roc_auc_score`` of each query; ir_measures ``Accuracy`` with
+    ``unjudged="wrong"``.
 
     Example:
         >>> import streammetrics as sm
@@ -382,34 +415,37 @@ class GroupedROCAUC(RankingMetric):
 
     higher_is_better = True
     value_range = (0.0, 1.0)
+    _partial = True
 
+    k: Annotated[Annotated[int, AtLeast(1)] | None, LATER] = None
     unjudged: Literal["skip", "wrong"] = "skip"
-
-    def _counted(self, buffer: RankingBuffer) -> tuple[Bools, Floats]:
-        """Return which queries have results of both kinds, and their values."""
-        counts, values = super()._counted(buffer)
-        both = ~np.isnan(values)
-        counts[np.flatnonzero(counts)[~both]] = False
-        return counts, values[both]
+    max_fpr: Annotated[Annotated[float, Between(0, 1, without=(0,))] | None, LATER] = None
+    one_sided: Annotated[Literal["skip", "zero"], LATER] = "skip"
 
     def _lacking(self, buffer: RankingBuffer) -> str:
         both = "no query has results of both kinds, relevant and not"
         return super()._lacking(buffer) or both
 
     def read(self, ranking: Ranking) -> Floats:
-        """Return the share of pairs in the right order, ``nan`` without pairs."""
+        """Return the standardized area, ``nan`` or 0 without results of both kinds."""
         groups = ranking.groups
         wrong = _not_relevant(ranking)
         if self.unjudged == "wrong":
             wrong = ~ranking.is_relevant[ranking.table.results.grade]
-        others = added(wrong.astype(np.int64), groups.first)
-        all_others = ranking.by_query(groups.query, others)
+        within = groups.within > 0
+        relevant, others = (
+            within * part for part in (groups.relevant, added(wrong.astype(np.int64), groups.first))
+        )
+        all_relevant, all_others = (ranking.by_query(groups.query, p) for p in (relevant, others))
+        end = 1.0 if self.max_fpr is None else self.max_fpr
         above = running_sum(others, groups.query)
-        right = groups.relevant * (all_others[groups.query] - above - others / 2)
-        pairs = all_others * ranking.by_query(groups.query, groups.relevant)
+        width = np.clip(end * all_others[groups.query] - above, 0, others)
+        area = width * (groups.found + relevant * ratio_or_zero(width, others) / 2)
         with np.errstate(invalid="ignore"):
-            share: Floats = ranking.by_query(groups.query, right) / pairs
-        return share
+            share: Floats = ranking.by_query(groups.query, area) / (all_relevant * all_others)
+        if end < 1:
+            share = (1 + (share - end**2 / 2) / (end - end**2 / 2)) / 2
+        return np.where(np.isnan(share), 0.0, share) if self.one_sided == "zero" else share
 
 
 def _not_relevant(ranking: Ranking) -> Bools:

@@ -80,10 +80,17 @@ class VarianceRatio(RegressionMetric):
         return _constant(*statistics)
 
     def _averaged(self, values: Sequence[Fraction | None], spread: Sequence[Fraction]) -> Value:
-        if self.multioutput != "variance_weighted" or not any(spread):
-            return averaged(values, self.multioutput)
-        weighted = sum(value * s for value, s in zip(values, spread, strict=True) if value and s)
-        return nearest(Fraction(weighted) / sum(spread))
+        return _over_outputs(values, spread, self.multioutput)
+
+
+def _over_outputs(
+    values: Sequence[Fraction | None], spread: Sequence[Fraction], multioutput: str | Weights
+) -> Value:
+    """Return the values of the outputs, or their mean, which may be weighted by variances."""
+    if multioutput != "variance_weighted" or not any(spread):
+        return averaged(values, multioutput)
+    weighted = sum(value * s for value, s in zip(values, spread, strict=True) if value and s)
+    return nearest(Fraction(weighted) / sum(spread))
 
 
 def _shares(
@@ -537,6 +544,7 @@ class AdjustedR2(RegressionMetric):
     family = Refusal("it takes off what R2 is too large by; R2(spread=True) has limits")
 
     n_features: Annotated[int, AtLeast(0)]
+    multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # as of `VarianceRatio`
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""
@@ -546,9 +554,9 @@ class AdjustedR2(RegressionMetric):
     def readout(self, squares: LossSum, moments: Moments) -> Value:
         """Return the value."""
         n, left = squares.total, squares.total - self.n_features - 1
-        pairs = zip(squares.exact("loss"), moments.centred("y", "y"), strict=True)
+        spreads = moments.centred("y", "y")
         shares = [
             1 - error / spread * (n - 1) / left if spread and left > 0 else None
-            for error, spread in pairs
+            for error, spread in zip(squares.exact("loss"), spreads, strict=True)
         ]
-        return averaged(shares, self.multioutput)
+        return _over_outputs(shares, spreads if left > 0 else [], self.multioutput)

@@ -407,8 +407,8 @@ class ScoredMetric(Metric[V_co]):
 
 def _check_multilabel(metric: Any) -> None:
     """Check that no parameter contradicts `multilabel`."""
-    fits = not metric.multilabel or metric.ignore_index is None
-    require(metric, "ignore_index", fits, "None with multilabel=True")
+    fits = not metric.multilabel or metric.ignore_index not in {0, 1}
+    require(metric, "ignore_index", fits, "neither 0 nor 1 with multilabel=True")
 
 
 def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> LabelHistograms:
@@ -419,6 +419,7 @@ def _label_histograms(metric: Any, max_bins: int, *, joined: bool = False) -> La
         from_logits=metric.from_logits,
         labels=metric.labels,
         nan_policy=metric.nan_policy,
+        ignore_index=metric.ignore_index,
     )
 
 
@@ -513,7 +514,8 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
             `UndefinedMetricWarning` that names it. A number is used as it is.
         multilabel: Whether a row may have any number of labels. `y_true` is then an indicator
             matrix (n, L) of 0 and 1, dense or sparse, or sets of `labels`, and scores are (n, L).
-            Each label is treated as a class; with `from_logits` each has its own sigmoid.
+            Each label is treated as a class; with `from_logits` each has its own sigmoid. A
+            true label equal to `ignore_index` is unknown, and left out of its row.
     """
 
     family: ClassVar[str | None] = Family.STAIRS
@@ -620,6 +622,12 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         weight = np.ones(len(classes))
         if self.average == "weighted":
             weight = np.array([float(stairs.share) for stairs in classes])
+            if self.multilabel and self.ignore_index is not None:  # labels have different rows
+                unit = max(stairs.unit for stairs in classes)
+                weight = np.ldexp(
+                    [float(stairs.positives) for stairs in classes],
+                    [stairs.unit - unit for stairs in classes],
+                )
         return mean_of_classes(each, weight, lambda: seen, labels, self.zero_division)
 
     def _filled(self, value: float) -> float:

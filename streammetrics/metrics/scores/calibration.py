@@ -437,7 +437,8 @@ def check_of(metric: ScoredMetric[Any]) -> tuple[Statistic, ...]:
     if metric.from_logits:
         return ()
     if getattr(metric, "multilabel", False):
-        return (LabelProbabilities(labels=metric.labels, nan_policy=metric.nan_policy),)
+        shared = {n: getattr(metric, n) for n in ("labels", "nan_policy", "ignore_index")}
+        return (LabelProbabilities(**shared),)
     return (Probabilities(**metric._schema_options),)
 
 

@@ -381,9 +381,32 @@ class _Counts(NamedTuple):
 
 
 class ConfusionPoints(Points, _Counts):
-    """Entries (m,) of the two-by-two confusion table at each threshold."""
+    """Entries (m,) of the two-by-two confusion table at each threshold, and rates of them.
+
+    A rate is ``nan`` where it is 0/0.
+    """
 
     __slots__ = ()
+
+    @property
+    def tpr(self) -> Floats:
+        """The true positive rate, or recall."""
+        return _share(self.tp, self.fn)
+
+    @property
+    def fpr(self) -> Floats:
+        """The false positive rate."""
+        return _share(self.fp, self.tn)
+
+    @property
+    def precision(self) -> Floats:
+        """The share of the rows predicted positive that are."""
+        return _share(self.tp, self.fp)
+
+
+def _share(part: Floats, rest: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        return part / (part + rest)
 
 
 class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
@@ -393,9 +416,10 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
 
     Without `thresholds` there is one table per distinct score, from the highest down; beyond
     `max_bins` distinct scores there is one per cell, at its lower edge. Every table is then exact,
-    and `exact` is True if every score has a table. With given thresholds, `compute()`
-    counts as positive only the rows that certainly are, and `bounds()` holds wherever scores lie in
-    their cells. (n, K) scores give a tuple, one per class.
+    and `exact` is True if every score has a table. The result also has the rates ``tpr``,
+    ``fpr`` and ``precision``. With given thresholds, `compute()` counts as positive only the rows
+    that certainly are, and `bounds()` holds wherever scores lie in their cells. (n, K) scores give
+    a tuple, one per class.
 
     The other parameters are those of `ScoreMetric`.
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.labels import KINDS, Indicators
+from streammetrics.core.columns.labels import KINDS, UNKNOWN, Indicators
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scores import ScoredLabels, Scores
@@ -352,9 +352,12 @@ class TopLabelHistogram(ScoreHistogram):
 
 
 def _indicators(
-    labels: tuple[ClassLabel, ...] | None, *, probabilities: bool = False
+    labels: tuple[ClassLabel, ...] | None,
+    *,
+    probabilities: bool = False,
+    ignore_index: int | None = None,
 ) -> Indicators:
-    return Indicators("y_score", True, labels, len(labels or ()), probabilities)
+    return Indicators("y_score", True, labels, len(labels or ()), probabilities, ignore_index)
 
 
 def _joined(scores: Floats, marks: NDArray[np.uint8], weight: Floats | None) -> Added:
@@ -402,7 +405,7 @@ class LabelHistograms(ScoreHistogram):
     @property
     def schema(self) -> Schema:
         """Indicators and scores of each label."""
-        return Schema((_indicators(self.labels),), self.nan_policy)
+        return Schema((_indicators(self.labels, ignore_index=self.ignore_index),), self.nan_policy)
 
     @property
     def keeps_logits(self) -> bool:
@@ -413,13 +416,19 @@ class LabelHistograms(ScoreHistogram):
         """Count the rows at their scores."""
         truth, scores = columns
         if self.joined:
-            self.add([_joined(scores, truth, weight)], weight)
-            return
-        rows: list[Added] = [
-            (np.ascontiguousarray(score), np.ascontiguousarray(true), weight, None)
-            for score, true in zip(scores.T, truth.T, strict=True)
-        ]
+            rows = [self._known(*_joined(scores, truth, weight)[:3])]
+        else:
+            sides = zip(scores.T, truth.T, strict=True)
+            rows = [self._known(score, true, weight) for score, true in sides]
         self.add(rows, weight)
+
+    def _known(self, score: Floats, true: Any, weight: Floats | None) -> Added:
+        """Return the rows in which the label is known."""
+        if self.ignore_index is not None:
+            known = true != UNKNOWN
+            score, true = score[known], true[known]
+            weight = None if weight is None else weight[known]
+        return np.ascontiguousarray(score), np.ascontiguousarray(true), weight, None
 
 
 class LabelProbabilities(Statistic):
@@ -427,11 +436,13 @@ class LabelProbabilities(Statistic):
 
     labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
+    ignore_index: int | None = None
 
     @property
     def schema(self) -> Schema:
         """Indicators and probabilities of each label."""
-        return Schema((_indicators(self.labels, probabilities=True),), self.nan_policy)
+        indicators = _indicators(self.labels, probabilities=True, ignore_index=self.ignore_index)
+        return Schema((indicators,), self.nan_policy)
 
     def update(self, *columns: object, weight: Floats | None) -> None:
         """Do nothing: the schema has checked the rows."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.columns.labels import Indicators
+from streammetrics.core.columns.labels import UNKNOWN, Indicators
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
@@ -37,13 +37,16 @@ class MultilabelStatistic(Statistic):
     threshold: Any = None
     labels: tuple[ClassLabel, ...] | None = None
     nan_policy: NanPolicy = "raise"
+    ignore_index: int | None = None
 
     @property
     def schema(self) -> Schema:
         """Indicators, beside such or beside scores."""
         scored = self.threshold is not None
         second = "y_score" if scored else "y_pred"
-        indicators = Indicators(second, scored, self.labels, self._told)
+        indicators = Indicators(
+            second, scored, self.labels, self._told, ignore_index=self.ignore_index
+        )
         return Schema((indicators,), self.nan_policy)
 
     @property
@@ -73,19 +76,14 @@ class LabelTables(MultilabelStatistic):
     def update(self, truth: Marks, judged: ReadColumn, *, weight: Floats | None) -> None:
         """Count the labels of the rows."""
         called = self._called(judged)
-        sides = (truth, called, truth & called)
-        if weight is None:
-            counts = np.stack([_column_sums(marks) for marks in sides])
-            amount, rows = (
-                WeightedCount.of_counts(counts),
-                WeightedCount.of_counts(np.array([len(truth)])),
-            )
-        else:
-            marks = np.stack(sides, axis=1).view(np.bool_)
-            amount = WeightedCount.of_weights(ExactSum.of(marks, weight))
-            rows = WeightedCount.of_weights(ExactSum.of(weight[:, None]))
+        amount = _amounts((truth, called, truth & called), weight)
         self.amount = type(self).amount.plus(self.amount, amount)
-        self.rows += rows
+        ones = np.array([len(truth)])
+        self.rows += (
+            WeightedCount.of_counts(ones)
+            if weight is None
+            else WeightedCount.of_weights(ExactSum.of(weight[:, None]))
+        )
 
     def check_fields(self) -> None:
         """Check that no label has more rows than there are, nor more of both than of either."""
@@ -99,6 +97,34 @@ class LabelTables(MultilabelStatistic):
         rest = self.rows.exact()[np.zeros(width, np.intp)] - (true + said - both)
         if any(x.any_negative for x in (true - both, said - both, rest)):
             raise StateFormatError("labels are said of more rows than there are")
+
+
+class PartialLabelTables(MultilabelStatistic):
+    """Counts per label over the rows in which it is known: true, predicted, both, and all."""
+
+    amount = WideWeights(4, "columns of labels")
+
+    def update(self, truth: Marks, judged: ReadColumn, *, weight: Floats | None) -> None:
+        """Count each label over the rows in which it is known."""
+        known = (truth != UNKNOWN).view(np.uint8)
+        true, called = truth & known, self._called(judged) & known
+        amount = _amounts((true, called, true & called, known), weight)
+        self.amount = type(self).amount.plus(self.amount, amount)
+
+    def check_fields(self) -> None:
+        """Check that no label has more rows than are known, nor more of both than of either."""
+        self._check_width(self.amount.counts.shape[1])
+        amount = self.amount.exact()
+        true, said, both, known = (amount[side] for side in range(4))
+        if any(x.any_negative for x in (true - both, said - both, known - (true + said - both))):
+            raise StateFormatError("labels are predicted for more rows than are known")
+
+
+def _amounts(sides: tuple[Marks, ...], weight: Floats | None) -> WeightedCount:
+    """Return how much there is in each column of each matrix of 0 and 1."""
+    if weight is None:
+        return WeightedCount.of_counts(np.stack([_column_sums(marks) for marks in sides]))
+    return WeightedCount.of_weights(ExactSum.of(np.stack(sides, axis=1).view(np.bool_), weight))
 
 
 class RowKinds(NamedTuple):
@@ -125,6 +151,9 @@ class RowTables(MultilabelStatistic):
         """Count the rows by their labels."""
         called = self._called(judged)
         width = truth.shape[1]
+        if self.ignore_index is not None:
+            known = (truth != UNKNOWN).view(np.uint8)
+            truth, called = truth & known, called & known
         true, said, both = map(_row_sums, (truth, called, truth & called))
         kinds, amount = amounts_of(
             (width + 1,) * 3, both, said - both, true - both, weight=weight, squared=False
