@@ -41,6 +41,11 @@ from streammetrics.metrics.agreement import KrippendorffAlpha as KrippendorffAlp
 from streammetrics.metrics.agreement import PearsonsContingencyCoefficient as PearsonsContingencyCoefficient
 from streammetrics.metrics.agreement import TheilsU as TheilsU
 from streammetrics.metrics.agreement import TschuprowsT as TschuprowsT
+from streammetrics.metrics.attempts import AttemptSpread as AttemptSpread
+from streammetrics.metrics.attempts import MajorityAtK as MajorityAtK
+from streammetrics.metrics.attempts import MeanAtK as MeanAtK
+from streammetrics.metrics.attempts import PassAtK as PassAtK
+from streammetrics.metrics.attempts import PassHatK as PassHatK
 from streammetrics.metrics.classification.multilabel import HammingLoss as HammingLoss
 from streammetrics.metrics.classification.multilabel import MultilabelConfusionMatrix as MultilabelConfusionMatrix
 from streammetrics.metrics.classification.multilabel import SubsetAccuracy as SubsetAccuracy

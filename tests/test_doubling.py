@@ -29,8 +29,9 @@ POWERS = {
     "NRMSE(normalization='l2')": -0.5,
 }
 # What counts in 64 bits stops before 2**61 rows of a clustering, 2**52 of a rank correlation, and
-# 2**62 words, characters and their runs, 2**61 segments.
+# 2**62 words, characters and their runs, 2**61 segments; before 2**52 attempts.
 LIMITED = (
+    sm.AttemptSpread, sm.MajorityAtK, sm.MeanAtK, sm.PassAtK, sm.PassHatK,
     sm.BLEU, sm.BoxAveragePrecision, sm.BoxAverageRecall, sm.CER, sm.ChrF, sm.ConcordanceIndex,
     sm.EditDistance, sm.FleissKappa, sm.GwetAC1, sm.KendallTau, sm.KrippendorffAlpha,
     sm.MER, sm.ModifiedPanopticQuality, sm.PanopticQuality,

@@ -171,6 +171,15 @@ TASKS = {
         extra=(),
         defaults={"time": ("ConcordanceIndex",)},
     ),
+    "attempts": Task(
+        either=(("unit", "y_true"),),
+        extra=("attempt", "answer"),
+        defaults={
+            "unit": ("PassAtK", "PassHatK", "MeanAtK", "AttemptSpread"),
+            "answer": ("MajorityAtK",),
+        },
+        parameters={"k": (1,)},
+    ),
     "text": Task(
         either=(("reference", "prediction"),),
         defaults={"reference": ("ExactMatch", "TokenF1", "RougeL", "BLEU", "ChrF")},

@@ -117,6 +117,11 @@ class Statistic(Configured, ABC):
         """Set how many rows a restored state holds."""
 
     @property
+    def own_rows(self) -> int | None:
+        """How many rows the state is of, where rows that come again count once; else ``None``."""
+        return None
+
+    @property
     def can_refuse(self) -> bool:
         """Whether `may_refuse` can return True for any rows."""
         return type(self).may_refuse is not Statistic.may_refuse

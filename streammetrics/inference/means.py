@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import LARGEST, ExactSum
+from streammetrics.core.arithmetic.exact import LARGEST, ExactSum, nearest
 from streammetrics.core.confidence import (
     ConfidenceInterval,
     ConfidenceRequest,
@@ -42,11 +42,13 @@ if TYPE_CHECKING:
     from streammetrics.core.arithmetic.pairs import PairCells
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Numeric
+    from streammetrics.metrics.attempts import AttemptMetric
     from streammetrics.metrics.correlation import KendallTau
     from streammetrics.metrics.distributions import Quantile
     from streammetrics.metrics.ranking.base import RankingMetric
     from streammetrics.metrics.regression.quantiles import ErrorQuantile
     from streammetrics.metrics.text import TextMetric
+    from streammetrics.statistics.attempts import AttemptCounts
     from streammetrics.statistics.joint import MomentSample
     from streammetrics.statistics.pairs import PairHistogram
     from streammetrics.statistics.rankings import RankingBuffer
@@ -718,12 +720,43 @@ def of_queries(
         return ConfidenceInterval(*sides, asked.level, f"mixture over {n} queries, at all times")
     if not np.isfinite(values).all():
         raise without(metric, "the gains of a query are beyond float64")
-    mean = metric.readout(buffer)
+    return _of_values(values, metric.readout(buffer), weights, asked, "queries", share=share)
+
+
+@rule_of(Family.UNITS)
+def of_units(
+    metric: AttemptMetric, asked: ConfidenceRequest, held: AttemptCounts
+) -> ConfidenceInterval:
+    """The mean over units, which are the sample: how many attempts each has does not matter."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    mean = metric._mean(held)
+    if mean is None:
+        return unsure(asked.level, "Student's t over units")
+    values = metric._unit_values(held)
+    found = _of_values(values, nearest(mean), None, asked, "units", share=True)
+    if not metric._root:
+        return found
+    low, high = map(math.sqrt, found)
+    return ConfidenceInterval(low, high, asked.level, f"{found.method}, of variances")
+
+
+def _of_values(
+    values: Floats,
+    mean: float,
+    weights: Floats | None,
+    asked: ConfidenceRequest,
+    of: str,
+    *,
+    share: bool,
+) -> ConfidenceInterval:
+    """Return the limits of a mean over queries or units, of which `values` has one each."""
+    n = len(values)
     if share and n and mean in {0.0, 1.0}:
         low, high = clopper_pearson(mean * n, n, asked.tail)
-        method = f"Clopper-Pearson of {n} queries: all of them have {mean:g}"
+        method = f"Clopper-Pearson of {n} {of}: all of them have {mean:g}"
         return ConfidenceInterval(low, high, asked.level, method)
-    method = f"Student's t over {n} queries"
+    method = f"Student's t over {n} {of}"
     error = error_of_mean(values, mean, weights)
     if n < 2 or not error:
         return unsure(asked.level, method)

@@ -24,6 +24,7 @@ class Family(StrEnum):
     STAIRS = "a readout of the scores of a class"
     LABELINGS = "a readout of how two labelings overlap"
     QUERIES = "a mean over queries"
+    UNITS = "a mean over units with several attempts each"
     CORPUS = "a readout of counts summed over texts"
 
     # Tables of labels.

@@ -322,8 +322,8 @@ class RankingRows(Field):
 
     def take(self, batch: Batch) -> Taken:
         """Return ids as columns and numbers as float64, and a mask of rows with a nan."""
-        query = _ids(batch, "query")
-        doc = _ids(batch, "doc") if batch.has("doc") else None
+        query = id_column(batch, "query")
+        doc = id_column(batch, "doc") if batch.has("doc") else None
         if query.nulls is not None:
             _refuse(batch, "query", "is missing", query.nulls, query, doc)
         found = {name: _numbers(batch, name) for name in ("relevance", "score", "query_weight")}
@@ -380,12 +380,12 @@ class RankingRows(Field):
     ) -> Finished:
         """Return the columns; missing numbers are nan and missing documents null."""
         query, relevance, score, doc, weight = taken
-        facts: Facts = {"query ids": _kind(query)}
+        facts: Facts = {"query ids": id_kind(query)}
         if doc is None:
             n = len(query.values)
             doc = Column(np.zeros(n, np.int64), np.ones(n, np.bool_), True)
         elif doc.nulls is None or not doc.nulls.all():
-            facts["doc ids"] = _kind(doc)
+            facts["doc ids"] = id_kind(doc)
         if not np.isnan(weight).all():
             facts["query weights"] = "numbers"
         columns = (query, relevance, score, doc, weight)
@@ -407,14 +407,16 @@ def _differing(query: Column, weight: Floats, kept: object) -> Bools:
     return found
 
 
-def _ids(batch: Batch, name: str) -> Column:
+def id_column(batch: Batch, name: str) -> Column:
+    """Return a column of ids, with its nulls."""
     column, missing = label_column(batch, name)
     if column.values.dtype.kind == "b":
         raise InvalidBatchError(f"{batch.title(name)} holds booleans; ids are integers or strings")
     return Column(column.values, missing, column.owned, column.vocabulary)
 
 
-def _kind(column: Column) -> str:
+def id_kind(column: Column) -> str:
+    """Return what kind of ids a column holds."""
     return "integers" if column.vocabulary is None else "strings"
 
 

@@ -150,3 +150,29 @@ def test_several_models_of_texts_and_risks(command, path):
     forecasts = command(*run, "--y-pred", "p", "--y-pred", "mean")
     assert forecasts.code == 0, forecasts.err
     assert forecasts.out.splitlines()[1].split() == ["Metric", "p", "mean"]
+
+
+def test_the_command_reads_attempts_and_answers(command, tmp_path):
+    path = tmp_path / "log.jsonl"
+    lines = [
+        {"q": f"q{q}", "epoch": n, "ok": (q + n) % 3 == 0, "said": "abc"[(q + n) % 3]}
+        for q in range(6)
+        for n in range(5)
+    ]
+    names = {"unit": "q", "y_true": "ok", "attempt": "epoch", "answer": "said"}
+    path.write_text("\n".join(map(json.dumps, lines)))
+    run = ["evaluate", path, "--task", "attempts", "--column", "unit=q", "--y-true", "ok"]
+    found = command(*run, "-c", "attempt=epoch", "-c", "answer=said", "-p", "k=1,3", "--json", "-")
+    assert found.code == 0, found.err
+    told = json.loads(found.out)["metrics"]
+    for name, metric in {
+        "PassAtK(k=3)": sm.PassAtK(k=3), "PassHatK(k=1)": sm.PassHatK(k=1),
+        "MajorityAtK(k=3)": sm.MajorityAtK(k=3), "AttemptSpread": sm.AttemptSpread(),
+    }.items():  # fmt: skip
+        columns = {n: [line[names[n]] for line in lines] for n in metric.inputs}
+        assert told[name]["value"] == metric.update(**columns).compute(), name
+    assert "MajorityAtK" not in command(*run).out
+    path.write_text("\n".join(map(json.dumps, [*lines, {**lines[4], "ok": not lines[4]["ok"]}])))
+    found = command(*run, "-c", "attempt=epoch")
+    assert found.code == 2
+    assert "contradicts" in found.err

@@ -364,6 +364,7 @@ class Batch:
         "_renamed",
         "_views",
         "copied",
+        "first",
         "known",
         "n_rows",
     )
@@ -376,6 +377,7 @@ class Batch:
     ) -> None:
         self.copied = copied
         self.n_rows = -1  # unknown until a column is converted
+        self.first = 0  # index of the first row in the batch this is a slice of
         self._positions: tuple[int, ...] = ()  # shape (B, T...) of the labels
         self._raw = raw
         self._renamed = renamed or {}
@@ -472,7 +474,7 @@ class Batch:
     def slice(self, start: int, stop: int) -> Batch:
         """Return rows ``start`` to ``stop`` of the columns converted so far."""
         part = Batch(self._raw, self._renamed)
-        part.n_rows = min(stop, self.n_rows) - start
+        part.n_rows, part.first = min(stop, self.n_rows) - start, start
         part._columns = {title: col[start:stop] for title, col in self._columns.items()}
         return part
 

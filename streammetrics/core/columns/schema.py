@@ -233,6 +233,7 @@ ADVICE = {
         'JSON does without quotes, {{"u": 1}}, and any other holds text, as {{"u": "1"}}'
     ),
     "labels": Hint("convert them to one kind"),
+    "attempts": Hint("pass the ids of attempts, of one kind, in every batch or in none"),
     "negative label": Hint(
         "{pos_label} says which is positive, and all others have one label", pos_label=...
     ),

@@ -48,7 +48,7 @@ def _of_rows(plan: Plan, state: State) -> State:
     """Tell the statistics of a restored state how many rows they hold; return the state."""
     for statistic, source in zip(state.statistics, plan.sources, strict=True):
         statistic.of_rows(state.infos[source].n_rows)
-    return state
+    return plan.counted(state)
 
 
 def _feed(told: object) -> RowInfo:

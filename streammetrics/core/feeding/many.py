@@ -60,7 +60,8 @@ class StateTable:
 
     def at(self, place: int) -> State:
         """Return one state."""
-        return State(self.infos(place), tuple([groups.at(place) for groups in self.groups]))
+        statistics = tuple([groups.at(place) for groups in self.groups])
+        return self.plan.counted(State(self.infos(place), statistics))
 
     def infos(self, place: int) -> tuple[RowInfo, ...]:
         """Return the row information of one state, for each schema."""

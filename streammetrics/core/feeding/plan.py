@@ -32,6 +32,7 @@ class Plan:
         "_peers",
         "_readers",
         "_readings",
+        "_recounted",
         "_sets",
         "can_refuse",
         "leader",
@@ -80,6 +81,11 @@ class Plan:
         )
         # A cheap check, but not compared with a batch of 64 rows.
         self.can_refuse = any(s.can_refuse for s in self.start.statistics)
+        self._recounted = tuple(
+            (place, source)
+            for place, source in enumerate(self.sources)
+            if self.start.statistics[place].own_rows is not None
+        )
 
     @classmethod
     def known(cls, key: Hashable, statistics: Callable[[], Iterable[Statistic]]) -> Plan:
@@ -160,7 +166,7 @@ class Plan:
     def with_rows(self, state: State, rows: Sequence[Rows]) -> State:
         """Return the state after the statistics are updated with rows immediately."""
         infos, statistics = self.fed(state)[:2]
-        return State(self._grown(infos, rows), self._updated(statistics, rows))
+        return self.counted(State(self._grown(infos, rows), self._updated(statistics, rows)))
 
     def with_slices(self, state: State, batch: Batch) -> State:
         """Return the state after a long batch, whose columns are already converted."""
@@ -180,7 +186,7 @@ class Plan:
         except InvalidBatchError:
             self.read(batch)  # raises with counts over the whole batch and its first bad row
             raise
-        return State(infos, statistics)
+        return self.counted(State(infos, statistics))
 
     def fed(self, state: State) -> State:
         """Return the state after the statistics are updated with its buffered rows."""
@@ -188,7 +194,8 @@ class Plan:
         if buffered is None:
             return state
         rows = buffered.rows if buffered.before is None else buffered.together()
-        return State(self._grown(state.agreed, rows), self._updated(state.statistics, rows))
+        grown, updated = self._grown(state.agreed, rows), self._updated(state.statistics, rows)
+        return self.counted(State(grown, updated))
 
     def sifted(self, state: State) -> tuple[State, list[RefusedRows]]:
         """Return the state with the buffered rows that the statistics accept, and the refused rows.
@@ -206,7 +213,7 @@ class Plan:
             else:
                 n = max(read.n for read in rows)
                 refused.append(RefusedRows(n, place, len(batches), taken))
-        return State(state.infos, state.statistics), refused
+        return self.counted(State(state.infos, state.statistics)), refused
 
     def _tried(self, state: State, rows: Sequence[Rows]) -> State | Exception:
         try:
@@ -270,7 +277,18 @@ class Plan:
         with own_arithmetic():
             for index, fork in enumerate(forks):
                 fork.merge_all([other.statistics[index] for other in others])
-        return State(infos, forks)
+        return self.counted(State(infos, forks))
+
+    def counted(self, state: State) -> State:
+        """Return a state whose rows are counted by the statistics that count each once."""
+        if not self._recounted:
+            return state
+        infos = list(state.infos)
+        for place, source in self._recounted:
+            n = state.statistics[place].own_rows
+            assert n is not None
+            infos[source] = infos[source]._replace(n_rows=n)
+        return state._replace(infos=tuple(infos))
 
     def joined(self, state: State, added: State) -> State:
         """Apply one change to a state, given as the state that it made of an empty one."""

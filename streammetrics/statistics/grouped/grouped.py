@@ -105,6 +105,12 @@ class Grouped(Statistic):
         limited = self.most is not None and self.overflow == "raise"
         return limited or any(statistic.can_refuse for statistic in self.of)
 
+    @property
+    def own_rows(self) -> int | None:
+        """How many rows all keys have, where a statistic counts those that come again once."""
+        recounted = any(states.of.own_rows is not None for states in self.states)
+        return int(self.rows.sum()) if recounted else None
+
     def may_refuse(self, rows: Rows) -> bool:
         """Whether rows bring a key that may be too many, or that a statistic may refuse."""
         if not rows.n:
@@ -128,7 +134,14 @@ class Grouped(Statistic):
             groups = self._met(codes, labels, party.values, texts)
         by = GroupCodes(groups, self.size)
         self.states = tuple([states.updated(by, columns, weight) for states in self.states])
-        self.rows = self.rows + by.counts
+        self.rows = self._counted(self.rows + by.counts)
+
+    def _counted(self, rows: Ints) -> Ints:
+        """Return how many rows each key has, of which a statistic may count repeats once."""
+        for states in self.states:
+            if states.of.own_rows is not None:
+                return np.array([state.own_rows for state in states.states.each()], np.int64)
+        return rows
 
     def _known_groups(self, codes: Array, labels: Array, texts: Sequence[str]) -> Array | None:
         """Return the place of each row's key, ``None`` where a key or a fact of it may be new."""
@@ -213,8 +226,8 @@ class Grouped(Statistic):
         kept = np.flatnonzero(mine >= 0)
         moved = added_at(mine[kept], self.rows[kept], len(keys))
         self.kinds = self.kinds.moved(kept, mine[kept], len(keys))
-        self.keys, self.rows = keys, moved
         self.states = tuple([states.regrouped(mine, len(keys)) for states in self.states])
+        self.keys, self.rows = keys, self._counted(moved)
 
     def merge(self, other: Grouped) -> None:
         """Add what another has seen, key by key."""
@@ -228,10 +241,10 @@ class Grouped(Statistic):
         except InvalidBatchError as error:
             raise IncompatibleMetricsError(str(error)) from None
         twin._move(self.keys, places)
-        self.rows = self.rows + twin.rows
         self.kinds = self.kinds.plus(twin.kinds)
         pairs = zip(self.states, twin.states, strict=True)
         self.states = tuple([mine.plus(theirs) for mine, theirs in pairs])
+        self.rows = self._counted(self.rows + twin.rows)
 
     def regrouped(self, places: Places, keys: Array) -> Grouped:
         """Return what coarser groups hold: key ``i`` goes to ``keys[places[i]]``, or -1: nowhere.
