@@ -82,7 +82,7 @@ FAMILIES = {
     "clustering": {"certain", "per_cluster", "per_point", "read", "read_information", "read_pairs"},
     "correlation": {"certain"},
     "drift": {"certain", "terms", "total"},
-    "attempts": {"per_unit", "read"},
+    "attempts": {"n_units", "per_unit", "read"},
     "text": {"read"},
 }
 

@@ -13,7 +13,14 @@ from streammetrics.cli import options as typed
 from streammetrics.cli.evaluate import evaluate
 from streammetrics.cli.live import live
 from streammetrics.cli.result import CommandError, CommandResult
-from streammetrics.cli.states import compare_states, merge, show_state, verify, write_report
+from streammetrics.cli.states import (
+    compare_states,
+    gate,
+    merge,
+    show_state,
+    verify,
+    write_report,
+)
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.columns.batch import near
 from streammetrics.core.kernels.active import kernels
@@ -199,6 +206,15 @@ _add(
     streammetrics verify receipt.json model.state
     streammetrics verify receipt.json week.ledger
     streammetrics verify receipt.json model.state && echo "the same"
+    """,
+)
+_add(
+    "gate",
+    gate,
+    """
+    streammetrics gate base.state new.state --margin accuracy=0.01
+    streammetrics gate base.state new.state --margin 0.02 --unpaired
+    streammetrics gate old.state new.state --margin auc=0.005 --junit gate.xml
     """,
 )
 app.add_typer(live, name="live")

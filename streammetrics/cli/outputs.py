@@ -12,7 +12,7 @@ from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult
 from streammetrics.core.state.files import write_whole
 from streammetrics.readers.paths import brings
 from streammetrics.readers.sources import STDIN as STDOUT  # the same dash
-from streammetrics.show.formats import as_csv, as_json, as_markdown, as_text
+from streammetrics.show.formats import as_csv, as_json, as_junit, as_markdown, as_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.show.report import ModelReports
 
 _DEVICES = ("/dev/fd/", "/dev/std", "/proc/")  # open descriptors: files cannot be renamed to these
-_FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown}
+_FORMS = {"--json": as_json, "--csv": as_csv, "--markdown": as_markdown, "--junit": as_junit}
 _TO_FILES = ("--save", "--receipt", "-o")  # options that cannot write to standard output
 
 

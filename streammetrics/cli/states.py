@@ -8,6 +8,7 @@ import re
 import warnings
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -34,9 +35,12 @@ from streammetrics.core.errors import (
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.receipts import differences, read_receipt
+from streammetrics.core.results.differences import Differences
 from streammetrics.core.state.files import locked
 from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.comparison import Comparison, compare
+from streammetrics.inference.comparing.decisions import UNDECIDED, WORSE
+from streammetrics.inference.distributions import holm
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.ledger.shards import contradiction
 from streammetrics.live.live import Live
@@ -232,6 +236,77 @@ def verify(
         return CommandResult(f"verified: {state} is the state of {receipt}: {what}\n")
     lines = "".join(f"  {line}\n" for line in differing)
     return CommandResult(f"{state} is not the state of {receipt}:\n{lines}", OTHER_STATE)
+
+
+def gate(
+    base: Annotated[str, typer.Argument(metavar="BASE", help="A saved state: the reference.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The saved state of the new model.")],
+    margin: Annotated[
+        list[str],
+        typer.Option(
+            "--margin",
+            metavar="METRIC=NUMBER",
+            help="Largest acceptable deterioration. NUMBER alone is for all metrics.",
+        ),
+    ],
+    unpaired: Annotated[
+        bool, typer.Option("--unpaired", help="The states have different units or rows.")
+    ] = False,
+    confidence: typed.Level = 0.95,
+    json: typed.Json = None,
+    markdown: typed.Markdown = None,
+    junit: Annotated[
+        str | None, typer.Option("--junit", metavar="FILE|-", help="Write JUnit XML.")
+    ] = None,
+    force: typed.Force = False,
+) -> CommandResult:
+    """Check that a new state is not worse than a base. Exit code 1: worse, 3: undecided."""
+    outputs = outputs_of(json, None, markdown)
+    outputs += [] if junit is None else [Output("--junit", junit)]
+    check_outputs(outputs, [base, new], force=force)
+    found = _compared([new, base], confidence, margin=_margins(margin), paired=not unpaired)
+    for path, each in zip((new, base), found.models.values(), strict=True):
+        if not each.n_rows:
+            raise CommandError(f"{path} has no rows: nothing was measured")
+    lines = [line for line in found.differences or () if line.margin is not None]
+    names = {line.metric for line in lines}
+    if lacking := [name for name, _ in map(_margin, margin) if name and name not in names]:
+        raise CommandError(f"--margin {lacking[0]}: it cannot be compared: {found.notes[0]}")
+    if not lines:
+        raise CommandError("--margin: none of the metrics has a better direction")
+    # With many metrics one is worse by chance, so "worse" needs Holm's correction.
+    adjusted = holm([line.p for line in lines])
+    lines = [
+        line._replace(
+            p_adjusted=p,
+            verdict=UNDECIDED if line.verdict == WORSE and not p < 1 - confidence else line.verdict,
+        )
+        for line, p in zip(lines, adjusted, strict=True)
+    ]
+    rows = {name: each.n_rows for name, each in found.models.items()}
+    result = finish(replace(found, differences=Differences(lines, confidence, rows)), outputs)
+    verdicts = {line.verdict for line in lines}
+    code = 1 if WORSE in verdicts else 3 if UNDECIDED in verdicts else 0
+    return replace(result, code=code)
+
+
+def _margins(texts: Sequence[str]) -> dict[str, float] | float:
+    """Parse ``--margin``: one number, or one for each metric."""
+    found = [_margin(text) for text in texts]
+    if len(found) == 1 and not found[0][0]:
+        return found[0][1]
+    margins = dict(found)
+    if "" in margins or len(margins) < len(found):
+        raise CommandError(f"--margin {texts[-1]}: expected one number, or one for each metric")
+    return margins
+
+
+def _margin(text: str) -> tuple[str, float]:
+    name, _, number = text.rpartition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise CommandError(f"--margin {text}: expected METRIC=NUMBER, e.g. accuracy=0.01") from None
 
 
 def _paths(states: Sequence[str], output: str, *, ledger: bool) -> list[str]:
@@ -438,8 +513,15 @@ def _comparison(
     return ModelReports(reports, differences)
 
 
-def _compared(paths: Sequence[str], confidence: float, unit: str | None) -> ModelReports:
-    """Compare two saved states of different rows, clustered by unit if one is given."""
+def _compared(
+    paths: Sequence[str],
+    confidence: float,
+    unit: str | None = None,
+    *,
+    margin: Mapping[str, float] | float | None = None,
+    paired: bool = False,
+) -> ModelReports:
+    """Compare two saved states, of different rows or of the same units."""
     names = [os.path.basename(path) for path in paths]
     if len({*names}) < 2:
         names = list(paths)
@@ -454,10 +536,13 @@ def _compared(paths: Sequence[str], confidence: float, unit: str | None) -> Mode
                 confidence=confidence,
                 names=(names[0], names[1]),
                 unit=unit_of(unit),
+                margin=margin,
+                paired=paired,
             )
         except (StreamMetricsError, TypeError, ValueError) as error:
             raise CommandError(str(error)) from error
-    notes = [*dict.fromkeys(str(warning.message) for warning in caught), _UNPAIRED]
+    notes = list(dict.fromkeys(str(warning.message) for warning in caught))
+    notes += [] if paired else [_UNPAIRED]
     reports = {
         name: report(state, {"state": path}, notes)
         for name, state, path in zip(names, states, paths, strict=True)

@@ -27,7 +27,7 @@ _NAMES = {
     "core.results.values": "Interval",
     "core.stateful": "from_bytes load",
     "engines.local": "evaluate",
-    "inference.comparing.comparison": "Comparison compare",
+    "inference.comparing.comparison": "Comparison compare units_needed",
     "ledger.ledger": "Ledger",
     "live.alerts.rules": "Above Below BurnRate Change Coverage Drift Silence",
     "live.live": "Live",

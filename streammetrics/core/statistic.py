@@ -118,7 +118,7 @@ class Statistic(Configured, ABC):
 
     @property
     def own_rows(self) -> int | None:
-        """How many rows the state is of, where rows that come again count once; else ``None``."""
+        """Number of rows in the state, if repeated rows count once; otherwise ``None``."""
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""Repeated attempts at units: pass@k and its kin."""
+"""Metrics of repeated attempts: pass@k, pass^k, majority votes."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ __all__ = [
 ]
 
 
-Tally: TypeAlias = "Hashable"  # all that a unit's value depends on
+Tally: TypeAlias = "Hashable"  # the counts that determine the value of a unit
 
 
 class AttemptMetric(Metric[float]):
-    """Base of the metrics of repeated attempts: the mean over units of a value of its attempts.
+    """Base of the metrics of repeated attempts: a mean over units.
 
-    A row is an attempt at a unit, such as a sample of a model for a question. Each unit counts the
-    same, however many attempts it has. With ids an attempt counts once however often its row
-    comes, so that a run that was killed and its resumption merge to the state of one that was not.
-    Values of units are rational numbers, and their mean is rounded once.
+    A row is an attempt at a unit, such as one sampled answer to a question. All units have equal
+    weight, whatever their number of attempts. With attempt ids, an attempt counts once even if its
+    row is repeated, so a killed run and its resumption merge to the state of a complete run. The
+    values of units are rational numbers; their mean is rounded once.
 
     Args:
-        incomplete: What a unit with fewer attempts than are needed does: ``"nan"`` makes the value
-            ``nan``, ``"skip"`` leaves the unit out.
-        nan_policy: ``"raise"``, or ``"omit"``: rows without an outcome or an answer are left out.
+        incomplete: How to treat a unit with too few attempts: ``"nan"`` makes the value ``nan``,
+            ``"skip"`` leaves the unit out.
+        nan_policy: ``"raise"``, or ``"omit"``: rows with a missing outcome or answer are left out.
 
-    Memory and cost: 24 bytes for each attempt with an id, else for each different result of a
-    unit, and the distinct ids and answers. Units with equal counts are read once.
+    Memory and cost: 24 bytes for each attempt with an id, or, without ids, for each distinct result
+    of a unit; plus the distinct ids and answers.
     """
 
     higher_is_better: ClassVar[bool | None] = True
@@ -65,12 +65,12 @@ class AttemptMetric(Metric[float]):
 
     @property
     def _needed(self) -> int:
-        """How many attempts a unit needs."""
+        """Attempts that a unit needs."""
         return int(self.config["k"])
 
     @abstractmethod
     def read(self, tally: Any) -> Fraction:
-        """Return the value of a unit: of its numbers of attempts and of solved ones."""
+        """Return the value of a unit from its tally: (attempts, solved)."""
 
     def statistics(self) -> tuple[AttemptCounts]:
         """Return the counts of each unit."""
@@ -83,11 +83,11 @@ class AttemptMetric(Metric[float]):
             unit: The id of the unit, such as a question, (n,): integers or strings.
             y_true: Whether the attempt solved it: 1 or 0, or booleans, (n,).
             attempt: The id of the attempt among those at its unit, (n,): integers or strings.
-                Either all batches have it or none has.
+                Pass it in every batch or in none.
 
         Raises:
-            InvalidBatchError: An id is missing, an outcome is neither 0 nor 1, or an attempt has
-                another outcome than before; the state is unchanged.
+            InvalidBatchError: An id is missing, an outcome is neither 0 nor 1, or an outcome
+                contradicts an earlier row of the attempt; the state is unchanged.
         """
         return self.feed({"unit": unit, "y_true": y_true, "attempt": attempt})
 
@@ -97,13 +97,13 @@ class AttemptMetric(Metric[float]):
         return list(zip(attempts.tolist(), solved.tolist(), strict=True))
 
     def _counted(self, held: AttemptCounts) -> tuple[Floats, dict[Tally, Fraction], list[Tally]]:
-        """Return which units count, the value of each tally, and the tallies of these units."""
+        """Return a mask of the units that count, values by tally, and the tally of each such unit."""
         counts = _counts(held)[0] >= self._needed
         tallies = [t for t, c in zip(self._tallies(held), counts.tolist(), strict=True) if c]
         return counts, {tally: self.read(tally) for tally in set(tallies)}, tallies
 
     def _mean(self, held: AttemptCounts) -> Fraction | None:
-        """Return the mean over units, ``None`` where it is not defined."""
+        """Return the mean over units; ``None`` if it is undefined."""
         counts, values, tallies = self._counted(held)
         if not tallies or (self.incomplete == "nan" and not counts.all()):
             return None
@@ -135,6 +135,12 @@ class AttemptMetric(Metric[float]):
         rounded = {tally: nearest(value) for tally, value in values.items()}
         return np.array([rounded[tally] for tally in tallies])
 
+    @property
+    def n_units(self) -> int:
+        """Number of units that `compute` averages."""
+        (held,) = self._read()
+        return int(np.count_nonzero(_counts(held)[0] >= self._needed))  # type: ignore[arg-type]
+
     def per_unit(self) -> KeyedValues:
         """Return the value of each unit that counts, by ascending id."""
         return self._shape(*self._read())
@@ -146,7 +152,7 @@ class AttemptMetric(Metric[float]):
 
 
 def _counts(held: AttemptCounts) -> tuple[Any, Any]:
-    """Return how many attempts each unit has, and how many of them solved it."""
+    """Return the number of attempts and of solved attempts of each unit."""
     table = held.table
     starts = run_starts(table.unit)
     if not starts.size:
@@ -156,12 +162,12 @@ def _counts(held: AttemptCounts) -> tuple[Any, Any]:
 
 
 class PassAtK(AttemptMetric):
-    """pass@k: how probable it is that at least one of k attempts at a unit solves it.
+    """pass@k: the probability that at least one of k attempts solves a unit.
 
     Formula: mean_u (1 - C(n_u - c_u, k) / C(n_u, k)), with c_u of the n_u attempts at unit u
     solved.
 
-    It is the unbiased estimate of Chen et al., computed in whole numbers.
+    This is the unbiased estimator of Chen et al., computed in exact integer arithmetic.
 
     The other parameters are those of `AttemptMetric`.
 
@@ -187,7 +193,7 @@ class PassAtK(AttemptMetric):
 
 
 class PassHatK(AttemptMetric):
-    """pass^k: how probable it is that all of k attempts at a unit solve it.
+    """pass^k: the probability that all of k attempts solve a unit.
 
     Formula: mean_u C(c_u, k) / C(n_u, k), with c_u of the n_u attempts at unit u solved.
 
@@ -215,16 +221,16 @@ class PassHatK(AttemptMetric):
 
 
 class MeanAtK(AttemptMetric):
-    """Mean@k (avg@k): the share of attempts at a unit that solve it, averaged over units.
+    """Mean@k (avg@k): the share of attempts that solve a unit, averaged over units.
 
     Formula: mean_u c_u / n_u, with c_u of the n_u attempts at unit u solved.
 
-    All attempts at a unit are used: it is the expected share of any k of them.
+    It uses all attempts at a unit: their share is the expected share among any k of them.
 
     The other parameters are those of `AttemptMetric`.
 
     Args:
-        k: How many attempts a unit needs.
+        k: The number of attempts that a unit needs.
 
     Reference: Miller, "Adding error bars to evals", arXiv 2411.00640 (2024), section 3.2.
 
@@ -243,13 +249,13 @@ class MeanAtK(AttemptMetric):
 
 
 class AttemptSpread(AttemptMetric):
-    """Spread between attempts: the standard deviation of the outcome of attempts at one unit.
+    """Spread between attempts: the standard deviation of the outcomes of one unit.
 
     Formula: √(mean_u c_u (n_u - c_u) / (n_u (n_u - 1))), with c_u of the n_u attempts at unit u
     solved.
 
-    The share solved in one attempt at each of U units varies from run to run with this standard
-    deviation divided by √U. 0 where all attempts at a unit end alike.
+    Divided by √U, it is the standard deviation from run to run of the share of U units that are
+    solved with one attempt each.
 
     Parameters are those of `AttemptMetric`.
 
@@ -265,10 +271,11 @@ class AttemptSpread(AttemptMetric):
 
     higher_is_better = None
     _root = True
+    _incomparable = "it is the root of a mean of variances"
 
     @property
     def _needed(self) -> int:
-        """Two, which differ or not."""
+        """Two, the fewest that have a variance."""
         return 2
 
     def read(self, tally: tuple[int, int]) -> Fraction:
@@ -278,21 +285,21 @@ class AttemptSpread(AttemptMetric):
 
 
 class MajorityAtK(AttemptMetric):
-    """maj@k: how probable it is that the most frequent answer of k attempts at a unit is right.
+    """maj@k: the probability that the most frequent answer of k attempts is right.
 
     Formula: mean_u Σ_S r_S / C(n_u, k), with S the subsets of k of the n_u attempts at unit u.
 
-    r_S is 1 where the most frequent answer in S is right; of answers that are equally frequent,
-    each has the same share. An answer that some attempts with it solved and others did not is right
-    by the share of them that did. It is computed from the counts of answers, in whole numbers.
+    r_S is 1 if the most frequent answer in S is right; tied answers share it evenly. If an answer
+    is marked right in some attempts at a unit and wrong in others, it counts as right by the share
+    of these attempts. The sum is computed from the counts of answers, in exact arithmetic.
 
     The other parameters are those of `AttemptMetric`.
 
     Args:
         k: The number of attempts.
 
-    Memory and cost: that of `AttemptMetric`, with the answers; reading multiplies about m k
-    long integers for each different tally of m answers.
+    Memory and cost: that of `AttemptMetric`, with the answers; reading takes about m k
+    multiplications of long integers for each distinct tally of m answers.
 
     Reference: Wang et al., "Self-consistency improves chain of thought reasoning in language
     models", ICLR 2023; Lewkowycz et al., arXiv 2206.14858 (2022), maj1@k.
@@ -324,11 +331,11 @@ class MajorityAtK(AttemptMetric):
             y_true: Whether the attempt solved it: 1 or 0, or booleans, (n,).
             answer: What it answered, (n,): integers or strings; equal ones are one answer.
             attempt: The id of the attempt among those at its unit, (n,): integers or strings.
-                Either all batches have it or none has.
+                Pass it in every batch or in none.
 
         Raises:
-            InvalidBatchError: An id or an answer is missing, an outcome is neither 0 nor 1, or an
-                attempt has another outcome or answer than before; the state is unchanged.
+            InvalidBatchError: An id or an answer is missing, an outcome is neither 0 nor 1, or a
+                row contradicts an earlier row of the attempt; the state is unchanged.
         """
         return self.feed({"unit": unit, "y_true": y_true, "answer": answer, "attempt": attempt})
 
@@ -358,11 +365,11 @@ class MajorityAtK(AttemptMetric):
 
 
 def _elected(n: int, others: list[int], k: int) -> Fraction:
-    """Return in how many k-subsets of votes a candidate of n votes wins; ties are shared.
+    """Return the number of k-subsets of votes that a candidate with n votes wins; ties are shared.
 
-    With t of its own votes in a subset, every other candidate has at most t. ``ways[j]`` is the
-    generating function of the votes of those of whom j have t; the number of ways to have s votes
-    stands at bit ``s * bits`` of one integer.
+    If t of its votes are in a subset, every other candidate has at most t. ``ways[j]`` is the
+    generating function of the others' votes when j of them have t; the coefficient of s votes
+    starts at bit ``s * bits`` of the integer.
     """
     size = sum(others)
     bits = min(size, k * size.bit_length()) + 1

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import quoteattr
 
 import numpy as np
 from rich.cells import cell_len
@@ -478,6 +479,38 @@ def _text(value: object) -> object:
     if isinstance(value, np.generic):
         value = value.item()
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
+
+
+def as_junit(results: ModelReports) -> str:
+    """Return JUnit XML: a test case for each line of a comparison with margins.
+
+    A metric that is worse is a failure; one that is undecided is an error.
+    """
+    lines = results.differences or ()
+    kinds = {"worse": "failure", "undecided": "error"}
+    header, table = results.differences.grid() if results.differences else ((), [])
+    cases = []
+    for line, shown in zip(lines, table, strict=True):
+        told = ", ".join(f"{name} {cell}" for name, cell in zip(header, shown, strict=True))
+        kind = kinds.get(line.verdict)
+        inside = f"<{kind} type={_quoted(line.verdict)} message={_quoted(told)}/>" if kind else ""
+        tested = f"{line.model} against {line.against}"
+        cases.append(
+            f"  <testcase classname={_quoted(tested)} name={_quoted(line.metric)}>{inside}"
+            "</testcase>\n"
+        )
+    counts = {kind: sum(f"<{kind} " in case for case in cases) for kind in kinds.values()}
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        f'<testsuite name="streammetrics gate" tests="{len(cases)}" '
+        f'failures="{counts["failure"]}" errors="{counts["error"]}">\n{"".join(cases)}'
+        "</testsuite>\n"
+    )
+
+
+def _quoted(text: str) -> str:
+    """Quote an XML attribute; control characters, which XML cannot hold, are replaced."""
+    return quoteattr("".join(c if c.isprintable() else "\ufffd" for c in text))
 
 
 def as_markdown(results: ModelReports) -> str:

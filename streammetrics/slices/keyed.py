@@ -156,9 +156,17 @@ class KeyedSet(MetricSet):
 
     def _parts_by_unit(self) -> tuple[State, list[State]]:
         """Return the state of all rows, and the states without each group of units."""
+        each, rests = self._whole_by_unit()
+        return each.state, list(rests.values())
+
+    def _whole_by_unit(self) -> tuple[Slice, Rests]:
         spec = Grouping((), self._cuts[0])
-        ((each, rests),) = self._by_unit(spec, self._accumulator.flush())
-        return each.state, rests
+        ((each, rests),) = self._without_groups(spec, self._accumulator.flush())
+        return each, rests
+
+    def _without_units(self) -> Rests:
+        """Return the states without each group of units, by group."""
+        return self._whole_by_unit()[1]
 
     @property
     def _kept_unit(self) -> str | None:

@@ -1,4 +1,4 @@
-"""Repeated attempts at units, such as samples of a model for each question."""
+"""Repeated attempts at units, such as several sampled answers to each question."""
 
 from __future__ import annotations
 
@@ -49,11 +49,12 @@ class _ContradictionError(Exception):
 
 
 class AttemptTable(NamedTuple):
-    """Results of attempts, and how many attempts of a unit had each.
+    """Results of attempts, and the number of attempts of a unit with each result.
 
-    Labels of units, attempts and answers are sorted, and all in use. A code is ``unit * ids +
-    attempt`` of their places, or the place of the unit where attempts have no ids; a result is
-    ``2 * answer + solved``. Rows ascend by code, then result; an attempt with an id has one row.
+    Labels of units, attempts and answers are sorted, and all are in use. A code is ``unit * ids +
+    attempt`` (indices into the labels), or the index of the unit if attempts have no ids; a result
+    is ``2 * answer + solved``. Rows are sorted by code, then result. An attempt with an id has one
+    row.
     """
 
     units: Array
@@ -99,22 +100,22 @@ class AttemptTable(NamedTuple):
         return reduce(cls.plus, tables, cls.empty())
 
     def named(self, row: int) -> str:
-        """Return how errors name an attempt."""
+        """Return the name of an attempt for errors."""
         unit, attempt = divmod(int(self.codes[row]), max(len(self.ids), 1))
         return f"unit {self.units[unit].item()!r}, attempt {self.ids[attempt].item()!r}"
 
     @property
     def unit(self) -> Ints:
-        """The place of the unit of each row."""
+        """Index of the unit of each row."""
         return self.codes // max(len(self.ids), 1)
 
     @property
     def rows(self) -> int:
-        """How many attempts there are."""
+        """Number of attempts."""
         return len(self.codes) if len(self.ids) else int(self.times.sum())
 
     def plus(self, other: AttemptTable) -> AttemptTable:
-        """Return the attempts of both; those with an id count once.
+        """Return the attempts of both tables; an attempt with an id counts once.
 
         Raises:
             _ContradictionError: An attempt has two results.
@@ -132,14 +133,14 @@ class AttemptTable(NamedTuple):
         return AttemptTable.of(units, ids, answers, *map(np.concatenate, pairs))
 
     def _recoded(self, places: Sequence[Places | None], width: int) -> tuple[Ints, Ints]:
-        """Return codes and results among other labels, of which `width` are of attempts."""
+        """Return codes and results for other labels, `width` of them of attempts."""
         unit, attempt = np.divmod(self.codes, max(len(self.ids), 1))
         answer, solved = np.divmod(self.results, 2)
         codes = moved(places[0], unit) * width + moved(places[1], attempt)
         return codes, 2 * moved(places[2], answer) + solved
 
     def without(self, known: AttemptTable) -> AttemptTable:
-        """Return the attempts that another table does not have.
+        """Return the attempts that are not in another table.
 
         Raises:
             _ContradictionError: The other table has another result of an attempt.
@@ -174,20 +175,20 @@ class AttemptTable(NamedTuple):
 
 
 def _united(mine: Array, theirs: Array) -> Union:
-    """Unite labels of one kind; there are none of either, or some of both."""
+    """Unite labels of one kind, none or some on both sides."""
     return Union.of(mine, theirs) if len(mine) else Union(mine, None, None)
 
 
 def _places(labels: Array, among: Array) -> Places:
-    """Return the place of each label among sorted ones, -1 where it is not there."""
+    """Return the index of each label among sorted ones, -1 if it is missing."""
     at = np.minimum(np.searchsorted(among, labels), len(among) - 1)
     return np.where(among[at] == labels, at, -1)
 
 
 class Attempts:
-    """Attempts in tables of which a later one is smaller, so that a small batch costs little.
+    """Attempts as tables of decreasing size, which keeps updates with small batches cheap.
 
-    Never changed, but that a read joins the tables, in one assignment.
+    Immutable, except that a read joins the tables, in one assignment.
     """
 
     __slots__ = ("_tables", "rows")
@@ -303,9 +304,9 @@ def _in_use(labels: Array, places: Ints) -> bool:
 
 @dataclass(frozen=True)
 class AttemptRows(Field):
-    """One row is an attempt at a unit: whether it solved it, and with `answers` what it answered.
+    """Rows of attempts: unit, outcome, id of the attempt, and with `answers` the answer.
 
-    The finished column `y_true` is ``2 * row + solved``, with the number of the row in its batch.
+    The finished column `y_true` is ``2 * row + solved``, with the row number in the batch.
     """
 
     answers: bool = False
@@ -319,11 +320,11 @@ class AttemptRows(Field):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """All are ids, but for whether a unit is solved."""
+        """Ids, except the outcome."""
         return {name: "label" if name == "y_true" else "id" for name in self.names}
 
     def take(self, batch: Batch) -> Taken:
-        """Return the columns, and where an outcome or an answer is missing."""
+        """Return the columns and a mask of missing outcomes and answers."""
         unit = id_column(batch, "unit")
         attempt = id_column(batch, "attempt") if batch.has("attempt") else None
         for name, column in (("unit", unit), ("attempt", attempt)):
@@ -366,14 +367,13 @@ class AttemptRows(Field):
 
 
 class AttemptCounts(Statistic):
-    """How many attempts at each unit solved it; with ids, how each attempt went.
+    """Counts of the results of each unit; with attempt ids, the result of each attempt.
 
-    Attempts with an id count once however often they come, so that runs that were killed and
-    resumed merge to the state of one that was not; a result that contradicts an earlier one of the
-    same unit and id is refused. With `answers` the answers are kept.
+    An attempt with an id counts once, even if its row is repeated. A result that contradicts an
+    earlier one of the same unit and id is refused. With `answers`, answers are kept.
 
-    Memory: 24 bytes for each attempt with an id, else for each different result of a unit, and the
-    distinct ids and answers.
+    Memory: 24 bytes for each attempt with an id, or, without ids, for each distinct result of a
+    unit; plus the distinct ids and answers.
     """
 
     answers: bool = False
@@ -394,7 +394,7 @@ class AttemptCounts(Statistic):
 
     @property
     def own_rows(self) -> int:
-        """How many attempts there are: those with an id count once."""
+        """Number of attempts; one with an id counts once."""
         return self.held.rows
 
     def may_refuse(self, rows: Rows) -> bool:
@@ -421,7 +421,7 @@ class AttemptCounts(Statistic):
             self._refuse(np.asarray(numbered) >> 1, columns)
 
     def _refuse(self, rows: Ints, columns: Sequence[Column]) -> NoReturn:
-        """Raise, naming the first row that contradicts an earlier one, and how many do."""
+        """Raise with the count and the first of the rows that contradict an earlier one."""
         unit, numbered, *answers, attempt = columns
         table = self.held.table
         at, place = np.divmod(table.codes, max(len(table.ids), 1))

@@ -280,7 +280,7 @@ class Plan:
         return self.counted(State(infos, forks))
 
     def counted(self, state: State) -> State:
-        """Return a state whose rows are counted by the statistics that count each once."""
+        """Return a state with the row counts of statistics that count repeated rows once."""
         if not self._recounted:
             return state
         infos = list(state.infos)

@@ -34,6 +34,8 @@ class Difference(NamedTuple):
         test: Name of the test that gives the limits and the p-value.
         n_rows: Number of rows behind both values. ``None`` if each model has its own rows, and for
             rankings, whose values are of the same queries.
+        margin: Largest acceptable deterioration, which makes the verdict ``"better"``, ``"not
+            worse"``, ``"worse"`` or ``"undecided"``. ``None`` if no margin was given.
     """
 
     metric: str
@@ -49,6 +51,7 @@ class Difference(NamedTuple):
     verdict: str
     test: str
     n_rows: int | None = None
+    margin: float | None = None
 
     def __str__(self) -> str:
         return str(Differences([self], level=math.nan))
@@ -133,10 +136,12 @@ class Differences(Result, tuple[Difference, ...]):
         """Return the header and the lines as formatted text."""
         several = any(line.p != line.p_adjusted for line in self)
         counted = len(self._distinct_rows) > 1
+        margins = any(line.margin is not None for line in self)
         level = "" if math.isnan(self.level) else f" ({100 * self.level:g} %)"
         header = (
             "metric", "model", "value", "against", "value", "difference", f"within{level}", "p",
-            *(["p adjusted"] if several else []), *(["rows"] if counted else []), "verdict", "test",
+            *(["p adjusted"] if several else []), *(["rows"] if counted else []),
+            *(["margin"] if margins else []), "verdict", "test",
         )  # fmt: skip
         lines = []
         for line in self:
@@ -145,6 +150,8 @@ class Differences(Result, tuple[Difference, ...]):
             adjusted = [_chance(line.p_adjusted)] if several else []
             if counted:
                 adjusted.append("" if line.n_rows is None else f"{line.n_rows:,}")
+            if margins:
+                adjusted.append("" if line.margin is None else f"{line.margin:g}")
             lines.append(
                 (
                     line.metric, line.model, value, line.against, other, difference,

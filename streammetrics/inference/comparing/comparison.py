@@ -6,9 +6,11 @@ import math
 import os
 import warnings
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
-from itertools import combinations
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from itertools import combinations, groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from streammetrics.core.columns.batch import as_text, near
 from streammetrics.core.confidence import check_level
@@ -27,20 +29,32 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import registered_name
 from streammetrics.core.results.differences import Difference, Differences
 from streammetrics.core.stateful import load
+from streammetrics.inference.comparing.decisions import (
+    Margin,
+    check_power,
+    decided,
+    detectable,
+    margins_of,
+    needed,
+    standard_error,
+)
 from streammetrics.inference.comparing.tests import (
     LEAST,
     Estimate,
     Side,
     clipped,
     family_of,
+    paired_by_group,
+    paired_by_unit,
     verdict,
     widened,
 )
 from streammetrics.inference.distributions import holm, margin, normal_quantile, normal_tail
+from streammetrics.metrics.families import Family
 from streammetrics.statistics.joint import OF_MODELS, ModelSchema, alias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.statistic import Statistic
@@ -49,6 +63,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Comparison",
     "compare",
+    "units_needed",
 ]
 
 
@@ -221,52 +236,90 @@ class Comparison(MetricSet):
             return list(combinations(self.models, 2))
         return [(model, self.baseline) for model in self.models if model != self.baseline]
 
-    def compute(self, confidence: float = 0.95) -> Differences:  # type: ignore[override]  # values of several models
+    def compute(  # type: ignore[override]  # values of several models
+        self, confidence: float = 0.95, *, margin: Margin = None
+    ) -> Differences:
         """Return the differences between models: a line for each metric and pair of models.
 
         Args:
             confidence: Level of the confidence limits. A difference is evidence if its adjusted
                 p-value is below ``1 - confidence``.
+            margin: Largest acceptable deterioration: one number for all metrics that have a better
+                direction, or a mapping by metric. With a margin, differences are signed so that
+                larger is better, and the verdict is the first that holds: ``"better"`` if the lower
+                limit is above 0, ``"not worse"`` if it is above ``-margin``, ``"worse"`` if the
+                upper limit is below 0, else ``"undecided"``.
 
         Raises:
             StreamMetricsError: For a ranking, if a query counts for only one of the runs.
+            ValueError: A margin is negative, or names a metric that does not exist or has no better
+                direction.
         """
-        return self._compared(self._accumulator.flush(), check_level(confidence))
+        margins = {} if margin is None else margins_of(margin, self._metrics)
+        return self._compared(self._accumulator.flush(), check_level(confidence), margins)
+
+    def detectable(self, power: float = 0.8, *, confidence: float = 0.95) -> dict[str, float]:
+        """Return the smallest difference that this design can detect, by metric.
+
+        With a difference of this size in the population, a share `power` of samples like this one
+        gives the verdict ``"better"``. Without any difference, the same share gives ``"not worse"``
+        for a margin of this size. With several pairs of models it is the largest over pairs.
+
+        Args:
+            power: Probability of detection.
+            confidence: Level of the confidence limits.
+
+        Raises:
+            ValueError: `power` or `confidence` is not between 0 and 1.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> duel = sm.Comparison({"mae": sm.MAE()}, {"a": "one", "b": "two"})
+            >>> _ = duel.update(y_true=[0.0] * 100, one=[0.1, 0.3] * 50, two=[0.3, 0.2] * 50)
+            >>> round(duel.detectable()["mae"], 4)
+            0.0427
+        """
+        level, power = check_level(confidence), check_power(power)
+        found: dict[str, float] = {}
+        for name, _, _, estimate in self._estimates(self._accumulator.flush(), level):
+            error = standard_error(estimate, level)
+            least = detectable(error, estimate.df, power, level)
+            found[name] = max(found.get(name, 0.0), least)
+        return found
+
+    def _units_needed(self, power: float, level: float) -> Iterator[tuple[str, Needed]]:
+        """Yield for each metric and pair of models a function that returns the units needed."""
+        for name, one, _, estimate in self._estimates(self._accumulator.flush(), level):
+            error, n = standard_error(estimate, level), self._families[name].n_units(one)
+            yield name, partial(needed, error, n, power=power, level=level)
 
     def _computed(self, state: State, depth: int = 3) -> Differences:  # type: ignore[override]  # noqa: ARG002 - nothing warns
-        return self._compared(state, 0.95)
+        return self._compared(state, 0.95, {})
 
-    def _compared(self, state: State, level: float) -> Differences:
+    def _estimates(self, state: State, level: float) -> Iterator[tuple[str, Side, Side, Estimate]]:
+        """Yield the estimated difference of each pair of models, metric by metric."""
         suites = {model: self._of(model, state) for model in self.models}
         values = {model: suite.compute() for model, suite in suites.items()}
-        lines: list[Difference] = []
         for name, family in self._families.items():
-            found = []
-            for model, against in self.pairs:
+            for pair in self.pairs:
                 one, other = (
                     Side(m, suites[m][name], float(values[m][name]), self.models.index(m))
-                    for m in (model, against)
+                    for m in pair
                 )
-                joint = self._joint(name, (model, against), state)
-                estimate = family.estimate(one, other, joint, level)
-                estimate = clipped(widened(estimate, one, other), one.metric)
-                found.append((one, other, estimate))
+                joint = self._joint(name, pair, state)
+                yield name, one, other, family.estimate(one, other, joint, level)
+
+    def _compared(self, state: State, level: float, margins: Mapping[str, float]) -> Differences:
+        lines: list[Difference] = []
+        for name, every in groupby(self._estimates(state, level), key=itemgetter(0)):
+            found = [
+                (one, other, clipped(widened(estimate, one, other), one.metric))
+                for _, one, other, estimate in every
+            ]
             adjusted = holm([estimate.p for *_, estimate in found])
-            for pair, (one, other, estimate), p in zip(self.pairs, found, adjusted, strict=True):
-                says = verdict(one.metric, pair, estimate.difference, p, 1 - level)
-                lines.append(
-                    Difference(
-                        name,
-                        *pair,
-                        one.value,
-                        other.value,
-                        *estimate[:4],
-                        p,
-                        says,
-                        estimate.test,
-                        family.n_rows(one),
-                    )
-                )
+            for (one, other, estimate), p in zip(found, adjusted, strict=True):
+                n_rows = self._families[name].n_rows(one)
+                lines.append(line_of(name, one, other, estimate, p, level, margins, n_rows))
         return Differences(lines, level, self._n_rows(state))
 
     def _joint(self, name: str, pair: tuple[str, str], state: State) -> Statistic | None:
@@ -386,6 +439,26 @@ class Comparison(MetricSet):
         return self.compute()._repr_html_() or "" if self.n_rows else f"<p>{escape(repr(self))}</p>"
 
 
+def line_of(
+    name: str,
+    one: Side,
+    other: Side,
+    estimate: Estimate,
+    p_adjusted: float,
+    level: float,
+    margins: Mapping[str, float],
+    n_rows: int | None = None,
+) -> Difference:
+    """Build the line of an estimate, with its verdict."""
+    pair, margin = (one.model, other.model), margins.get(name)
+    if margin is None:
+        says = verdict(one.metric, pair, estimate.difference, p_adjusted, 1 - level)
+    else:
+        says = decided(one.metric, estimate, margin)
+    values = (one.value, other.value, *estimate[:4], p_adjusted)
+    return Difference(name, *pair, *values, says, estimate.test, n_rows, margin)
+
+
 UNPAIRED = "unpaired, weaker than paired"
 
 
@@ -396,12 +469,17 @@ def compare(
     confidence: float = 0.95,
     names: tuple[str, str] = ("a", "b"),
     unit: Unit = ...,
+    margin: Margin = None,
+    paired: bool = False,
 ) -> Differences:
     """Compare two states of different rows.
 
-    This test is weaker than that of `Comparison`: with different rows, variation does not cancel
-    out. Use `Comparison` if both models predict the same rows. Use this function for two weeks, two
-    groups of users, or the two arms of an A/B test.
+    With ``paired=True`` both states are of the same units: queries of rankings, units of repeated
+    attempts, or units of sets with `unit`. Variation that the units share then cancels out.
+
+    The default test is weaker than that of `Comparison`: with different rows, variation does not
+    cancel out. Use `Comparison` if both models predict the same rows. Use this function for two
+    weeks, two groups of users, or the two arms of an A/B test.
 
     The limits of the difference combine the limits of both values (`Metric.confidence`) as a root
     of squares (MOVER; Zou and Donner 2008). For small samples, and for values near the ends of
@@ -415,11 +493,15 @@ def compare(
             ``1 - confidence``.
         names: Names of the two states.
         unit: What is sampled: by default the `unit` of the sets, if they have one; ``None`` for
-            rows. No unit may occur in both sets, just as no user is in both arms of an A/B test.
+            rows. No unit may occur in both sets, just as no user is in both arms of an A/B test,
+            unless they are paired.
+        margin: Largest acceptable deterioration, as in `Comparison.compute`.
+        paired: Whether both states are of the same units, each with the same number of rows.
 
     Raises:
-        IncompatibleMetricsError: The metrics differ.
-        ValueError: The states are not kept by this unit.
+        IncompatibleMetricsError: The metrics differ, or the states are paired and their units
+            differ.
+        ValueError: The states are not kept by this unit, or a margin is invalid.
         StreamMetricsError: None of the metrics has confidence limits; see `Metric.confidence`.
 
     Example:
@@ -436,12 +518,20 @@ def compare(
     states = _read(a), _read(b)
     one, other = map(_by_name, states)
     _check_same(one, other, names)
+    margins = {} if margin is None else margins_of(margin, one)
+    groups = _groups(states, names, unit) if paired else None
     lines, refused = [], []
     for name, metric in one.items():
         try:
-            lines.append(_line(name, (metric, other[name]), names, level, unit))
+            sides = _sides((metric, other[name]), names)
+            if groups is None:
+                estimate = _unpaired(sides, level, unit)
+            else:
+                estimate = _paired(sides, groups, level)
         except NoConfidenceError as error:
             refused.append(f"{name!r}: {error}")
+        else:
+            lines.append(line_of(name, *sides, estimate, estimate.p, level, margins))
     if not lines:
         raise StreamMetricsError(f"none of the metrics can be compared: {'; '.join(refused)}")
     for reason in refused:
@@ -479,21 +569,153 @@ def _check_same(
             )
 
 
-def _line(
-    name: str,
-    pair: tuple[Metric, Metric],
-    names: tuple[str, str],
-    level: float,
-    unit: Unit,
-) -> Difference:
-    one, other = pair
-    if not all(isinstance(metric.compute(), int | float) for metric in pair):
-        raise NoConfidenceError(f"{one._titled()} is several numbers")
-    values = float(one.compute()), float(other.compute())
-    limits = [metric.confidence(level, unit=unit) for metric in pair]
-    estimate = unpaired(limits, values, level)
-    says = verdict(one, names, estimate.difference, estimate.p, 1 - level)
-    return Difference(name, *names, *values, *estimate[:4], estimate.p, says, estimate.test)
+def _sides(pair: tuple[Metric, Metric], names: tuple[str, str]) -> tuple[Side, Side]:
+    values = [metric.compute() for metric in pair]
+    if not all(isinstance(value, int | float) for value in values):
+        raise NoConfidenceError(f"{pair[0]._titled()} is several numbers")
+    one, other = (Side(*each, 0) for each in zip(names, pair, map(float, values), strict=True))
+    return one, other
+
+
+def _unpaired(sides: tuple[Side, Side], level: float, unit: Unit) -> Estimate:
+    limits = [side.metric.confidence(level, unit=unit) for side in sides]
+    return unpaired(limits, (sides[0].value, sides[1].value), level)
+
+
+Rests: TypeAlias = tuple[Sequence[State], Sequence[State]]
+
+
+def _groups(states: tuple[Metric | MetricSet, ...], names: tuple[str, str], unit: Unit) -> Rests:
+    """Return both states without each group of units; two empty lists for states without units.
+
+    Raises:
+        IncompatibleMetricsError: A group has different numbers of rows in the two states.
+    """
+    kept = [s._kept_unit if isinstance(s, MetricSet) else None for s in states]
+    if unit is not ... and any(unit != each for each in kept):
+        raise ValueError(f"unit={unit!r}: the sets keep {kept[0]!r} and {kept[1]!r}")
+    if kept[0] != kept[1]:
+        raise IncompatibleMetricsError(
+            f"unit is {kept[0]!r} in {names[0]} and {kept[1]!r} in {names[1]}, which are no pairs"
+        )
+    if kept[0] is None:
+        return (), ()
+    one, other = (state._without_units() for state in states)  # type: ignore[union-attr]  # sets with a unit
+    rows = [{group: _rows(rest) for group, rest in rests.items()} for rests in (one, other)]
+    whole = [state.n_rows for state in states]
+    apart = [
+        group
+        for group in {**one, **other}
+        if group not in one
+        or group not in other
+        or whole[0] - rows[0][group] != whole[1] - rows[1][group]
+    ]
+    if apart:
+        raise IncompatibleMetricsError(
+            f"units have other rows in {names[0]} ({whole[0]:,}) than in {names[1]} "
+            f"({whole[1]:,}): those of {len(apart)} of {len({**one, **other})} groups by hash of "
+            f"{kept[0]!r}; paired=False compares them as different ones"
+        )
+    return list(one.values()), [other[group] for group in one]
+
+
+def _rows(state: State) -> int:
+    return max((info.n_rows for info in state.infos), default=0)
+
+
+def _paired(sides: tuple[Side, Side], rests: Rests, level: float) -> Estimate:
+    """Estimate the difference between two values of the same units."""
+    one, other = sides
+    if one.metric._incomparable:
+        raise NoConfidenceError(
+            f"{one.metric._titled()} cannot be paired: {one.metric._incomparable}"
+        )
+    if not rests[0]:
+        estimate = paired_by_unit(one, other, level)
+        if estimate is None:
+            raise NoConfidenceError(
+                f"{one.metric._titled()} keeps no values of units: pair sets that have a unit, "
+                "MetricSet({...}, unit='question'), or compare with paired=False"
+            )
+    else:
+        values = [
+            [float(side.metric._judged(*side.metric._chosen(state))[0]) for state in of]
+            for side, of in zip(sides, rests, strict=True)
+        ]
+        estimate = paired_by_group((one.value, other.value), (values[0], values[1]), level)
+    return clipped(widened(estimate, one, other), one.metric)
+
+
+class Needed(Protocol):
+    """Returns the number of units needed to detect a difference."""
+
+    def __call__(self, *, difference: float) -> int: ...
+
+
+def units_needed(
+    state: Comparison | Metric | MetricSet,
+    difference: float | Mapping[str, float],
+    power: float = 0.8,
+    *,
+    confidence: float = 0.95,
+) -> dict[str, int]:
+    """Return the number of units needed to detect a difference, by metric.
+
+    Units are rows, queries of rankings, or units of repeated attempts. For a `Comparison` it is the
+    number that suffices for every pair of its models. For a metric or a set it is the number in
+    each of two independent samples. Standard errors scale with one over the root of the number of
+    units.
+
+    Args:
+        state: A pilot, from which the standard error is taken.
+        difference: Difference to detect: one number for all metrics, or a mapping by metric.
+        power: Probability of detection, as in `Comparison.detectable`.
+        confidence: Level of the confidence limits.
+
+    Raises:
+        ValueError: A difference is not positive, or names a metric that does not exist; or the set
+            has a `unit`, whose number is not kept.
+        NoConfidenceError: A metric has no confidence limits.
+
+    Example:
+        >>> import streammetrics as sm
+        >>> duel = sm.Comparison({"mae": sm.MAE()}, {"a": "one", "b": "two"})
+        >>> _ = duel.update(y_true=[0.0] * 100, one=[0.1, 0.3] * 50, two=[0.3, 0.2] * 50)
+        >>> sm.units_needed(duel, 0.01)
+        {'mae': 1786}
+    """
+    level, power = check_level(confidence), check_power(power)
+    found: Iterable[tuple[str, Needed]]
+    if isinstance(state, Comparison):
+        names, found = state.of_metrics, state._units_needed(power, level)
+    else:
+        if isinstance(state, MetricSet) and state._kept_unit is not None:
+            raise ValueError(
+                f"the set keeps groups of {state._kept_unit!r} and not how many of them there are"
+            )
+        metrics = _by_name(state)
+        names = tuple(metrics)
+        found = ((name, _alone(metric, power, level)) for name, metric in metrics.items())
+    wanted = difference if isinstance(difference, Mapping) else dict.fromkeys(names, difference)
+    for name, value in wanted.items():
+        if name not in names:
+            raise ValueError(f"difference: no metric {name!r}{near(str(name), names)}")
+        if not isinstance(value, int | float) or not 0 < value < math.inf:
+            raise ValueError(f"difference of {name!r} is {value!r}: expected a positive number")
+    units: dict[str, int] = {}
+    for name, count in found:
+        if name in wanted:
+            units[name] = max(units.get(name, 0), count(difference=wanted[name]))
+    return units
+
+
+def _alone(metric: Metric, power: float, level: float) -> Needed:
+    """Return a function of the units needed in each of two samples like this one."""
+    low, high = metric.confidence(level)
+    counts = {str(Family.QUERIES): "n_queries", str(Family.UNITS): "n_units"}
+    n = counts.get(str(metric.family), "n_rows")
+    error = (high - low) / 2 / normal_quantile((1 + level) / 2)
+    return partial(needed, error * math.sqrt(2), getattr(metric, n), power=power, level=level)
 
 
 def unpaired(

@@ -47,7 +47,7 @@ from streammetrics.statistics.joint import (
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.metric import Metric
@@ -63,13 +63,17 @@ LEAST = 1e-300  # a p-value that underflows is not 0
 
 
 class Estimate(NamedTuple):
-    """A difference of two values, its limits, its p-value, and the name of the test."""
+    """A difference of two values, its limits, its p-value, and the name of the test.
+
+    `df` is the degrees of freedom of the limits, infinite for normal limits.
+    """
 
     difference: float
     low: float
     high: float
     p: float
     test: str
+    df: float = math.inf
 
 
 class Joint(NamedTuple):
@@ -105,6 +109,10 @@ class PairedTest(ABC):
         """Return the number of rows behind both values; rows left out for one model are for all."""
         return int(one.metric.n_rows)
 
+    def n_units(self, one: Side) -> int:
+        """Return the sample size: the number of rows or queries."""
+        return int(one.metric.n_rows)
+
     @abstractmethod
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
         """Return the difference between two models."""
@@ -117,13 +125,13 @@ def estimated(difference: float, variance: float, level: float, test: str, df: f
         certain = variance == 0 and difference == 0
         p = 1.0 if certain else math.nan
         side = difference if certain else math.nan
-        return Estimate(difference, side, side, p, test)
+        return Estimate(difference, side, side, p, test, df)
     error = math.sqrt(variance)
     tail = (1 + level) / 2
     reach = error * (normal_quantile(tail) if normal else t_quantile(tail, df))
     t = abs(difference) / error
     p = min(1.0, max(2 * (normal_tail(t) if normal else t_tail(t, df)), LEAST))
-    return Estimate(difference, difference - reach, difference + reach, p, test)
+    return Estimate(difference, difference - reach, difference + reach, p, test, df)
 
 
 NO_EVIDENCE = "no evidence"
@@ -482,7 +490,6 @@ def _precision(stairs: CumulativeCounts) -> Influence:
 
 PERMUTATIONS = 9_999
 SIGNS = "sign flips"
-_PAIRED = "paired t"
 _MANY = 1 << 17  # queries above which the mean is normal, so that sign flips add nothing
 _BLOCK = 1 << 22  # signs processed at a time
 _SLACK = 1e-12  # relative; tolerates rounding of sums in another order
@@ -499,32 +506,85 @@ class QueryFamily(PairedTest):
         """Return None: the values are of the same queries, with different rows."""
         return None
 
+    def n_units(self, one: Side) -> int:
+        """Return the number of queries."""
+        return int(one.metric.n_queries)
+
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:  # noqa: ARG002 - no joint statistic
         """Compute limits by the paired t-test, and p by flipping the signs of differences."""
         ours, theirs = one.metric.per_query(), other.metric.per_query()
         for side in (one, other):
             _check_run(side)
-        apart = [query for query in ours if query not in theirs]
-        apart += [query for query in theirs if query not in ours]
-        if apart:
-            raise StreamMetricsError(
-                f"{one.metric._titled()} counts other queries for the one run than for the other: "
-                f"{len(apart)} of them, first {apart[0]!r}, count for one only; unretrieved='zero' "
-                "counts those that a run has no results for as 0"
-            )
-        gaps = np.array([value - theirs[query] for query, value in ours.items()])
-        n, difference = len(gaps), one.value - other.value
-        if n < 2 or not np.isfinite(gaps).all():
-            return estimated(difference, math.nan, level, SIGNS, 1.0)
-        weights = _weights_of(one)
-        variance = error_of_mean(gaps, difference, weights) ** 2
-        found = estimated(difference, variance, level, _PAIRED, n - 1)
-        if not gaps.any() or n > _MANY:
-            return found
-        p = sign_flips(gaps if weights is None else gaps * (weights / weights.max()))
-        if math.isnan(found.low):  # constant differences
-            found = found._replace(low=difference, high=difference)
-        return found._replace(p=p, test=SIGNS)
+        advice = "unretrieved='zero' counts those that a run has no results for as 0"
+        gaps = gaps_of(one, ours, theirs, "queries", "run", advice)
+        return of_gaps(gaps, one.value - other.value, _weights_of(one), level)
+
+
+def gaps_of(
+    one: Side,
+    ours: Mapping[Any, float],
+    theirs: Mapping[Any, float],
+    units: str,
+    model: str,
+    advice: str,
+) -> Floats:
+    """Return the difference of the two values of each query or unit.
+
+    Raises:
+        StreamMetricsError: A query or unit counts for only one of the two.
+    """
+    apart = [unit for unit in ours if unit not in theirs]
+    apart += [unit for unit in theirs if unit not in ours]
+    if apart:
+        raise StreamMetricsError(
+            f"{one.metric._titled()} counts other {units} for the one {model} than for the other: "
+            f"{len(apart)} of them, first {apart[0]!r}, count for one only; {advice}"
+        )
+    return np.array([value - theirs[unit] for unit, value in ours.items()])
+
+
+def of_gaps(gaps: Floats, difference: float, weights: Floats | None, level: float) -> Estimate:
+    """Compute limits by the paired t-test, and p by flipping the signs of differences."""
+    n = len(gaps)
+    if n < 2 or not np.isfinite(gaps).all() or not math.isfinite(difference):
+        return estimated(difference, math.nan, level, SIGNS, 1.0)
+    variance = error_of_mean(gaps, difference, weights) ** 2
+    found = estimated(difference, variance, level, PAIRED_T, n - 1)
+    if not gaps.any() or n > _MANY:
+        return found
+    p = sign_flips(gaps if weights is None else gaps * (weights / weights.max()))
+    if math.isnan(found.low):  # constant differences
+        found = found._replace(low=difference, high=difference)
+    return found._replace(p=p, test=SIGNS)
+
+
+def paired_by_unit(one: Side, other: Side, level: float) -> Estimate | None:
+    """Estimate the difference of two states that hold a value of each query or unit.
+
+    Returns ``None`` for other metrics.
+    """
+    if one.metric.family == Family.QUERIES:
+        return QueryFamily().estimate(one, other, None, level)
+    if one.metric.family != Family.UNITS:
+        return None
+    advice = "evaluate both on the same units, with enough attempts at each"
+    values = one.metric.per_unit(), other.metric.per_unit()
+    gaps = gaps_of(one, *values, "units", "state", advice)
+    return of_gaps(gaps, one.value - other.value, None, level)
+
+
+def paired_by_group(
+    value: tuple[float, float], without: tuple[Sequence[float], Sequence[float]], level: float
+) -> Estimate:
+    """Estimate the difference of two values by a jackknife over groups of the same units.
+
+    `without` are the values without each group, in the same order.
+    """
+    gaps, difference = np.subtract(*without), value[0] - value[1]
+    groups = len(gaps)
+    test = f"jackknife of {groups} groups of units, paired"
+    variance = (groups - 1) * float(np.var(gaps)) if groups > 1 else math.nan
+    return estimated(difference, variance, level, test, max(groups - 1, 1))
 
 
 def _weights_of(side: Side) -> Floats | None:

@@ -107,7 +107,7 @@ class Grouped(Statistic):
 
     @property
     def own_rows(self) -> int | None:
-        """How many rows all keys have, where a statistic counts those that come again once."""
+        """Number of rows of all keys, if a statistic counts repeated rows once."""
         recounted = any(states.of.own_rows is not None for states in self.states)
         return int(self.rows.sum()) if recounted else None
 
@@ -137,7 +137,7 @@ class Grouped(Statistic):
         self.rows = self._counted(self.rows + by.counts)
 
     def _counted(self, rows: Ints) -> Ints:
-        """Return how many rows each key has, of which a statistic may count repeats once."""
+        """Return the rows of each key; a statistic may count repeated rows once."""
         for states in self.states:
             if states.of.own_rows is not None:
                 return np.array([state.own_rows for state in states.states.each()], np.int64)
