@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import (
@@ -11,6 +15,7 @@ from streammetrics.core.columns.batch import (
     as_renamed,
     meant,
     n_rows,
+    near,
     streamed,
     table_columns,
 )
@@ -34,7 +39,6 @@ from streammetrics.core.views import ByName, NamedInputs, beside_a_table, column
 if TYPE_CHECKING:
     from collections.abc import (
         Iterable,
-        Mapping,
         Sequence,
     )
 
@@ -210,6 +214,49 @@ class MetricSet(NamedInputs, ByName):
                 values[name] = unsure(level, str(error))
                 warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=2)
         return values
+
+    def enough(self, width: Mapping[str, float], *, level: float = 0.95) -> bool:
+        """Whether the anytime intervals of all named metrics are this narrow.
+
+        `confidence` with ``anytime=True`` holds at all times at once, so an evaluation may stop at
+        the first batch after which this is true: its limits are then still right in a share `level`
+        of all evaluations. A limit that is NaN is not narrow.
+
+        Args:
+            width: Largest width of the interval of each metric, by name.
+            level: Level of the intervals.
+
+        Raises:
+            ValueError: A width is not positive, or names a metric that does not exist; or the set
+                has a `unit`.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> suite = sm.MetricSet({"accuracy": sm.Accuracy()})
+            >>> _ = suite.update(y_true=[1] * 500, y_pred=[1, 1, 1, 0] * 125)
+            >>> suite.enough({"accuracy": 0.2}), suite.enough({"accuracy": 0.02})
+            (True, False)
+        """
+        if not isinstance(width, Mapping) or not width:
+            raise ValueError(f"enough({width!r}): expected widths by metric, {{'accuracy': 0.02}}")
+        for name, most in width.items():
+            if name not in self._metrics:
+                raise ValueError(f"enough: no metric {name!r}{near(str(name), self._metrics)}")
+            if not isinstance(most, int | float) or not 0 < most < math.inf:
+                raise ValueError(f"enough: the width of {name!r} is {most!r}: expected more than 0")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UndefinedMetricWarning)
+            limits = self._anytime_limits(level)
+        return all(
+            np.all(np.subtract(high, low) <= most)
+            for name, most in width.items()
+            for low, high in limits[name]
+        )
+
+    def _anytime_limits(self, level: float) -> Mapping[str, Sequence[tuple[float, float]]]:
+        """Return the anytime limits of every metric, of a comparison those of each pair."""
+        found = self.confidence(level, anytime=True)
+        return {name: [(limits.low, limits.high)] for name, limits in found.items()}
 
     @property
     def _kept_unit(self) -> str | None:

@@ -321,6 +321,37 @@ def _log_mixture(s: float, n: float) -> float:
     return halves
 
 
+# Bets on differences in [-1, 1]: below 1/2, so that the capital stays positive; the smallest ones
+# are for some hundred million rows.
+_BETS = 0.49 * 2.0 ** (-np.arange(28) / 2)
+
+
+def anytime_difference(only: int, other: int, n: int, alpha: float) -> tuple[float, float, float]:
+    """Return limits and p of a mean of n numbers -1, 0 and 1 that hold for all n at once.
+
+    `only` of the numbers are 1 and `other` are -1. A gambler who always bets the share b of the
+    capital on numbers above the true mean m has the capital Π (1 + b (x - m)), a martingale, and so
+    is the average over a fixed grid of b. It ever exceeds 2 / alpha with probability at most
+    alpha / 2, which gives the lower limit; bets on numbers below m give the upper limit
+    (Waudby-Smith and Ramdas 2024). The capital depends on the counts, not on the order of numbers.
+    """
+    if not n > 0:
+        return math.nan, math.nan, math.nan
+    counts = np.array([only, n - only - other, other], np.float64)
+
+    def capital(m: float, sign: int) -> float:
+        """Return the logarithm of the average capital."""
+        gains = np.log1p(sign * _BETS[:, None] * (np.array([1.0, 0.0, -1.0]) - m)) @ counts
+        most = float(gains.max())
+        return most + math.log(float(np.exp(gains - most).mean()))
+
+    mean, allowed = (only - other) / n, math.log(2 / alpha)
+    low = _edge(lambda m: capital(m, 1) > allowed, mean, -1.0)
+    high = _edge(lambda m: capital(m, -1) > allowed, mean, 1.0)
+    reached = max(capital(0.0, 1), capital(0.0, -1)) - math.log(2)
+    return low, high, math.exp(-max(reached, 0.0))
+
+
 def _edge(beyond: Callable[[float], bool], inside: float, outside: float) -> float:
     """Return the point between two ends where `beyond` becomes true."""
     if not beyond(outside):

@@ -97,7 +97,7 @@ class AttemptMetric(Metric[float]):
         return list(zip(attempts.tolist(), solved.tolist(), strict=True))
 
     def _counted(self, held: AttemptCounts) -> tuple[Floats, dict[Tally, Fraction], list[Tally]]:
-        """Return a mask of the units that count, values by tally, and the tally of each such unit."""
+        """Return a mask of the units that count, values by tally, and the tallies of units."""
         counts = _counts(held)[0] >= self._needed
         tallies = [t for t, c in zip(self._tallies(held), counts.tolist(), strict=True) if c]
         return counts, {tally: self.read(tally) for tally in set(tallies)}, tallies

@@ -237,7 +237,7 @@ class Comparison(MetricSet):
         return [(model, self.baseline) for model in self.models if model != self.baseline]
 
     def compute(  # type: ignore[override]  # values of several models
-        self, confidence: float = 0.95, *, margin: Margin = None
+        self, confidence: float = 0.95, *, margin: Margin = None, anytime: bool = False
     ) -> Differences:
         """Return the differences between models: a line for each metric and pair of models.
 
@@ -249,6 +249,9 @@ class Comparison(MetricSet):
                 larger is better, and the verdict is the first that holds: ``"better"`` if the lower
                 limit is above 0, ``"not worse"`` if it is above ``-margin``, ``"worse"`` if the
                 upper limit is below 0, else ``"undecided"``.
+            anytime: Whether limits and p-values hold at all times at once, so that you may look
+                after every batch and stop when you like. They exist for shares of the same rows,
+                such as accuracy and recall; for other metrics they are NaN, with a warning.
 
         Raises:
             StreamMetricsError: For a ranking, if a query counts for only one of the runs.
@@ -256,7 +259,28 @@ class Comparison(MetricSet):
                 direction.
         """
         margins = {} if margin is None else margins_of(margin, self._metrics)
-        return self._compared(self._accumulator.flush(), check_level(confidence), margins)
+        level = check_level(confidence)
+        return self._compared(self._accumulator.flush(), level, margins, anytime=anytime)
+
+    def enough(self, width: Mapping[str, float], *, level: float = 0.95) -> bool:
+        """Whether the anytime limits of every pair of models are this narrow.
+
+        As `MetricSet.enough`, of differences.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> duel = sm.Comparison({"accuracy": sm.Accuracy()}, ["a", "b"])
+            >>> _ = duel.update(y_true=[1] * 500, a=[1, 1, 1, 0] * 125, b=[1, 1, 0, 0] * 125)
+            >>> duel.enough({"accuracy": 0.2}), duel.enough({"accuracy": 0.02})
+            (True, False)
+        """
+        return super().enough(width, level=level)
+
+    def _anytime_limits(self, level: float) -> dict[str, list[tuple[float, float]]]:
+        found: dict[str, list[tuple[float, float]]] = {}
+        for line in self.compute(level, anytime=True):
+            found.setdefault(line.metric, []).append((line.low, line.high))
+        return found
 
     def detectable(self, power: float = 0.8, *, confidence: float = 0.95) -> dict[str, float]:
         """Return the smallest difference that this design can detect, by metric.
@@ -296,7 +320,9 @@ class Comparison(MetricSet):
     def _computed(self, state: State, depth: int = 3) -> Differences:  # type: ignore[override]  # noqa: ARG002 - nothing warns
         return self._compared(state, 0.95, {})
 
-    def _estimates(self, state: State, level: float) -> Iterator[tuple[str, Side, Side, Estimate]]:
+    def _estimates(
+        self, state: State, level: float, *, anytime: bool = False
+    ) -> Iterator[tuple[str, Side, Side, Estimate]]:
         """Yield the estimated difference of each pair of models, metric by metric."""
         suites = {model: self._of(model, state) for model in self.models}
         values = {model: suite.compute() for model, suite in suites.items()}
@@ -307,11 +333,20 @@ class Comparison(MetricSet):
                     for m in pair
                 )
                 joint = self._joint(name, pair, state)
-                yield name, one, other, family.estimate(one, other, joint, level)
+                estimate = family.anytime if anytime else family.estimate
+                try:
+                    yield name, one, other, estimate(one, other, joint, level)
+                except NoConfidenceError as error:
+                    warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=4)
+                    nothing = (one.value - other.value, math.nan, math.nan, math.nan, UNKNOWN)
+                    yield name, one, other, Estimate(*nothing)
 
-    def _compared(self, state: State, level: float, margins: Mapping[str, float]) -> Differences:
+    def _compared(
+        self, state: State, level: float, margins: Mapping[str, float], *, anytime: bool = False
+    ) -> Differences:
         lines: list[Difference] = []
-        for name, every in groupby(self._estimates(state, level), key=itemgetter(0)):
+        estimates = self._estimates(state, level, anytime=anytime)
+        for name, every in groupby(estimates, key=itemgetter(0)):
             found = [
                 (one, other, clipped(widened(estimate, one, other), one.metric))
                 for _, one, other, estimate in every
@@ -459,6 +494,7 @@ def line_of(
     return Difference(name, *pair, *values, says, estimate.test, n_rows, margin)
 
 
+UNKNOWN = "none at all times"
 UNPAIRED = "unpaired, weaker than paired"
 
 

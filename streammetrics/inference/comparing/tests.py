@@ -13,6 +13,7 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.scores import ScoredLabels
+from streammetrics.core.confidence import without
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.inference.areas import (
     GROUPS,
@@ -23,6 +24,7 @@ from streammetrics.inference.areas import (
     structural_components,
 )
 from streammetrics.inference.distributions import (
+    anytime_difference,
     binomial_cdf,
     normal_quantile,
     normal_tail,
@@ -117,6 +119,16 @@ class PairedTest(ABC):
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
         """Return the difference between two models."""
 
+    def anytime(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:  # noqa: ARG002 - most have none
+        """Return the difference with limits that hold at all times at once.
+
+        Raises:
+            NoConfidenceError: There are none for this metric.
+        """
+        raise without(
+            one.metric, "anytime=True compares shares of the same rows, such as accuracy and recall"
+        )
+
 
 def estimated(difference: float, variance: float, level: float, test: str, df: float) -> Estimate:
     """Return the estimate of a difference from its variance; `df` is inf for a normal test."""
@@ -180,6 +192,7 @@ def clipped(estimate: Estimate, metric: Metric[object]) -> Estimate:
 
 
 MCNEMAR = "McNemar, exact"
+ANYTIME = "betting, at all times"
 DELTA = "joint counts"
 
 
@@ -204,6 +217,12 @@ class Discordant(NamedTuple):
         low, high = min(a - b - spread, difference), max(a - b + spread, difference)
         return Estimate(difference, max(low, -1.0), min(high, 1.0), p, MCNEMAR)
 
+    def anytime(self, level: float) -> Estimate:
+        """Return the difference with limits and a p-value that hold at all times at once."""
+        n, only, other = self
+        low, high, p = anytime_difference(only, other, n, 1 - level)
+        return Estimate((only - other) / n, low, high, max(p, LEAST), ANYTIME)
+
 
 class TableFamily(PairedTest):
     """Accuracy, F1 and all other metrics of a table of true and predicted labels."""
@@ -216,6 +235,14 @@ class TableFamily(PairedTest):
         (table,) = self.metric.statistics()
         bring = labels_of(table)  # type: ignore[arg-type]  # by the metric's `statistics`
         return [Joint(JointTable(), pair, table.schema, bring) for pair in pairs]
+
+    def anytime(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
+        """Return the difference of shares of the same rows."""
+        assert isinstance(joint, JointTable)
+        shares = discordant(one.metric, joint)
+        if shares is None or not shares.rows:
+            return super().anytime(one, other, joint, level)
+        return shares.anytime(level)
 
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
         """Test shares of the same rows by McNemar, others by the variance Σ w² (∂θ_A - ∂θ_B)²."""
