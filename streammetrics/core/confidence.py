@@ -55,14 +55,17 @@ class ConfidenceInterval(Interval):
 
 @dataclass(frozen=True)
 class ConfidenceRequest:
-    """The level of an interval, whether it is anytime-valid, and the number of rows."""
+    """The level of an interval, whether it is anytime-valid, the rows, and a method by name."""
 
     level: float
     anytime: bool
     n_rows: int
+    method: str | None = None
 
     def __post_init__(self) -> None:
         check_level(self.level)
+        if self.method is not None and self.anytime:
+            raise ValueError(f"confidence(method={self.method!r}): anytime=True has its own method")
 
     @property
     def tail(self) -> float:
@@ -84,7 +87,8 @@ class Refusal(str):
     __slots__ = ()
 
 
-_RULES: dict[str, Rule] = {}
+_RULES: dict[str, Rule] = {}  # by family
+_METHODS: dict[str, Rule] = {}  # by name
 
 
 def rule_of(*families: str) -> Callable[[Rule], Rule]:
@@ -97,8 +101,28 @@ def rule_of(*families: str) -> Callable[[Rule], Rule]:
     return register
 
 
+def method_of(name: str) -> Callable[[Rule], Rule]:
+    """Register a function as the method of a name."""
+
+    def register(rule: Rule) -> Rule:
+        _METHODS[name] = rule
+        return rule
+
+    return register
+
+
+def _method(name: str) -> Rule:
+    load("limits")
+    if name not in _METHODS:
+        known = ", ".join(map(repr, _METHODS))
+        raise ValueError(f"confidence(method={name!r}): expected one of {known}")
+    return _METHODS[name]
+
+
 def confidence_of(metric: Any, asked: ConfidenceRequest, *statistics: object) -> ConfidenceInterval:
     """Return the confidence interval of a metric for its statistics, by the rule of its family."""
+    if asked.method is not None:
+        return _method(asked.method)(metric, asked, *statistics)
     family = metric.family
     if isinstance(family, Refusal):
         raise without(metric, family)

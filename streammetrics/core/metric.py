@@ -210,7 +210,12 @@ class Metric(Mergeable[V_co], Generic[V_co]):
             return self.interval(*self._read())
 
     def confidence(
-        self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...
+        self,
+        level: float = 0.95,
+        *,
+        method: str | None = None,
+        anytime: bool = False,
+        unit: Unit = ...,
     ) -> ConfidenceInterval:
         """Return confidence limits for the value in the population that the rows are sampled from.
 
@@ -220,6 +225,10 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
         Args:
             level: Share of samples whose limits contain the population value.
+            method: ``None`` for the default, the method with the best coverage. A name gives limits
+                as published, to reproduce a figure: ``"wilson"``, ``"clopper-pearson"`` or
+                ``"wald"`` for shares of rows, ``"delong"`` or ``"delong-logit"`` for ROC AUC,
+                ``"bootstrap"`` for values read from counts.
             anytime: Whether the limits hold at all times simultaneously, so that one may look after
                 every batch and stop at will. They are wider, and exist for rates and for means of
                 bounded values.
@@ -227,7 +236,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
                 ``None`` for rows.
 
         Raises:
-            ValueError: The metric is not in a set that keeps rows by this unit.
+            ValueError: The metric is not in a set that keeps rows by this unit, or there is no
+                method of this name.
             NoConfidenceError: The metric has no such limits, or the state lacks the data for them.
 
         Example:
@@ -238,14 +248,26 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         """
         of = unit_of(unit, self._accumulator.unit)
         if of is not None:
+            if method is not None:
+                raise ValueError(
+                    f"confidence(method={method!r}): limits by the unit {of!r} have one method; "
+                    "unit=None treats the rows as the sample"
+                )
             return self._accumulator.by_unit(self, of, level, anytime=anytime)
-        return self._confident(self._accumulator.flush(), level, anytime=anytime)
+        return self._confident(self._accumulator.flush(), level, anytime=anytime, method=method)
 
     def _confident(
-        self, state: State, level: float, *, anytime: bool, depth: int = 3
+        self,
+        state: State,
+        level: float,
+        *,
+        anytime: bool,
+        method: str | None = None,
+        depth: int = 3,
     ) -> ConfidenceInterval:
         n_rows, statistics = self._n_rows(state), self._chosen(state)
-        return self._limits(n_rows, statistics, level, anytime=anytime, depth=depth + 1)
+        depth += 1
+        return self._limits(n_rows, statistics, level, anytime=anytime, method=method, depth=depth)
 
     def _limits(
         self,
@@ -254,13 +276,14 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         level: float,
         *,
         anytime: bool = False,
+        method: str | None = None,
         depth: int = 3,
     ) -> ConfidenceInterval:
         """Return the confidence limits for statistics of `n_rows` rows."""
         try:
             with own_arithmetic():
                 interval = confidence_of(
-                    self, ConfidenceRequest(level, anytime, n_rows), *statistics
+                    self, ConfidenceRequest(level, anytime, n_rows, method), *statistics
                 )
         except ArithmeticError:  # overflow, or division by an underflowed number
             interval = unsure(level, "sums, or counts, beyond what a float64 holds")

@@ -1,0 +1,116 @@
+"""Intervals by name: figures printed in papers, and formulas of other programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import streammetrics as sm
+
+# Newcombe, "Two-sided confidence intervals for the single proportion", Stat. Med. 17 (1998): I.
+NEWCOMBE = {
+    (81, 263): {
+        "wald": (0.2522, 0.3638), "wilson": (0.2553, 0.3662), "clopper-pearson": (0.2527, 0.3676),
+    },
+    (15, 148): {
+        "wald": (0.0527, 0.1500), "wilson": (0.0624, 0.1605), "clopper-pearson": (0.0578, 0.1617),
+    },
+    (0, 20): {
+        "wald": (0.0, 0.0), "wilson": (0.0, 0.1611), "clopper-pearson": (0.0, 0.1684),
+    },
+    (1, 29): {
+        "wald": (0.0, 0.1009), "wilson": (0.0061, 0.1718), "clopper-pearson": (0.0009, 0.1776),
+    },
+}  # fmt: skip
+SHARES = {
+    "accuracy": lambda s, n: sm.Accuracy().update([1] * n, [1] * s + [0] * (n - s)),
+    "recall": lambda s, n: sm.Recall().update([1] * n + [0], [1] * s + [0] * (n - s) + [1]),
+    "precision": lambda s, n: sm.Precision().update([1] * s + [0] * (n - s) + [1], [1] * n + [0]),
+    "top 1": lambda s, n: sm.TopKAccuracy(k=1).update(
+        [1] * n, [[0.0, 1.0]] * s + [[1.0, 0.0]] * (n - s)
+    ),
+}
+
+
+@pytest.mark.parametrize("share", SHARES)
+@pytest.mark.parametrize("counts", NEWCOMBE, ids=str)
+def test_shares_have_the_limits_of_newcombes_table(share, counts):
+    metric = SHARES[share](*counts)
+    for method, limits in NEWCOMBE[counts].items():
+        found = metric.confidence(0.95, method=method)
+        assert tuple(round(limit, 4) for limit in found) == limits, method
+        assert f"{counts[0]} of {counts[1]}" in found.method
+
+
+def delong(y, x):
+    """Return the area and its standard error from the structural components."""
+    over = (x[y == 1][:, None] > x[y == 0]) + 0.5 * (x[y == 1][:, None] == x[y == 0])
+    variance = sum(over.mean(axis).var(ddof=1) / over.shape[1 - axis] for axis in (0, 1))
+    return over.mean(), np.sqrt(variance)
+
+
+@pytest.mark.parametrize("level", [0.8, 0.95])
+@pytest.mark.parametrize("shift", [0.0, 1.0, 3.0])
+def test_delong_is_the_variance_of_the_components(level, shift):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 80)
+    x = np.round(shift * y + rng.normal(size=80), 1)
+    area, error = delong(y, x)
+    z = stats.norm.ppf((1 + level) / 2)
+    metric = sm.ROCAUC().update(y, x)
+    plain = metric.confidence(level, method="delong")
+    expected = np.clip([area - z * error, area + z * error], 0, 1)
+    np.testing.assert_allclose(plain, expected, rtol=1e-9)
+    logit, width = np.log(area / (1 - area)), z * error / (area * (1 - area))
+    expected = [1 / (1 + np.exp(-(logit + side))) for side in (-width, width)]
+    np.testing.assert_allclose(metric.confidence(level, method="delong-logit"), expected, rtol=1e-9)
+
+
+def test_the_bootstrap_is_of_the_rows_and_always_the_same():
+    rng = np.random.default_rng(0)
+    y, p = rng.integers(0, 3, 400), rng.integers(0, 3, 400)
+    p = np.where(rng.random(400) < 0.6, y, p)
+    metric = sm.F1(average="macro").update(y, p)
+    found = metric.confidence(method="bootstrap")
+    order = rng.permutation(400)
+    assert found == sm.F1(average="macro").update(y[order], p[order]).confidence(method="bootstrap")
+    draws = [rng.integers(0, 400, 400) for _ in range(2000)]
+    values = [sm.score(sm.F1(average="macro"), y[rows], p[rows]) for rows in draws[:500]]
+    np.testing.assert_allclose(found, np.quantile(values, [0.025, 0.975]), atol=0.015)
+
+
+@pytest.mark.parametrize(
+    ("metric", "method", "message"),
+    [
+        (sm.ROCAUC().update([0, 1], [0.1, 0.2]), "wilson", "is for shares of rows"),
+        (sm.F1().update([0, 1], [0, 1]), "wald", "is for shares of rows"),
+        (sm.Accuracy(normalize=False).update([0], [0]), "wilson", "is for shares of rows"),
+        (sm.BrierScore().update([0, 1], [0.1, 0.9]), "clopper-pearson", "is for shares of rows"),
+        (sm.Accuracy().update([0, 1], [0, 1], sample_weight=[1, 2]), "wilson", "have weights"),
+        (sm.Accuracy().update([0, 1], [0, 1], sample_weight=[1, 2]), "bootstrap", "have weights"),
+        (sm.ROCAUC(max_fpr=0.5).update([0, 1], [0.1, 0.2]), "delong", "without max_fpr"),
+        (sm.Accuracy().update([0], [0]), "delong", "exact ROCAUC of two classes"),
+        (sm.MAE().update([0.0], [1.0]), "bootstrap", "read from a table of counts"),
+        (sm.F1(average=None).update([0, 1], [0, 1]), "bootstrap", "one number"),
+    ],
+    ids=repr,
+)
+def test_a_method_that_does_not_fit_is_refused(metric, method, message):
+    with pytest.raises(sm.NoConfidenceError, match=message):
+        metric.confidence(method=method)
+
+
+def test_names_and_what_they_go_with():
+    accuracy = sm.Accuracy().update([0, 1], [0, 1])
+    with pytest.raises(ValueError, match="expected one of 'wilson'"):
+        accuracy.confidence(method="wilsons")
+    with pytest.raises(ValueError, match="anytime=True has its own method"):
+        accuracy.confidence(method="wilson", anytime=True)
+    suite = sm.MetricSet({"a": sm.Accuracy()}, unit="u").update(y_true=[1], y_pred=[1], u=[1])
+    with pytest.raises(ValueError, match="unit=None treats the rows as the sample"):
+        suite["a"].confidence(method="wilson")
+    assert suite["a"].confidence(method="wilson", unit=None).method == "Wilson, 1 of 1"
+    for method in ("wilson", "wald", "clopper-pearson"):
+        with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
+            assert np.isnan(sm.Accuracy().confidence(method=method)).all()
