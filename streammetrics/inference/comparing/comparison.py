@@ -178,8 +178,8 @@ class Comparison(MetricSet):
         if isinstance(suite, MetricSet) and suite._kept_unit is not None:
             raise ValueError(
                 f"suite has unit={suite._kept_unit!r}, and a Comparison tests rows: pass "
-                "MetricSet(dict(suite.items())) to compare by rows, or compare two sets of "
-                "different units with sm.compare"
+                "MetricSet(dict(suite.items())) to compare by rows, or pair a set for each model "
+                "with sm.compare(a, b, paired=True)"
             )
         renamed = suite.columns if isinstance(suite, MetricSet) else {}
         metrics = dict(suite.items()) if isinstance(suite, MetricSet) else suite
