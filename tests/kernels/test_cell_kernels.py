@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.kernels import kernels, reference
 
 VARIANTS = getattr(kernels, "variants", tuple)()
@@ -322,6 +323,41 @@ def test_ids_are_those_of_the_reference(compiled, name):
         assert mine.tobytes() == theirs.tobytes()
 
 
+def test_more_rows_than_are_sorted_at_once_are_those_of_parts(compiled):
+    """The first part is sorted; the others are counted in a table of its level."""
+    rng, n, part = np.random.default_rng(4), (1 << 22) + (1 << 20) + 9, 1 << 20
+    scores, codes = rng.random(n), rng.integers(0, 2, n)
+    out = np.empty(1 << 19, int), np.empty(1 << 19), np.empty((1 << 19, 2), np.int32)
+    assert compiled.cells_count(scores, codes, None, None, 1 << 19, 0, *out, 0, 1)[0] == -1
+    whole, parts = SortedHistogram(1 << 19, 2), SortedHistogram(1 << 19, 2)
+    assert whole.add_unchecked(scores, codes)
+    for start in range(0, n, part):
+        parts.add(scores[start : start + part], codes[start : start + part])
+    assert whole.is_same(parts)
+
+
+@pytest.mark.parametrize("n", [1, 300, 5000])
+def test_rows_that_are_none_are_refused(compiled, n):
+    """By sorting and by a table, at both ends, of codes of every type."""
+    rng = np.random.default_rng(n)
+    for module, most, name in product((compiled, reference), (2, 6000), ("uniform", "few")):
+        scores, codes = SCORES[name](rng, n), rng.integers(0, 2, n)
+        expected = counted(module, scores, codes.astype(np.uint8), most)
+        for dtype in "bBhHiIlL?":
+            assert counted(module, scores, codes.astype(dtype), most) == expected
+        for place in (0, n // 2, n - 1):
+            for wrong in (np.nan, -np.nan, *np.array([0x7FF0000000000001]).view(float)):
+                others = scores.copy()
+                others[place] = wrong
+                with pytest.raises(ValueError, match="nan"):
+                    counted(module, others, codes, most)
+            for dtype, wrong in product("bBhHiIlL", (2, -1)):
+                others = codes.copy()
+                others[place] = wrong
+                with pytest.raises(ValueError, match="nan"):
+                    counted(module, scores, others.astype(dtype), most)
+
+
 @pytest.mark.parametrize("name", ["uniform", "few", "one", "signs"])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_the_area_is_that_of_all_pairs(compiled, name, dtype):
@@ -335,6 +371,7 @@ def test_the_area_is_that_of_all_pairs(compiled, name, dtype):
             slack += p * n * math.isnan(found[k])
         for module in (reference, compiled):
             assert module.cells_area(found, counts) == (above, slack)
+            assert module.cells_area(None, counts) == (above, 0)
     with pytest.raises(ValueError, match="fit"):
         compiled.cells_area(found, counts[1:])
 
@@ -349,7 +386,7 @@ def test_arrays_of_other_kinds_are_refused(compiled):
     frozen.flags.writeable = False
     for place, wrong in (
         *((0, scores[::2]), (0, scores.astype(">f8")), (0, scores.astype("f4")), (0, misaligned)),
-        *((1, codes[::2]), (1, codes.astype(np.int8)), (7, found.astype("f4")), (8, frozen)),
+        *((1, codes[::2]), (1, codes.astype(float)), (7, found.astype("f4")), (8, frozen)),
         *((8, counts.astype(np.int16)), (6, ids.astype(np.int32)), (8, counts.astype(float))),
     ):
         with pytest.raises((BufferError, ValueError), match="contiguous|expected|read-only"):

@@ -29,14 +29,11 @@ from streammetrics.core.state.arrays import take_array, take_sizes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from streammetrics.core.types import Array, Arrays, Bools, Floats, Ints
-
-    Codes = NDArray[np.uint8]
 
 Mass: TypeAlias = "Array | ExactSum"
 
+CALL_ROWS = 1 << 22  # rows that a kernel sorts per call, unless the budget of cells is larger
 INTEGER_LIMIT = 1 << 53  # integer weights with a smaller sum are stored as integers; exact as float
 _NARROW = 1 << 31
 _NONE = np.empty(0, np.int64)
@@ -64,7 +61,8 @@ class ScoredRows(NamedTuple):
 
     Attributes:
         scores: Scores (n,).
-        codes: The class of each row (n,); ``None`` if there is only one class.
+        codes: The class of each row (n,), integers of any type; ``None`` if there is
+            only one class.
         weight: Weights (n,); with shape (n, 1) a row weighs the square; ``None`` for 1.
         tails: The differences between exact integers and `scores` (n,), all nonzero; ``None`` if
             scores are exact.
@@ -72,7 +70,7 @@ class ScoredRows(NamedTuple):
     """
 
     scores: Floats
-    codes: Codes | None
+    codes: Array | None
     weight: Floats | None
     tails: Floats | None = None
 
@@ -98,17 +96,16 @@ class ScoredRows(NamedTuple):
 
 
 def batches(every: Iterable[ScoredRows], most: int) -> Iterator[ScoredRows]:
-    """Yield all rows of one kind, joined or split into batches of at most `most` rows."""
+    """Yield all rows of one kind in order: batches joined up to `most` rows, larger ones as is."""
     pending: list[ScoredRows] = []
     room = most
     for rows in every:
-        for start in range(0, rows.scores.size, most):
-            part = rows.part(slice(start, start + most))
-            if part.scores.size > room:
-                yield _joined(pending)
-                pending, room = [], most
-            pending.append(part)
-            room -= part.scores.size
+        size = rows.scores.size
+        if pending and size > room:
+            yield _joined(pending)
+            pending, room = [], most
+        pending.append(rows)
+        room -= size
     if pending:
         yield _joined(pending)
 
@@ -164,31 +161,55 @@ class Cells(NamedTuple):
         """Return the cells of rows at the lowest sufficient level that is at least `level`.
 
         The cells of rows with tails are at level 0, even if too many; `merged` finds their level.
+        Raises ``ValueError`` if a score is nan or a code is neither 0 nor 1.
         """
         scores, codes, weight, tails = rows
-        size = scores.size
+        size, call = scores.size, max(CALL_ROWS, max_cells)
+        if size > call and (weight is not None or size >= _NARROW):
+            return cls._of_parts(rows, classes, max_cells, level, call)
         if tails is not None:
             each = cls(0, None, scores, _summed(np.arange(size), rows, size, classes), tails)
             return _with_tails(each, cls.empty(classes))
         room = min(size, max_cells)
         found = np.empty(room)
         ids = np.empty(room, np.int64) if level or size > max_cells else None
-        scores, codes = plain(scores, np.float64), None if codes is None else plain(codes, np.uint8)
+        scores = plain(scores, np.float64)
+        codes = None if codes is None else np.ascontiguousarray(codes)
         low, power = 0, 1
         counts: Array = np.empty((room, classes), np.int32)
         if weight is not None:
             weight, power = plain(weight.reshape(-1), np.float64), weight.ndim
             low, width = ExactSum.window(weight, power)
             counts = np.empty((room, classes, width), np.int64)
+        before = level
         level, size, canonical = kernels.cells_count(
-            *(scores, codes, weight, None, max_cells, level, ids, found, counts, low, power)
+            *(scores, codes, weight, None, max_cells, before, ids, found, counts, low, power)
         )
+        if level < 0:
+            return cls._of_parts(rows, classes, max_cells, before, call)
         counts = _cut(counts, size)
         mass: Mass = counts
         if weight is not None:
             mass = normal_mass(ExactSum.carried(counts, low, canonical=canonical))
         ids = _cut(ids, size) if level and ids is not None else None
         return cls(level, ids, _cut(found, size), mass)
+
+    @classmethod
+    def _of_parts(
+        cls, rows: ScoredRows, classes: int, max_cells: int, level: int, size: int
+    ) -> Cells:
+        """Return the cells of many rows, counted in parts of `size`.
+
+        Once the first part gives a level, the kernel gets all other rows without weights at once.
+        """
+        cells, start, n = cls.empty(classes), 0, rows.scores.size
+        while start < n:
+            rest = rows.weight is None and cells.level > level == 0 and n - start < _NARROW
+            part = rows.part(slice(start, n if rest else start + size))
+            start += part.scores.size
+            more = cls.of(part, classes, max_cells, max(level, cells.level))
+            cells = merged(cells, more, max_cells)
+        return cells
 
     def rows(self) -> ScoredRows | None:
         """Return the rows if each has its own cell, else ``None``: sorting rows beats merging."""
@@ -225,9 +246,10 @@ class Cells(NamedTuple):
 
         ``None`` unless the mass is integer.
         """
-        return (
-            None if isinstance(self.mass, ExactSum) else kernels.cells_area(self.scores, self.mass)
-        )
+        if isinstance(self.mass, ExactSum):
+            return None
+        area: tuple[int, int] = kernels.cells_area(self.scores if self.level else None, self.mass)
+        return area
 
     @property
     def unit(self) -> int:

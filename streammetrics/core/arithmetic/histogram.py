@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.arithmetic.cells import (
+    CALL_ROWS,
     Cells,
     ScoredRows,
     arrays_of_all,
@@ -20,17 +22,18 @@ from streammetrics.core.arithmetic.cells import (
     read_cells,
 )
 from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.keys import plain
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
+from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import laid_out, nested, part, take_array, taken_apart
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from streammetrics.core.arithmetic.cells import CellBlock, Codes, Mass
+    from streammetrics.core.arithmetic.cells import CellBlock, Mass
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
 _TOO_MANY_CELLS = 1 << 29
-_CALL_ROWS = 1 << 22  # rows per call of a kernel, unless the budget of cells is larger
 
 
 class _State(NamedTuple):
@@ -69,7 +72,7 @@ class SortedHistogram:
 
     Memory: 16 bytes a cell with two classes (12 with one), 8 more above level 0, and 40 to 80 with
     fractional weights; 9 bytes a buffered row, 17 with weights. Counting temporarily takes about as
-    much again, and 10 bytes for each sorted row, 18 with weights. Large numbers of rows are counted
+    much again, and 10 bytes for each sorted row, 18 with weights. Large numbers of rows are sorted
     in parts of 2**22 rows, or of the budget if that is more.
 
     Cost: a radix sort of the rows if they are at most four times the budget, otherwise one addition
@@ -103,7 +106,7 @@ class SortedHistogram:
     def add(
         self,
         scores: Floats,
-        codes: Codes | None = None,
+        codes: Array | None = None,
         weight: Floats | None = None,
         tails: Floats | None = None,
     ) -> None:
@@ -127,6 +130,29 @@ class SortedHistogram:
             state = self._taking(state, rows._replace(tails=tails).part(long))
             rows = rows.part(~long)
         self._state = self._taking(state, rows)
+
+    def add_unchecked(self, scores: Floats, labels: Array) -> bool:
+        """Add rows of weight 1 that have not been validated.
+
+        Args:
+            scores: Float64 scores (n,).
+            labels: Integers or booleans (n,).
+
+        Returns:
+            Whether no score is nan and each label is 0 or 1; otherwise nothing is added.
+
+        """
+        state, scores, codes = self._state, plain(scores, np.float64), plain(labels, labels.dtype)
+        if state.size + scores.size <= self._room(state.cells, weighted=False):
+            bits = np.empty(scores.shape, np.uint8)
+            if kernels.bits(bits, codes) < 0 or math.isnan(kernels.extent(scores)[0]):
+                return False
+            codes = bits
+        try:  # rows that are not buffered are validated while they are counted
+            self.add(scores, codes)
+        except ValueError:
+            return False
+        return True
 
     def merge(self, *others: Self) -> None:
         """Add the rows of other histograms of the same configuration, which are not changed."""
@@ -180,7 +206,7 @@ class SortedHistogram:
             cells, pending = Cells.empty(self.classes), (single, *pending)
         for kind in {rows.kind for rows in pending}:
             some = (rows for rows in pending if rows.kind == kind)
-            for rows in batches(some, max(_CALL_ROWS, self.max_cells)):
+            for rows in batches(some, max(CALL_ROWS, self.max_cells)):
                 more = Cells.of(rows, self.classes, self.max_cells, cells.level)
                 cells = merged(cells, more, self.max_cells)
         return cells

@@ -277,7 +277,7 @@ class GroupedHistograms(NamedTuple):
         seen = np.flatnonzero(np.diff(self.starts))
         for group in seen.tolist():
             part = slice(ends[group], ends[group + 1])
-            sums[0, group], _ = kernels.cells_area(self.scores[part], self.counts[part])
+            sums[0, group], _ = kernels.cells_area(None, self.counts[part])
         if seen.size:  # both classes at once, as each is below 2**31
             both = np.add.reduceat(self.counts.view(np.int64).reshape(-1), self.starts[seen])
             sums[1:, seen] = both.view(np.int32).reshape(-1, 2).T

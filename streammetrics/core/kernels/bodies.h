@@ -1,8 +1,7 @@
 /* All kernels, once for each variant. */
 #include "exact.h"
-#include "cells.h"
-
 #include "counts.h"
+#include "cells.h"
 #include "order.h"
 #include "tables.h"
 #include "elementary.h"
@@ -24,7 +23,6 @@ const Kernels KERNELS = {
     factorize,
     table_put,
     table_move,
-
     cells_ids,
     cells_count,
     cells_merge,

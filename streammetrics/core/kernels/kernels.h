@@ -15,9 +15,11 @@
 
 #if defined(__GNUC__)
 #define PREFETCH(address) __builtin_prefetch(address, 1)
+#define PREFETCH_READ(address) __builtin_prefetch(address, 0)
 #define APART __attribute__((noinline)) /* for loops that are not vectorized if inlined */
 #else
 #define PREFETCH(address) ((void)(address))
+#define PREFETCH_READ(address) ((void)(address))
 #define APART
 #endif
 
@@ -30,6 +32,8 @@
 #define OK 0
 #define NO_MEMORY (-1)      /* an allocation failed; nothing was written */
 #define OUT_OF_RANGE (-2)   /* an index is out of range; outputs are invalid */
+#define NOT_DENSE (-3)      /* the cells do not fit a table, and there are too many rows to sort */
+#define BAD_ROWS (-4)       /* a score is nan, or a code is neither 0 nor 1; outputs are invalid */
 
 /* Digits of a total: base 2^32, the lowest of weight 2^TOTAL_LOW. */
 #define TOTAL_LOW (-3328)
@@ -118,7 +122,7 @@ typedef struct {
 
   /* cells.h */
   void (*cells_ids)(int64_t *ids, const double *scores, int64_t n, int64_t level);
-  int64_t (*cells_count)(CellsOut *out, const double *scores, const uint8_t *codes, double *weight,
+  int64_t (*cells_count)(CellsOut *out, const double *scores, const Column *codes, double *weight,
                          int64_t n, int64_t most, int64_t *index, int threads);
   int64_t (*cells_merge)(CellsOut *out, const CellsIn parts[2], int64_t most);
   int64_t (*cells_add)(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,

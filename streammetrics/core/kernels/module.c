@@ -125,7 +125,7 @@ static int take_numbers(Buffers *buffers, PyObject *object, int floats, Column *
 /* Parse arguments, given a letter for each, a pointer to its destination, and for arrays one to its length:
  *
  * l: an integer; c: a Column of integers; f, i, r, u: an array of float64, int64, int32 or uint8;
- * w, o, b: a writable array of float64, int64 or uint8. A capital letter allows None: NULL, length -1. */
+ * w, o, b: a writable array of float64, int64 or uint8. A capital letter allows None: data NULL, length -1. */
 static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, const char *format, ...) {
   static const char letters[] = "firuwob", kinds[] = "fiiufiu", sizes[] = {8, 8, 4, 1, 8, 8, 1};
   va_list to;
@@ -140,11 +140,11 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
     }
     void *data = va_arg(to, void *);
     int64_t *length = va_arg(to, int64_t *);
-    if (*format == 'c') {
-      ok = take_numbers(buffers, *args, 0, data, length);
-    } else if (*format < 'a' && *args == Py_None) {
+    if (*format < 'a' && *args == Py_None) {
       *(void **)data = NULL;
       *length = -1;
+    } else if ((*format | ('a' - 'A')) == 'c') {
+      ok = take_numbers(buffers, *args, 0, data, length);
     } else {
       int64_t k = strchr(letters, *format | ('a' - 'A')) - letters;
       ok = take(buffers, *args, kinds[k], sizes[k], k < 4 ? 0 : PyBUF_WRITABLE, data, length);
@@ -573,9 +573,9 @@ KERNEL(cells_count) {
   int64_t n, coded, weighed = -1, placed = -1, most, power, done, *index = NULL;
   const double *scores;
   double *weight = NULL;
-  const uint8_t *codes;
+  Column codes = {.data = NULL};
   if (count != 11) return refuse("expected 11 arguments");
-  const char *letters = args[3] == Py_None ? "fUFOll" : "fUWOll"; /* with an index, weights are reordered in place */
+  const char *letters = args[3] == Py_None ? "fCFOll" : "fCWOll"; /* with an index, weights are reordered in place */
   if (!take_all(buffers, args, 6, letters, (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight, &weighed,
                 (void *)&index, &placed, &most, &out.level) ||
       !take_cells(buffers, args + 6, &out) || !take_integer(args[9], &out.low) || !take_integer(args[10], &power))
@@ -589,7 +589,9 @@ KERNEL(cells_count) {
   if (index ? !weight || out.mass.classes : !weight != !out.mass.sums || out.mass.classes != 1 + (coded >= 0) ||
                                                 (out.mass.counts && out.mass.wide))
     return refuse("expected counts, sums of weights or an index, and codes for two classes");
-  RUN(n, done = kernels->cells_count(&out, scores, codes, weight, n, most, index, threads_for(n)))
+  RUN(n, done = kernels->cells_count(&out, scores, coded < 0 ? NULL : &codes, weight, n, most, index, threads_for(n)))
+  if (done == NOT_DENSE) return Py_BuildValue("(iiO)", -1, 0, Py_True);
+  if (done == BAD_ROWS) return refuse("a score is nan, or a code is neither 0 nor 1");
   return cells_found(done, &out);
 }
 
@@ -644,9 +646,10 @@ KERNEL(cells_area) {
   CellsIn cells = {.size = 0};
   int64_t area, slack;
   if (count != 2) return refuse("expected 2 arguments");
-  if (!take_all(buffers, args, 1, "f", (void *)&cells.scores, &cells.size) ||
+  if (!take_all(buffers, args, 1, "F", (void *)&cells.scores, &cells.size) ||
       !take_mass(buffers, args[1], 0, &cells.mass))
     return NULL;
+  if (!cells.scores) cells.size = cells.mass.rows;
   if (!cells.mass.counts || cells.mass.classes != 2 || cells.mass.rows != cells.size)
     return refuse("shapes do not fit");
   RUN(cells.size, area = kernels->cells_area(&cells, &slack))

@@ -513,7 +513,12 @@ def cells_count(
     highest. With `index`, the place of each row in such a table is written instead of counts; rows
     and weights may then be reordered, in the same way. Returns the level, the number of cells, and
     whether sums are canonical.
+    Compiled kernels sort at most max(2**22, `most`) rows; if there are more, and their cells fit
+    no table, they return the level -1.
     """
+    codes = None if codes is None else codes.astype(np.int64)
+    if np.isnan(scores).any() or (codes is not None and (codes >> 1).any()):
+        raise ValueError("a score is nan, or a code is neither 0 nor 1")
     level, size, places = _cells(level, None, scores, most, ids, cell_scores)
     group = places if codes is None else 2 * places + codes
     if index is not None:
@@ -604,14 +609,16 @@ def cells_add(
     return int(counts.sum(dtype=np.int64))
 
 
-def cells_area(scores: Floats, counts: Ints, /) -> tuple[int, int]:
+def cells_area(scores: Floats | None, counts: Ints, /) -> tuple[int, int]:
     """Return twice the pairs of a row of the second class above one of the first, ties once.
 
-    Also return the number of ties within cells of several scores. Both must be below 2**63.
+    Also return the number of ties within cells of several scores, of which there are none if
+    `scores` is ``None``. Both must be below 2**63.
     """
     n, p = counts.astype(np.int64).T
     tied = p * n
-    return int((2 * p * (np.cumsum(n) - n) + tied).sum()), int(tied[np.isnan(scores)].sum())
+    unsure = 0 if scores is None else int(tied[np.isnan(scores)].sum())
+    return int((2 * p * (np.cumsum(n) - n) + tied).sum()), unsure
 
 
 def _cells(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -16,12 +15,11 @@ from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scores import ScoredLabels, Scores
 from streammetrics.core.constraints import Bins, NanPolicy
-from streammetrics.core.counting import extent, group_order
+from streammetrics.core.counting import group_order
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.histograms import GroupedHistograms, Weighed, WeighedHistograms
 from streammetrics.core.fields.weights import split_squares
-from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
@@ -276,11 +274,12 @@ class ScoreHistogram(ScoredStatistic):
         if columns is None:
             return None
         truth, score = columns
-        codes = np.empty(truth.shape, np.uint8)
-        if kernels.bits(codes, np.ascontiguousarray(truth)) < 0 or math.isnan(extent(score)[0]):
+        weighed, whole = self.counted
+        (column,) = type(self).counted.weighed.columns.forks(weighed.columns, 1, self)
+        if weighed.squares is not None or not column.add_unchecked(score, truth):
             return None
         twin = self.fork()
-        twin.update(codes, score, weight=None)
+        twin.counted = Counted(weighed._replace(columns=(column,)), whole)
         return twin, self.facts_of(truth)
 
     def add(self, rows: Sequence[Added], weight: Floats | None) -> None:
