@@ -247,7 +247,7 @@ def test_bad_labels_change_nothing(columns, message):
 
 def test_weights_are_refused():
     suite = sm.MetricSet({"ari": sm.AdjustedRandIndex()})
-    with pytest.raises(sm.InvalidBatchError, match="no weights"):
+    with pytest.raises(sm.InvalidBatchError, match="do not accept weights"):
         suite.update(labels_true=[0, 1], labels_pred=[0, 1], sample_weight=[1.0, 2.0])
     assert suite.n_rows == 0
 

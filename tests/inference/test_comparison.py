@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import warnings
 
 import numpy as np
 import pytest
+from oracles.table import ORACLES
 from scipy import stats
 from sklearn.metrics import average_precision_score, f1_score
 from thinning import some
@@ -732,3 +735,52 @@ def test_states_of_other_rows_say_how_many_each_has():
     assert found.to_dict()["n_rows"] == {"monday": 90, "tuesday": 80}
     said = "values of each one's own rows: 90 of monday, 80 of tuesday"
     assert str(found).splitlines()[-1] == said
+
+
+CONSTANT = [  # metrics, labels, and predictions of two models whose losses differ by a constant
+    (sm.LogLoss(), [1, 0], [0.9, 0.1], [0.1, 0.9]),
+    (sm.MAE(), [1.1, 2.3], [1.2, 2.4], [1.3, 2.5]),
+    (sm.RMSE(), [1.1, 2.3], [1.2, 2.4], [1.3, 2.5]),
+    (sm.MAE(), [1.0, 2.0], [1.0, 2.0], [2.0, 3.0]),
+]
+
+
+@pytest.mark.parametrize(("metric", "true", "one", "other"), CONSTANT)
+@pytest.mark.parametrize("copies", [1, 3, 50])
+def test_differences_that_do_not_vary_are_judged_by_their_signs(metric, true, one, other, copies):
+    """The rounding of losses is no variance: two such rows once had a p of 6e-17."""
+    duel = sm.Comparison({"m": metric}, {"a": "one", "b": "other"})
+    duel.update(y_true=true * copies, one=one * copies, other=other * copies)
+    (line,) = duel.compute()
+    assert line.test == "equal signs"
+    assert line.p == 2.0 ** (1 - 2 * copies)
+    limits = [line.low, line.high]
+    known = line.p < 0.05
+    assert limits == [line.difference] * 2 if known else np.isnan(limits).all()
+    assert (line.verdict != "no evidence") == known
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize(
+    "metric",
+    [sm.MedianAbsoluteError(), sm.AbsoluteErrorQuantile(q=0.9), sm.NRMSE(normalization="mean")],
+)
+def test_one_row_has_no_limits(metric):
+    duel = sm.Comparison({"m": metric}, {"a": "one", "b": "other"})
+    (line,) = duel.update(y_true=[2.0], one=[1.0], other=[4.0]).compute()
+    assert math.isfinite(line.difference)
+    assert np.isnan([line.low, line.high, line.p]).all()
+
+
+def test_every_metric_that_can_be_compared_is_one_number():
+    for oracle in ORACLES:
+        try:
+            sm.Comparison({"m": oracle.metric}, {"a": "one", "b": "other"})
+        except (ValueError, TypeError):
+            continue
+        rows = oracle.rows(np.random.default_rng(0), oracle.n)
+        rows.pop("sample_weight", None)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            value = oracle.metric.copy().update(**rows).compute()
+        assert isinstance(value, float), oracle.id

@@ -323,6 +323,20 @@ def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | Non
 PAIRED_T = "paired t"
 EQUAL_SIGNS = "equal signs"
 
+# Relative spread of differences up to which they are taken as equal: losses are rounded one by one,
+# so that equal differences may vary by some units in the last place.
+_ROUNDING = Fraction(1, 1 << 50)
+
+
+def constant(difference: float, p: float, level: float, test: str) -> Estimate:
+    """Return the estimate for differences that are the same in all rows.
+
+    Their variance cannot be estimated. `p` is the chance of that many equal signs; if it is not
+    below 1 - `level`, there are no limits.
+    """
+    side = difference if p < 1 - level else math.nan
+    return Estimate(difference, side, side, p, test)
+
 
 class MeanFamily(PairedTest):
     """Mean losses and their square roots."""
@@ -356,13 +370,12 @@ class MeanFamily(PairedTest):
         once = sum(x * joint.product(0, k).fraction() for k, x in terms)
         mean = a * means[0] - b * means[1]
         spread = twice - 2 * mean * once + mean * mean * joint.product(0, 0).fraction()
+        size = sum(x * x * joint.product(k, k).fraction() for k, x in terms)
         variance = nearest(spread / weight**2) * n / (n - 1)
         is_root = self.metric.family == Family.ROOT_MEAN_LOSS
         difference = one.value - other.value if is_root else nearest(mean)
-        if variance <= 0 and difference:  # constant differences: as likely as n equal signs
-            return Estimate(
-                difference, difference, difference, max(2.0 ** (1 - n), LEAST), EQUAL_SIGNS
-            )
+        if difference and spread <= size * _ROUNDING**2:
+            return constant(difference, max(2.0 ** (1 - n), LEAST), level, EQUAL_SIGNS)
         return estimated(difference, max(variance, 0.0), level, PAIRED_T, n - 1)
 
     def _slope(self, side: Side, mean: Fraction) -> Fraction:
@@ -580,8 +593,8 @@ def of_gaps(gaps: Floats, difference: float, weights: Floats | None, level: floa
     if not gaps.any() or n > _MANY:
         return found
     p = sign_flips(gaps if weights is None else gaps * (weights / weights.max()))
-    if math.isnan(found.low):  # constant differences
-        found = found._replace(low=difference, high=difference)
+    if math.isnan(found.low):
+        return constant(difference, p, level, SIGNS)
     return found._replace(p=p, test=SIGNS)
 
 
@@ -684,6 +697,8 @@ class SampledFamily(PairedTest):
             return estimated(difference, math.nan, level, JACKKNIFE, GROUPS - 1)
         (rows,) = joint.strata
         copies = self._thinned(rows.copies)
+        if copies.sum() < 2:  # nothing is left without the only row
+            return estimated(difference, math.nan, level, JACKKNIFE, 1.0)
         values = []
         for group in dealt(copies):
             kept = np.flatnonzero(copies > group)
@@ -798,6 +813,8 @@ def refused(metric: Metric) -> str:
     config: Options = metric.config
     if metric._incomparable == SEVERAL or ("average" in config and config["average"] is None):
         return SEVERAL
+    if isinstance(config.get("q"), tuple):
+        return "it is several numbers; give one q"
     if config.get("multioutput") == "raw_values":
         return "it is several numbers; multioutput='uniform_average' makes one of them"
     if isinstance(metric, MultilabelMetric | LabelRankingMetric) or config.get("multilabel"):

@@ -730,6 +730,7 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
         {'reliability': 0.0625, 'resolution': 0.0625, 'uncertainty': 0.1875}
     """
 
+    _incomparable = SEVERAL
     family = Refusal(
         "chance alone moves every bin off its score and off the mean, so that two of its parts are "
         "too large by what is not known; BrierScore has limits"
