@@ -11,6 +11,8 @@ import numpy as np
 from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.types import Array, Ints, Places
 
 _DENSE = 1 << 16  # cells up to which a table is always dense: 512 KB
@@ -82,6 +84,21 @@ def group_order(codes: Array, size: int) -> tuple[Places, Places]:
     return order, starts
 
 
+def rows_by_group(codes: Array, size: int, columns: Sequence[Array]) -> list[Array]:
+    """Return columns (n, ...), up to seven, with their rows in the order of `group_order`.
+
+    >>> [column.tolist() for column in rows_by_group(np.array([1, 0, 1]), 2, [np.array([5, 6, 7])])]
+    [[6, 5, 7]]
+    """
+    columns = list(map(np.ascontiguousarray, columns))
+    moved = list(map(np.empty_like, columns))
+    pairs = chain.from_iterable(zip(columns, moved, strict=True))
+    done = kernels.group_rows(np.empty(size + 1, np.int64), codes, *pairs)
+    if done < len(codes):
+        raise _beyond(done)
+    return moved
+
+
 def is_dense(size: int, rows: int) -> bool:
     """Whether a dense table of `size` cells is small, absolutely or relative to the rows."""
     return size <= max(_DENSE, 4 * rows)
@@ -110,6 +127,11 @@ class GroupCodes:
     def index(self) -> Ints:
         """The group of each row as int64; read-only by convention."""
         return self.codes.astype(np.int64, copy=False)
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Whether rows are in the order of their groups."""
+        return bool((self.codes[1:] >= self.codes[:-1]).all())
 
     @cached_property
     def counts(self) -> Ints:

@@ -22,6 +22,10 @@ def rows(rng, n, *, weighted=False, groups=GROUPS):
     return rng.integers(0, groups, n), (codes, scores), weight
 
 
+def rows_kept(codes, columns, weight):
+    return GroupedRows.of(GroupCodes(codes, GROUPS), columns, weight)
+
+
 def told(chunks):
     """Return the rows of each group, sorted."""
     found = [
@@ -40,7 +44,7 @@ def test_rows_come_by_ascending_group_and_none_is_cut(sizes, piece, mixed, monke
     rng = np.random.default_rng(len(sizes))
     given = [rows(rng, n, weighted=mixed and k % 2 == 1) for k, n in enumerate(sizes)]
     pieces = []
-    for starts, columns, weight in in_order([GroupedRows.of(*g, GROUPS) for g in given], GROUPS):
+    for starts, columns, weight in in_order([rows_kept(*g) for g in given], GROUPS):
         pieces.append((np.repeat(np.arange(GROUPS), np.diff(starts)), columns, weight))
     assert told(pieces) == told(given)
     groups = [int(group) for codes, *_ in pieces for group in np.unique(codes)]
@@ -55,11 +59,11 @@ def test_small_chunks_are_joined(monkeypatch):
     chunks: tuple[GroupedRows, ...] = ()
     given = [rows(rng, 5) for _ in range(64)]
     for one in given:
-        chunks = appended(chunks, GroupedRows.of(*one, GROUPS), GROUPS)
+        chunks = appended(chunks, rows_kept(*one), GROUPS)
     assert len(chunks) < 20
     assert rows_of(chunks) == 5 * 64
     given.append(rows(rng, 500))
-    chunks = appended(chunks, GroupedRows.of(*given[-1], GROUPS), GROUPS)
+    chunks = appended(chunks, rows_kept(*given[-1]), GROUPS)
     assert told(chunks) == told(given)
     assert all((rows.codes[1:] >= rows.codes[:-1]).all() for rows in chunks)
 
@@ -67,7 +71,7 @@ def test_small_chunks_are_joined(monkeypatch):
 def test_rows_that_wait_are_not_those_of_the_caller():
     codes, columns, _ = rows(np.random.default_rng(1), 40)
     codes = np.sort(codes)
-    mine = GroupedRows.of(codes, columns, np.ones(40), GROUPS)
+    mine = rows_kept(codes, columns, np.ones(40))
     before = told([mine])
     columns[1][:] = 9.0
     codes[:] = 0
@@ -77,7 +81,7 @@ def test_rows_that_wait_are_not_those_of_the_caller():
 def test_rows_move_to_other_groups():
     given = rows(np.random.default_rng(2), 60)
     places = np.array([2, -1, 0, 0, 1, -1, 2])
-    moved = GroupedRows.of(*given, GROUPS).moved(places, 3)
+    moved = rows_kept(*given).moved(places, 3)
     codes, columns, _ = given
     kept = places[codes] >= 0
     expected = (places[codes][kept], tuple(column[kept] for column in columns), None)

@@ -19,6 +19,7 @@ const Kernels KERNELS = {
     extent,
     bits,
     group_order,
+    group_rows,
     inversions,
     factorize,
     table_put,

@@ -50,6 +50,13 @@ typedef struct {
   int kind;
 } Column;
 
+/* A column of rows of `width` bytes, and where they are moved to. */
+typedef struct {
+  const void *from;
+  void *to;
+  int64_t width;
+} Moved;
+
 /* A table of keys; see tables.h. */
 typedef struct {
   uint32_t *slots;
@@ -112,6 +119,8 @@ typedef struct {
   /* order.h */
   int64_t (*group_order)(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
                          int64_t n);
+  int64_t (*group_rows)(int64_t *starts, int64_t groups, const Column *codes, int64_t n, const Moved *columns,
+                        int64_t number);
   int64_t (*inversions)(uint64_t *result, const int32_t *ranks, const int64_t *first,
                         const int64_t *second, int64_t n, int threads);
   /* tables.h */

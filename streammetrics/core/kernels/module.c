@@ -423,6 +423,25 @@ KERNEL(group_order) {
   return PyLong_FromLongLong(done);
 }
 
+#define MOST_MOVED 7
+KERNEL(group_rows) {
+  Column codes;
+  Moved columns[MOST_MOVED];
+  int64_t *starts, groups, n, done, number = count / 2 - 1;
+  if (count < 2 || count % 2 || number > MOST_MOVED) return refuse("expected up to seven columns");
+  if (!take_all(buffers, args, 2, "oc", (void *)&starts, &groups, (void *)&codes, &n)) return NULL;
+  if (groups < 1 || groups > MOST_GROUPS || n > MOST_GROUPS) return refuse("shapes do not fit");
+  for (int64_t k = 0; k < number; k++) {
+    Py_buffer *from = &buffers->views[buffers->count], *to = from + 1;
+    if (!take_view(buffers, args[2 * k + 2], 0) || !take_view(buffers, args[2 * k + 3], PyBUF_WRITABLE)) return NULL;
+    if (from->len != to->len || (n ? from->len % n : from->len)) return refuse("columns differ in length");
+    columns[k] = (Moved){from->buf, to->buf, from->len > n ? from->len / n : 1};
+  }
+  RUN(n, done = kernels->group_rows(starts, groups - 1, &codes, n, columns, number))
+  if (done == NO_MEMORY) return PyErr_NoMemory();
+  return PyLong_FromLongLong(done);
+}
+
 KERNEL(inversions) {
   const int32_t *ranks;
   const int64_t *first = NULL, *second = NULL;
@@ -711,7 +730,8 @@ static PyMethodDef methods[] = {
     FAST(exact_carry), FAST(exact_round),  FAST(exact_merge),
     FAST(count),       FAST(count_above),  FAST(bits),
     FAST(add_rows),
-    FAST(group_order), FAST(inversions),   FAST(factorize),
+    FAST(group_order), FAST(group_rows),   FAST(inversions),
+    FAST(factorize),
     FAST(table_put),   FAST(table_move),   FAST(extent),
     FAST(cells_ids),   FAST(cells_count),  FAST(cells_merge),
     FAST(cells_add),   FAST(cells_area),   FAST(elementary),

@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema, SharedReading
+from streammetrics.core.counting import rows_by_group
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.feeding.kinds import facts_text
 from streammetrics.core.feeding.plan import Plan
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Finished, Taken
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Columns, Places
+    from streammetrics.core.types import Array, Columns, Floats, Places
 
 KEY = "by"  # the canonical name of the column of keys
+_RUN = 24  # rows of a key, on average, that are worth bringing together
+_MOVED = 7  # columns, at most
 _NEGATIVE = "negative label"  # a fact only of batches that hold such a label
 
 
@@ -113,6 +116,7 @@ class KeyedReading(SharedReading):
         columns, weight, n, omitted, facts = super().read(batch)
         if not n:
             return Rows((), None, n, omitted, facts)
+        columns, weight = _by_key(columns, weight)
         mine = _of_values(batch, self._fields[0].names[0], facts)
         party = _parties(mine, columns[1], n)
         return Rows((*columns, party), weight, n, omitted, facts)
@@ -145,6 +149,20 @@ class GroupedPlan(Plan):
     def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
         left_out = isinstance(schemas[0], LeftOutSchema)
         return LeftOutReading(schemas) if left_out else KeyedReading(schemas)
+
+
+def _by_key(columns: Columns, weight: Floats | None) -> tuple[Columns, Floats | None]:
+    """Return rows in the order of their keys if there are many of each: sums then go by runs."""
+    key, *others = columns
+    values, vocabulary = key.values, key.vocabulary
+    given = others if weight is None else [*others, weight]
+    plain = all(isinstance(column, np.ndarray) for column in given) and len(given) < _MOVED
+    if vocabulary is None or not plain or len(values) < _RUN * len(vocabulary):
+        return columns, weight
+    codes, *moved = rows_by_group(values, len(vocabulary), [values, *given])
+    if weight is not None:
+        weight = moved.pop()
+    return (Column(codes, None, True, vocabulary), *moved), weight
 
 
 def _of_values(batch: Batch, key: str, facts: Facts) -> Facts:

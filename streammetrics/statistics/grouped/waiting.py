@@ -16,6 +16,7 @@ from streammetrics.core.runs import piled
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Columns, Floats, Places, ReadColumn
 
 _PIECE = 1 << 18  # rows that are brought together at a time
@@ -30,11 +31,14 @@ class GroupedRows(NamedTuple):
 
     @classmethod
     def of(
-        cls, codes: Array, columns: Sequence[ReadColumn], weight: Floats | None, size: int
+        cls, by: GroupCodes, columns: Sequence[ReadColumn], weight: Floats | None
     ) -> GroupedRows:
-        """Return rows of `size` groups in the order of these."""
-        narrow = codes.astype(np.uint16 if size <= 1 << 16 else np.int64)
-        return cls(narrow, tuple(columns), weight).ordered(size)
+        """Return rows of groups in the order of these."""
+        narrow = by.codes.astype(np.uint16 if by.size <= 1 << 16 else np.int64)
+        if not by.ascending or any(not isinstance(column, np.ndarray) for column in columns):
+            return cls(narrow, tuple(columns), weight).ordered(by.size)
+        own = tuple([column.copy() for column in columns])
+        return cls(narrow, own, None if weight is None else weight.copy())
 
     def ordered(self, size: int) -> GroupedRows:
         """Return the rows by ascending group."""
