@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Ints, Places
 
-_DENSE = 1 << 16  # cells up to which a table is always dense: 512 KB
+_MOVED = 7  # columns that a kernel moves, at most
+_DENSE = 1 << 16  # cells of which a table is made whatever rows there are: 512 KB
 
 
 def extent(values: Array) -> tuple[float, float]:
@@ -84,19 +85,26 @@ def group_order(codes: Array, size: int) -> tuple[Places, Places]:
     return order, starts
 
 
-def rows_by_group(codes: Array, size: int, columns: Sequence[Array]) -> list[Array]:
-    """Return columns (n, ...), up to seven, with their rows in the order of `group_order`.
+def are_moved(columns: Sequence[object]) -> bool:
+    """Whether `rows_by_group` takes these columns and one more."""
+    return len(columns) < _MOVED and all(isinstance(column, np.ndarray) for column in columns)
 
-    >>> [column.tolist() for column in rows_by_group(np.array([1, 0, 1]), 2, [np.array([5, 6, 7])])]
-    [[6, 5, 7]]
+
+def rows_by_group(codes: Array, size: int, columns: Sequence[Array]) -> tuple[Places, list[Array]]:
+    """Return where groups start and columns (n, ...), up to seven, in the order of `group_order`.
+
+    >>> starts, (column,) = rows_by_group(np.array([1, 0, 1]), 2, [np.array([5, 6, 7])])
+    >>> starts.tolist(), column.tolist()
+    ([0, 1, 3], [6, 5, 7])
     """
+    starts = np.empty(size + 1, np.int64)
     columns = list(map(np.ascontiguousarray, columns))
     moved = list(map(np.empty_like, columns))
     pairs = chain.from_iterable(zip(columns, moved, strict=True))
-    done = kernels.group_rows(np.empty(size + 1, np.int64), codes, *pairs)
+    done = kernels.group_rows(starts, codes, *pairs)
     if done < len(codes):
         raise _beyond(done)
-    return moved
+    return starts, moved
 
 
 def is_dense(size: int, rows: int) -> bool:

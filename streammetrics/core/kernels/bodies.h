@@ -2,6 +2,7 @@
 #include "exact.h"
 #include "counts.h"
 #include "cells.h"
+#include "segments.h"
 #include "order.h"
 #include "tables.h"
 #include "elementary.h"
@@ -29,6 +30,10 @@ const Kernels KERNELS = {
     cells_merge,
     cells_add,
     cells_area,
+
+    segments_count,
+    segments_merge,
+    segments_area,
 
     elementary,
 };

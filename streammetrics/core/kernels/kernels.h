@@ -96,6 +96,13 @@ typedef struct {
   int64_t shift; /* the digit of the output that the lowest digit of sums is added to */
 } CellsIn;
 
+/* Cells of segments: see segments.h. Ids are not read at level 0. */
+typedef struct {
+  int64_t groups, n;
+  const int64_t *starts, *levels;
+  CellsIn cells;
+} Segments;
+
 typedef struct {
   /* exact.h */
   int64_t (*exact_sum)(int64_t *digits, const double *x, const double *y, const double *w, int64_t n);
@@ -137,6 +144,12 @@ typedef struct {
   int64_t (*cells_add)(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
                        int64_t *weight);
   int64_t (*cells_area)(const CellsIn *cells, int64_t *slack);
+  /* segments.h */
+  int64_t (*segments_count)(CellsOut *out, const int64_t *starts, int64_t groups, const double *scores,
+                            const uint8_t *codes, int64_t n, int64_t most, int64_t *levels, int64_t *sizes);
+  int64_t (*segments_merge)(CellsOut *out, const Segments sides[2], int64_t most, int64_t *levels, int64_t *sizes);
+  int64_t (*segments_area)(int64_t *areas, int64_t *slacks, const int64_t *starts, int64_t groups,
+                           const CellsIn *cells);
   /* elementary.h */
   int64_t (*elementary)(double *out, const double *x, int64_t n, int64_t function, double p);
 } Kernels;

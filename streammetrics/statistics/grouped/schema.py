@@ -10,7 +10,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema, SharedReading
-from streammetrics.core.counting import rows_by_group
+from streammetrics.core.counting import are_moved, rows_by_group
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.feeding.kinds import facts_text
 from streammetrics.core.feeding.plan import Plan
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 KEY = "by"  # the canonical name of the column of keys
 _RUN = 24  # rows of a key, on average, that are worth bringing together
-_MOVED = 7  # columns, at most
 _NEGATIVE = "negative label"  # a fact only of batches that hold such a label
 
 
@@ -156,10 +155,9 @@ def _by_key(columns: Columns, weight: Floats | None) -> tuple[Columns, Floats | 
     key, *others = columns
     values, vocabulary = key.values, key.vocabulary
     given = others if weight is None else [*others, weight]
-    plain = all(isinstance(column, np.ndarray) for column in given) and len(given) < _MOVED
-    if vocabulary is None or not plain or len(values) < _RUN * len(vocabulary):
+    if vocabulary is None or not are_moved(given) or len(values) < _RUN * len(vocabulary):
         return columns, weight
-    codes, *moved = rows_by_group(values, len(vocabulary), [values, *given])
+    _, (codes, *moved) = rows_by_group(values, len(vocabulary), [values, *given])
     if weight is not None:
         weight = moved.pop()
     return (Column(codes, None, True, vocabulary), *moved), weight

@@ -10,7 +10,7 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.nested import Nested, joined, joined_weights
-from streammetrics.core.counting import counts_of, group_order
+from streammetrics.core.counting import are_moved, counts_of, group_order, rows_by_group
 from streammetrics.core.runs import piled
 
 if TYPE_CHECKING:
@@ -43,6 +43,17 @@ class GroupedRows(NamedTuple):
     def ordered(self, size: int) -> GroupedRows:
         """Return the rows by ascending group."""
         return self.at(group_order(self.codes, size)[0])
+
+    def by_group(self, size: int) -> tuple[Places, Columns, Floats | None]:
+        """Return where the rows of each group begin, columns and weight in the order of groups."""
+        given = [*self.columns, *([] if self.weight is None else [self.weight])]
+        if are_moved(given):
+            starts, moved = rows_by_group(self.codes, size, given)
+        else:
+            order, starts = group_order(self.codes, size)
+            moved = [column[order] for column in given]
+        weight = None if self.weight is None else moved.pop()
+        return starts, tuple(moved), weight
 
     def at(self, rows: Places | slice) -> GroupedRows:
         """Return some of the rows, or all in another order."""
@@ -108,10 +119,7 @@ def in_order(
         ends = [np.searchsorted(rows.codes, [low, high]).tolist() for rows in chunks]
         parts = [rows.at(slice(*end)) for rows, end in zip(chunks, ends, strict=True)]
         if before[high] > before[low]:
-            codes, columns, weight = _joined(parts)
-            order, starts = group_order(codes, size)
-            own = None if weight is None else weight[order]
-            yield starts, tuple([column[order] for column in columns]), own
+            yield _joined(parts).by_group(size)
         low = high
 
 
