@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Finished, Taken
-    from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Columns, Floats, Places
 
 KEY = "by"  # the canonical name of the column of keys
@@ -140,9 +139,11 @@ class GroupedPlan(Plan):
 
     __slots__ = ()
 
-    def _slice_rows(self, statistics: Sequence[Statistic]) -> int:
+    def _slice_rows(self, batch: Batch) -> int:
         """Return more rows where there are more keys, each of which costs something each time."""
-        keys = max([getattr(statistic, "size", 0) for statistic in statistics], default=0)
+        columns = [batch.column(schema.fields[0].names[0]) for schema in self.schemas]
+        texts = [column.vocabulary for column in columns if column.vocabulary is not None]
+        keys = max(map(len, texts), default=0)
         return max(tuning.KEYED_ROWS, tuning.KEYED_EACH * keys)
 
     def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
