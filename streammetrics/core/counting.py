@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Ints, Places
 
 _MOVED = 7  # columns that a kernel moves, at most
+_RUN = 16  # rows of a group, on average, in which it is worth looking for where it ends
 _DENSE = 1 << 16  # cells of which a table is made whatever rows there are: 512 KB
 
 
@@ -143,5 +144,9 @@ class GroupCodes:
 
     @cached_property
     def counts(self) -> Ints:
-        """The number of rows in each group; read-only by convention."""
-        return counts_of((self.size,), self.codes)
+        """How many rows each group has; not to be written to."""
+        if self.codes.size < _RUN * self.size or not self.ascending:
+            return counts_of((self.size,), self.codes)
+        groups = np.arange(self.size, dtype=self.codes.dtype)
+        ends: Ints = np.searchsorted(self.codes, groups, "right")
+        return np.diff(ends, prepend=0)

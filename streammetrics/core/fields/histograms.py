@@ -297,7 +297,7 @@ class GroupedHistograms(NamedTuple):
         rows = within(self.starts[groups], sizes)
         levels = np.append(self.levels, 0)[groups]
         ids = None if self.ids is None else self.ids[rows]
-        cells = self.scores[rows], self.counts[rows]
+        cells = self.scores[rows], self.counts.take(rows, axis=0)
         return type(self)(self.max_cells, _starts(sizes), levels, ids, *cells)
 
     def moved(self, places: Places, size: int) -> Self:

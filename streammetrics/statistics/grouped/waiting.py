@@ -110,13 +110,14 @@ def in_order(
 
     All rows come by ascending group. Chunks are in this order, so that runs of rows are moved.
     """
-    before = np.zeros(size + 1, np.intp)  # rows of the groups before each
-    np.cumsum(sum(counts_of((size,), rows.codes) for rows in chunks), out=before[1:])
-    low = 0
+    starts = np.zeros((len(chunks), size + 1), np.intp)  # of the rows of each group in a chunk
+    for each, rows in zip(starts, chunks, strict=True):
+        np.cumsum(counts_of((size,), rows.codes), out=each[1:])
+    before, low = starts.sum(axis=0), 0  # rows of the groups before each
     while low < size:
         high = int(np.searchsorted(before, before[low] + _PIECE, "right")) - 1
         high = max(high, low + 1)
-        ends = [np.searchsorted(rows.codes, [low, high]).tolist() for rows in chunks]
+        ends = starts[:, [low, high]].tolist()
         parts = [rows.at(slice(*end)) for rows, end in zip(chunks, ends, strict=True)]
         if before[high] > before[low]:
             yield _joined(parts).by_group(size)
