@@ -11,6 +11,7 @@ const Kernels KERNELS = {
     exact_sum,
     exact_powers,
     exact_add,
+    exact_add_squares,
     exact_extent,
     exact_carry,
     exact_round,

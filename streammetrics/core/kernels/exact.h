@@ -444,8 +444,11 @@ static inline void add_within(int64_t *digits, int64_t value, int64_t at) {
 
 /* Fold rows (n) of one total twice, and write what is left; returns whether there is something. */
 static int fold_run(int64_t *above, int64_t *below, const double *x, double *rest, int64_t n, int64_t top) {
-  double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD), tail[RUN_LANES] = {0};
-  uint64_t first_bits = bits_of(first), second_bits = bits_of(second), ups = 0, downs = 0;
+  const uint64_t first_bits = (uint64_t)(2 * (top + 1024) + 1) << 51; /* 1.5 * 2^(top + 1) */
+  const uint64_t second_bits = (uint64_t)(2 * (top - FOLD + 1023) + 1) << 51;
+  const double first = from_bits(first_bits), second = from_bits(second_bits);
+  double tail[RUN_LANES] = {0};
+  uint64_t ups = 0, downs = 0;
   uint64_t up[RUN_LANES] = {0}, down[RUN_LANES] = {0}, left[RUN_LANES] = {0};
   for (int64_t i = 0; i < n; i += RUN_LANES) {
     const double *row = x + i;
@@ -572,6 +575,37 @@ static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t
     uncarried += (stop - start) * columns;
     if (uncarried >= CARRY_ROWS) {
       for (int64_t r = 0; r < totals; r++) carry_row(digits + r * width, width);
+      uncarried = 0;
+    }
+  }
+  return n;
+}
+
+/* Add numbers x (n), and their squares, rounded to float64 and cut to 2^1023, to the totals of both: each of
+ * group[i]. Returns as exact_add. */
+static int64_t exact_add_squares(const Totals totals[2], int64_t groups, const double *x, const int64_t *group,
+                                 int64_t n) {
+  double squares[BLOCK];
+  int64_t uncarried = 0;
+  for (int64_t start = 0; start < n; start += BLOCK) {
+    int64_t rows = n - start < BLOCK ? n - start : BLOCK;
+    for (int64_t i = 0; i < rows; i++) {
+      double square = x[start + i] * x[start + i];
+      squares[i] = square < 0x1p1023 ? square : 0x1p1023;
+    }
+    int64_t first = rows;
+    for (int k = 0; k < 2; k++) {
+      const Addition part = {totals[k].digits, groups, totals[k].width, totals[k].low, k ? squares : x + start,
+                             NULL, NULL, group + start, rows, 1};
+      if (add_rows_folded(&part, 0, rows, groups <= LANE_TOTALS && groups <= rows / 4)) continue;
+      int64_t bad = add_rows_singly(&part, 0, rows);
+      first = bad < first ? bad : first;
+    }
+    if (first < rows) return start + first;
+    uncarried += rows;
+    if (uncarried >= CARRY_ROWS) {
+      for (int64_t r = 0; r < groups; r++)
+        for (int k = 0; k < 2; k++) carry_row(totals[k].digits + r * totals[k].width, totals[k].width);
       uncarried = 0;
     }
   }

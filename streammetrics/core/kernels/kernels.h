@@ -50,6 +50,11 @@ typedef struct {
   int kind;
 } Column;
 
+/* Totals of `width` digits each, the lowest of weight 2^low. */
+typedef struct {
+  int64_t *digits, width, low;
+} Totals;
+
 /* A column of rows of `width` bytes, and where they are moved to. */
 typedef struct {
   const void *from;
@@ -110,6 +115,8 @@ typedef struct {
   int64_t (*exact_add)(int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x,
                        const double *y, const double *w, const int64_t *group, int64_t n,
                        int64_t columns);
+  int64_t (*exact_add_squares)(const Totals totals[2], int64_t groups, const double *x, const int64_t *group,
+                               int64_t n);
   int64_t (*exact_extent)(const double *x, int64_t n, int64_t *lowest, int64_t *highest);
   void (*exact_carry)(int64_t *digits, int64_t rows, int64_t width, int64_t *first, int64_t *last);
   void (*exact_round)(double *values, const int64_t *digits, int64_t rows, int64_t width,

@@ -269,6 +269,21 @@ KERNEL(exact_add) {
   return PyLong_FromLongLong(done);
 }
 
+KERNEL(exact_add_squares) {
+  Totals totals[2];
+  int64_t sizes[2], n, indices, done;
+  const double *x;
+  const int64_t *group;
+  TAKE("ollollfi", (void *)&totals[0].digits, &sizes[0], &totals[0].width, &totals[0].low, (void *)&totals[1].digits,
+       &sizes[1], &totals[1].width, &totals[1].low, (void *)&x, &n, (void *)&group, &indices);
+  for (int k = 0; k < 2; k++)
+    if (totals[k].width < 4 || sizes[k] % totals[k].width) return refuse("shapes do not fit");
+  if (sizes[0] / totals[0].width != sizes[1] / totals[1].width) return refuse("shapes do not fit");
+  if (indices != n) return refuse("columns differ in length");
+  RUN(n, done = kernels->exact_add_squares(totals, sizes[0] / totals[0].width, x, group, n))
+  return PyLong_FromLongLong(done);
+}
+
 KERNEL(exact_carry) {
   int64_t *digits, size, width, first = 0, last = 0;
   TAKE("ol", (void *)&digits, &size, &width);
@@ -802,7 +817,7 @@ static PyObject *use_(PyObject *self, PyObject *name) {
 
 static PyMethodDef methods[] = {
     FAST(exact_sum),   FAST(exact_powers), FAST(exact_extent), FAST(exact_add),
-    FAST(exact_carry), FAST(exact_round),  FAST(exact_merge),
+    FAST(exact_add_squares), FAST(exact_carry), FAST(exact_round),  FAST(exact_merge),
     FAST(count),       FAST(count_above),  FAST(bits),
     FAST(add_rows),
     FAST(group_order), FAST(group_rows),   FAST(inversions),

@@ -144,6 +144,24 @@ def exact_add(
     return rows
 
 
+def exact_add_squares(
+    digits: Ints,
+    width: int,
+    low: int,
+    squares: Ints,
+    square_width: int,
+    square_low: int,
+    x: Floats,
+    group: Ints,
+    /,
+) -> int:
+    """Add `x` (n,), and its squares as float64, none above 2**1023, as `exact_add` does."""
+    with np.errstate(over="ignore", under="ignore"):
+        square = np.minimum(x * x, 2.0**1023)
+    done = exact_add(digits, width, low, x, None, None, group, 1)
+    return min(done, exact_add(squares, square_width, square_low, square, None, None, group, 1))
+
+
 def exact_carry(digits: Ints, width: int, /) -> tuple[int, int]:
     """Carry totals of `width` digits in place: digits below 2**32, the highest one signed.
 
