@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Array, Ints, Places
 
-_MOVED = 7  # columns that a kernel moves, at most
-_RUN = 16  # rows of a group, on average, in which it is worth looking for where it ends
-_DENSE = 1 << 16  # cells of which a table is made whatever rows there are: 512 KB
+_MOVED = 7  # maximum number of columns that a kernel moves
+_RUN = 16  # rows per group from which searching for the ends is faster than counting
+_DENSE = 1 << 16  # cells up to which a table is always dense: 512 KB
 
 
 def extent(values: Array) -> tuple[float, float]:
@@ -87,12 +87,12 @@ def group_order(codes: Array, size: int) -> tuple[Places, Places]:
 
 
 def are_moved(columns: Sequence[object]) -> bool:
-    """Whether `rows_by_group` takes these columns and one more."""
+    """Whether `rows_by_group` accepts these columns and one more."""
     return len(columns) < _MOVED and all(isinstance(column, np.ndarray) for column in columns)
 
 
 def rows_by_group(codes: Array, size: int, columns: Sequence[Array]) -> tuple[Places, list[Array]]:
-    """Return where groups start and columns (n, ...), up to seven, in the order of `group_order`.
+    """Return where groups start, and up to seven columns (n, ...) ordered as by `group_order`.
 
     >>> starts, (column,) = rows_by_group(np.array([1, 0, 1]), 2, [np.array([5, 6, 7])])
     >>> starts.tolist(), column.tolist()
@@ -139,12 +139,12 @@ class GroupCodes:
 
     @cached_property
     def ascending(self) -> bool:
-        """Whether rows are in the order of their groups."""
+        """Whether rows are ordered by group."""
         return bool((self.codes[1:] >= self.codes[:-1]).all())
 
     @cached_property
     def counts(self) -> Ints:
-        """How many rows each group has; not to be written to."""
+        """The number of rows in each group; read-only by convention."""
         if self.codes.size < _RUN * self.size or not self.ascending:
             return counts_of((self.size,), self.codes)
         groups = np.arange(self.size, dtype=self.codes.dtype)

@@ -105,8 +105,8 @@ class Plan:
         schemas = [self.schemas[source] for source in self.sources]
         return type(self), (self.start.statistics, schemas)
 
-    def _slice_rows(self, batch: Batch) -> int:  # noqa: ARG002 - for those with keys
-        """Return how many rows of a long batch are taken at a time."""
+    def _slice_rows(self, batch: Batch) -> int:  # noqa: ARG002 - used by keyed plans
+        """Return how many rows of a long batch are processed at a time."""
         return tuning.BATCH_ROWS
 
     def _reading(self, schemas: Sequence[Schema]) -> SharedReading:

@@ -163,15 +163,15 @@ class Histograms(StateField[ColumnHistograms]):
 
 
 class GroupedHistograms(NamedTuple):
-    """A histogram of each group that has rows, all of which weigh one and are fewer than 2**31.
+    """The histograms of groups whose rows all weigh one; there are fewer than 2**31 rows.
 
     Attributes:
-        max_cells: The budget of each.
+        max_cells: The budget of each histogram.
         starts: Where the cells of each group begin, and where the last ones end.
-        levels: That of each group (groups,).
-        ids: Of the cells of groups past level 0; ``None`` where there are none.
-        scores: Ascending in each group, nan of several (cells,).
-        counts: How many rows of each class a cell holds (cells, classes).
+        levels: The level of each group (groups,).
+        ids: The ids of cells above level 0; ``None`` if there are none.
+        scores: The score of each cell, ascending in a group; NaN for several (cells,).
+        counts: The number of rows of each class in a cell (cells, classes).
     """
 
     max_cells: int
@@ -183,7 +183,7 @@ class GroupedHistograms(NamedTuple):
 
     @classmethod
     def none(cls, max_cells: int, classes: int, size: int) -> Self:
-        """Return those of groups without rows."""
+        """Return the histograms of groups without rows."""
         counts = np.empty((0, classes), np.int32)
         starts, levels = np.zeros(size + 1, np.int64), np.zeros(size, np.int64)
         return cls(max_cells, starts, levels, None, np.empty(0), counts)
@@ -195,9 +195,9 @@ class GroupedHistograms(NamedTuple):
         n: int,
         pieces: Iterable[tuple[Places, tuple[Array | None, Any], Array | None]],
     ) -> Self | None:
-        """Return those of `n` rows, of which classes and scores come as `by_sorted_group` has them.
+        """Return the histograms of `n` rows in the pieces that `by_sorted_group` is given.
 
-        ``None`` where they have weights, several scores or tails.
+        ``None`` if rows have weights, several scores or tails.
         """
         parts: list[Self] = []
         for starts, (codes, scores), weight in pieces:
@@ -227,7 +227,7 @@ class GroupedHistograms(NamedTuple):
     def of_columns(
         cls, max_cells: int, classes: int, every: Sequence[ColumnHistograms]
     ) -> Self | None:
-        """Return the histograms of all groups; ``None`` where some have several, or weights."""
+        """Return the histograms of all groups; ``None`` if a group has several, or weights."""
         if any(len(columns) > 1 for columns in every):
             return None
         cells = [columns[0].plain_cells() if columns else None for columns in every]
@@ -247,7 +247,7 @@ class GroupedHistograms(NamedTuple):
         return cls(max_cells, starts, levels, ids, scores, counts)
 
     def arrays(self) -> dict[str, Array]:
-        """Return what `Histograms.groups_arrays` returns of these histograms."""
+        """Return what `Histograms.groups_arrays` returns for these histograms."""
         sizes = np.diff(self.starts)
         seen = sizes > 0
         past = np.repeat(self.levels > 0, sizes)
@@ -264,7 +264,7 @@ class GroupedHistograms(NamedTuple):
 
     @staticmethod
     def _with_room(max_cells: int, sizes: Ints, classes: int, *, past: bool = False) -> _Room:
-        """Return arrays for the cells of groups of so many rows or cells, some `past` level 0."""
+        """Return arrays for the cells of groups of these sizes, some of them `past` level 0."""
         room = int(np.minimum(sizes, max_cells).sum())
         past = past or bool(sizes.max(initial=0) > max_cells)
         ids = np.empty(room, np.int64) if past else None
@@ -274,7 +274,7 @@ class GroupedHistograms(NamedTuple):
 
     @classmethod
     def _of(cls, max_cells: int, found: _Room, total: int) -> Self:
-        """Return those of arrays that hold so many cells."""
+        """Return the histograms of arrays that hold `total` cells."""
         levels, sizes, ids, scores, counts = found
         if total < scores.size:
             scores, counts = scores[:total].copy(), counts[:total].copy()
@@ -282,7 +282,7 @@ class GroupedHistograms(NamedTuple):
         return cls(max_cells, _starts(sizes), levels, ids if levels.any() else None, scores, counts)
 
     def at(self, group: int) -> ColumnHistograms:
-        """Return the histogram of a group, none where it has no rows."""
+        """Return the histogram of a group, none if it has no rows."""
         part = slice(self.starts[group], self.starts[group + 1])
         if part.start == part.stop:
             return ()
@@ -292,7 +292,7 @@ class GroupedHistograms(NamedTuple):
         return (SortedHistogram.of_cells(self.max_cells, cells),)
 
     def taken(self, groups: Places) -> Self:
-        """Return some of the groups, in any order; -1 is one without rows."""
+        """Return some of the groups, in any order; -1 is a group without rows."""
         sizes = np.diff(self.starts, append=self.starts[-1])[groups]  # the last one is empty
         rows = within(self.starts[groups], sizes)
         levels = np.append(self.levels, 0)[groups]
@@ -319,7 +319,7 @@ class GroupedHistograms(NamedTuple):
         return mine.taken(at)
 
     def plus(self, other: Self) -> Self | None:
-        """Return the rows of both; ``None`` where they are too many."""
+        """Return the rows of both; ``None`` if there are too many."""
         if not len(self.scores) or not len(other.scores):
             return self if len(self.scores) else other
         if int(self.counts.sum()) + int(other.counts.sum()) >= 1 << 31:
@@ -336,7 +336,7 @@ class GroupedHistograms(NamedTuple):
     def areas(self) -> tuple[Ints, Ints, Ints]:
         """Return twice the pairs of a negative and a higher positive row in each group.
 
-        Beside are the negatives and the positives, whose product is to be below 2**62.
+        Also returns the negatives and the positives, whose product must be below 2**62.
         """
         sums = np.zeros((3, len(self.starts) - 1), np.int64)
         kernels.segments_area(sums[0], sums[1], self.starts, self.scores, self.counts)
@@ -357,7 +357,7 @@ _SCORES, _COUNTS = 4, 5  # places of fields above
 
 
 def _starts(sizes: Ints) -> Places:
-    """Return where segments of so many cells begin and end."""
+    """Return where segments of these sizes begin and end."""
     starts = np.zeros(sizes.size + 1, np.int64)
     np.cumsum(sizes, out=starts[1:])
     return starts
@@ -368,7 +368,7 @@ def _ids_of(ids: Ints | None, size: int) -> Ints:
 
 
 def groups_plus(field: StateField[Any], mine: Any, other: Any, size: int) -> Any:
-    """Return the grouped histograms of the rows of both, held as `GroupedHistograms` or in turn."""
+    """Return the grouped histograms of the rows of both."""
     if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
         both = mine.plus(other)
         if both is not None:

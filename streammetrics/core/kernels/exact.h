@@ -25,10 +25,10 @@
 #define PRODUCT_LEAST ((uint64_t)(1023 - 900) << 52)
 #define PRODUCT_MOST ((uint64_t)(1023 + 900) << 52)
 #define FACTOR_MOST 0x1p500
-#define LANE_TOTALS 512 /* of few groups, of which each has lanes of its own */
-#define MOST_RUNS 64 /* of a block, of rows of one group: shorter ones are added singly */
+#define LANE_TOTALS 512 /* maximum number of totals with their own lanes */
+#define MOST_RUNS 64 /* maximum number of runs of one group in a block; with more, rows are added one by one */
 #define RUN_LANES 8
-#define AHEAD 16 /* rows whose totals are fetched before they are added to */
+#define AHEAD 16 /* rows whose totals are prefetched before they are added to */
 #define CARRY_ROWS ((int64_t)1 << 26) /* elements between carries: 16 additions each stay below 2^63 */
 
 static inline uint64_t bits_of(double x) {
@@ -345,7 +345,7 @@ static int64_t exact_extent(const double *x, int64_t n, int64_t *lowest, int64_t
   return n;
 }
 
-/* Write four numbers that add up to the product of three; 0 where an exponent does not forbid it. */
+/* Write four numbers whose sum is the product of three; returns nonzero if an exponent makes it inexact. */
 static inline uint64_t are_inexact(const double factors[3], double parts[4]) {
   double product = factors[0] * factors[1], error = product_error(factors[0], factors[1], product);
   uint64_t inexact = product_inexact(factors[0], factors[1], product);
@@ -356,10 +356,10 @@ static inline uint64_t are_inexact(const double factors[3], double parts[4]) {
   return inexact | product_inexact(product, factors[2], parts[0]) | product_inexact(error, factors[2], parts[2]);
 }
 
-/* Add one product to a total of which the lowest digit has the weight 2^low; 0 if it does not fit. */
+/* Add one product to a total whose lowest digit has the weight 2^low; 0 if it does not fit. */
 static inline int add_product(int64_t *digits, const double *factors, int count, int64_t low,
                               int64_t high) {
-  int64_t least = count > 1 ? -53 : 0, most = 0; /* an error term may end 53 bits further down */
+  int64_t least = count > 1 ? -53 : 0, most = 0; /* an error term may extend 53 bits further down */
   double product = 1.0, parts[4];
   for (int k = 0; k < count; k++) {
     int64_t unit, integer = integer_of(factors[k], &unit);
@@ -442,7 +442,7 @@ static inline void add_within(int64_t *digits, int64_t value, int64_t at) {
   if (below < 64) add_at(digits, value >> below, at + below);
 }
 
-/* Fold rows (n) of one total twice, and write what is left; returns whether there is something. */
+/* Fold rows (n) of one total twice and write the remainders; returns whether any is not zero. */
 static int fold_run(int64_t *above, int64_t *below, const double *x, double *rest, int64_t n, int64_t top) {
   const uint64_t first_bits = (uint64_t)(2 * (top + 1024) + 1) << 51; /* 1.5 * 2^(top + 1) */
   const uint64_t second_bits = (uint64_t)(2 * (top - FOLD + 1023) + 1) << 51;
@@ -473,7 +473,7 @@ static int fold_run(int64_t *above, int64_t *below, const double *x, double *res
   return (left[0] & ABSOLUTE) != 0;
 }
 
-/* Add rows of one total, which are multiples of 2^low and below 2^top, at most BLOCK. */
+/* Add at most BLOCK rows of one total; they are multiples of 2^low and below 2^top. */
 static void add_run(int64_t *digits, int64_t low, const double *x, int64_t n, int64_t top) {
   double rest[BLOCK];
   int64_t above, below;
@@ -485,11 +485,12 @@ static void add_run(int64_t *digits, int64_t low, const double *x, int64_t n, in
   }
   for (int64_t i = 0, unit; left && i < n; i++) {
     int64_t integer = integer_of(rest[i], &unit);
-    if (integer && unit <= top) add_within(digits, integer, unit - low); /* not if rows change meanwhile */
+    if (integer && unit <= top) add_within(digits, integer, unit - low); /* always, unless rows change meanwhile */
   }
 }
 
-/* Where the rows of a block change their group, and the totals of these; 0 if there are too many runs. */
+/* Find the runs of rows of one group: where each ends, and its total. Returns their number, or 0 if there are
+ * too many. */
 static int64_t find_runs(const Addition *a, int64_t start, int64_t rows, int64_t *ends, int64_t *totals) {
   int64_t runs = 0;
   if (a->columns > 1) return 0;
@@ -503,8 +504,8 @@ static int64_t find_runs(const Addition *a, int64_t start, int64_t rows, int64_t
   return runs;
 }
 
-/* Add at most BLOCK numbers by folds, of few groups or in few runs; 0, with nothing added, where these are
- * many, a row does not fit, or folds are not enough: they are then added singly. */
+/* Add at most BLOCK numbers of few groups, or in few runs, by folds. Returns 0, with nothing added, if there
+ * are too many runs, a row does not fit or folds do not suffice: the rows are then added one by one. */
 static int add_rows_folded(const Addition *a, int64_t start, int64_t rows, int few) {
   double factors[3][BLOCK], terms[4][BLOCK];
   const double *columns[3] = {factors[0], factors[1], factors[2]};
@@ -565,7 +566,7 @@ static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t
   const Addition addition = {digits, groups, width, low, x, y, w, group, n, columns};
   int64_t uncarried = 0, totals = groups * columns, step = BLOCK / columns;
   int few = columns <= BLOCK && totals <= LANE_TOTALS && totals <= n * columns / 4; /* lanes pay */
-  if (!few) step = BLOCK; /* of one column, rows of a group may follow each other */
+  if (!few) step = BLOCK; /* rows of one column may form runs */
   for (int64_t start = 0; start < n; start += step) {
     int64_t stop = start + step < n ? start + step : n;
     if (columns > BLOCK || !add_rows_folded(&addition, start, stop - start, few)) {
@@ -581,8 +582,8 @@ static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t
   return n;
 }
 
-/* Add numbers x (n), and their squares, rounded to float64 and cut to 2^1023, to the totals of both: each of
- * group[i]. Returns as exact_add. */
+/* Add numbers x (n) to the first totals and their squares to the second, row i to group[i]. Squares are rounded
+ * to float64 and limited to 2^1023. Returns the same as exact_add. */
 static int64_t exact_add_squares(const Totals totals[2], int64_t groups, const double *x, const int64_t *group,
                                  int64_t n) {
   double squares[BLOCK];

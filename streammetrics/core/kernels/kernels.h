@@ -50,12 +50,12 @@ typedef struct {
   int kind;
 } Column;
 
-/* Totals of `width` digits each, the lowest of weight 2^low. */
+/* Totals of `width` digits each; the lowest digit has the weight 2^low. */
 typedef struct {
   int64_t *digits, width, low;
 } Totals;
 
-/* A column of rows of `width` bytes, and where they are moved to. */
+/* A column with rows of `width` bytes, and where its rows are moved. */
 typedef struct {
   const void *from;
   void *to;
@@ -101,7 +101,7 @@ typedef struct {
   int64_t shift; /* the digit of the output that the lowest digit of sums is added to */
 } CellsIn;
 
-/* Cells of segments: see segments.h. Ids are not read at level 0. */
+/* Cells of segments, see segments.h. Ids are not read at level 0. */
 typedef struct {
   int64_t groups, n;
   const int64_t *starts, *levels;

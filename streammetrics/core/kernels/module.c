@@ -698,7 +698,7 @@ static PyObject *segments_found(int64_t total) {
   return PyLong_FromLongLong(total);
 }
 
-/* Whether cells are counted in 32 bits. */
+/* Whether cells have counts of 32 bits. */
 static int is_narrow(const Mass *mass) {
   return mass->counts && !mass->wide;
 }

@@ -64,9 +64,9 @@ static int64_t group_order(int64_t *order, int64_t *starts, int64_t groups, cons
 #define MOVE(type)                                                                       \
   for (int64_t i = 0; i < n; i++) ((type *)column->to)[place[i]] = ((const type *)column->from)[i]
 
-/* Write the rows of columns in the order of their groups, stable, and where each group starts.
+/* Write the rows of columns ordered by group, stably, and where each group starts.
  *
- * Returns n, or the first row with a code out of range, with nothing moved. */
+ * Returns n, or the first row whose code is out of range, with nothing moved. */
 static int64_t group_rows(int64_t *starts, int64_t groups, const Column *codes, int64_t n, const Moved *columns,
                           int64_t number) {
   uint32_t *place = new_array(n, sizeof *place);

@@ -155,7 +155,7 @@ def exact_add_squares(
     group: Ints,
     /,
 ) -> int:
-    """Add `x` (n,), and its squares as float64, none above 2**1023, as `exact_add` does."""
+    """Add `x` (n,) and its squares, rounded to float64 and limited to 2**1023, as `exact_add`."""
     with np.errstate(over="ignore", under="ignore"):
         square = np.minimum(x * x, 2.0**1023)
     done = exact_add(digits, width, low, x, None, None, group, 1)
@@ -345,7 +345,7 @@ def group_order(order: Ints, starts: Ints, codes: Array, /) -> int:
 
 
 def group_rows(starts: Ints, codes: Array, /, *columns: Array) -> int:
-    """Write every second column: the rows of the one before in the order of `group_order`."""
+    """Write every second column: the rows of the preceding one, ordered as by `group_order`."""
     order = np.empty(codes.size, np.int64)
     if any(len(column) != codes.size for column in columns):
         raise ValueError("columns differ in length")
@@ -667,11 +667,11 @@ def segments_count(
     counts: Array,
     /,
 ) -> int:
-    """Write the cells of rows ``starts[g]`` to ``starts[g + 1]`` of each group, end to end.
+    """Write the cells of the rows ``starts[g]`` to ``starts[g + 1]`` of each group, end to end.
 
-    Each is counted as by `cells_count`, from the level ``levels[g]`` on; levels and sizes get what
-    they are. Without `ids` all levels are 0, and no group has more than `most` rows. Returns the
-    number of all cells.
+    Each group is counted as by `cells_count`, starting at ``levels[g]``. Writes the level and the
+    number of cells of each group, and returns the total number of cells. Without `ids`, all levels
+    are 0 and no group has more than `most` rows.
     """
     total = 0
     for group, part in enumerate(_segments(starts, scores.size)):
@@ -706,7 +706,7 @@ def segments_merge(
     merged_counts: Array,
     /,
 ) -> int:
-    """Merge two sets of segments group by group, as `cells_merge` does at the higher level."""
+    """Merge two sets of segments group by group, as `cells_merge` at the higher of both levels."""
     total = 0
     parts = list(_segments(starts, scores.size))
     others = list(_segments(other_starts, other_scores.size))
@@ -736,14 +736,14 @@ def segments_merge(
 
 
 def segments_area(areas: Ints, slacks: Ints, starts: Ints, scores: Floats, counts: Array, /) -> int:
-    """Write what `cells_area` returns of each segment; returns how many there are."""
+    """Write what `cells_area` returns for each segment; returns the number of segments."""
     for group, part in enumerate(_segments(starts, scores.size)):
         areas[group], slacks[group] = cells_area(scores[part], counts[part])
     return areas.size
 
 
 def _segments(starts: Ints, n: int) -> Iterator[slice]:
-    """Yield where each segment is."""
+    """Yield the slice of each segment."""
     ends: list[int] = starts.tolist()
     for start, stop in pairwise(ends):
         if not 0 <= start <= stop <= n:
@@ -754,7 +754,7 @@ def _segments(starts: Ints, n: int) -> Iterator[slice]:
 def _rest(
     start: int, ids: Ints | None, scores: Floats, counts: Array
 ) -> tuple[Ints | None, Floats, Array]:
-    """Return the rest of the arrays that cells are written to."""
+    """Return the arrays for cells, starting at a cell."""
     return None if ids is None else ids[start:], scores[start:], counts[start:]
 
 

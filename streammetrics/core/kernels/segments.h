@@ -1,26 +1,26 @@
-/* Cells of many histograms, one after the other: counted from rows that are in the order of their groups,
- * and merged group by group.
+/* Cells of many histograms, stored one after the other: counted from rows ordered by group, and merged group
+ * by group.
  *
- * Segment g of an array is from starts[g] to starts[g + 1]. Results are written one after the other, each
- * as cells.h writes them alone. Scratch memory is allocated once for all.
+ * Segment g of an array is starts[g] to starts[g + 1]. Each result is the one that cells.h computes for the
+ * segment alone. Scratch memory is allocated once per call.
  */
 
-#define TABLE_ROWS 64 /* that are worth a table */
+#define TABLE_ROWS 64 /* minimum number of rows for a hash table */
 
 typedef struct {
   int64_t id;
-  uint64_t counts; /* as of Dense; 0 where the slot is free */
+  uint64_t counts; /* as in Dense; 0 if the slot is free */
   double score;
 } Slot;
 
 typedef struct {
-  int64_t most, guess, slots; /* `guess` is the level of the last segment past level 0 */
+  int64_t most, guess, slots; /* `guess`: the level of the last segment above level 0 */
   uint64_t *keys, *spare;
   Slot *table;
   Pair *pairs;
 } Scratch;
 
-/* The same arrays from their cell `at` on. */
+/* The same arrays, starting at cell `at`. */
 static CellsOut out_from(const CellsOut *out, int64_t at) {
   CellsOut rest = *out;
   rest.room -= at;
@@ -40,7 +40,7 @@ static CellsIn in_from(const CellsIn *cells, int64_t at, int64_t size) {
   return part;
 }
 
-/* Write the cells of rows by sorting them; NOT_DENSE where some, not all, are below 0. */
+/* Write the cells of rows by sorting them; NOT_DENSE if scores have both signs. */
 static int64_t segment_sorted(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n, Scratch *s) {
   int64_t size = 0, distinct = 0, below = 0, lengths[LEVELS + 1] = {0}, last = 0, level = 0;
   for (int64_t i = 0; i < n; i++) {
@@ -78,8 +78,8 @@ static int64_t segment_sorted(CellsOut *out, const double *scores, const uint8_t
   return OK;
 }
 
-/* Write the cells of rows by a hash table of those at a level that is no higher than theirs; NOT_DENSE where
- * they are too many. */
+/* Write the cells of rows with a hash table at a level not above the final one; NOT_DENSE if there are too
+ * many cells at this level. */
 static int64_t segment_hashed(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n, int64_t level,
                               Scratch *s) {
   int64_t ids[ORDER_BLOCK], lengths[LEVELS + 1] = {0}, size = 0, used = 0;
@@ -89,7 +89,7 @@ static int64_t segment_hashed(CellsOut *out, const double *scores, const uint8_t
     cells_ids(ids, scores + start, rows, level);
     for (int64_t i = 0; i < rows; i++) {
       uint64_t code = codes ? codes[start + i] & 1 : 0;
-      int64_t at = ids[i] & mask; /* neighbouring cells are in neighbouring slots */
+      int64_t at = ids[i] & mask; /* neighbouring cells use neighbouring slots */
       double score = scores[start + i] + 0.0;
       while (s->table[at].counts && s->table[at].id != ids[i]) at = (at + 1) & mask;
       Slot *slot = &s->table[at];
@@ -125,16 +125,16 @@ static int64_t segment_hashed(CellsOut *out, const double *scores, const uint8_t
   return many ? NOT_DENSE : size > out->room ? OUT_OF_RANGE : OK;
 }
 
-/* Write the cells of the rows of one segment at the lowest level, from out->level on, that fits. */
+/* Write the cells of one segment's rows at the lowest level that fits, starting at out->level. */
 static int64_t segment_count(CellsOut *out, const double *scores, const uint8_t *codes, int64_t n, Scratch *s) {
   const int64_t base = out->level;
   int64_t done = NOT_DENSE;
   if (out->ids && n > (base ? TABLE_ROWS : s->most)) {
-    /* Segments are mostly alike: the levels below that of the one before are tried. */
+    /* Segments are usually alike: try levels just below that of the previous one. */
     for (int64_t level = s->guess - 1; level > base && done == NOT_DENSE; level -= 3) {
       done = segment_hashed(out, scores, codes, n, level, s);
       if (done == NOT_DENSE) break;
-      if (done == OK && out->level == level) done = NOT_DENSE; /* a lower one might do */
+      if (done == OK && out->level == level) done = NOT_DENSE; /* a lower one may suffice */
     }
     if (done == NOT_DENSE && base) done = segment_hashed(out, scores, codes, n, base, s);
   }
@@ -148,8 +148,8 @@ static int64_t segment_count(CellsOut *out, const double *scores, const uint8_t 
   return done;
 }
 
-/* Write the cells of rows (n), segment by segment, each at the lowest level from levels[g] on at which they
- * are at most `most`; levels and sizes get what they are. Returns how many cells there are in all. */
+/* Write the cells of rows (n) of each segment at the lowest level, starting at levels[g], with at most `most`
+ * cells. Writes the level and the number of cells of each; returns the total number of cells. */
 static int64_t segments_count(CellsOut *out, const int64_t *starts, int64_t groups, const double *scores,
                               const uint8_t *codes, int64_t n, int64_t most, int64_t *levels, int64_t *sizes) {
   Scratch s = {.most = most, .slots = 4 * ORDER_BLOCK};
@@ -183,7 +183,7 @@ static int64_t segments_count(CellsOut *out, const int64_t *starts, int64_t grou
   return done == OK ? total : done;
 }
 
-/* Merge two sets of segments, of as many groups, in the same way. */
+/* Merge two sets of segments, group by group, in the same way. */
 static int64_t segments_merge(CellsOut *out, const Segments sides[2], int64_t most, int64_t *levels, int64_t *sizes) {
   int64_t total = 0, done = OK, froms[2], *ids[2];
   for (int k = 0; k < 2; k++)
@@ -226,7 +226,7 @@ static int64_t segments_merge(CellsOut *out, const Segments sides[2], int64_t mo
   return done == OK ? total : done;
 }
 
-/* What cells_area gives of each segment; returns the number of groups, or the first that is out of range. */
+/* Write what cells_area returns for each segment; returns the number of groups, or the first out of range. */
 static int64_t segments_area(int64_t *areas, int64_t *slacks, const int64_t *starts, int64_t groups,
                              const CellsIn *cells) {
   int64_t from = groups ? starts[0] : 0;

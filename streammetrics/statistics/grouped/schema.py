@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Columns, Floats, Places
 
 KEY = "by"  # the canonical name of the column of keys
-_RUN = 24  # rows of a key, on average, that are worth bringing together
+_RUN = 24  # average number of rows per key from which rows are ordered
 _NEGATIVE = "negative label"  # a fact only of batches that hold such a label
 
 
@@ -152,7 +152,7 @@ class GroupedPlan(Plan):
 
 
 def _by_key(columns: Columns, weight: Floats | None) -> tuple[Columns, Floats | None]:
-    """Return rows in the order of their keys if there are many of each: sums then go by runs."""
+    """Return rows ordered by key if each key has many: sums then add runs of rows."""
     key, *others = columns
     values, vocabulary = key.values, key.vocabulary
     given = others if weight is None else [*others, weight]

@@ -45,7 +45,7 @@ class GroupedRows(NamedTuple):
         return self.at(group_order(self.codes, size)[0])
 
     def by_group(self, size: int) -> tuple[Places, Columns, Floats | None]:
-        """Return where the rows of each group begin, columns and weight in the order of groups."""
+        """Return where the rows of each group begin, and columns and weight ordered by group."""
         given = [*self.columns, *([] if self.weight is None else [self.weight])]
         if are_moved(given):
             starts, moved = rows_by_group(self.codes, size, given)

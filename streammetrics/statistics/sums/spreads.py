@@ -183,7 +183,7 @@ class MomentSpread(Spreading, Moments):
 def sums_by_group(
     group: GroupCodes, numbers: Floats, weight: Array | None
 ) -> tuple[ExactSum, dict[str, Any]]:
-    """Return the sums of the numbers (n,) or (n, d) of groups, and the fields of `Spreading`."""
+    """Return the sum of the numbers (n,) or (n, d) by group, and the fields of `Spreading`."""
     if weight is None and numbers.ndim == 1:
         total, squares = ExactSum.grouped_squares(group.index, group.size, numbers)
         powers = {"values": total, "squares": squares}
