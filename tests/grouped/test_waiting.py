@@ -8,6 +8,8 @@ import pytest
 import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.counting import GroupCodes
+from streammetrics.core.fields import histograms
+from streammetrics.core.fields.histograms import GroupedHistograms
 from streammetrics.statistics.grouped import buffered, waiting
 from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of
@@ -124,3 +126,18 @@ def test_many_rows_of_few_bins_wait_no_longer_than_bins_take():
             y_true=rng.integers(0, 2, n), y_score=rng.random(n), group=rng.integers(0, 20, n)
         )
     assert slices.nbytes < 1 << 20
+
+
+@pytest.mark.parametrize("max_cells", [32, 300, 5000])
+def test_histograms_merged_in_pairs_and_at_once_are_the_same(max_cells, monkeypatch):
+    rng = np.random.default_rng(max_cells)
+    n, size = 6000, 20
+    starts = np.searchsorted(np.sort(rng.integers(0, size, n)), np.arange(size + 1))
+    columns = rng.integers(0, 2, n).astype(np.uint8), rng.random(n)
+    held = GroupedHistograms.of_rows(max_cells, n, [(starts, columns, None)])
+    places, found = rng.integers(-1, 3, size), []
+    for long in (0, 1 << 40):
+        monkeypatch.setattr(histograms, "_LONG", long)
+        arrays = held.moved(places, 4).arrays()
+        found.append({name: array.tobytes() for name, array in arrays.items()})
+    assert found[0] == found[1]

@@ -305,6 +305,8 @@ class GroupedHistograms(NamedTuple):
         groups = np.flatnonzero((places >= 0) & (np.diff(self.starts) > 0))
         groups = groups[np.argsort(places[groups], kind="stable")]
         mine, to = self, places[groups]
+        if groups.size > 2 * np.unique(to).size and len(self.scores) > _LONG * groups.size:
+            return self._folded(groups, to, size)
         while to.size and (to[1:] == to[:-1]).any():  # every second one is added to that before
             first = np.searchsorted(to, to)
             odd = (np.arange(to.size) - first) % 2 > 0
@@ -317,6 +319,17 @@ class GroupedHistograms(NamedTuple):
         at = np.full(size, -1)
         at[to] = groups
         return mine.taken(at)
+
+    def _folded(self, groups: Places, to: Places, size: int) -> Self:
+        """Return `size` groups: many long histograms are merged at once, place by place."""
+        every: list[ColumnHistograms] = [()] * size
+        for part in np.split(np.arange(to.size), np.flatnonzero(np.diff(to)) + 1):
+            (first,), *others = [self.at(group) for group in groups[part].tolist()]
+            first.merge(*[other for (other,) in others])  # nobody else has it
+            every[to[part[0]]] = (first,)
+        found = self.of_columns(self.max_cells, self.counts.shape[1], every)
+        assert found is not None  # there are as many rows as before
+        return found
 
     def plus(self, other: Self) -> Self | None:
         """Return the rows of both; ``None`` if there are too many."""
@@ -353,6 +366,7 @@ class GroupedHistograms(NamedTuple):
         return sum([array.nbytes for array in self[1:] if isinstance(array, np.ndarray)])
 
 
+_LONG = 64  # cells per histogram from which merging many at once is faster than in pairs
 _SCORES, _COUNTS = 4, 5  # places of fields above
 
 
