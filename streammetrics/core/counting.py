@@ -11,8 +11,12 @@ import numpy as np
 from streammetrics.core.kernels import kernels
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from streammetrics.core.types import Array, Ints, Places
 
+_MOVED = 7  # maximum number of columns that a kernel moves
+_RUN = 16  # rows per group from which searching for the ends is faster than counting
 _DENSE = 1 << 16  # cells up to which a table is always dense: 512 KB
 
 
@@ -82,6 +86,28 @@ def group_order(codes: Array, size: int) -> tuple[Places, Places]:
     return order, starts
 
 
+def are_moved(columns: Sequence[object]) -> bool:
+    """Whether `rows_by_group` accepts these columns and one more."""
+    return len(columns) < _MOVED and all(isinstance(column, np.ndarray) for column in columns)
+
+
+def rows_by_group(codes: Array, size: int, columns: Sequence[Array]) -> tuple[Places, list[Array]]:
+    """Return where groups start, and up to seven columns (n, ...) ordered as by `group_order`.
+
+    >>> starts, (column,) = rows_by_group(np.array([1, 0, 1]), 2, [np.array([5, 6, 7])])
+    >>> starts.tolist(), column.tolist()
+    ([0, 1, 3], [6, 5, 7])
+    """
+    starts = np.empty(size + 1, np.int64)
+    columns = list(map(np.ascontiguousarray, columns))
+    moved = list(map(np.empty_like, columns))
+    pairs = chain.from_iterable(zip(columns, moved, strict=True))
+    done = kernels.group_rows(starts, codes, *pairs)
+    if done < len(codes):
+        raise _beyond(done)
+    return starts, moved
+
+
 def is_dense(size: int, rows: int) -> bool:
     """Whether a dense table of `size` cells is small, absolutely or relative to the rows."""
     return size <= max(_DENSE, 4 * rows)
@@ -112,6 +138,15 @@ class GroupCodes:
         return self.codes.astype(np.int64, copy=False)
 
     @cached_property
+    def ascending(self) -> bool:
+        """Whether rows are ordered by group."""
+        return bool((self.codes[1:] >= self.codes[:-1]).all())
+
+    @cached_property
     def counts(self) -> Ints:
         """The number of rows in each group; read-only by convention."""
-        return counts_of((self.size,), self.codes)
+        if self.codes.size < _RUN * self.size or not self.ascending:
+            return counts_of((self.size,), self.codes)
+        groups = np.arange(self.size, dtype=self.codes.dtype)
+        ends: Ints = np.searchsorted(self.codes, groups, "right")
+        return np.diff(ends, prepend=0)

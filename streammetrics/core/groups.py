@@ -112,10 +112,12 @@ class GroupedStates:
         """Tell restored states how many rows each of them holds."""
         if type(self.of).of_rows is Statistic.of_rows:
             return self
-        states = [state.fork() for state in self.each()]
-        for state, n in zip(states, rows, strict=True):
-            state.of_rows(n)
-        return type(self).of_states(self.of, states)
+        changed, states = False, []
+        for before, n in zip(self.each(), rows, strict=True):
+            states.append(after := before.fork())
+            after.of_rows(n)
+            changed |= any(after.__dict__[n] is not before.__dict__[n] for n in self._fields)
+        return type(self).of_states(self.of, states) if changed else self
 
     @property
     def nbytes(self) -> int:

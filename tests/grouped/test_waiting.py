@@ -8,6 +8,8 @@ import pytest
 import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.counting import GroupCodes
+from streammetrics.core.fields import histograms
+from streammetrics.core.fields.histograms import GroupedHistograms
 from streammetrics.statistics.grouped import buffered, waiting
 from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of
@@ -20,6 +22,10 @@ def rows(rng, n, *, weighted=False, groups=GROUPS):
     scores, codes = rng.random(n), rng.integers(0, 2, n).astype(np.uint8)
     weight = rng.random(n) + 0.5 if weighted else None
     return rng.integers(0, groups, n), (codes, scores), weight
+
+
+def rows_kept(codes, columns, weight):
+    return GroupedRows.of(GroupCodes(codes, GROUPS), columns, weight)
 
 
 def told(chunks):
@@ -40,7 +46,7 @@ def test_rows_come_by_ascending_group_and_none_is_cut(sizes, piece, mixed, monke
     rng = np.random.default_rng(len(sizes))
     given = [rows(rng, n, weighted=mixed and k % 2 == 1) for k, n in enumerate(sizes)]
     pieces = []
-    for starts, columns, weight in in_order([GroupedRows.of(*g, GROUPS) for g in given], GROUPS):
+    for starts, columns, weight in in_order([rows_kept(*g) for g in given], GROUPS):
         pieces.append((np.repeat(np.arange(GROUPS), np.diff(starts)), columns, weight))
     assert told(pieces) == told(given)
     groups = [int(group) for codes, *_ in pieces for group in np.unique(codes)]
@@ -55,11 +61,11 @@ def test_small_chunks_are_joined(monkeypatch):
     chunks: tuple[GroupedRows, ...] = ()
     given = [rows(rng, 5) for _ in range(64)]
     for one in given:
-        chunks = appended(chunks, GroupedRows.of(*one, GROUPS), GROUPS)
+        chunks = appended(chunks, rows_kept(*one), GROUPS)
     assert len(chunks) < 20
     assert rows_of(chunks) == 5 * 64
     given.append(rows(rng, 500))
-    chunks = appended(chunks, GroupedRows.of(*given[-1], GROUPS), GROUPS)
+    chunks = appended(chunks, rows_kept(*given[-1]), GROUPS)
     assert told(chunks) == told(given)
     assert all((rows.codes[1:] >= rows.codes[:-1]).all() for rows in chunks)
 
@@ -67,7 +73,7 @@ def test_small_chunks_are_joined(monkeypatch):
 def test_rows_that_wait_are_not_those_of_the_caller():
     codes, columns, _ = rows(np.random.default_rng(1), 40)
     codes = np.sort(codes)
-    mine = GroupedRows.of(codes, columns, np.ones(40), GROUPS)
+    mine = rows_kept(codes, columns, np.ones(40))
     before = told([mine])
     columns[1][:] = 9.0
     codes[:] = 0
@@ -77,7 +83,7 @@ def test_rows_that_wait_are_not_those_of_the_caller():
 def test_rows_move_to_other_groups():
     given = rows(np.random.default_rng(2), 60)
     places = np.array([2, -1, 0, 0, 1, -1, 2])
-    moved = GroupedRows.of(*given, GROUPS).moved(places, 3)
+    moved = rows_kept(*given).moved(places, 3)
     codes, columns, _ = given
     kept = places[codes] >= 0
     expected = (places[codes][kept], tuple(column[kept] for column in columns), None)
@@ -120,3 +126,18 @@ def test_many_rows_of_few_bins_wait_no_longer_than_bins_take():
             y_true=rng.integers(0, 2, n), y_score=rng.random(n), group=rng.integers(0, 20, n)
         )
     assert slices.nbytes < 1 << 20
+
+
+@pytest.mark.parametrize("max_cells", [32, 300, 5000])
+def test_histograms_merged_in_pairs_and_at_once_are_the_same(max_cells, monkeypatch):
+    rng = np.random.default_rng(max_cells)
+    n, size = 6000, 20
+    starts = np.searchsorted(np.sort(rng.integers(0, size, n)), np.arange(size + 1))
+    columns = rng.integers(0, 2, n).astype(np.uint8), rng.random(n)
+    held = GroupedHistograms.of_rows(max_cells, n, [(starts, columns, None)])
+    places, found = rng.integers(-1, 3, size), []
+    for long in (0, 1 << 40):
+        monkeypatch.setattr(histograms, "_LONG", long)
+        arrays = held.moved(places, 4).arrays()
+        found.append({name: array.tobytes() for name, array in arrays.items()})
+    assert found[0] == found[1]

@@ -449,3 +449,120 @@ def test_ids_in_no_order_never_write_out_of_bounds(compiled):
             continue
         assert 0 <= size <= room
         assert level <= at <= 64
+
+
+def _segments(module, starts, scores, codes, most, levels=None):
+    """Return levels and sizes, and the cells of all segments, ids where they are past level 0."""
+    sizes, room = np.full(starts.size - 1, -7), scores.size
+    levels = np.zeros(starts.size - 1, np.int64) if levels is None else levels.copy()
+    ids, found = np.full(room, -7), np.full(room, -7.0)
+    counts = np.full((room, 1 if codes is None else 2), -7, np.int32)
+    total = module.segments_count(starts, scores, codes, most, levels, sizes, ids, found, counts)
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    assert total == ends[-1]
+    return ends, levels, ids[:total], found[:total], counts[:total]
+
+
+def _bytes(ends, levels, ids, *cells):
+    past = np.repeat(levels > 0, np.diff(ends))
+    return [array.tobytes() for array in (ends, levels, ids[past], *cells)]
+
+
+def _starts(rng, n, groups):
+    return np.concatenate([[0], np.sort(rng.integers(0, n + 1, groups - 1)), [n]])
+
+
+@pytest.mark.parametrize("most", [2, 30, 400])
+@pytest.mark.parametrize("name", SCORES)
+def test_segments_are_counted_and_merged_as_by_the_reference(compiled, name, most):
+    rng = np.random.default_rng(most)
+    for n, groups in ((0, 1), (50, 20), (3000, 7), (9000, 3)):
+        sides, areas = [], []
+        for classes in (1, 2):
+            starts, scores = _starts(rng, n, groups), SCORES[name](rng, n)
+            codes = rng.integers(0, 2, n).astype(np.uint8) if classes == 2 else None
+            for levels in (None, rng.integers(0, 50, groups)):
+                given = starts, scores, codes, most, levels
+                mine, theirs = (_segments(module, *given) for module in (compiled, reference))
+                assert _bytes(*mine) == _bytes(*theirs)
+                sides.append(mine)
+        for one, other in ((sides[0], sides[1]), (sides[2], sides[3]), (sides[2], sides[2])):
+            merged = []
+            for module in (compiled, reference):
+                room = one[3].size + other[3].size
+                levels, sizes = np.empty((2, groups), np.int64)
+                ids, scores = np.full(room, -7), np.empty(room)
+                counts = np.empty((room, one[4].shape[1]), np.int32)
+                total = module.segments_merge(
+                    *one, *other, most, levels, sizes, ids, scores, counts
+                )
+                ends = np.concatenate([[0], np.cumsum(sizes)])
+                merged.append(_bytes(ends, levels, ids[:total], scores[:total], counts[:total]))
+            assert merged[0] == merged[1]
+        for module in (compiled, reference):
+            found = np.empty((2, groups), np.int64)
+            assert module.segments_area(*found, sides[3][0], *sides[3][3:]) == groups
+            areas.append(found.tolist())
+        assert areas[0] == areas[1]
+
+
+def test_segments_of_few_rows_need_no_ids(compiled):
+    rng = np.random.default_rng(0)
+    starts, scores = _starts(rng, 90, 5), rng.random(90)
+    for module in (compiled, reference):
+        levels, sizes = np.zeros((2, 5), np.int64)
+        found, counts = np.empty(90), np.empty((90, 1), np.int32)
+        given = levels, sizes, None, found, counts
+        assert module.segments_count(starts, scores, None, 90, *given) == 90
+        merged = np.zeros((2, 5), np.int64)
+        out = np.empty(180), np.empty((180, 1), np.int32)
+        side = starts, levels, None, found, counts
+        assert module.segments_merge(*side, *side, 90, *merged, None, *out) == 90
+        with pytest.raises(ValueError, match="fit"):
+            module.segments_count(starts, scores, None, 2, *given)
+        with pytest.raises(ValueError, match="fit"):
+            module.segments_merge(*side, *side, 2, *merged, None, *out)
+
+
+@pytest.mark.parametrize("starts", [[0, 5, 3, 8], [-1, 3, 5, 8], [0, 3, 5, 9]])
+def test_segments_out_of_range_are_refused(compiled, starts):
+    scores, counts = np.arange(8.0), np.ones((8, 2), np.int32)
+    starts, zeros = np.array(starts), np.zeros((2, 3), np.int64)
+    out = np.empty(16, np.int64), np.empty(16), np.empty((16, 2), np.int32)
+    side = starts, np.zeros(3, np.int64), None, scores, counts
+    for module in (compiled, reference):
+        with pytest.raises(ValueError, match="fit"):
+            module.segments_count(starts, scores, np.zeros(8, np.uint8), 8, *zeros, *out)
+        with pytest.raises(ValueError, match="fit"):
+            module.segments_merge(*side, *side, 8, *zeros, *out)
+        with pytest.raises(ValueError, match=r"fit|range"):
+            module.segments_area(*zeros, starts, scores, counts)
+    for levels in (-1, 65):
+        given = np.array([0, 8]), scores, None, 8, np.array([levels]), np.zeros(1, np.int64)
+        with pytest.raises(ValueError, match="fit"):
+            compiled.segments_count(*given, out[0], out[1], np.empty((16, 1), np.int32))
+
+
+def test_arguments_of_segments_are_checked(compiled):
+    scores, codes, zeros = np.arange(8.0), np.zeros(8, np.uint8), np.zeros((2, 2), np.int64)
+    out = np.empty(8, np.int64), np.empty(8), np.empty((8, 2), np.int32)
+    starts, wide = np.array([0, 4, 8]), np.empty((8, 2), np.int64)
+    for args in (
+        (starts[:2], scores, codes, 8, *zeros, *out),
+        (starts, scores, codes[:5], 8, *zeros, *out),
+        (starts, scores, None, 8, *zeros, *out),
+        (starts, scores, codes, 1, *zeros, *out),
+        (starts, scores, codes, 8, *zeros, *out[:2], wide),
+        (starts, scores, codes, 8, *zeros),
+    ):
+        with pytest.raises(ValueError, match=r"shapes|arguments|length"):
+            compiled.segments_count(*args)
+    side = starts, zeros[0], None, scores, out[2]
+    for args in (
+        (*side, starts[:2], zeros[0, :1], None, scores, out[2], 8, *zeros, *out),
+        (*side, *side[:4], wide, 8, *zeros, *out),
+        (*side, *side, 1, *zeros, *out),
+        (*side, *side, 8, *zeros, *out[:2], np.empty((8, 1), np.int32)),
+    ):
+        with pytest.raises(ValueError, match="shapes"):
+            compiled.segments_merge(*args)

@@ -58,14 +58,14 @@ def test_the_definition_is_the_sum_of_fractions():
 
 
 @pytest.mark.parametrize(
-    ("n", "columns", "groups"), [*product([0, 1, 64, 1500], [1, 3], [1, 5, 400])]
+    ("n", "columns", "groups"), [*product([0, 1, 64, 1500], [1, 3], [1, 5, 30, 400, 700])]
 )
 @pytest.mark.parametrize("reach", [3, 300, None])
 def test_sums_by_group(n, columns, groups, reach):
     rng = np.random.default_rng(n)
     x, y = (hostile(rng, n * columns, reach) for _ in range(2))
     w, group = hostile(rng, n, reach), rng.integers(0, groups, n)
-    for others in product((None, y), (None, w), (group, None)):
+    for others in product((None, y), (None, w), (group, np.sort(group), None)):
         size = 1 if others[2] is None else groups
         tables = [np.zeros((size * columns, WIDTH), np.int64) for _ in range(2)]
         for table, kernels in zip(tables, (compiled, reference), strict=True):
@@ -82,6 +82,41 @@ def test_sums_by_group(n, columns, groups, reach):
             for out, kernels in zip(values, (compiled, reference), strict=True):
                 kernels.exact_round(out, digits, exponent)
             assert values[0].tobytes() == values[1].tobytes()
+
+
+@pytest.mark.parametrize(("n", "groups"), [*product([0, 64, 1500], [1, 30, 700])])
+@pytest.mark.parametrize("reach", [3, 300, None])
+def test_sums_and_sums_of_squares_by_group(n, groups, reach):
+    rng = np.random.default_rng(n)
+    x, group = hostile(rng, n, reach), rng.integers(0, groups, n)
+    for index in (group, np.sort(group)):
+        tables = [np.zeros((2, groups, WIDTH), np.int64) for _ in range(2)]
+        for table, kernels in zip(tables, (compiled, reference), strict=True):
+            given = [part for digits in table for part in (digits, WIDTH, LOW)]
+            assert kernels.exact_add_squares(*given, x, index) == n
+            for digits in table:
+                reference.exact_carry(digits, WIDTH)
+        assert tables[0].tobytes() == tables[1].tobytes()
+
+
+def test_sums_of_squares_refuse_what_does_not_fit():
+    table, x, group = np.zeros((3, 8), np.int64), np.array([1.0, 2.0, 4.0]), np.array([0, 1, 2])
+
+    def added(kernels, x, group, low=-64):
+        return kernels.exact_add_squares(table.copy(), 8, -64, table.copy(), 8, low, x, group)
+
+    for kernels in (compiled, reference):
+        assert added(kernels, x, group) == 3
+        assert added(kernels, x, np.array([0, 3, 1])) == 1
+        assert added(kernels, np.array([1.0, np.inf, 1.0]), group) == 1
+        assert added(kernels, x, group, low=-32) == 0  # has bits down to 2**-52
+    for args in (
+        (table, 3, 0, table, 8, 0, x, group),
+        (table, 8, 0, table[:2].copy(), 8, 0, x, group),
+        (table, 8, 0, table, 8, 0, x, group[:2].copy()),
+    ):
+        with pytest.raises(ValueError, match=r"shapes|length"):
+            compiled.exact_add_squares(*args)
 
 
 @pytest.mark.parametrize("kernels", [compiled, reference])

@@ -149,6 +149,28 @@ def test_rows_in_order_of_their_groups(kernel: Any, groups: int) -> None:
         assert np.array_equal(starts, np.searchsorted(codes[order], np.arange(groups + 1)))
 
 
+@pytest.mark.parametrize("groups", [1, 3, 2049])
+def test_rows_are_moved_to_their_groups(kernel: Any, groups: int) -> None:
+    rng = np.random.default_rng(groups)
+    for n in (0, 1, 5000):
+        codes, wide = rng.integers(0, groups, n, dtype=np.int16), rng.random((n, 3))
+        bits = np.empty(8 * n + 1, np.uint8)[1:].view(np.float64)  # not aligned
+        bits[:] = wide[:, 0]
+        columns = [codes, wide, wide[:, 0].astype(np.float32), codes.astype(np.uint8), bits]
+        moved = [np.empty_like(column) for column in columns]
+        starts, order = np.empty(groups + 1, np.int64), np.argsort(codes, kind="stable")
+        pairs = [array for pair in zip(columns, moved, strict=True) for array in pair]
+        assert kernel.group_rows(starts, codes, *pairs) == n
+        assert np.array_equal(starts, np.searchsorted(codes[order], np.arange(groups + 1)))
+        for column, found in zip(columns, moved, strict=True):
+            assert np.array_equal(found, column[order])
+        if n > 1:
+            codes[n // 2] = groups
+            assert kernel.group_rows(starts, codes, *pairs) == n // 2
+            with pytest.raises(_refuses(kernel)):
+                kernel.group_rows(starts, codes, wide[:-1], wide[:-1].copy())
+
+
 def test_orders_refuse_shapes(kernel: Any) -> None:
     codes, order = np.zeros(4, np.int64), np.empty(4, np.int64)
     with pytest.raises(_refuses(kernel)):

@@ -14,6 +14,7 @@ from kinds.test_many_states import sound
 from streammetrics.core.arithmetic.cells import _below
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.keys import cell_ids
+from streammetrics.core.counting import GroupCodes
 from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.weights import WeightedCount
@@ -136,7 +137,7 @@ def test_a_row_of_one_against_one_is_counted_once_however_many_pairs_it_is_in():
 @pytest.mark.parametrize("places", [[0, 1], [1, -1], [-1, 0], [-1, -1]])
 def test_rows_that_wait_for_a_group_that_is_cut_go_nowhere(places, weight):
     codes, values = np.array([0, 0, 1, 1]), np.array([5, 6, 7, 8])
-    moved = GroupedRows.of(codes, (values,), weight, 2).moved(np.array(places), 2)
+    moved = GroupedRows.of(GroupCodes(codes, 2), (values,), weight).moved(np.array(places), 2)
     kept = np.array([places[code] >= 0 for code in codes])
     assert moved.codes.tolist() == [places[code] for code in codes[kept]]
     assert moved.columns[0].tolist() == values[kept].tolist()

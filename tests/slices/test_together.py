@@ -121,12 +121,41 @@ def test_means_and_roots(weighted):
     table |= {"k": rng.integers(0, 60, 400)}
     weight = {"sample_weight": rng.random(400)} if weighted else {}
     metrics = (sm.MAE(), sm.MSE(spread=False), sm.RMSE(), sm.MeanError(), sm.PinballLoss())
-    suite = sm.MetricSet({type(metric).__name__: metric for metric in metrics})
+    metrics += (sm.WAPE(), sm.WAPE(spread=False), sm.MaxError())
+    suite = sm.MetricSet({str(place): metric for place, metric in enumerate(metrics)})
     agree(sm.Slices(suite, by="k").update(**table, **weight))
     values = {"values": table["y_true"], "k": table["k"]}
     each = (sm.Mean(), sm.Sum(), sm.Minimum(), sm.Maximum())
     suite = sm.MetricSet({type(metric).__name__: metric for metric in each})
     agree(sm.Slices(suite, by="k").update(**values, **weight))
+
+
+@pytest.mark.parametrize("metric", [sm.MAE, sm.RMSE, sm.MeanError, sm.WAPE, sm.MaxError])
+@pytest.mark.parametrize("multioutput", ["raw_values", (0.5,)])
+def test_outputs_that_are_not_averaged_uniformly(metric, multioutput):
+    suite = sm.MetricSet({"m": metric(multioutput=multioutput)})
+    slices = sm.Slices(suite, by="k").update(y_true=[1.0, 2, 3], y_pred=[1.0, 3, 5], k=[0, 1, 1])
+    (found,) = [column for name, column in slices.compute().to_dict().items() if name[0] == "m"]
+    assert found == [float(np.ravel(value)[0]) for value in alone(slices, "m")]
+
+
+def test_areas_of_long_batches_by_coarse_and_fine_slices():
+    """Histograms past level 0 are counted, merged and regrouped as those of each slice."""
+    rng = np.random.default_rng(11)
+    suite = sm.MetricSet({"area": sm.ROCAUC(max_bins=32), "brier": sm.BrierScore()})
+    slices = sm.Slices(suite, by=[["k", "part"], ["k"]])
+    whole = {k: suite.copy() for k in range(5)}
+    for n in (20_000, 70, 30_000):
+        y, k, part = rng.integers(0, 2, n), rng.integers(0, 5, n), rng.integers(0, 9, n)
+        score = rng.choice([rng.random(n), rng.integers(0, 3, n) / 2])
+        slices.update(y_true=y, y_score=score, k=k, part=part)
+        for key, each in whole.items():
+            each.update(y_true=y[k == key], y_score=score[k == key])
+    table = slices.compute().to_dict()
+    for place, key in enumerate(table["k"]):
+        if table["part"][place] is None:
+            assert table["area"][place] == whole[key]["area"].compute()
+            assert slices[{"k": key}].to_bytes() == whole[key].to_bytes()
 
 
 @pytest.mark.parametrize("weighted", [False, True])

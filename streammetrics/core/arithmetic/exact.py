@@ -312,6 +312,31 @@ class ExactSum:
         return cls(shape, *canonical(digits, low))
 
     @classmethod
+    def grouped_squares(cls, index: Places, size: int, values: Array) -> tuple[Self, Self]:
+        """Return the sums of values (n,) by group, and of their squares, as `of_powers` has these.
+
+        >>> sums = ExactSum.grouped_squares(np.array([0, 1, 1]), 2, np.array([1.0, 2.0, 3.0]))
+        >>> [each.to_float().tolist() for each in sums]
+        [[1.0, 5.0], [1.0, 13.0]]
+        """
+        values = _ready(values)
+        if not size or not values.size:
+            return cls.grouped(index, size, values), cls.grouped(index, size, values)
+        least, most = _extent(values)
+        # Of the smallest number, 2**(least + 52) or more, the square may be rounded to 0.
+        ends = (least, most), (max(2 * least + 52, -1074), min(2 * most, 1024))
+        tables: list[tuple[Digits, int]] = []
+        for lowest, highest in ends:
+            low = (lowest - 53) // 32 * 32
+            tables.append((np.zeros((size, (highest + 2 - low) // 32 + 4), np.int64), low))
+        given = [part for digits, low in tables for part in (digits, digits.shape[1], low)]
+        index = np.require(index, np.int64, ["C", "A"])
+        if (done := kernels.exact_add_squares(*given, values, index)) < values.size:
+            raise IndexError(f"row {done} belongs to a group that is not among {size}")
+        first, second = (cls((size,), *canonical(digits, low)) for digits, low in tables)
+        return first, second
+
+    @classmethod
     def grouped_weights(cls, index: Places, size: int, weight: Floats) -> tuple[Self, Self]:
         """Return the sums of weights (n,), and of their squares, by group below `size`."""
         return cls.grouped(index, size, weight), cls.grouped(index, size, weight, weight)

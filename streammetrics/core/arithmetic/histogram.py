@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from streammetrics.core.arithmetic.cells import CellBlock, Mass
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
+    from streammetrics.core.types import Array, Arrays, Floats, Places
 
 _TOO_MANY_CELLS = 1 << 29
 
@@ -232,11 +232,17 @@ class SortedHistogram:
         return twin
 
     @classmethod
-    def of_level_0(cls, max_cells: int, scores: Floats, counts: Ints) -> Self:
-        """Return the histogram of ascending scores, each in its own cell."""
-        return cls(max_cells, counts.shape[1])._of(Cells(0, None, scores, counts))
+    def of_cells(cls, max_cells: int, cells: Cells) -> Self:
+        """Return the histogram of cells of the lowest level that fits."""
+        return cls(max_cells, cells.mass.shape[1])._of(cells)
 
     # ---- properties and read-outs ----
+
+    def plain_cells(self) -> Cells | None:
+        """Return the cells; ``None`` where they are not counts of 32 bits of plain scores."""
+        cells = self._read()
+        narrow = not isinstance(cells.mass, ExactSum) and cells.mass.dtype == np.int32
+        return cells if narrow and cells.tails is None else None
 
     @property
     def plain(self) -> bool:

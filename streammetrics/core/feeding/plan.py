@@ -105,7 +105,7 @@ class Plan:
         schemas = [self.schemas[source] for source in self.sources]
         return type(self), (self.start.statistics, schemas)
 
-    def _slice_rows(self, statistics: Sequence[Statistic]) -> int:  # noqa: ARG002 - used by keyed plans
+    def _slice_rows(self, batch: Batch) -> int:  # noqa: ARG002 - used by keyed plans
         """Return how many rows of a long batch are processed at a time."""
         return tuning.BATCH_ROWS
 
@@ -178,10 +178,9 @@ class Plan:
             statistic, facts = found
             return State(self._grown(infos, [Rows((), None, batch.n_rows, 0, facts)]), (statistic,))
         try:
-            start, n = 0, batch.n_rows
-            while start < n:
-                first, start = start, start + self._slice_rows(statistics)
-                rows = self.read(batch.slice(first, start))
+            step = self._slice_rows(batch)
+            for start in range(0, batch.n_rows, step):
+                rows = self.read(batch.slice(start, start + step))
                 infos, statistics = self._grown(infos, rows), self._updated(statistics, rows)
         except InvalidBatchError:
             self.read(batch)  # raises with counts over the whole batch and its first bad row

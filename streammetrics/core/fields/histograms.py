@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
+from streammetrics.core.arithmetic.cells import Cells
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.nested import within
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.weights import split_squares
 from streammetrics.core.kernels import kernels
-from streammetrics.core.state.arrays import nested, take_array, take_sizes
+from streammetrics.core.state.arrays import laid_out, nested, take_array, take_sizes
 from streammetrics.core.state.arrays import parted as parts_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from streammetrics.core.configured import Configured
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
+    # Levels, how many cells groups have, and ids, scores and counts of these.
+    _Room = tuple[Ints, Ints, Ints | None, Floats, Array]
     Added = tuple[Floats, NDArray[np.uint8] | None, Floats | None, Floats | None]
 
 
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
 ColumnHistograms: TypeAlias = tuple[SortedHistogram, ...]
 
 _MOST = (1 << 20) - 1
+_MOST_ROWS = 1 << 22  # of a group that a kernel counts at once
 
 
 class Histograms(StateField[ColumnHistograms]):
@@ -141,6 +145,10 @@ class Histograms(StateField[ColumnHistograms]):
         every = iter(found)
         return tuple([tuple(islice(every, width)) for width in widths.tolist()])
 
+    def no_groups_of(self, of: Configured, size: int) -> GroupedHistograms:
+        """Return the histograms of groups without rows."""
+        return GroupedHistograms.none(self._cells(of), self._classes, size)
+
     def scaled(self, value: ColumnHistograms, weight: float) -> ColumnHistograms:
         """Return the same rows with as many times the weight."""
         return tuple([histogram.scaled(weight) for histogram in value])
@@ -155,129 +163,198 @@ class Histograms(StateField[ColumnHistograms]):
 
 
 class GroupedHistograms(NamedTuple):
-    """A histogram of each group that has rows, in which every score has a cell of its own.
-
-    The rows weigh one each, and are fewer than 2**31.
+    """The histograms of groups whose rows all weigh one; there are fewer than 2**31 rows.
 
     Attributes:
-        max_cells: The budget of each.
+        max_cells: The budget of each histogram.
         starts: Where the cells of each group begin, and where the last ones end.
-        scores: Ascending in each group (cells,).
-        counts: How many rows of each class a cell holds (cells, classes).
+        levels: The level of each group (groups,).
+        ids: The ids of cells above level 0; ``None`` if there are none.
+        scores: The score of each cell, ascending in a group; NaN for several (cells,).
+        counts: The number of rows of each class in a cell (cells, classes).
     """
 
     max_cells: int
     starts: Places
+    levels: Ints
+    ids: Ints | None
     scores: Floats
     counts: Array
 
     @classmethod
     def none(cls, max_cells: int, classes: int, size: int) -> Self:
-        """Return those of groups without rows."""
+        """Return the histograms of groups without rows."""
         counts = np.empty((0, classes), np.int32)
-        return cls(max_cells, np.zeros(size + 1, np.intp), np.empty(0), counts)
+        starts, levels = np.zeros(size + 1, np.int64), np.zeros(size, np.int64)
+        return cls(max_cells, starts, levels, None, np.empty(0), counts)
 
     @classmethod
     def of_rows(
-        cls, max_cells: int, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
+        cls,
+        max_cells: int,
+        n: int,
+        pieces: Iterable[tuple[Places, tuple[Array | None, Any], Array | None]],
     ) -> Self | None:
-        """Return those of `n` rows, of which classes and scores come as `by_sorted_group` has them.
+        """Return the histograms of `n` rows in the pieces that `by_sorted_group` is given.
 
-        ``None`` where they have weights, several scores or tails, or one group may have more than
-        `max_cells` scores.
+        ``None`` if rows have weights, several scores or tails.
         """
-        cells, counts, start = np.empty(n), np.empty((n, 2), np.int32), 0
-        starts: list[Places] = []
-        sizes: list[Places] = []
-        for ends, (codes, scores), weight in pieces:
-            size = np.diff(ends)
+        parts: list[Self] = []
+        for starts, (codes, scores), weight in pieces:
             plain = weight is None and isinstance(scores, np.ndarray) and scores.ndim == 1
-            if not plain or n >= 1 << 31 or size.max(initial=0) > max_cells:
+            if not plain or n >= 1 << 31 or np.diff(starts).max(initial=0) > _MOST_ROWS:
                 return None
-            labels, every = codes.view(np.uint8), ends.tolist()
-            to_cells, to_counts = (out[start : start + len(scores)] for out in (cells, counts))
-            for group in np.flatnonzero(size).tolist():
-                part = slice(every[group], every[group + 1])
-                given = (scores[part], labels[part], None, None, max_cells, 0, None)
-                of_group = to_cells[part], to_counts[part], 0, 1
-                _, size[group], _ = kernels.cells_count(*given, *of_group)
-            starts.append(ends)
-            sizes.append(size)
-            start += len(scores)
-        found = cls(max_cells, np.sum(starts, axis=0), cells, counts)
-        return found._packed(np.sum(sizes, axis=0))
+            found = cls._with_room(max_cells, np.diff(starts), 1 if codes is None else 2)
+            labels = None if codes is None else np.ascontiguousarray(codes).view(np.uint8)
+            given = starts, np.ascontiguousarray(scores, np.float64), labels, max_cells
+            levels, sizes, *cells = found
+            total = kernels.segments_count(*given, levels, sizes, *cells)
+            parts.append(cls._of(max_cells, found, total))
+        if len(parts) == 1:
+            return parts[0]
+        # No group is in several pieces.
+        sizes = np.sum([np.diff(part.starts) for part in parts], axis=0)
+        levels = np.max([part.levels for part in parts], axis=0)
+        ids = None
+        if levels.any():
+            ids = np.concatenate([_ids_of(part.ids, part.scores.size) for part in parts])
+        scores, counts = (
+            np.concatenate([part[place] for part in parts]) for place in (_SCORES, _COUNTS)
+        )
+        return cls(max_cells, _starts(sizes), levels, ids, scores, counts)
 
-    def _packed(self, sizes: Places) -> Self:
-        """Return the first cells of each group, so many."""
-        if int(sizes.sum()) == len(self.scores):
-            return self
-        kept = within(self.starts[:-1], sizes)
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        return type(self)(self.max_cells, starts, self.scores[kept], self.counts[kept])
+    @classmethod
+    def of_columns(
+        cls, max_cells: int, classes: int, every: Sequence[ColumnHistograms]
+    ) -> Self | None:
+        """Return the histograms of all groups; ``None`` if a group has several, or weights."""
+        if any(len(columns) > 1 for columns in every):
+            return None
+        cells = [columns[0].plain_cells() if columns else None for columns in every]
+        some = [one for one in cells if one is not None]
+        if len(some) < sum(map(len, every)):
+            return None
+        none = np.empty((0, classes), np.int32)
+        counts = np.concatenate([none, *(np.asarray(one.mass) for one in some)])
+        if int(counts.sum()) >= 1 << 31:
+            return None
+        levels = np.array([0 if one is None else one.level for one in cells], np.int64)
+        ids = None
+        if levels.any():
+            ids = np.concatenate([_ids_of(one.ids, one.size) for one in some])
+        starts = _starts(np.array([0 if one is None else one.size for one in cells], np.int64))
+        scores = np.concatenate([np.empty(0), *(one.scores for one in some)])
+        return cls(max_cells, starts, levels, ids, scores, counts)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return what `Histograms.groups_arrays` returns for these histograms."""
+        sizes = np.diff(self.starts)
+        seen = sizes > 0
+        past = np.repeat(self.levels > 0, sizes)
+        return {
+            "widths": seen.astype(np.int64),
+            "plain": np.ones(np.count_nonzero(seen), np.bool_),
+            "levels": self.levels[seen],
+            "sizes": sizes[seen],
+            "cells": np.empty(0, np.int64) if self.ids is None else self.ids[past],
+            "scores": self.scores,
+            "counts": self.counts.reshape(-1).astype(np.int64),
+            **nested("others", laid_out([])),
+        }
+
+    @staticmethod
+    def _with_room(max_cells: int, sizes: Ints, classes: int, *, past: bool = False) -> _Room:
+        """Return arrays for the cells of groups of these sizes, some of them `past` level 0."""
+        room = int(np.minimum(sizes, max_cells).sum())
+        past = past or bool(sizes.max(initial=0) > max_cells)
+        ids = np.empty(room, np.int64) if past else None
+        counts = np.empty((room, classes), np.int32)
+        zeros = np.zeros((2, sizes.size), np.int64)
+        return zeros[0], zeros[1], ids, np.empty(room), counts
+
+    @classmethod
+    def _of(cls, max_cells: int, found: _Room, total: int) -> Self:
+        """Return the histograms of arrays that hold `total` cells."""
+        levels, sizes, ids, scores, counts = found
+        if total < scores.size:
+            scores, counts = scores[:total].copy(), counts[:total].copy()
+            ids = None if ids is None else ids[:total].copy()
+        return cls(max_cells, _starts(sizes), levels, ids if levels.any() else None, scores, counts)
 
     def at(self, group: int) -> ColumnHistograms:
-        """Return the histogram of a group, none where it has no rows."""
+        """Return the histogram of a group, none if it has no rows."""
         part = slice(self.starts[group], self.starts[group + 1])
         if part.start == part.stop:
             return ()
-        scores, counts = self.scores[part], self.counts[part]
-        return (SortedHistogram.of_level_0(self.max_cells, scores, counts),)
+        level = int(self.levels[group])
+        ids = None if self.ids is None or not level else self.ids[part]
+        cells = Cells(level, ids, self.scores[part], self.counts[part])
+        return (SortedHistogram.of_cells(self.max_cells, cells),)
 
-    def moved(self, places: Places, size: int) -> Self | None:
-        """Return `size` groups, of which ``places[i]`` is group ``i``, and -1 none.
+    def taken(self, groups: Places) -> Self:
+        """Return some of the groups, in any order; -1 is a group without rows."""
+        sizes = np.diff(self.starts, append=self.starts[-1])[groups]  # the last one is empty
+        rows = within(self.starts[groups], sizes)
+        levels = np.append(self.levels, 0)[groups]
+        ids = None if self.ids is None else self.ids[rows]
+        cells = self.scores[rows], self.counts.take(rows, axis=0)
+        return type(self)(self.max_cells, _starts(sizes), levels, ids, *cells)
 
-        ``None`` where two with rows go to one place.
-        """
-        sizes = np.diff(self.starts)
-        kept = np.flatnonzero((places >= 0) & (sizes > 0))
-        to = np.zeros(size, np.intp)
-        to[places[kept]] = kept
-        moved = np.zeros(size, np.intp)
-        moved[places[kept]] = sizes[kept]
-        if np.count_nonzero(moved) < kept.size:
-            return None
-        rows = within(self.starts[to], moved)
-        starts = np.concatenate([[0], np.cumsum(moved)])
-        return type(self)(self.max_cells, starts, self.scores[rows], self.counts[rows])
+    def moved(self, places: Places, size: int) -> Self:
+        """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
+        groups = np.flatnonzero((places >= 0) & (np.diff(self.starts) > 0))
+        groups = groups[np.argsort(places[groups], kind="stable")]
+        mine, to = self, places[groups]
+        if groups.size > 2 * np.unique(to).size and len(self.scores) > _LONG * groups.size:
+            return self._folded(groups, to, size)
+        while to.size and (to[1:] == to[:-1]).any():  # every second one is added to that before
+            first = np.searchsorted(to, to)
+            odd = (np.arange(to.size) - first) % 2 > 0
+            others = np.full(to.size + 1, -1)
+            others[np.flatnonzero(odd) - 1] = groups[odd]
+            both = mine.taken(groups[~odd]).plus(mine.taken(others[:-1][~odd]))
+            assert both is not None  # there are as many rows as before
+            mine, to = both, to[~odd]
+            groups = np.arange(to.size)
+        at = np.full(size, -1)
+        at[to] = groups
+        return mine.taken(at)
+
+    def _folded(self, groups: Places, to: Places, size: int) -> Self:
+        """Return `size` groups: many long histograms are merged at once, place by place."""
+        every: list[ColumnHistograms] = [()] * size
+        for part in np.split(np.arange(to.size), np.flatnonzero(np.diff(to)) + 1):
+            (first,), *others = [self.at(group) for group in groups[part].tolist()]
+            first.merge(*[other for (other,) in others])  # nobody else has it
+            every[to[part[0]]] = (first,)
+        found = self.of_columns(self.max_cells, self.counts.shape[1], every)
+        assert found is not None  # there are as many rows as before
+        return found
 
     def plus(self, other: Self) -> Self | None:
-        """Return the rows of both; ``None`` where a group may need more than `max_cells` cells."""
+        """Return the rows of both; ``None`` if there are too many."""
         if not len(self.scores) or not len(other.scores):
             return self if len(self.scores) else other
         if int(self.counts.sum()) + int(other.counts.sum()) >= 1 << 31:
             return None
-        mine, theirs = np.diff(self.starts), np.diff(other.starts)
-        sizes = mine + theirs
-        starts = np.concatenate([[0], np.cumsum(sizes)])
-        n, classes = int(starts[-1]), self.counts.shape[1]
-        counts = np.empty((n, classes), np.int32)
-        both = type(self)(self.max_cells, starts, np.empty(n), counts)
-        for part, has, others in ((self, mine, theirs), (other, theirs, mine)):
-            alone = np.flatnonzero((has > 0) & (others == 0))
-            to, rows = (within(at[alone], has[alone]) for at in (starts, part.starts))
-            both.scores[to], both.counts[to] = part.scores[rows], part.counts[rows]
-        for group in np.flatnonzero((mine > 0) & (theirs > 0)).tolist():
-            places = (self.starts, other.starts, starts)
-            one, two, at = (slice(each[group], each[group + 1]) for each in places)
-            if at.stop - at.start > self.max_cells:
-                return None
-            _, sizes[group], _ = kernels.cells_merge(
-                *(0, None, self.scores[one], self.counts[one], 0),
-                *(None, other.scores[two], other.counts[two], 0),
-                *(self.max_cells, None, both.scores[at], both.counts[at]),
-            )
-        return both._packed(sizes)
+        sizes = np.diff(self.starts) + np.diff(other.starts)
+        past = self.ids is not None or other.ids is not None
+        found = self._with_room(self.max_cells, sizes, self.counts.shape[1], past=past)
+        levels, merged, *cells = found
+        total = kernels.segments_merge(
+            *(*self[1:], *other[1:], self.max_cells, levels, merged, *cells)
+        )
+        return self._of(self.max_cells, found, total)
 
     def areas(self) -> tuple[Ints, Ints, Ints]:
         """Return twice the pairs of a negative and a higher positive row in each group.
 
-        Beside are the negatives and the positives, whose product is to be below 2**62.
+        Also returns the negatives and the positives, whose product must be below 2**62.
         """
-        sums, ends = np.zeros((3, len(self.starts) - 1), np.int64), self.starts.tolist()
+        sums = np.zeros((3, len(self.starts) - 1), np.int64)
+        kernels.segments_area(sums[0], sums[1], self.starts, self.scores, self.counts)
+        sums[1] = 0
         seen = np.flatnonzero(np.diff(self.starts))
-        for group in seen.tolist():
-            part = slice(ends[group], ends[group + 1])
-            sums[0, group], _ = kernels.cells_area(None, self.counts[part])
         if seen.size:  # both classes at once, as each is below 2**31
             both = np.add.reduceat(self.counts.view(np.int64).reshape(-1), self.starts[seen])
             sums[1:, seen] = both.view(np.int32).reshape(-1, 2).T
@@ -286,7 +363,31 @@ class GroupedHistograms(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes held."""
-        return self.starts.nbytes + self.scores.nbytes + self.counts.nbytes
+        return sum([array.nbytes for array in self[1:] if isinstance(array, np.ndarray)])
+
+
+_LONG = 64  # cells per histogram from which merging many at once is faster than in pairs
+_SCORES, _COUNTS = 4, 5  # places of fields above
+
+
+def _starts(sizes: Ints) -> Places:
+    """Return where segments of these sizes begin and end."""
+    starts = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def _ids_of(ids: Ints | None, size: int) -> Ints:
+    return np.zeros(size, np.int64) if ids is None else ids
+
+
+def groups_plus(field: StateField[Any], mine: Any, other: Any, size: int) -> Any:
+    """Return the grouped histograms of the rows of both."""
+    if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
+        both = mine.plus(other)
+        if both is not None:
+            return both
+    return tuple(map(field.plus, field.each_at(mine, size), field.each_at(other, size)))
 
 
 CELLS = 1 << 12  # of squares: what rows of neighbouring cells add differs by little
@@ -387,8 +488,36 @@ class WeighedHistograms(StateField[Weighed]):
             raise StateFormatError("the squares of weights are not where the weights are")
         return Weighed(columns, squares)
 
-    def groups_arrays(self, value: Sequence[Weighed], size: int) -> dict[str, Array]:
+    def no_groups(self, of: Configured, size: int) -> GroupedHistograms:
+        """Return no histograms."""
+        return self.columns.no_groups_of(of, size)
+
+    def at(self, value: Any, group: int) -> Weighed:
+        """Return the histograms of one group."""
+        if isinstance(value, GroupedHistograms):
+            return Weighed(value.at(group))
+        return super().at(value, group)
+
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
+        """Return the rows of both."""
+        return groups_plus(self, mine, other, size)
+
+    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return the histograms of groups that go to one place."""
+        if isinstance(value, GroupedHistograms):
+            return value.moved(places, size)
+        return super().regrouped(value, places, size, of)
+
+    def groups_nbytes(self, value: Any) -> int:
+        """Bytes held now."""
+        if isinstance(value, GroupedHistograms):
+            return value.nbytes
+        return super().groups_nbytes(value)
+
+    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return the arrays of the histograms, and of those of squares where these are held."""
+        if isinstance(value, GroupedHistograms):
+            return value.arrays()
         there = np.array([each.squares is not None for each in value], np.bool_)
         squares = [each.squares for each in value if each.squares is not None]
         columns = self.columns.groups_arrays([each.columns for each in value], size)
@@ -397,12 +526,14 @@ class WeighedHistograms(StateField[Weighed]):
         held = {"there": there, **self._squares.groups_arrays(squares, len(squares))}
         return columns | nested("squares", held)
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> tuple[Weighed, ...]:
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
         """Return the histograms of every group, each of them checked."""
         own, held = split_squares(arrays)
         columns = self.columns.groups_taken(own, size, of)
         if not held:
-            return tuple(map(Weighed, columns))
+            none = self.no_groups(of, 0)
+            found = GroupedHistograms.of_columns(none.max_cells, none.counts.shape[1], columns)
+            return tuple(map(Weighed, columns)) if found is None else found
         there = take_array(held, "there", "bool")
         if there.shape != (size,) or not there.any():
             raise StateFormatError("the squares of weights do not say whose they are")

@@ -192,6 +192,10 @@ class Extreme(StateField["Floats"]):
         self._of_any.at(found, places[kept], value[kept])
         return found
 
+    def together(self, value: Any) -> Any:
+        """Return the extremes of all groups, if they have one column."""
+        return value if type(value) is not tuple and value.shape[1] == 1 else None
+
     def groups_nbytes(self, value: Any) -> int:
         """Bytes held now."""
         return super().groups_nbytes(value) if type(value) is tuple else value.nbytes

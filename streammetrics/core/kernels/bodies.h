@@ -2,6 +2,7 @@
 #include "exact.h"
 #include "counts.h"
 #include "cells.h"
+#include "segments.h"
 #include "order.h"
 #include "tables.h"
 #include "elementary.h"
@@ -10,6 +11,7 @@ const Kernels KERNELS = {
     exact_sum,
     exact_powers,
     exact_add,
+    exact_add_squares,
     exact_extent,
     exact_carry,
     exact_round,
@@ -19,6 +21,7 @@ const Kernels KERNELS = {
     extent,
     bits,
     group_order,
+    group_rows,
     inversions,
     factorize,
     table_put,
@@ -28,6 +31,10 @@ const Kernels KERNELS = {
     cells_merge,
     cells_add,
     cells_area,
+
+    segments_count,
+    segments_merge,
+    segments_area,
 
     elementary,
 };

@@ -26,6 +26,8 @@
 #define PRODUCT_MOST ((uint64_t)(1023 + 900) << 52)
 #define FACTOR_MOST 0x1p500
 #define LANE_TOTALS 512 /* maximum number of totals with their own lanes */
+#define MOST_RUNS 64 /* maximum number of runs of one group in a block; with more, rows are added one by one */
+#define RUN_LANES 8
 #define AHEAD 16 /* rows whose totals are prefetched before they are added to */
 #define CARRY_ROWS ((int64_t)1 << 26) /* elements between carries: 16 additions each stay below 2^63 */
 
@@ -343,11 +345,22 @@ static int64_t exact_extent(const double *x, int64_t n, int64_t *lowest, int64_t
   return n;
 }
 
+/* Write four numbers whose sum is the product of three; returns nonzero if an exponent makes it inexact. */
+static inline uint64_t are_inexact(const double factors[3], double parts[4]) {
+  double product = factors[0] * factors[1], error = product_error(factors[0], factors[1], product);
+  uint64_t inexact = product_inexact(factors[0], factors[1], product);
+  parts[0] = product * factors[2];
+  parts[1] = product_error(product, factors[2], parts[0]);
+  parts[2] = error * factors[2];
+  parts[3] = product_error(error, factors[2], parts[2]);
+  return inexact | product_inexact(product, factors[2], parts[0]) | product_inexact(error, factors[2], parts[2]);
+}
+
 /* Add one product to a total whose lowest digit has the weight 2^low; 0 if it does not fit. */
 static inline int add_product(int64_t *digits, const double *factors, int count, int64_t low,
                               int64_t high) {
   int64_t least = count > 1 ? -53 : 0, most = 0; /* an error term may extend 53 bits further down */
-  double product = 1.0;
+  double product = 1.0, parts[4];
   for (int k = 0; k < count; k++) {
     int64_t unit, integer = integer_of(factors[k], &unit);
     if (!integer) return 1;
@@ -361,6 +374,8 @@ static inline int add_product(int64_t *digits, const double *factors, int count,
   } else if (count == 2 && !product_inexact(factors[0], factors[1], product)) {
     add_one(digits, product, low);
     add_one(digits, product_error(factors[0], factors[1], product), low);
+  } else if (count == 3 && !are_inexact(factors, parts)) {
+    for (int k = 0; k < 4; k++) add_one(digits, parts[k], low);
   } else {
     add_long(digits, factors, count, low);
   }
@@ -421,51 +436,125 @@ static int fold_lanes(int64_t *above, int64_t *below, const double *x, const int
   return !(beyond >> 52) && !(left & ABSOLUTE);
 }
 
-/* Add rows of few groups, at most BLOCK numbers, by folds. Returns 0, with nothing added, if a row does not
- * fit or folds do not suffice: the rows are then added one by one. */
-static int add_rows_folded(const Addition *a, int64_t start, int64_t rows) {
+/* Add an integer whose bits below the lowest digit are 0. */
+static inline void add_within(int64_t *digits, int64_t value, int64_t at) {
+  int64_t below = at < 0 ? -at : 0;
+  if (below < 64) add_at(digits, value >> below, at + below);
+}
+
+/* Fold rows (n) of one total twice and write the remainders; returns whether any is not zero. */
+static int fold_run(int64_t *above, int64_t *below, const double *x, double *rest, int64_t n, int64_t top) {
+  const uint64_t first_bits = (uint64_t)(2 * (top + 1024) + 1) << 51; /* 1.5 * 2^(top + 1) */
+  const uint64_t second_bits = (uint64_t)(2 * (top - FOLD + 1023) + 1) << 51;
+  const double first = from_bits(first_bits), second = from_bits(second_bits);
+  double tail[RUN_LANES] = {0};
+  uint64_t ups = 0, downs = 0;
+  uint64_t up[RUN_LANES] = {0}, down[RUN_LANES] = {0}, left[RUN_LANES] = {0};
+  for (int64_t i = 0; i < n; i += RUN_LANES) {
+    const double *row = x + i;
+    double *to = rest + i;
+    if (i + RUN_LANES > n) row = to = memcpy(tail, row, sizeof(double) * (size_t)(n - i));
+    for (int j = 0; j < RUN_LANES; j++) {
+      double high = row[j] + first, middle = row[j] - (high - first), low = middle + second;
+      up[j] += bits_of(high) - first_bits;
+      down[j] += bits_of(low) - second_bits;
+      to[j] = middle - (low - second);
+      left[j] |= bits_of(to[j]);
+    }
+    if (i + RUN_LANES > n) memcpy(rest + i, tail, sizeof(double) * (size_t)(n - i));
+  }
+  for (int j = 0; j < RUN_LANES; j++) {
+    ups += up[j];
+    downs += down[j];
+    left[0] |= left[j];
+  }
+  *above = (int64_t)ups;
+  *below = (int64_t)downs;
+  return (left[0] & ABSOLUTE) != 0;
+}
+
+/* Add at most BLOCK rows of one total; they are multiples of 2^low and below 2^top. */
+static void add_run(int64_t *digits, int64_t low, const double *x, int64_t n, int64_t top) {
+  double rest[BLOCK];
+  int64_t above, below;
+  int left = 1;
+  for (const double *from = x; left && top >= FOLD_LEAST; top -= 2 * FOLD + 1, from = rest) {
+    left = fold_run(&above, &below, from, rest, n, top);
+    add_within(digits, above, top + 1 - 52 - low);
+    add_within(digits, below, top - FOLD - 52 - low);
+  }
+  for (int64_t i = 0, unit; left && i < n; i++) {
+    int64_t integer = integer_of(rest[i], &unit);
+    if (integer && unit <= top) add_within(digits, integer, unit - low); /* always, unless rows change meanwhile */
+  }
+}
+
+/* Find the runs of rows of one group: where each ends, and its total. Returns their number, or 0 if there are
+ * too many. */
+static int64_t find_runs(const Addition *a, int64_t start, int64_t rows, int64_t *ends, int64_t *totals) {
+  int64_t runs = 0;
+  if (a->columns > 1) return 0;
+  for (int64_t i = 0; i < rows; runs++) {
+    int64_t g = a->group ? a->group[start + i] : 0;
+    if (runs == MOST_RUNS || (uint64_t)g >= (uint64_t)a->groups) return 0;
+    for (i++; i < rows && (!a->group || a->group[start + i] == g);) i++;
+    ends[runs] = i;
+    totals[runs] = g;
+  }
+  return runs;
+}
+
+/* Add at most BLOCK numbers of few groups, or in few runs, by folds. Returns 0, with nothing added, if there
+ * are too many runs, a row does not fit or folds do not suffice: the rows are then added one by one. */
+static int add_rows_folded(const Addition *a, int64_t start, int64_t rows, int few) {
   double factors[3][BLOCK], terms[4][BLOCK];
   const double *columns[3] = {factors[0], factors[1], factors[2]};
-  int64_t place[BLOCK], lanes[4][2][LANE_TOTALS], tops[4], size = rows * a->columns;
-  int64_t least = 0, most = 0, totals = a->groups * a->columns;
+  int64_t place[BLOCK], lanes[4][2][LANE_TOTALS], ends[MOST_RUNS], to[MOST_RUNS], tops[4], size = rows * a->columns;
+  int64_t least = 0, most = 0, totals = a->groups * a->columns, runs = find_runs(a, start, rows, ends, to);
   int count = 1, parts = 1;
-  memcpy(factors[0], a->x + start * a->columns, sizeof(double) * (size_t)size);
+  if (!runs && !few) return 0;
+  const double *first = a->x + start * a->columns;
+  if (a->y || a->w) memcpy(factors[0], first, sizeof(double) * (size_t)size);
   if (a->y) memcpy(factors[count++], a->y + start * a->columns, sizeof(double) * (size_t)size);
   if (a->w) {
     double *weights = factors[count++];
     for (int64_t i = 0; i < rows; i++)
       for (int64_t j = 0; j < a->columns; j++) *weights++ = a->w[start + i];
   }
-  for (int64_t i = 0; i < rows; i++) {
+  for (int64_t i = 0; i < rows && !runs; i++) {
     int64_t g = a->group ? a->group[start + i] : 0;
     if ((uint64_t)g >= (uint64_t)a->groups) return 0;
     place[i] = g * a->columns;
   }
   for (int k = 0; k < count; k++) {
     int64_t low, high;
-    if (exact_extent(factors[k], size, &low, &high) < size) return 0;
+    if (exact_extent(count > 1 ? factors[k] : first, size, &low, &high) < size) return 0;
     least += low;
     most += high + 1;
+    tops[0] = high;
   }
   if (least - (count > 1 ? 53 : 0) < a->low || most > a->low + 32 * (a->width - 3)) return 0;
   if (count > 1 && !(parts = split(terms, columns, count, size))) return 0;
   for (int k = 0; k < parts; k++) {
-    const double *term = count > 1 ? terms[k] : factors[0];
-    tops[k] = exponent_above(term, size);
+    const double *term = count > 1 ? terms[k] : first;
+    if (count > 1) tops[k] = exponent_above(term, size);
     if (tops[k] < FOLD_LEAST) tops[k] = FOLD_LEAST;
+    if (tops[k] > FOLD_MOST) return 0;
+    if (runs) continue;
     memset(lanes[k][0], 0, sizeof(int64_t) * (size_t)totals);
     memset(lanes[k][1], 0, sizeof(int64_t) * (size_t)totals);
-    if (tops[k] > FOLD_MOST || !fold_lanes(lanes[k][0], lanes[k][1], term, place, rows, a->columns, tops[k]))
-      return 0;
+    if (!fold_lanes(lanes[k][0], lanes[k][1], term, place, rows, a->columns, tops[k])) return 0;
   }
-  for (int k = 0; k < parts; k++)
-    for (int fold = 0; fold < 2; fold++) {
+  for (int k = 0; k < parts; k++) {
+    const double *term = count > 1 ? terms[k] : first;
+    for (int64_t r = 0, from = 0; r < runs; from = ends[r++])
+      add_run(a->digits + to[r] * a->width, a->low, term + from, ends[r] - from, tops[k]);
+    for (int fold = 0; fold < 2 && !runs; fold++) {
       int64_t at = (fold ? tops[k] - FOLD : tops[k] + 1) - 52 - a->low;
-      int64_t below = at < 0 ? -at : 0; /* bits below the lowest digit are 0 */
-      if (below > 63) continue;
       for (int64_t t = 0; t < totals; t++)
-        if (lanes[k][fold][t]) add_at(a->digits + t * a->width, lanes[k][fold][t] >> below, at + below);
+        if (lanes[k][fold][t]) add_within(a->digits + t * a->width, lanes[k][fold][t], at);
     }
+  }
   return 1;
 }
 
@@ -476,17 +565,48 @@ static int64_t exact_add(int64_t *digits, int64_t groups, int64_t width, int64_t
                          int64_t columns) {
   const Addition addition = {digits, groups, width, low, x, y, w, group, n, columns};
   int64_t uncarried = 0, totals = groups * columns, step = BLOCK / columns;
-  int few = columns <= BLOCK && totals <= LANE_TOTALS && totals <= n * columns / 4; /* lanes are worthwhile */
-  if (!few) step = BLOCK;
+  int few = columns <= BLOCK && totals <= LANE_TOTALS && totals <= n * columns / 4; /* lanes pay */
+  if (!few) step = BLOCK; /* rows of one column may form runs */
   for (int64_t start = 0; start < n; start += step) {
     int64_t stop = start + step < n ? start + step : n;
-    if (!few || !add_rows_folded(&addition, start, stop - start)) {
+    if (columns > BLOCK || !add_rows_folded(&addition, start, stop - start, few)) {
       int64_t bad = add_rows_singly(&addition, start, stop);
       if (bad < stop) return bad;
     }
     uncarried += (stop - start) * columns;
     if (uncarried >= CARRY_ROWS) {
       for (int64_t r = 0; r < totals; r++) carry_row(digits + r * width, width);
+      uncarried = 0;
+    }
+  }
+  return n;
+}
+
+/* Add numbers x (n) to the first totals and their squares to the second, row i to group[i]. Squares are rounded
+ * to float64 and limited to 2^1023. Returns the same as exact_add. */
+static int64_t exact_add_squares(const Totals totals[2], int64_t groups, const double *x, const int64_t *group,
+                                 int64_t n) {
+  double squares[BLOCK];
+  int64_t uncarried = 0;
+  for (int64_t start = 0; start < n; start += BLOCK) {
+    int64_t rows = n - start < BLOCK ? n - start : BLOCK;
+    for (int64_t i = 0; i < rows; i++) {
+      double square = x[start + i] * x[start + i];
+      squares[i] = square < 0x1p1023 ? square : 0x1p1023;
+    }
+    int64_t first = rows;
+    for (int k = 0; k < 2; k++) {
+      const Addition part = {totals[k].digits, groups, totals[k].width, totals[k].low, k ? squares : x + start,
+                             NULL, NULL, group + start, rows, 1};
+      if (add_rows_folded(&part, 0, rows, groups <= LANE_TOTALS && groups <= rows / 4)) continue;
+      int64_t bad = add_rows_singly(&part, 0, rows);
+      first = bad < first ? bad : first;
+    }
+    if (first < rows) return start + first;
+    uncarried += rows;
+    if (uncarried >= CARRY_ROWS) {
+      for (int64_t r = 0; r < groups; r++)
+        for (int k = 0; k < 2; k++) carry_row(totals[k].digits + r * totals[k].width, totals[k].width);
       uncarried = 0;
     }
   }

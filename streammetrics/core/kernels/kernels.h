@@ -50,6 +50,18 @@ typedef struct {
   int kind;
 } Column;
 
+/* Totals of `width` digits each; the lowest digit has the weight 2^low. */
+typedef struct {
+  int64_t *digits, width, low;
+} Totals;
+
+/* A column with rows of `width` bytes, and where its rows are moved. */
+typedef struct {
+  const void *from;
+  void *to;
+  int64_t width;
+} Moved;
+
 /* A table of keys; see tables.h. */
 typedef struct {
   uint32_t *slots;
@@ -89,6 +101,13 @@ typedef struct {
   int64_t shift; /* the digit of the output that the lowest digit of sums is added to */
 } CellsIn;
 
+/* Cells of segments, see segments.h. Ids are not read at level 0. */
+typedef struct {
+  int64_t groups, n;
+  const int64_t *starts, *levels;
+  CellsIn cells;
+} Segments;
+
 typedef struct {
   /* exact.h */
   int64_t (*exact_sum)(int64_t *digits, const double *x, const double *y, const double *w, int64_t n);
@@ -96,6 +115,8 @@ typedef struct {
   int64_t (*exact_add)(int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x,
                        const double *y, const double *w, const int64_t *group, int64_t n,
                        int64_t columns);
+  int64_t (*exact_add_squares)(const Totals totals[2], int64_t groups, const double *x, const int64_t *group,
+                               int64_t n);
   int64_t (*exact_extent)(const double *x, int64_t n, int64_t *lowest, int64_t *highest);
   void (*exact_carry)(int64_t *digits, int64_t rows, int64_t width, int64_t *first, int64_t *last);
   void (*exact_round)(double *values, const int64_t *digits, int64_t rows, int64_t width,
@@ -112,6 +133,8 @@ typedef struct {
   /* order.h */
   int64_t (*group_order)(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
                          int64_t n);
+  int64_t (*group_rows)(int64_t *starts, int64_t groups, const Column *codes, int64_t n, const Moved *columns,
+                        int64_t number);
   int64_t (*inversions)(uint64_t *result, const int32_t *ranks, const int64_t *first,
                         const int64_t *second, int64_t n, int threads);
   /* tables.h */
@@ -128,6 +151,12 @@ typedef struct {
   int64_t (*cells_add)(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
                        int64_t *weight);
   int64_t (*cells_area)(const CellsIn *cells, int64_t *slack);
+  /* segments.h */
+  int64_t (*segments_count)(CellsOut *out, const int64_t *starts, int64_t groups, const double *scores,
+                            const uint8_t *codes, int64_t n, int64_t most, int64_t *levels, int64_t *sizes);
+  int64_t (*segments_merge)(CellsOut *out, const Segments sides[2], int64_t most, int64_t *levels, int64_t *sizes);
+  int64_t (*segments_area)(int64_t *areas, int64_t *slacks, const int64_t *starts, int64_t groups,
+                           const CellsIn *cells);
   /* elementary.h */
   int64_t (*elementary)(double *out, const double *x, int64_t n, int64_t function, double p);
 } Kernels;

@@ -269,6 +269,21 @@ KERNEL(exact_add) {
   return PyLong_FromLongLong(done);
 }
 
+KERNEL(exact_add_squares) {
+  Totals totals[2];
+  int64_t sizes[2], n, indices, done;
+  const double *x;
+  const int64_t *group;
+  TAKE("ollollfi", (void *)&totals[0].digits, &sizes[0], &totals[0].width, &totals[0].low, (void *)&totals[1].digits,
+       &sizes[1], &totals[1].width, &totals[1].low, (void *)&x, &n, (void *)&group, &indices);
+  for (int k = 0; k < 2; k++)
+    if (totals[k].width < 4 || sizes[k] % totals[k].width) return refuse("shapes do not fit");
+  if (sizes[0] / totals[0].width != sizes[1] / totals[1].width) return refuse("shapes do not fit");
+  if (indices != n) return refuse("columns differ in length");
+  RUN(n, done = kernels->exact_add_squares(totals, sizes[0] / totals[0].width, x, group, n))
+  return PyLong_FromLongLong(done);
+}
+
 KERNEL(exact_carry) {
   int64_t *digits, size, width, first = 0, last = 0;
   TAKE("ol", (void *)&digits, &size, &width);
@@ -419,6 +434,25 @@ KERNEL(group_order) {
   if (size != n || groups < 1 || groups > MOST_GROUPS)
     return refuse("shapes do not fit");
   RUN(n, done = kernels->group_order(order, starts, groups - 1, &codes, n))
+  if (done == NO_MEMORY) return PyErr_NoMemory();
+  return PyLong_FromLongLong(done);
+}
+
+#define MOST_MOVED 7
+KERNEL(group_rows) {
+  Column codes;
+  Moved columns[MOST_MOVED];
+  int64_t *starts, groups, n, done, number = count / 2 - 1;
+  if (count < 2 || count % 2 || number > MOST_MOVED) return refuse("expected up to seven columns");
+  if (!take_all(buffers, args, 2, "oc", (void *)&starts, &groups, (void *)&codes, &n)) return NULL;
+  if (groups < 1 || groups > MOST_GROUPS || n > MOST_GROUPS) return refuse("shapes do not fit");
+  for (int64_t k = 0; k < number; k++) {
+    Py_buffer *from = &buffers->views[buffers->count], *to = from + 1;
+    if (!take_view(buffers, args[2 * k + 2], 0) || !take_view(buffers, args[2 * k + 3], PyBUF_WRITABLE)) return NULL;
+    if (from->len != to->len || (n ? from->len % n : from->len)) return refuse("columns differ in length");
+    columns[k] = (Moved){from->buf, to->buf, from->len > n ? from->len / n : 1};
+  }
+  RUN(n, done = kernels->group_rows(starts, groups - 1, &codes, n, columns, number))
   if (done == NO_MEMORY) return PyErr_NoMemory();
   return PyLong_FromLongLong(done);
 }
@@ -656,6 +690,81 @@ KERNEL(cells_area) {
   return Py_BuildValue("(LL)", (long long)area, (long long)slack);
 }
 
+/* ---- segments of cells ---- */
+
+static PyObject *segments_found(int64_t total) {
+  if (total == NO_MEMORY) return PyErr_NoMemory();
+  if (total < 0) return wrong("the cells do not fit"), NULL;
+  return PyLong_FromLongLong(total);
+}
+
+/* Whether cells have counts of 32 bits. */
+static int is_narrow(const Mass *mass) {
+  return mass->counts && !mass->wide;
+}
+
+KERNEL(segments_count) {
+  CellsOut out = {.odd = 0};
+  int64_t n, coded, most, starts_size, levels_size, sizes_size, done, *levels, *sizes;
+  const int64_t *starts;
+  const double *scores;
+  const uint8_t *codes;
+  if (count != 9) return refuse("expected 9 arguments");
+  if (!take_all(buffers, args, 6, "ifUloo", (void *)&starts, &starts_size, (void *)&scores, &n, (void *)&codes, &coded,
+                &most, (void *)&levels, &levels_size, (void *)&sizes, &sizes_size) ||
+      !take_cells(buffers, args + 6, &out))
+    return NULL;
+  if ((coded >= 0 && coded != n) || starts_size != levels_size + 1 || sizes_size != levels_size || most < 2 ||
+      most > MOST_CELLS || n > INT32_MAX || !is_narrow(&out.mass) || out.mass.classes != 1 + (coded >= 0))
+    return refuse("shapes do not fit");
+  RUN(n, done = kernels->segments_count(&out, starts, levels_size, scores, codes, n, most, levels, sizes))
+  return segments_found(done);
+}
+
+KERNEL(segments_merge) {
+  CellsOut out = {.odd = 0};
+  Segments sides[2];
+  int64_t most, done, levels_size, sizes_size, *levels, *sizes;
+  if (count != 16) return refuse("expected 16 arguments");
+  for (int k = 0; k < 2; k++) {
+    Segments *side = &sides[k];
+    int64_t starts_size, ids;
+    side->cells = (CellsIn){.size = 0};
+    if (!take_all(buffers, args + 5 * k, 4, "iiIf", (void *)&side->starts, &starts_size, (void *)&side->levels,
+                  &side->groups, (void *)&side->cells.ids, &ids, (void *)&side->cells.scores, &side->n) ||
+        !take_mass(buffers, args[5 * k + 4], 0, &side->cells.mass))
+      return NULL;
+    if (starts_size != side->groups + 1 || (ids >= 0 && ids != side->n) || !is_narrow(&side->cells.mass) ||
+        side->cells.mass.rows != side->n)
+      return refuse("shapes do not fit");
+  }
+  if (!take_all(buffers, args + 10, 3, "loo", &most, (void *)&levels, &levels_size, (void *)&sizes, &sizes_size) ||
+      !take_cells(buffers, args + 13, &out))
+    return NULL;
+  if (sides[0].groups != sides[1].groups || levels_size != sides[0].groups || sizes_size != levels_size || most < 2 ||
+      most > MOST_CELLS || !is_narrow(&out.mass) || out.mass.classes != sides[0].cells.mass.classes ||
+      out.mass.classes != sides[1].cells.mass.classes)
+    return refuse("shapes do not fit");
+  RUN(sides[0].n + sides[1].n, done = kernels->segments_merge(&out, sides, most, levels, sizes))
+  return segments_found(done);
+}
+
+KERNEL(segments_area) {
+  CellsIn cells = {.size = 0};
+  int64_t *areas, *slacks, done, sizes[3];
+  const int64_t *starts;
+  if (count != 5) return refuse("expected 5 arguments");
+  if (!take_all(buffers, args, 4, "ooif", (void *)&areas, &sizes[0], (void *)&slacks, &sizes[1], (void *)&starts,
+                &sizes[2], (void *)&cells.scores, &cells.size) ||
+      !take_mass(buffers, args[4], 0, &cells.mass))
+    return NULL;
+  if (!is_narrow(&cells.mass) || cells.mass.classes != 2 || cells.mass.rows != cells.size || sizes[0] != sizes[1] ||
+      sizes[2] != sizes[0] + 1)
+    return refuse("shapes do not fit");
+  RUN(cells.size, done = kernels->segments_area(areas, slacks, starts, sizes[0], &cells))
+  return done < sizes[0] ? refuse("a segment is out of range") : PyLong_FromLongLong(done);
+}
+
 /* ---- elementary functions ---- */
 
 KERNEL(elementary) {
@@ -708,13 +817,15 @@ static PyObject *use_(PyObject *self, PyObject *name) {
 
 static PyMethodDef methods[] = {
     FAST(exact_sum),   FAST(exact_powers), FAST(exact_extent), FAST(exact_add),
-    FAST(exact_carry), FAST(exact_round),  FAST(exact_merge),
+    FAST(exact_add_squares), FAST(exact_carry), FAST(exact_round),  FAST(exact_merge),
     FAST(count),       FAST(count_above),  FAST(bits),
     FAST(add_rows),
-    FAST(group_order), FAST(inversions),   FAST(factorize),
+    FAST(group_order), FAST(group_rows),   FAST(inversions),
+    FAST(factorize),
     FAST(table_put),   FAST(table_move),   FAST(extent),
     FAST(cells_ids),   FAST(cells_count),  FAST(cells_merge),
-    FAST(cells_add),   FAST(cells_area),   FAST(elementary),
+    FAST(cells_add),   FAST(cells_area),   FAST(segments_count),
+    FAST(segments_merge), FAST(segments_area), FAST(elementary),
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

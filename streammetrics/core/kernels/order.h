@@ -60,6 +60,60 @@ static int64_t group_order(int64_t *order, int64_t *starts, int64_t groups, cons
   free(spare);
   return n;
 }
+
+#define MOVE(type)                                                                       \
+  for (int64_t i = 0; i < n; i++) ((type *)column->to)[place[i]] = ((const type *)column->from)[i]
+
+/* Write the rows of columns ordered by group, stably, and where each group starts.
+ *
+ * Returns n, or the first row whose code is out of range, with nothing moved. */
+static int64_t group_rows(int64_t *starts, int64_t groups, const Column *codes, int64_t n, const Moved *columns,
+                          int64_t number) {
+  uint32_t *place = new_array(n, sizeof *place);
+  int64_t *next = new_array(groups, sizeof *next);
+  Column column = *codes;
+  column.size = groups;
+  if (!place || !next) {
+    free(place);
+    free(next);
+    return NO_MEMORY;
+  }
+  memset(place, 0, (size_t)n * sizeof *place);
+  memset(starts, 0, (size_t)(groups + 1) * sizeof *starts);
+  for (int64_t start = 0; start < n; start += DIGITS) {
+    int64_t rows = n - start < DIGITS ? n - start : DIGITS, i = 0;
+    if (fill_cells(place + start, &column, start, rows) < 0) {
+      for (; i < rows - 1; i++)
+        if (place[start + i] = 0, fill_cells(place + start + i, &column, start + i, 1) < 0) break;
+      free(place);
+      free(next);
+      return start + i;
+    }
+    for (; i < rows; i++) starts[place[start + i] + 1]++;
+  }
+  for (int64_t k = 0; k < groups; k++) {
+    next[k] = starts[k];
+    starts[k + 1] += starts[k];
+  }
+  for (int64_t i = 0; i < n; i++) place[i] = (uint32_t)next[place[i]]++;
+  for (const Moved *column = columns; column < columns + number; column++) {
+    uintptr_t odd = ((uintptr_t)column->from | (uintptr_t)column->to) % (uintptr_t)column->width;
+    switch (odd ? 0 : column->width) {
+      case 1: MOVE(uint8_t); break;
+      case 2: MOVE(uint16_t); break;
+      case 4: MOVE(uint32_t); break;
+      case 8: MOVE(uint64_t); break;
+      default:
+        for (int64_t i = 0; i < n; i++)
+          memcpy((char *)column->to + place[i] * column->width, (const char *)column->from + i * column->width,
+                 (size_t)column->width);
+    }
+  }
+  free(place);
+  free(next);
+  return n;
+}
+#undef MOVE
 #undef DIGITS
 #undef DIGIT_BITS
 

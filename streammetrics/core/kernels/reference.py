@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from itertools import pairwise
 from operator import mul
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -141,6 +142,24 @@ def exact_add(
         for k, digit in enumerate((below & _MASK, (below >> 32) + (above & _MASK), above >> 32)):
             np.add.at(flat, first[used] + place + k, digit)
     return rows
+
+
+def exact_add_squares(
+    digits: Ints,
+    width: int,
+    low: int,
+    squares: Ints,
+    square_width: int,
+    square_low: int,
+    x: Floats,
+    group: Ints,
+    /,
+) -> int:
+    """Add `x` (n,) and its squares, rounded to float64 and limited to 2**1023, as `exact_add`."""
+    with np.errstate(over="ignore", under="ignore"):
+        square = np.minimum(x * x, 2.0**1023)
+    done = exact_add(digits, width, low, x, None, None, group, 1)
+    return min(done, exact_add(squares, square_width, square_low, square, None, None, group, 1))
 
 
 def exact_carry(digits: Ints, width: int, /) -> tuple[int, int]:
@@ -323,6 +342,18 @@ def group_order(order: Ints, starts: Ints, codes: Array, /) -> int:
     starts[0] = 0
     np.cumsum(np.bincount(codes.astype(np.int64), minlength=groups), out=starts[1:])
     return int(codes.size)
+
+
+def group_rows(starts: Ints, codes: Array, /, *columns: Array) -> int:
+    """Write every second column: the rows of the preceding one, ordered as by `group_order`."""
+    order = np.empty(codes.size, np.int64)
+    if any(len(column) != codes.size for column in columns):
+        raise ValueError("columns differ in length")
+    done = group_order(order, starts, codes)
+    if done == codes.size:
+        for column, moved in zip(columns[::2], columns[1::2], strict=True):
+            moved[:] = column[order]
+    return done
 
 
 def inversions(
@@ -619,6 +650,112 @@ def cells_area(scores: Floats | None, counts: Ints, /) -> tuple[int, int]:
     tied = p * n
     unsure = 0 if scores is None else int(tied[np.isnan(scores)].sum())
     return int((2 * p * (np.cumsum(n) - n) + tied).sum()), unsure
+
+
+# --- segments of cells: one histogram after the other -----------------------------------------
+
+
+def segments_count(
+    starts: Ints,
+    scores: Floats,
+    codes: Array | None,
+    most: int,
+    levels: Ints,
+    sizes: Ints,
+    ids: Ints | None,
+    cell_scores: Floats,
+    counts: Array,
+    /,
+) -> int:
+    """Write the cells of the rows ``starts[g]`` to ``starts[g + 1]`` of each group, end to end.
+
+    Each group is counted as by `cells_count`, starting at ``levels[g]``. Writes the level and the
+    number of cells of each group, and returns the total number of cells. Without `ids`, all levels
+    are 0 and no group has more than `most` rows.
+    """
+    total = 0
+    for group, part in enumerate(_segments(starts, scores.size)):
+        out = _rest(total, ids, cell_scores, counts)
+        given = (scores[part], None if codes is None else codes[part], None, None)
+        if ids is None and (levels[group] or given[0].size > most):
+            raise ValueError("the cells do not fit")
+        level, size = int(levels[group]), 0
+        if given[0].size:
+            level, size, _ = cells_count(*given, most, level, *out, 0, 1)
+        levels[group], sizes[group] = level, size
+        total += size
+    return total
+
+
+def segments_merge(
+    starts: Ints,
+    levels: Ints,
+    ids: Ints | None,
+    scores: Floats,
+    counts: Array,
+    other_starts: Ints,
+    other_levels: Ints,
+    other_ids: Ints | None,
+    other_scores: Floats,
+    other_counts: Array,
+    most: int,
+    merged_levels: Ints,
+    merged_sizes: Ints,
+    merged_ids: Ints | None,
+    merged_scores: Floats,
+    merged_counts: Array,
+    /,
+) -> int:
+    """Merge two sets of segments group by group, as `cells_merge` at the higher of both levels."""
+    total = 0
+    parts = list(_segments(starts, scores.size))
+    others = list(_segments(other_starts, other_scores.size))
+
+    def raised(part: slice, own: int, to: int, ids: Ints | None, scores: Floats) -> Ints:
+        if own and ids is not None:
+            return ids[part] >> (to - own)
+        at = np.empty(scores[part].size, np.int64)
+        cells_ids(at, scores[part], to)
+        return at
+
+    for group, (part, other) in enumerate(zip(parts, others, strict=True)):
+        own, theirs = int(levels[group]), int(other_levels[group])
+        level, size = max(own, theirs), scores[part].size + other_scores[other].size
+        if merged_ids is None and (level or size > most):
+            raise ValueError("the cells do not fit")
+        at = raised(part, own, level, ids, scores) if level else None
+        other_at = raised(other, theirs, level, other_ids, other_scores) if level else None
+        level, size, _ = cells_merge(
+            *(level, at, scores[part], counts[part], 0),
+            *(other_at, other_scores[other], other_counts[other], 0, most),
+            *_rest(total, merged_ids, merged_scores, merged_counts),
+        )
+        merged_levels[group], merged_sizes[group] = level, size
+        total += size
+    return total
+
+
+def segments_area(areas: Ints, slacks: Ints, starts: Ints, scores: Floats, counts: Array, /) -> int:
+    """Write what `cells_area` returns for each segment; returns the number of segments."""
+    for group, part in enumerate(_segments(starts, scores.size)):
+        areas[group], slacks[group] = cells_area(scores[part], counts[part])
+    return areas.size
+
+
+def _segments(starts: Ints, n: int) -> Iterator[slice]:
+    """Yield the slice of each segment."""
+    ends: list[int] = starts.tolist()
+    for start, stop in pairwise(ends):
+        if not 0 <= start <= stop <= n:
+            raise ValueError("the cells do not fit")
+        yield slice(start, stop)
+
+
+def _rest(
+    start: int, ids: Ints | None, scores: Floats, counts: Array
+) -> tuple[Ints | None, Floats, Array]:
+    """Return the arrays for cells, starting at a cell."""
+    return None if ids is None else ids[start:], scores[start:], counts[start:]
 
 
 def _cells(

@@ -18,6 +18,8 @@ from streammetrics.statistics.sums.spreads import LossSpread
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from streammetrics.core.groups import GroupedStates
+    from streammetrics.core.metric import GroupValues
     from streammetrics.core.types import ArrayLike
     from streammetrics.statistics.sums.formulas import LossName
 
@@ -117,6 +119,9 @@ class RegressionMetric(Metric[Value]):
                 the state is unchanged.
         """
         return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+
+    def _of_groups(self, *forms: GroupedStates) -> GroupValues | None:
+        return super()._of_groups(*forms) if self.multioutput == "uniform_average" else None
 
 
 def summed(metric: Any, loss: LossName, parameter: float = 0.0) -> LossSum:

@@ -22,7 +22,7 @@ from streammetrics.metrics.rowwise import RowMean
 from streammetrics.statistics.sums.forecasts import CosineSum
 from streammetrics.statistics.sums.formulas import DIGITS
 from streammetrics.statistics.sums.losses import LossSum, Moments
-from streammetrics.statistics.sums.means import mean_of, root_mean_of
+from streammetrics.statistics.sums.means import mean_of, ratio_of, root_mean_of
 from streammetrics.statistics.sums.spreads import MomentSpread
 from streammetrics.statistics.sums.values import Extremes
 
@@ -360,6 +360,7 @@ class WAPE(RegressionMetric):
     higher_is_better = False
     value_range = (0.0, math.inf)
     family = Family.LOSS_RATIO
+    _reads_groups = True
 
     spread: bool = True
 
@@ -373,6 +374,8 @@ class WAPE(RegressionMetric):
 
     def readout(self, errors: LossSum, targets: LossSum, *_: LossSum) -> Value:
         """Return the ratio."""
+        if errors.one_output and self.multioutput == "uniform_average":
+            return ratio_of(errors.sums["loss"], targets.sums["loss"])
         sums = zip(errors.exact("loss"), targets.exact("loss"), strict=True)
         return averaged([ratio_or_none(error, size) for error, size in sums], self.multioutput)
 

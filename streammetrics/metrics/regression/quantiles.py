@@ -14,7 +14,13 @@ from streammetrics.core.results.values import Interval
 from streammetrics.metrics.distributions import distribution
 from streammetrics.metrics.families import EXTREME, NO_MEAN, Family
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
-from streammetrics.statistics.sums.values import LIGHT, Extremes, QuantileMethod, ValueHistogram
+from streammetrics.statistics.sums.values import (
+    LIGHT,
+    Extremes,
+    QuantileMethod,
+    ValueHistogram,
+    only,
+)
 
 if TYPE_CHECKING:
     from streammetrics.core.results.result import Result
@@ -45,6 +51,7 @@ class MaxError(RegressionMetric):
     higher_is_better = False
     family = Refusal(EXTREME.format("largest", "AbsoluteErrorQuantile(q=0.99)"))
     _incomparable = NO_MEAN
+    _reads_groups = True
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the extremes of the errors."""
@@ -52,7 +59,10 @@ class MaxError(RegressionMetric):
 
     def readout(self, errors: Extremes) -> Value:
         """Return the largest absolute error, combined over outputs as configured."""
-        return averaged(np.maximum(errors.high, 0.0 - errors.low).tolist(), self.multioutput)
+        largest = np.maximum(errors.high, 0.0 - errors.low)
+        if largest.ndim > 1:
+            return only(largest)
+        return averaged(largest.tolist(), self.multioutput)
 
 
 class ErrorQuantile(RegressionMetric):

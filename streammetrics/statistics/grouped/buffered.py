@@ -62,7 +62,7 @@ class BufferedStates:
         if found is not None and found.keys() == self.of.fields.keys():  # not of a base's alone
             batch = GroupedStates.of_batch(self.of, found, by)
             return type(self)(_Held(states.plus(batch), pending))
-        rows = GroupedRows.of(by.codes, columns, weight, self.size)
+        rows = GroupedRows.of(by, columns, weight)
         return self._settled(_Held(states, appended(pending, rows, self.size)))
 
     def regrouped(self, places: Places, size: int) -> Self:

@@ -195,8 +195,10 @@ class Grouped(Statistic):
         if known is labels:
             places = before if mine is None else np.where(before < 0, -1, mine[before])
         else:
-            found = np.minimum(np.searchsorted(keys, labels), len(keys) - 1)
-            places = np.where(keys[found] == labels, found, -1)
+            places = np.full(len(labels), -1, np.intp)
+            others = np.delete(np.arange(len(labels)), seen)
+            found = np.minimum(np.searchsorted(keys, labels[others]), len(keys) - 1)
+            places[others] = np.where(keys[found] == labels[others], found, -1)
         places[seen] = theirs
         same = len(labels) == len(keys) and bool((places == np.arange(len(keys))).all())
         self._known = _Places(labels, places, same)

@@ -10,6 +10,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema, SharedReading
+from streammetrics.core.counting import are_moved, rows_by_group
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.feeding.kinds import facts_text
 from streammetrics.core.feeding.plan import Plan
@@ -19,10 +20,10 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Finished, Taken
-    from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Columns, Places
+    from streammetrics.core.types import Array, Columns, Floats, Places
 
 KEY = "by"  # the canonical name of the column of keys
+_RUN = 24  # average number of rows per key from which rows are ordered
 _NEGATIVE = "negative label"  # a fact only of batches that hold such a label
 
 
@@ -113,6 +114,7 @@ class KeyedReading(SharedReading):
         columns, weight, n, omitted, facts = super().read(batch)
         if not n:
             return Rows((), None, n, omitted, facts)
+        columns, weight = _by_key(columns, weight)
         mine = _of_values(batch, self._fields[0].names[0], facts)
         party = _parties(mine, columns[1], n)
         return Rows((*columns, party), weight, n, omitted, facts)
@@ -137,14 +139,29 @@ class GroupedPlan(Plan):
 
     __slots__ = ()
 
-    def _slice_rows(self, statistics: Sequence[Statistic]) -> int:
+    def _slice_rows(self, batch: Batch) -> int:
         """Return more rows where there are more keys, each of which costs something each time."""
-        keys = max([getattr(statistic, "size", 0) for statistic in statistics], default=0)
+        columns = [batch.column(schema.fields[0].names[0]) for schema in self.schemas]
+        texts = [column.vocabulary for column in columns if column.vocabulary is not None]
+        keys = max(map(len, texts), default=0)
         return max(tuning.KEYED_ROWS, tuning.KEYED_EACH * keys)
 
     def _reading(self, schemas: Sequence[Schema]) -> SharedReading:
         left_out = isinstance(schemas[0], LeftOutSchema)
         return LeftOutReading(schemas) if left_out else KeyedReading(schemas)
+
+
+def _by_key(columns: Columns, weight: Floats | None) -> tuple[Columns, Floats | None]:
+    """Return rows ordered by key if each key has many: sums then add runs of rows."""
+    key, *others = columns
+    values, vocabulary = key.values, key.vocabulary
+    given = others if weight is None else [*others, weight]
+    if vocabulary is None or not are_moved(given) or len(values) < _RUN * len(vocabulary):
+        return columns, weight
+    _, (codes, *moved) = rows_by_group(values, len(vocabulary), [values, *given])
+    if weight is not None:
+        weight = moved.pop()
+    return (Column(codes, None, True, vocabulary), *moved), weight
 
 
 def _of_values(batch: Batch, key: str, facts: Facts) -> Facts:

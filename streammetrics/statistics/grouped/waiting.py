@@ -10,12 +10,13 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.nested import Nested, joined, joined_weights
-from streammetrics.core.counting import counts_of, group_order
+from streammetrics.core.counting import are_moved, counts_of, group_order, rows_by_group
 from streammetrics.core.runs import piled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Columns, Floats, Places, ReadColumn
 
 _PIECE = 1 << 18  # rows that are brought together at a time
@@ -30,15 +31,29 @@ class GroupedRows(NamedTuple):
 
     @classmethod
     def of(
-        cls, codes: Array, columns: Sequence[ReadColumn], weight: Floats | None, size: int
+        cls, by: GroupCodes, columns: Sequence[ReadColumn], weight: Floats | None
     ) -> GroupedRows:
-        """Return rows of `size` groups in the order of these."""
-        narrow = codes.astype(np.uint16 if size <= 1 << 16 else np.int64)
-        return cls(narrow, tuple(columns), weight).ordered(size)
+        """Return rows of groups in the order of these."""
+        narrow = by.codes.astype(np.uint16 if by.size <= 1 << 16 else np.int64)
+        if not by.ascending or any(not isinstance(column, np.ndarray) for column in columns):
+            return cls(narrow, tuple(columns), weight).ordered(by.size)
+        own = tuple([column.copy() for column in columns])
+        return cls(narrow, own, None if weight is None else weight.copy())
 
     def ordered(self, size: int) -> GroupedRows:
         """Return the rows by ascending group."""
         return self.at(group_order(self.codes, size)[0])
+
+    def by_group(self, size: int) -> tuple[Places, Columns, Floats | None]:
+        """Return where the rows of each group begin, and columns and weight ordered by group."""
+        given = [*self.columns, *([] if self.weight is None else [self.weight])]
+        if are_moved(given):
+            starts, moved = rows_by_group(self.codes, size, given)
+        else:
+            order, starts = group_order(self.codes, size)
+            moved = [column[order] for column in given]
+        weight = None if self.weight is None else moved.pop()
+        return starts, tuple(moved), weight
 
     def at(self, rows: Places | slice) -> GroupedRows:
         """Return some of the rows, or all in another order."""
@@ -95,19 +110,17 @@ def in_order(
 
     All rows come by ascending group. Chunks are in this order, so that runs of rows are moved.
     """
-    before = np.zeros(size + 1, np.intp)  # rows of the groups before each
-    np.cumsum(sum(counts_of((size,), rows.codes) for rows in chunks), out=before[1:])
-    low = 0
+    starts = np.zeros((len(chunks), size + 1), np.intp)  # of the rows of each group in a chunk
+    for each, rows in zip(starts, chunks, strict=True):
+        np.cumsum(counts_of((size,), rows.codes), out=each[1:])
+    before, low = starts.sum(axis=0), 0  # rows of the groups before each
     while low < size:
         high = int(np.searchsorted(before, before[low] + _PIECE, "right")) - 1
         high = max(high, low + 1)
-        ends = [np.searchsorted(rows.codes, [low, high]).tolist() for rows in chunks]
+        ends = starts[:, [low, high]].tolist()
         parts = [rows.at(slice(*end)) for rows, end in zip(chunks, ends, strict=True)]
         if before[high] > before[low]:
-            codes, columns, weight = _joined(parts)
-            order, starts = group_order(codes, size)
-            own = None if weight is None else weight[order]
-            yield starts, tuple([column[order] for column in columns]), own
+            yield _joined(parts).by_group(size)
         low = high
 
 

@@ -18,7 +18,12 @@ from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.counting import group_order
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
-from streammetrics.core.fields.histograms import GroupedHistograms, Weighed, WeighedHistograms
+from streammetrics.core.fields.histograms import (
+    GroupedHistograms,
+    Weighed,
+    WeighedHistograms,
+    groups_plus,
+)
 from streammetrics.core.fields.weights import split_squares
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
@@ -137,54 +142,51 @@ class CountedScores(StateField[Counted]):
         form, columns = self.weighed.columns.taken_headed("form", 2, own, of)
         return _counted(form, self.weighed.with_squares(columns, squares, of))
 
-    def no_groups(self, of: Any, size: int) -> GroupedHistograms:
-        """Return empty histograms of `size` groups."""
-        return GroupedHistograms.none(of.max_bins, 2, size)
+    def no_groups(self, of: Configured, size: int) -> GroupedHistograms:
+        """Return no histograms."""
+        return self.weighed.no_groups(of, size)
 
     def at(self, value: Any, group: int) -> Counted:
         """Return the histograms of one group."""
         if isinstance(value, GroupedHistograms):
-            return Counted(Weighed(value.at(group)))
+            return Counted(self.weighed.at(value, group))
         return super().at(value, group)
 
     def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the rows of both, by group."""
-        if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
-            both = mine.plus(other)
-            if both is not None:
-                return both
-        return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
+        """Return the rows of both."""
+        return groups_plus(self, mine, other, size)
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the histograms of groups moved to `places`; groups with the same place merge."""
-        moved = value.moved(places, size) if isinstance(value, GroupedHistograms) else None
-        return (
-            super().regrouped(self.each_at(value, len(places)), places, size, of)
-            if moved is None
-            else moved
-        )
+        """Return the histograms of groups that go to one place."""
+        if isinstance(value, GroupedHistograms):
+            return value.moved(places, size)
+        return super().regrouped(value, places, size, of)
 
     def groups_nbytes(self, value: Any) -> int:
         """Bytes held now."""
-        return (
-            value.nbytes if isinstance(value, GroupedHistograms) else super().groups_nbytes(value)
-        )
+        if isinstance(value, GroupedHistograms):
+            return value.nbytes
+        return super().groups_nbytes(value)
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
-        """Return whether weights are whole for each group, and the arrays of all histograms."""
-        every = self.each_at(value, size)
-        whole = np.array([each.whole for each in every], np.bool_)
-        return {"whole": whole, **self.weighed.groups_arrays([v.weighed for v in every], size)}
+        """Return whether weights are whole, and the arrays of all histograms."""
+        if isinstance(value, GroupedHistograms):
+            return {"whole": np.ones(size, np.bool_), **value.arrays()}
+        whole = np.array([each.whole for each in value], np.bool_)
+        return {"whole": whole, **self.weighed.groups_arrays([v.weighed for v in value], size)}
 
-    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> tuple[Counted, ...]:
-        """Return the histograms of every group after validating them."""
+    def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
+        """Return the histograms of every group."""
         own = {key: array for key, array in arrays.items() if key != "whole"}
         whole = take_array(arrays, "whole", "bool")
         weighed = self.weighed.groups_taken(own, size, of)
-        seen = np.array([bool(each.columns) for each in weighed], np.bool_)
+        if whole.shape == (size,) and whole.all() and isinstance(weighed, GroupedHistograms):
+            return weighed
+        every = self.weighed.each_at(weighed, size)
+        seen = np.array([bool(each.columns) for each in every], np.bool_)
         if whole.shape != (size,) or not (whole | seen).all():
             raise StateFormatError("score histograms do not say whether weights are whole")
-        return tuple(map(Counted, weighed, whole.tolist()))
+        return tuple(map(Counted, every, whole.tolist()))
 
     def nbytes(self, value: Counted) -> int:
         """Bytes of state held now."""

@@ -30,7 +30,7 @@ from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
 from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
 from streammetrics.statistics.sums.means import mean_of
-from streammetrics.statistics.sums.spreads import RowSum, Spreading, spread_by_group, sums_of
+from streammetrics.statistics.sums.spreads import RowSum, Spreading, sums_by_group, sums_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -467,9 +467,9 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     def losses_by_group(
         self, group: GroupCodes, losses: Floats, weight: Array | None
     ) -> dict[str, Any]:
-        """Return the fields of each group for rows with these losses, including squares."""
-        fields = super().losses_by_group(group, losses, weight)
-        return fields | spread_by_group(group, losses, weight, fields["total"])
+        """Return what rows with these losses add to each group, squares included."""
+        total, spread = sums_by_group(group, losses, weight)
+        return {"total": total, "rows": WeightedCount.by_group(group, weight)} | spread
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses of the rows."""

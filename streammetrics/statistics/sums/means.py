@@ -30,7 +30,7 @@ def mean_of(total: ExactSum, rows: WeightedCount) -> float:
     """
     if total.shape == ():
         return quotient(*ratio) if (ratio := _ratio(total, rows)) else math.nan
-    means = _mean(total, rows)
+    means = _quotient(total, rows.exact())
     return means.rounded(lambda group: mean_of(total[group], rows.at(group)))  # type: ignore[return-value]  # of groups
 
 
@@ -38,8 +38,18 @@ def root_mean_of(total: ExactSum, rows: WeightedCount) -> float:
     """Return the root of the mean likewise."""
     if total.shape == ():
         return root(Fraction(*ratio)) if (ratio := _ratio(total, rows)) else math.nan
-    roots = _mean(total, rows).root()
+    roots = _quotient(total, rows.exact()).root()
     return roots.rounded(lambda group: root_mean_of(total[group], rows.at(group)))  # type: ignore[return-value]  # of groups
+
+
+def ratio_of(above: ExactSum, below: ExactSum) -> float:
+    """Return the quotient of two sums of numbers of one sign likewise; ``nan`` if `below` is 0."""
+    if above.shape == ():
+        (x, x_unit), (y, y_unit) = above.integers(), below.integers()
+        unit = x_unit - y_unit
+        return quotient(x << max(unit, 0), y << max(-unit, 0)) if y else math.nan
+    ratios = _quotient(above, below)
+    return ratios.rounded(lambda group: ratio_of(above[group], below[group]))  # type: ignore[return-value]  # of groups
 
 
 def _ratio(total: ExactSum, rows: WeightedCount) -> tuple[int, int] | None:
@@ -83,8 +93,8 @@ class _Near(NamedTuple):
 
 
 @quiet
-def _mean(total: ExactSum, rows: WeightedCount) -> _Near:
-    (above, low, fits), (below, less, has_rows) = _pair(total), _pair(rows.exact())
+def _quotient(total: ExactSum, rows: ExactSum) -> _Near:
+    (above, low, fits), (below, less, has_rows) = _pair(total), _pair(rows)
     head = above / below
     product, lost = product_and_error(head, below)
     rest, more = (above - product) - lost, head * less

@@ -136,8 +136,8 @@ class LossSpread(Spreading, LossSum):
         self, group: GroupCodes, terms: Floats, weight: Array | None
     ) -> dict[str, Any]:
         """Return what rows with these losses add to each group, squares included."""
-        fields = super().terms_by_group(group, terms, weight)
-        return fields | spread_by_group(group, terms, weight, fields["sums"]["loss"])
+        total, spread = sums_by_group(group, terms, weight)
+        return self.fields_by_group(group, (terms,), {"loss": total}, weight) | spread
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the losses."""
@@ -180,9 +180,21 @@ class MomentSpread(Spreading, Moments):
         return columns[1] - columns[0] if self.of == "pair" else nearest(columns[0])
 
 
+def sums_by_group(
+    group: GroupCodes, numbers: Floats, weight: Array | None
+) -> tuple[ExactSum, dict[str, Any]]:
+    """Return the sum of the numbers (n,) or (n, d) by group, and the fields of `Spreading`."""
+    if weight is None and numbers.ndim == 1:
+        total, squares = ExactSum.grouped_squares(group.index, group.size, numbers)
+        powers = {"values": total, "squares": squares}
+        return total, {"powers": powers, "squared_weight": WeightedCount.by_group(group, None)}
+    total = ExactSum.grouped(group.index, group.size, numbers, weight)
+    return total, spread_by_group(group, numbers, weight, total)
+
+
 def spread_by_group(
     group: GroupCodes, numbers: Floats, weight: Array | None, total: ExactSum | None = None
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return the fields of `Spreading` of the numbers (n,) or (n, d) of each group.
 
     The total of the numbers is that of their powers where there is no weight.
@@ -277,8 +289,7 @@ class RowSum(Spreading, Statistic):
     ) -> dict[str, object]:
         """Return the sums of each group."""
         numbers = self.numbers(*columns)
-        total = ExactSum.grouped(group.index, group.size, numbers, weight)
-        spread = spread_by_group(group, numbers, weight, total)
+        total, spread = sums_by_group(group, numbers, weight)
         return {"total": total, "rows": WeightedCount.by_group(group, weight), **spread}
 
     def check_fields(self) -> None:

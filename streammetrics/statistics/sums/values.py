@@ -13,19 +13,19 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.constraints import Bins
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.histograms import WeighedHistograms
+from streammetrics.core.fields.histograms import GroupedHistograms, WeighedHistograms
 from streammetrics.core.fields.plain import Extreme
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.losses import values_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from streammetrics.core.arithmetic.cells import Mass
     from streammetrics.core.arithmetic.histogram import SortedHistogram
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Floats, Ints
+    from streammetrics.core.types import Array, Floats, Ints, Places
 
 
 class Extremes(Statistic):
@@ -112,10 +112,25 @@ class ValueHistogram(Statistic):
 
     def update(self, *columns: Floats, weight: Floats | None) -> None:
         """Count the values of the rows."""
-        values = np.abs(columns[0] - columns[1]) if self.of == "errors" else nearest(columns[0])
-        values = values.reshape(len(values), -1)
+        values = self._values(columns).reshape(len(columns[0]), -1)
         rows = [(np.ascontiguousarray(column), None, weight, None) for column in values.T]
         self.weighed = type(self).weighed.added(self.weighed, rows, self)
+
+    def by_sorted_group(
+        self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
+    ) -> dict[str, object] | None:
+        """Return the histograms of rows of weight one that have one output."""
+        found = GroupedHistograms.of_rows(
+            self.max_bins,
+            n,
+            ((starts, (None, self._values(columns)), w) for starts, columns, w in pieces),
+        )
+        return None if found is None else {"weighed": found}
+
+    def _values(self, columns: Sequence[Floats]) -> Floats:
+        """Return the values, (n,) where there is one output."""
+        values = np.abs(columns[0] - columns[1]) if self.of == "errors" else nearest(columns[0])
+        return values[:, 0] if values.shape[1:] == (1,) else values
 
     def of_rows(self, n: int) -> None:
         """Forget squares of weights where amounts exceed n: such rows do not weigh one each."""
