@@ -734,7 +734,8 @@ def of_units(
     if mean is None:
         return unsure(asked.level, "Student's t over units")
     values = metric._unit_values(held)
-    found = _of_values(values, nearest(mean), None, asked, "units", share=True)
+    share = metric.value_range == (0.0, 1.0)
+    found = _of_values(values, nearest(mean), None, asked, "units", share=share)
     if not metric._root:
         return found
     low, high = map(math.sqrt, found)

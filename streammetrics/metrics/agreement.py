@@ -276,7 +276,6 @@ class FleissKappa(Agreement):
     counts with different totals raise, and with `from_raters` an item that a rater did not rate is
     missing. Undefined if items have a single rating, or only one category occurs.
 
-
     The other parameters are those of `Agreement`.
 
     Args:
@@ -375,7 +374,6 @@ class KrippendorffAlpha(Agreement):
             positions, or of their codes with `from_raters`. ``"ratio"``: the square of that
             difference over their sum. ``"ordinal"``: the square of the number of ratings between
             them, which includes half of their own.
-
 
     Reference: Krippendorff, "Content Analysis" (2004), 11;
     ``krippendorff.alpha(value_counts=...)``.

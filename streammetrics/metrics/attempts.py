@@ -53,8 +53,6 @@ class AttemptMetric(Metric[float]):
     of a unit; plus the distinct ids and answers.
     """
 
-    higher_is_better: ClassVar[bool | None] = True
-    value_range = (0.0, 1.0)
     family: ClassVar[str | None] = Family.UNITS
 
     _formula = ("readout", "read")
@@ -184,6 +182,9 @@ class PassAtK(AttemptMetric):
         0.333333
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     k: Annotated[int, AtLeast(1)]
 
     def read(self, tally: tuple[int, int]) -> Fraction:
@@ -212,6 +213,9 @@ class PassHatK(AttemptMetric):
         0.666667
     """
 
+    higher_is_better = True
+    value_range = (0.0, 1.0)
+
     k: Annotated[int, AtLeast(1)]
 
     def read(self, tally: tuple[int, int]) -> Fraction:
@@ -239,6 +243,9 @@ class MeanAtK(AttemptMetric):
         >>> sm.MeanAtK().update(unit=["a", "a", "b", "b"], y_true=[1, 0, 1, 1]).compute()
         0.75
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     k: Annotated[int, AtLeast(1)] = 1
 
@@ -269,7 +276,7 @@ class AttemptSpread(AttemptMetric):
         0.5
     """
 
-    higher_is_better = None
+    value_range = (0.0, 1.0)
     _root = True
     _incomparable = "it is the root of a mean of variances"
 
@@ -310,6 +317,9 @@ class MajorityAtK(AttemptMetric):
         >>> round(sm.MajorityAtK(k=3).update(**rows).compute(), 6)
         0.666667
     """
+
+    higher_is_better = True
+    value_range = (0.0, 1.0)
 
     k: Annotated[int, AtLeast(1)]
 

@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 MODULES = sorted(
     path.stem
     for path in (ROOT / "streammetrics" / "engines").glob("[a-z]*.py")
-    if path.stem not in {"committed", "local", "processes", "shards", "threads", "worker"}
+    if path.stem
+    not in {"committed", "local", "offload", "processes", "shards", "threads", "worker"}
 )
 
 

@@ -21,7 +21,7 @@ SEEN = {type(oracle.metric): oracle for oracle in reversed(ORACLES)}
 # Their rules differentiate, or resample, whatever formula a class has.
 OF_ANY = {
     None, Family.TABLE, Family.AVERAGES, Family.ROWS, Family.STAIRS, Family.LABELINGS,
-    Family.QUERIES, Family.CORPUS,
+    Family.QUERIES, Family.CORPUS, Family.UNITS,
 }  # fmt: skip
 FORMULAS = {"one less": lambda value: 1 - value, "ten times": lambda value: 10 * value}
 
@@ -67,10 +67,12 @@ def test_nothing_of_the_parent_holds_for_another_formula(parent, method, name):
         return  # neither 1 less nor 10 times a curve or a report is defined
     metric = fed(own, SEEN[parent])
     value = metric.compute()
-    # A cut-off is that of all queries together, so its value is none of each query's.
+    # A cut-off is that of all queries together, so its value is none of each query's; a spread is
+    # the root of what a unit has.
     if isinstance(value, int | float) and parent not in {
         sm.RankingCount,
         sm.RecallAtFixedPrecision,
+        sm.AttemptSpread,
     }:
         assert value == pytest.approx(FORMULAS[name](parents), rel=1e-9, nan_ok=True)
     holds(metric.bounds(), value)

@@ -18,11 +18,13 @@ from kinds.rows import FIRST, plain_rows, taken, with_parameters
 FORMS = ("plain", "ones", "weighted", "some of weight 0", "all of weight 0", "one missing",
          "all missing", "weighted, one missing", "some of weight 0, one missing",
          "weighted, one weight missing", "empty", "batch", "merged")  # fmt: skip
-# A missing code is of a rater who did not rate the item, whose row stays.
+# A row must have the id of its query or unit. A missing code is of a rater who did not rate the
+# item, whose row stays.
 FLAT = [
     oracle
     for oracle in FIRST
-    if "query" not in oracle.metric.inputs and not oracle.metric.config.get("from_raters")
+    if not {"query", "unit"} & {*oracle.metric.inputs}
+    and not oracle.metric.config.get("from_raters")
 ]
 N = 6
 

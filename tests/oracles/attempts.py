@@ -103,7 +103,7 @@ def spread(unit, y_true, attempt=None):
 ORACLES = [
     *(
         Oracle(metric(incomplete="skip", **given), rows, mean_of(value, needed))
-        for rows in (named_tries, tries)
+        for rows in (tries, named_tries)
         for metric, given, value, needed in (
             (sm.PassAtK, {"k": 1}, chen(1), 1),
             (sm.PassAtK, {"k": 3}, chen(3), 3),
@@ -112,10 +112,10 @@ ORACLES = [
             (sm.MeanAtK, {"k": 4}, np.mean, 4),
         )
     ),
-    *(Oracle(sm.AttemptSpread(incomplete="skip"), rows, spread) for rows in (named_tries, tries)),
+    *(Oracle(sm.AttemptSpread(incomplete="skip"), rows, spread) for rows in (tries, named_tries)),
     *(
         Oracle(sm.MajorityAtK(k=k, incomplete="skip"), rows, mean_of(majority(k), k))
-        for rows in (answered_by_name, answered)
+        for rows in (answered, answered_by_name)
         for k in (1, 3)
     ),
 ]

@@ -338,7 +338,6 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
     Counts are integers; sums of fractional weights, or from 2**62 on, are floats. Without rows they
     are 0 for the given `labels`. Pass rows of one class each as sets of one label.
 
-
     The other parameters are those of `MultilabelMetric`.
 
     Args:

@@ -328,12 +328,12 @@ class RankingCount(RankingMetric):
 
     Formula: Σ_q n_q, with n_q the count of a query.
 
-    The other parameters are those of `RankingMetric`; `aggregation` may also be ``"sum"``, which
-    takes no weights and is the default.
+    The other parameters are those of `RankingMetric`.
 
     Args:
         of: What to count: ``"queries"``, ``"results"``, ``"relevant"`` documents (retrieved or
             not), or ``"hits"``, the relevant results.
+        aggregation: ``"sum"``, which takes no weights, or as in `RankingMetric`.
 
     Memory and cost: all rows are kept.
 

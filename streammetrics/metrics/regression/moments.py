@@ -527,6 +527,7 @@ class AdjustedR2(RegressionMetric):
 
     Args:
         n_features: The number p of features, not counting the intercept.
+        multioutput: As in `R2`.
 
     Memory and cost: same as `R2`; both share one state in a `MetricSet`.
 
