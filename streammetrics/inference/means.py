@@ -738,7 +738,7 @@ def of_units(
     found = _of_values(values, nearest(mean), None, asked, "units", share=share)
     if not metric._root:
         return found
-    low, high = map(math.sqrt, found)
+    low, high = (math.sqrt(max(end, 0.0)) for end in found)
     return ConfidenceInterval(low, high, asked.level, f"{found.method}, of variances")
 
 
