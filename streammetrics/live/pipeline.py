@@ -532,16 +532,18 @@ class Pipeline:
 
     def check_alike(self, other: Pipeline) -> None:
         """Raise `IncompatibleMetricsError` unless another pipeline has the same configuration."""
+        if not self.suite._alike(other.suite):
+            told = f"a Live of {other.suite._titled()} into one of {self.suite._titled()}"
+            raise IncompatibleMetricsError(f"cannot merge {told}: {self.differing(other)}")
+        if told := self.differing(other):
+            raise IncompatibleMetricsError(f"cannot merge these: {told}")
+
+    def differing(self, other: Pipeline) -> str:
+        """Return in what the configuration of another pipeline differs, empty if in nothing."""
         mine, theirs = self.suite, other.suite
         if not mine._alike(theirs):
-            raise IncompatibleMetricsError(
-                f"cannot merge a Live of {theirs._titled()} into one of {mine._titled()}: "
-                f"they differ{mine._differing(theirs)}"
-            )
-        if other.config != self.config:
-            raise IncompatibleMetricsError(
-                f"cannot merge these: {self.config.differing(other.config)}"
-            )
+            return f"they differ{mine._differing(theirs)}"
+        return "" if other.config == self.config else self.config.differing(other.config)
 
 
 def merged(suite: Mergeable, states: Sequence[State]) -> State:
