@@ -818,10 +818,12 @@ class Ingest:
         """
         with self.shared.locked():
             self.drain()
-            join, before = pipeline.join, self.shared.current.join
+            current, join = self.shared.current, pipeline.join
+            before = current.join
             join.closed, join.final, join.limit = before.closed, before.final, before.limit
             self.shared.current = pipeline
             self.apply(events)
+            pipeline.follow(current)
             pipeline.close(max(join.oldest, 0), lowest)
             mine, self._arrived = [*own, *self._arrived], []
             if again:

@@ -102,6 +102,7 @@ class Pipeline:
         self._waiting = Waiting(suite, self.join)
         self._windows: dict[Span, State] = {}  # merged windows since the last event
         self._clock = -1  # time of reading of these windows
+        self._inherited: dict[str, int] = {}  # counters that were read from a store
 
     # --- events ------------------------------------------------------------------------------
 
@@ -345,6 +346,16 @@ class Pipeline:
         self.refused = Refused(*[told.get(name, 0) for name in Refused._fields])
         self.join.unmatched = told.get("unmatched", 0)
         self.panes.dropped = told.get("dropped", 0)
+
+    @property
+    def own(self) -> dict[str, int]:
+        """The part of the counters that this process has counted."""
+        return {name: n - self._inherited.get(name, 0) for name, n in self.counters.items()}
+
+    def follow(self, other: Pipeline) -> None:
+        """Take the place of another pipeline of this process, so that `own` goes on from its."""
+        before = other.own
+        self._inherited = {name: n - before[name] for name, n in self.counters.items()}
 
     def merge(self, others: Sequence[Self]) -> None:
         """Merge the states of settled pipelines, which stay unchanged.
