@@ -30,6 +30,7 @@ from streammetrics.live.events import (
     versions_of,
 )
 from streammetrics.live.join import NO_LIMIT
+from streammetrics.live.panes import NEVER
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.validation import Checks, kinds_of, truth_of
 
@@ -194,6 +195,12 @@ class WaitingRows:
         """The number of buffered rows."""
         return len(self.values) // self.width
 
+    @property
+    def times(self) -> list[Any]:
+        """The times of the buffered rows."""
+        place = self.width - len(self.names) - 1
+        return self.values[place :: self.width]
+
     def append(
         self, time: object, heads: tuple[object, ...], columns: Mapping[str, object]
     ) -> None:
@@ -312,6 +319,12 @@ class Buffer:
             name: None if value is None and name not in self._keys else [value]
             for name, value in columns.items()
         }
+
+    @property
+    def newest(self) -> int:
+        """The newest time of the buffered rows."""
+        seconds = [t for rows in list(self.waiting.values()) for t in rows.times]
+        return int(nanoseconds(packed([max(seconds)], "d"))[0]) if seconds else NEVER
 
     def drain(self) -> list[tuple[list[list[Any]], dict[str, Any]]]:
         """Remove and return all rows as columns."""
@@ -618,8 +631,11 @@ class Ingest:
         pipeline, late = self.shared.current, []
         for place, (events, accepted) in enumerate(zip(ready, kept, strict=True)):
             dropped = pipeline.panes.dropped
+            # These rows reach the panes later, when it is too late to count them.
+            outside = pipeline.panes.outside(accepted.times) if events.kind == "predict" else 0
             with _naming(place):
                 take(accepted)
+            pipeline.panes.dropped += outside
             refused = len(events.times) - len(accepted.times)
             pipeline.refuse(events.kind, refused)
             late.append(refused + pipeline.panes.dropped - dropped)
@@ -700,6 +716,9 @@ class Ingest:
                 found, keys = pipeline.columns(columns), keys_of_checked(heads[0])
                 events = Events("label", times, found, keys, packed(heads[1], "q"))
             events = self._accepted(events)
+            if buffer is self.predicted:
+                newest = self.observed.newest
+                pipeline.panes.dropped += pipeline.panes.outside(events.times, newest)
             pipeline.take_consistent(events, batch)
             self._note(events)
 
@@ -799,10 +818,12 @@ class Ingest:
         """
         with self.shared.locked():
             self.drain()
-            join, before = pipeline.join, self.shared.current.join
+            current, join = self.shared.current, pipeline.join
+            before = current.join
             join.closed, join.final, join.limit = before.closed, before.final, before.limit
             self.shared.current = pipeline
             self.apply(events)
+            pipeline.follow(current)
             pipeline.close(max(join.oldest, 0), lowest)
             mine, self._arrived = [*own, *self._arrived], []
             if again:

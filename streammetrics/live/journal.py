@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from streammetrics.core.errors import (
-    IncompatibleMetricsError,
     StateFormatError,
     StreamMetricsError,
     warn_caller,
@@ -623,10 +622,10 @@ def open_store(
     """
 
     def differing(blob: bytes) -> str:
-        try:
-            empty.check_alike(pipeline_of(blob))
-        except IncompatibleMetricsError as error:
-            return str(error)
+        other = pipeline_of(blob)
+        if told := empty.differing(other):
+            mine, theirs = empty.suite._titled(), other.suite._titled()
+            return told if mine == theirs else f"{theirs} there and {mine} here, {told}"
         return "another version wrote it"
 
     state = bytes_of(cls, empty)

@@ -392,8 +392,9 @@ class Live(Stateful):
 
         A rule judges a pane once no more events are expected in it: with predictions, after
         `label_ttl` + `label_lateness` or the rule's ``after=``; without, after one pane of the
-        finest tier. Alerts therefore depend only on the events, and a replay reproduces the alerts
-        of the live run. `now` sets the time.
+        finest tier. Where panes of its tier end, coarser ones go on with the history. Alerts
+        therefore depend only on the events, and a replay reproduces the alerts of the live run.
+        `now` sets the time.
 
         Raises:
             ValueError: A rule names a metric that does not exist, or a window that no tier has.

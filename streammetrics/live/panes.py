@@ -367,6 +367,16 @@ class Panes:
         self.facts = facts
         self.dropped += dropped
 
+    def outside(self, times: Ints, newest: int = NEVER) -> int:
+        """Return how many rows no tier keeps when they arrive in this order, after `newest`."""
+        newest = max(self.newest, newest)
+        last = max(newest, int(times.max(initial=NEVER)))
+        if int(times.min(initial=last)) >= min(t.start(t.oldest(last)) for t in self.tiers):
+            return 0
+        newests = np.maximum(np.maximum.accumulate(times), newest)
+        kept = [t.numbers(times) > t.numbers(newests) - t.count for t in self.tiers]
+        return int((~np.any(kept, axis=0)).sum())
+
     def _unchanged(self) -> list[dict[int, State]]:
         return [{} for _ in self.tiers]
 

@@ -102,6 +102,7 @@ class Pipeline:
         self._waiting = Waiting(suite, self.join)
         self._windows: dict[Span, State] = {}  # merged windows since the last event
         self._clock = -1  # time of reading of these windows
+        self._inherited: dict[str, int] = {}  # counters that were read from a store
 
     # --- events ------------------------------------------------------------------------------
 
@@ -346,6 +347,16 @@ class Pipeline:
         self.join.unmatched = told.get("unmatched", 0)
         self.panes.dropped = told.get("dropped", 0)
 
+    @property
+    def own(self) -> dict[str, int]:
+        """The part of the counters that this process has counted."""
+        return {name: n - self._inherited.get(name, 0) for name, n in self.counters.items()}
+
+    def follow(self, other: Pipeline) -> None:
+        """Take the place of another pipeline of this process, so that `own` goes on from its."""
+        before = other.own
+        self._inherited = {name: n - before[name] for name, n in self.counters.items()}
+
     def merge(self, others: Sequence[Self]) -> None:
         """Merge the states of settled pipelines, which stay unchanged.
 
@@ -532,16 +543,18 @@ class Pipeline:
 
     def check_alike(self, other: Pipeline) -> None:
         """Raise `IncompatibleMetricsError` unless another pipeline has the same configuration."""
+        if not self.suite._alike(other.suite):
+            told = f"a Live of {other.suite._titled()} into one of {self.suite._titled()}"
+            raise IncompatibleMetricsError(f"cannot merge {told}: {self.differing(other)}")
+        if told := self.differing(other):
+            raise IncompatibleMetricsError(f"cannot merge these: {told}")
+
+    def differing(self, other: Pipeline) -> str:
+        """Return in what the configuration of another pipeline differs, empty if in nothing."""
         mine, theirs = self.suite, other.suite
         if not mine._alike(theirs):
-            raise IncompatibleMetricsError(
-                f"cannot merge a Live of {theirs._titled()} into one of {mine._titled()}: "
-                f"they differ{mine._differing(theirs)}"
-            )
-        if other.config != self.config:
-            raise IncompatibleMetricsError(
-                f"cannot merge these: {self.config.differing(other.config)}"
-            )
+            return f"they differ{mine._differing(theirs)}"
+        return "" if other.config == self.config else self.config.differing(other.config)
 
 
 def merged(suite: Mergeable, states: Sequence[State]) -> State:

@@ -100,3 +100,12 @@ def test_check_says_how_old_what_a_rule_judges_is(config, capsys):
     assert quiet == "quiet: fires as soon as nothing has come for 10min"
     assert moved == "moved: judges panes 2h old, by what is there then"
     assert low == "is_low: judges panes 1min old, by what is there then"
+    config.write_text(CONFIG.replace("[alerts]", f"{rules}\nc1 = '{CLEARS}'\nc2 = '{CLEARS_5}'"))
+    assert main(["live", "check", str(config)]) == 0
+    *_, hour, minutes, _ = capsys.readouterr().out.splitlines()
+    assert "clear" not in hour
+    assert "; ends without clear=0.95 3h after it fired, as panes of 1min are kept no" in minutes
+
+
+CLEARS = 'Below("accuracy", 0.9, clear=0.95, window="1h", after="5min")'
+CLEARS_5 = CLEARS.replace("1h", "5min")

@@ -365,6 +365,30 @@ def test_what_is_judged_is_the_time_of_which_there_are_rows(monkeypatch):
         assert START < found[1].since.timestamp() < START + 600
 
 
+def test_an_alert_outlives_the_minutes_in_which_it_fired():
+    tiers = [("1min", "3h"), ("1h", "15d")]
+    running = sm.Live(sm.MetricSet({"share": sm.Accuracy()}), tiers=tiers)
+    whole = running.copy()
+    rules = [sm.Below("share", 0.55, window="1h", min_rows=20, clear=0.8)]
+    rules += [sm.BurnRate("share", 0.5, windows=("2h", "1h"), factor=1.1)]
+    start = START // 86_400 * 86_400
+    for minute in range(900):  # 0.8 is not reached again until minute 800
+        right = 1 if 60 <= minute < 150 else 4 if 150 <= minute < 800 else 6
+        rows = {"y_true": [1] * 6, "y_pred": [int(place < right) for place in range(6)]}
+        for one in (running, whole):
+            one.observe(time=start + minute * 60 + np.arange(0, 60, 10), **rows)
+        below, _ = running.alerts(rules)
+        if 100 < minute < 820:
+            assert below.firing
+            assert below.since.timestamp() <= start + 120 * 60  # no later than the hour's end
+    assert not below.firing
+    assert [alert.to_dict() for alert in whole.alerts(rules)] == [
+        alert.to_dict() for alert in running.alerts(rules)
+    ]
+    (burnt,) = (alert for alert in whole.alerts(rules) if isinstance(alert.rule, sm.BurnRate))
+    assert [to for _, to in burnt.changes] == ["ok", "firing", "ok"]
+
+
 def test_windows_that_share_panes_share_merges_and_one_pane_changes_few_windows(monkeypatch):
     state = sm.Live(sm.MetricSet({"loss": sm.BrierScore(), "auc": sm.ROCAUC()}))
     scores = np.random.default_rng(4).random(1200)
@@ -385,7 +409,7 @@ def test_windows_that_share_panes_share_merges_and_one_pane_changes_few_windows(
     monkeypatch.setattr(sm.Below, "compare", kept)
     rules = [sm.Below("loss", 0.2, window="1h")]
     state.alerts(rules)
-    assert len(judged) == 119
+    assert len(judged) == 1 + 119  # an hour before the first window of minutes
     assert sum(merged) < 119 * 12  # and not 60 panes each
     windows = [state.window("1h", end=end / 1e9) for end, _, _ in judged]
     assert [(w.compute()["loss"], w.n_rows) for w in windows] == [told[1:] for told in judged]

@@ -13,6 +13,7 @@ from live.events import START, fresh, joined, live
 from thinning import drawn
 
 import streammetrics as sm
+from streammetrics.live.ingest import EventColumns
 
 TTL, LATENESS = 300, 600
 
@@ -622,3 +623,28 @@ def test_a_label_that_waits_in_a_merged_state_meets_its_prediction_after():
     for held in (state, again):
         held.predict(id=1, time=START, y_score=0.75)
         assert held.window("1min").to_bytes() == fresh([(0, 1, 0.75)]).to_bytes()
+
+
+@pytest.mark.parametrize("first", ["predict", "observe"])
+def test_prediction_older_than_every_tier_is_dropped_at_once(first):
+    live = sm.Live(sm.Accuracy(threshold=0.5), label_ttl="1h", label_lateness="1h")
+    day, scored = 86400, {"y_score": 0.5}
+    if first == "predict":
+        live.predict(id="new", time=1000 * day, **scored)
+    else:
+        live.observe(time=1000 * day, y_true=1, **scored)
+    live.predict(id="old", time=500 * day, **scored).predict(id="kept", time=601 * day, **scored)
+    assert live.dropped == 1  # though both waited in a buffer
+    times = [1000 * day, 1001 * day, 601 * day]
+    live.predict(id=["same", "newer", "older"], time=times, y_score=[0.5, 0.5, 0.5])
+    assert live.dropped + live.coverage("1h").predictions_refused == 2
+    assert sm.from_bytes(live.to_bytes()) == live
+
+
+def test_answer_counts_predictions_older_than_every_tier():
+    live = sm.Live(sm.Accuracy(threshold=0.5), label_ttl="1h", label_lateness="1h")
+    scored = {"y_score": [0.5]}
+    old = EventColumns("predict", [500 * 86400], (["old"],), scored)
+    new = EventColumns("observe", [1000 * 86400], (), {**scored, "y_true": [1]})
+    assert live._ingest.take_all([new, old]) == [0, 1]
+    assert live.dropped == 1

@@ -21,6 +21,7 @@ from live.worker import send, start, told
 import streammetrics as sm
 from streammetrics.live import journal as journal_module
 from streammetrics.live import store as store_module
+from streammetrics.live.exporting.families import families
 from streammetrics.live.store import StoreError, StoreWarning
 
 # Where other threads are at work, which a child does not have.
@@ -150,6 +151,26 @@ def test_what_is_counted_beside_the_state_survives_too(path, often):
     with joined(store=path) as service:
         found = service.coverage("5min")
         assert (found.predictions_refused, found.labels_refused, service.dropped) == (1, 1, 1)
+
+
+def test_counters_of_a_process_start_at_zero(path, often):
+    def counted(service):
+        found = families(service._queries, "5min")
+        refused = {sample.labels["kind"]: sample.value for sample in found["refused_events"]}
+        return refused, found["dropped_rows"][0].value
+
+    with joined(store=path) as service:
+        service.observe(time=[START + 7200, START], y_true=[1, 1], y_score=[0.5, 0.5]).flush()
+        service.predict(id=1, time=START, y_score=0.5).flush()
+        first = counted(service)
+        assert first == ({"predictions": 1, "labels": 0, "observations": 0}, 1)
+        service._ingest.journal._load()  # as when others have folded the journal
+        assert counted(service) == first
+    with joined(store=path) as service:
+        assert counted(service) == ({"predictions": 0, "labels": 0, "observations": 0}, 0)
+        assert service.coverage("5min").predictions_refused == 1  # of the stream
+        service.predict(id=1, time=START, y_score=0.5).flush()
+        assert counted(service)[0]["predictions"] == 1
 
 
 def test_a_part_that_is_written_twice_counts_once(path):
@@ -588,7 +609,9 @@ def test_two_services_on_one_file_by_mistake(path):
         ]:
             with pytest.raises(sm.IncompatibleMetricsError, match=message):
                 sm.Live(sm.MetricSet(metrics), store=path)
-        with pytest.raises(sm.IncompatibleMetricsError, match="keep_rows is 5 here|keep_rows is"):
+        with pytest.raises(
+            sm.IncompatibleMetricsError, match="configuration: keep_rows is 0 there"
+        ):
             sm.Live(sm.MetricSet({"auc": sm.ROCAUC()}), keep_rows=5, store=path)
         # One of the same metrics is a worker of one service: nothing tells them apart, and each
         # reads what both were told.

@@ -128,6 +128,8 @@ REFUSED = [
     ('{"kind": "observe"', 0, "row 0 is no JSON"),
     ('{"kind": "observe", "time": NaN}', 0, "NaN is no number of JSON"),
     ("7", 0, "row 0 is no JSON object"),
+    ("[" * 100_000, 0, "row 0 is nested too deeply"),
+    ('{"kind": "observe", "time": ' + "9" * 5_000 + "}", 0, "an integer with too many digits"),
     ('{"time": 1}', 0, "row 0 has no kind: say one of observe, predict, label"),
     ('{"kind": "erase"}', 0, "row 0 has the kind 'erase'"),
     ('{"kind": ["observe"]}', 0, "row 0 has the kind ['observe']"),
@@ -285,6 +287,12 @@ def test_answers_are_tagged_and_kept_for_a_moment():
     time.sleep(0.3)
     changed = asked.get("/api/now", headers={"if-none-match": first.headers["etag"]})
     assert changed.json()["n_rows"] == 20
+
+
+def test_events_have_no_parameter_but_kind():
+    refused = client().post("/events?bar=1", content="")
+    assert refused.status_code == 422
+    assert refused.json()["error"] == "/events has no parameter 'bar': it reads kind"
 
 
 def test_a_series_is_that_of_python():

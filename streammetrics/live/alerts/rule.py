@@ -379,13 +379,13 @@ class Reads(NamedTuple):
 
 
 class PaneRun:
-    """Consecutive panes starting at `first`, as they were when read.
+    """The consecutive panes of a span, as they were when read.
 
     States are immutable: a pane holds the same objects until it receives rows.
     """
 
-    def __init__(self, first: int, panes: Sequence[Parts]) -> None:
-        self.first, self.panes = first, panes
+    def __init__(self, span: Span, panes: Sequence[Parts]) -> None:
+        self.place, self.first, self.panes = span.place, span.first, panes
 
     @cached_property
     def filled(self) -> Marks:
@@ -397,7 +397,7 @@ class PaneRun:
         marks = np.ones(len(self.panes), np.bool_)
         if before is self:
             return ~marks
-        if before is not None:
+        if before is not None and before.place == self.place:
             start = max(self.first, before.first)
             mine, theirs = (line.panes[start - line.first :] for line in (self, before))
             differ = [not _are_same(a, b) for a, b in zip(mine, theirs, strict=False)]
@@ -423,12 +423,11 @@ class Windows:
         line: The panes, starting with the first pane of the first window that is kept.
         lasts: The number of the last pane of each window, ascending.
         panes: Panes per window.
-        kept: Mask of the windows that are kept.
     """
 
-    def __init__(self, line: PaneRun, lasts: Ints, panes: int, kept: Bools) -> None:
-        self.line, self.kept, self._panes = line, kept, panes
-        self._stops = np.where(kept, lasts - line.first + 1, panes)  # exclusive ends
+    def __init__(self, line: PaneRun, lasts: Ints, panes: int) -> None:
+        self.line, self._panes = line, panes
+        self._stops = lasts - line.first + 1  # exclusive ends
 
     def touched(self, marks: Marks) -> Marks:
         """Return a mask of the windows that contain a marked pane."""
@@ -460,6 +459,13 @@ class Windows:
             for stop in some:
                 both = ends[middle - stop + n] + begins[stop - middle]
                 yield reads.shown(merged(suite, both))
+
+
+class WindowsRun(NamedTuple):
+    """The windows that a rule judges together at each of some ends, ascending."""
+
+    ends: Ints
+    windows: Sequence[Windows]
 
 
 def _running(suite: Mergeable, panes: Iterable[Parts]) -> list[Parts]:
@@ -503,6 +509,13 @@ def place_of(tiers: Sequence[Tier], length: int, back: int) -> int:
         f"there are {'; '.join(tier.shown for tier in tiers)}: keep them longer, or judge earlier "
         'with after="5min"'
     )
+
+
+def places_of(tiers: Sequence[Tier], lengths: Iterable[int], place: int) -> list[int]:
+    """Return the tier in which windows are judged, and the coarser ones that have them too."""
+    coarser = range(place + 1, len(tiers))
+    every = [*lengths]
+    return [place, *(n for n in coarser if not any(w % tiers[n].length for w in every))]
 
 
 def check_windows(config: Config, rule: Rule, *, waits: bool) -> None:
@@ -569,55 +582,87 @@ class View:
         return delay_of(self._pipeline.config, after, waits=bool(self._pipeline.join.names))
 
     def judged(self, rule: WindowRule) -> Callable[[], list[Moment]]:
-        """Return a function that judges the windows that end with each complete pane."""
+        """Return a function that judges the windows that end with each complete pane.
+
+        Where the panes of a tier end, the history goes on in the coarser ones.
+        """
         delay = self._delay(rule.after)
         if self.newest < 0:
             return list
-        short, back = min(rule.lengths), rule.reach + delay
-        place = place_of(self.tiers, short, back)
+        back = rule.reach + delay
+        places = [place_of(self.tiers, length, back) for length in rule.lengths]
+        place = places[rule.lengths.index(min(rule.lengths))]
+        last = self.tiers[place].number(max(self.clock - delay, 0)) - 1
+        found = self._windows(rule, places, place, last)
+        if found is None:
+            return list
+        runs = [found]
+        for coarse in places_of(self.tiers, rule.lengths, place)[1:]:
+            tier, before = self.tiers[coarse], int(runs[-1].ends[0])
+            last = tier.number(before - 1) - 1
+            if tier.number(self._oldest) <= last:
+                found = self._windows(rule, [coarse] * len(places), coarse, last)
+                runs += [] if found is None else [found]
+        return partial(self._judged, rule, runs)
+
+    def _windows(
+        self, rule: WindowRule, places: Sequence[int], place: int, last: int
+    ) -> WindowsRun | None:
+        """Return the kept windows that end with the panes of a tier up to `last`.
+
+        Args:
+            rule: The rule.
+            places: The tier of each of its windows.
+            place: The tier of the shortest one.
+            last: The number of the last pane of the last windows.
+        """
         tier = self.tiers[place]
-        oldest = tier.oldest(self.newest) + short // tier.length - 1
-        last = tier.number(max(self.clock - delay, 0)) - 1
+        oldest = tier.oldest(self.newest) + min(rule.lengths) // tier.length - 1
         first = max(oldest, min(tier.number(self._oldest), last), 0)
         if first > last:
-            return list
-        ends, windows = self._ends(Span(place, first, last)), []
-        for length in rule.lengths:
-            place = place_of(self.tiers, length, back)
-            panes, lasts = length // self.tiers[place].length, self._lasts(place, ends)
-            kept = lasts - panes + 1 >= self.tiers[place].oldest(self.newest)
-            if not kept.any():
-                return list
-            begin = int(lasts[kept][0]) - panes + 1
-            line = self._line(Span(place, begin, int(lasts[-1])), counted=rule.counted)
-            windows.append(Windows(line, lasts, panes, kept))
-        return partial(self._judged, rule, ends, windows)
+            return None
+        ends, kept = self._ends(Span(place, first, last)), np.ones(last - first + 1, np.bool_)
+        every = []
+        for length, of in zip(rule.lengths, places, strict=True):
+            panes, lasts = length // self.tiers[of].length, self._lasts(of, ends)
+            kept &= lasts - panes + 1 >= self.tiers[of].oldest(self.newest)
+            every.append((of, panes, lasts))
+        if not kept.any():
+            return None
+        windows = []
+        for of, panes, lasts in every:
+            some = lasts[kept]
+            begin = int(some[0]) - panes + 1
+            line = self._line(Span(of, begin, int(some[-1])), counted=rule.counted)
+            windows.append(Windows(line, some, panes))
+        return WindowsRun(ends[kept], windows)
 
     def _lasts(self, place: int, ends: Ints) -> Ints:
         """Return the last complete pane of each window in a tier."""
         return self.tiers[place].numbers(ends) - 1
 
-    def _judged(self, rule: WindowRule, ends: Ints, windows: Sequence[Windows]) -> list[Moment]:
+    def _judged(self, rule: WindowRule, runs: Sequence[WindowsRun]) -> list[Moment]:
         """Return the moment at each end; unchanged windows are not judged again."""
-        kept = np.all([each.kept for each in windows], axis=0)
-        before = self.seen.lines or [None] * len(windows)
-        pairs = list(zip(windows, before, strict=True))
-        new = np.any([mine.touched(mine.line.changed(old)) for mine, old in pairs], axis=0)
-        empty = ~np.any([mine.touched(mine.line.filled) for mine in windows], axis=0)
+        before: list[PaneRun | None] = [*self.seen.lines]
         known: dict[int, Moment] = dict(self.seen.made or {})
-        found = {end: known[end] for end in ends[kept & ~new].tolist() if end in known}
-        due = kept.copy()
-        due[kept] = [end not in found for end in ends[kept].tolist()]
-        reads = self._reads(rule)
-        if (due & empty).any():  # all windows without rows are equal
-            blank = rule.judge(0, tuple(reads.of(()) for _ in windows))
-            found |= {end: blank._replace(end=end) for end in ends[due & empty].tolist()}
-        asked = np.flatnonzero(due & ~empty)
-        each = zip(*[mine.read(reads, asked) for mine in windows], strict=True)
-        for end, read in zip(ends[asked].tolist(), each, strict=True):
-            found[end] = rule.judge(end, read)
-        self.seen = LastLook(tuple(mine.line for mine in windows), found)
-        return [found[end] for end in ends[kept].tolist()]
+        reads, found = self._reads(rule), dict[int, Moment]()
+        for ends, windows in runs:
+            olds = [before.pop(0) if before else None for _ in windows]
+            pairs = list(zip(windows, olds, strict=True))
+            new = np.any([mine.touched(mine.line.changed(old)) for mine, old in pairs], axis=0)
+            empty = ~np.any([mine.touched(mine.line.filled) for mine in windows], axis=0)
+            found |= {end: known[end] for end in ends[~new].tolist() if end in known}
+            due = np.array([end not in found for end in ends.tolist()], np.bool_)
+            if (due & empty).any():  # all windows without rows are equal
+                blank = rule.judge(0, tuple(reads.of(()) for _ in windows))
+                found |= {end: blank._replace(end=end) for end in ends[due & empty].tolist()}
+            asked = np.flatnonzero(due & ~empty)
+            each = zip(*[mine.read(reads, asked) for mine in windows], strict=True)
+            for end, read in zip(ends[asked].tolist(), each, strict=True):
+                found[end] = rule.judge(end, read)
+        lines = tuple(mine.line for run in runs for mine in run.windows)
+        self.seen = LastLook(lines, found)
+        return [found[end] for end in sorted(found)]
 
     def _reads(self, rule: WindowRule) -> Reads:
         """Return how the rule reads states; only the part that it judges is merged."""
@@ -635,7 +680,7 @@ class View:
         line = self._lines.get((span, counted))
         if line is None:
             parts = self._pipeline.each(span, self.clock, counted=counted)
-            line = self._lines[span, counted] = PaneRun(span.first, parts)
+            line = self._lines[span, counted] = PaneRun(span, parts)
         return line
 
     def busy(self) -> list[tuple[int, int]]:

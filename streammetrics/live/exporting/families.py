@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from streammetrics.live.pipeline import Refused
 from streammetrics.live.spans import numbers_of
 
 if TYPE_CHECKING:
@@ -54,10 +55,11 @@ def families(queries: Queries, window: str) -> Families:
     found = _of_window(queries.window(window), window)
     found |= _of_coverage(queries.coverage(window), window)
     with queries.reading() as pipeline:
-        newest, dropped = pipeline.panes.newest, pipeline.panes.dropped
+        newest, own = pipeline.panes.newest, pipeline.own
     if newest >= 0:
         found["newest_event_timestamp_seconds"] = [Sample({}, newest / 1e9)]
-    found["dropped_rows"] = [Sample({}, float(dropped))]
+    found["dropped_rows"] = [Sample({}, float(own["dropped"]))]
+    found["refused_events"] = [Sample({"kind": kind}, float(own[kind])) for kind in Refused._fields]
     return found
 
 
@@ -72,16 +74,11 @@ def _of_window(state: object, window: str) -> Families:
 
 
 def _of_coverage(counted: Coverage, window: str) -> Families:
-    refused = {
-        kind: float(getattr(counted, f"{kind}_refused"))
-        for kind in ("predictions", "labels", "observations")
-    }
     found: Families = {
         "predictions": [
             Sample({"window": window, "label": fate}, float(getattr(counted, fate)))
             for fate in FATES
         ],
-        "refused_events": [Sample({"kind": kind}, n) for kind, n in refused.items()],
     }
     if counted.predicted:
         found["coverage"] = [Sample({"window": window}, counted.coverage)]

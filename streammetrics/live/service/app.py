@@ -436,6 +436,10 @@ class Intake:
         encoding = _encoding(request)
         if encoding not in {"identity", *_PACKED}:
             raise RefusalError(415, f"no content-encoding {encoding!r}: send gzip, or none")
+        for name in request.query_params:
+            if name != "kind":
+                told = f"/events has no parameter {name!r}: it reads kind{meant(name, ['kind'])}"
+                raise RefusalError(422, told)
         return form, request.query_params.get("kind")
 
     async def _read(self, request: Request, body: bytearray) -> None:

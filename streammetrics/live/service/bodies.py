@@ -110,12 +110,16 @@ def _objects(body: bytes) -> Iterator[Json]:
 def _decoded(line: bytes, row: int) -> Json:
     try:
         return _DECODER.decode(line.decode())
-    except (ValueError, RecursionError) as error:
+    except (json.JSONDecodeError, UnicodeDecodeError, InvalidBatchError) as error:
         raise BodyError(f"row {row} is no JSON: {error}", None, row) from None
+    except RecursionError:
+        raise BodyError(f"row {row} is nested too deeply", None, row) from None
+    except ValueError:  # Python's limit, whose advice is not for a client
+        raise BodyError(f"row {row} has an integer with too many digits", None, row) from None
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+    raise InvalidBatchError(f"{word} is no number of JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.live.alerts.rule import delay_of
+from streammetrics.live.alerts.rule import WindowRule, delay_of, place_of, places_of
 from streammetrics.live.alerts.rules import Silence
 from streammetrics.live.events import shown_duration
 from streammetrics.live.validation import truth_of
@@ -12,6 +12,8 @@ from streammetrics.live.validation import truth_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from streammetrics.live.alerts.rule import Rule
+    from streammetrics.live.config import Config
     from streammetrics.live.service.config import Settings
 
 
@@ -33,4 +35,21 @@ def judging(found: Settings) -> Iterator[str]:
                 f"judges panes {waiting} old where labels come later (label_ttl + label_lateness; "
                 f'after="1h" in the rule judges those an hour old), and {alone} old where none do'
             )
-        yield f"{rule.title}: {told}"
+        yield f"{rule.title}: {told}{_memory(config, rule, waits=bool(truth_of(found.suite)))}"
+
+
+def _memory(config: Config, rule: Rule, *, waits: bool) -> str:
+    """Return a warning if only the tier of its windows remembers that a rule waits for `clear`."""
+    clear = getattr(rule, "clear", None)
+    if not isinstance(rule, WindowRule) or clear is None:
+        return ""
+    tiers, lengths = config.tiers, rule.lengths
+    place = place_of(tiers, min(lengths), rule.reach + delay_of(config, rule.after, waits=waits))
+    if place == len(tiers) - 1 or len(places_of(tiers, lengths, place)) > 1:
+        return ""
+    tier = tiers[place]
+    reach, length = shown_duration(tier.length * tier.count), shown_duration(tier.length)
+    return (
+        f"; ends without clear={clear:g} {reach} after it fired, as panes of {length} "
+        "are kept no longer, and its window is no whole number of coarser ones"
+    )

@@ -108,8 +108,10 @@ def read(path: str) -> Section:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{name}: line {line}: is no UTF-8, which TOML is") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{name}: is no TOML: {error}") from None
+    except (ValueError, RecursionError):  # Python's limits, whose advice is not for its author
+        raise ConfigError(f"{name}: has an integer that is too long, or is too deep") from None
 
 
 def _lines(text: str) -> Iterator[tuple[Path, int]]:
