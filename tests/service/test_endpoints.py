@@ -670,7 +670,7 @@ def test_two_lengths_of_one_body_are_refused():
     head = {"transfer-encoding": "chunked", "content-length": "3"}
     answer = client().post("/events", content=b"{}\n", headers=head)
     assert (answer.status_code, answer.headers["connection"]) == (400, "close")
-    assert "two lengths" in answer.json()["error"]
+    assert "Content-Length conflict: send one" in answer.json()["error"]
 
 
 def test_an_infinite_score_is_refused():
