@@ -25,6 +25,7 @@ TRIED = (True, False, 0, 1, 2, 3, 2048, 4096, 0.25, 0.5, 1.0, None, "a", (0, 1),
          tuple((0.0, n, 1.0) for n in (1.0, 2.0, 3.0)),
          tuple((0.0, n, 2.0) for n in (1.0, 2.0, 3.0)))  # fmt: skip
 PLAIN = {
+    sm.BLEU: {"smooth_method": "floor"},
     sm.ExpectedCost: {"labels": (0, 1), "cost": ((0.0, 1.0), (2.0, 0.0))},
     sm.LogAUC: {"max_fpr": 1.0},
     sm.Specificity: {"average": "macro"},
