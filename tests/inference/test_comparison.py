@@ -366,6 +366,7 @@ def test_limits_of_rows_that_repeat_do_not_depend_on_shards():
 
 def test_limits_are_within_what_values_can_differ_by():
     rows = {"y_true": [0, 1, 0, 1, 1], "a": [0.1, 0.9, 0.2, 0.8, 0.1], "b": [0.9, 0.1, 0.8, 0.1, 1]}
+    rows = {name: column * 2 for name, column in rows.items()}
     for line in duel({"ks": sm.KolmogorovSmirnov(), "ece": sm.CalibrationError()}, rows).compute():
         assert -1 <= line.low <= line.difference <= line.high <= 1
     values = {"y_true": [1.0, 2.0, 3.0, 4.0], "a": [1.0, 2.0, 4.0, 3.0], "b": [4.0, 3.0, 2.0, 1.5]}
@@ -742,6 +743,8 @@ CONSTANT = [  # metrics, labels, and predictions of two models whose losses diff
     (sm.MAE(), [1.1, 2.3], [1.2, 2.4], [1.3, 2.5]),
     (sm.RMSE(), [1.1, 2.3], [1.2, 2.4], [1.3, 2.5]),
     (sm.MAE(), [1.0, 2.0], [1.0, 2.0], [2.0, 3.0]),
+    (sm.MAE(), [0.3, 19.7], [0.3 + 0.1, 19.7 + 0.1], [0.3 + 0.2, 19.7 + 0.2]),
+    (sm.MSE(), [1.0, 2.0], [1.0 + 0.1, 2.0 + 0.1], [1.0 + 0.2, 2.0 + 0.2]),
 ]
 
 
@@ -784,3 +787,15 @@ def test_every_metric_that_can_be_compared_is_one_number():
             warnings.simplefilter("ignore")
             value = oracle.metric.copy().update(**rows).compute()
         assert isinstance(value, float), oracle.id
+
+
+@pytest.mark.parametrize(("copies", "known"), [(1, False), (3, True)])
+def test_models_that_agree_on_few_rows_have_no_limits(copies, known):
+    duel = sm.Comparison({"loss": sm.LogLoss()}, {"a": "one", "b": "other"})
+    scores = [0.9, 0.2] * copies
+    (line,) = duel.update(y_true=[1, 0] * copies, one=scores, other=scores).compute()
+    assert (line.difference, line.p) == (0.0, 1.0)
+    assert np.isfinite([line.low, line.high]).all() == known
+    assert math.isnan(duel.detectable()["loss"])
+    with pytest.raises(sm.NoConfidenceError, match="do not tell how it varies"):
+        sm.units_needed(duel, 0.1)

@@ -287,7 +287,8 @@ class Comparison(MetricSet):
 
         With a difference of this size in the population, a share `power` of samples like this one
         gives the verdict ``"better"``. Without any difference, the same share gives ``"not worse"``
-        for a margin of this size. With several pairs of models it is the largest over pairs.
+        for a margin of this size. With several pairs of models it is the largest over pairs. It is
+        ``nan`` if these rows do not tell how the difference varies.
 
         Args:
             power: Probability of detection.
@@ -308,13 +309,14 @@ class Comparison(MetricSet):
         for name, _, _, estimate in self._estimates(self._accumulator.flush(), level):
             error = standard_error(estimate, level)
             least = detectable(error, estimate.df, power, level)
-            found[name] = max(found.get(name, 0.0), least)
+            found[name] = max(least, found.get(name, 0.0), key=_nan_last)
         return found
 
     def _units_needed(self, power: float, level: float) -> Iterator[tuple[str, Needed]]:
         """Yield for each metric and pair of models a function that returns the units needed."""
         for name, one, _, estimate in self._estimates(self._accumulator.flush(), level):
             error, n = standard_error(estimate, level), self._families[name].n_units(one)
+            _check_varies(name, error)
             yield name, partial(needed, error, n, power=power, level=level)
 
     def _computed(self, state: State, depth: int = 3) -> Differences:  # type: ignore[override]  # noqa: ARG002 - nothing warns
@@ -711,7 +713,7 @@ def units_needed(
     Raises:
         ValueError: A difference is not positive, or names a metric that does not exist; or the set
             has a `unit`, whose number is not kept.
-        NoConfidenceError: A metric has no confidence limits.
+        NoConfidenceError: A metric has no confidence limits, or the rows do not tell how it varies.
 
     Example:
         >>> import streammetrics as sm
@@ -745,12 +747,23 @@ def units_needed(
     return units
 
 
+def _nan_last(value: float) -> tuple[bool, float]:
+    """Return the key by which nan is above all numbers."""
+    return math.isnan(value), value
+
+
+def _check_varies(name: str, error: float) -> None:
+    if not error > 0:
+        raise NoConfidenceError(f"{name!r}: these rows do not tell how it varies: pass more rows")
+
+
 def _alone(metric: Metric, power: float, level: float) -> Needed:
     """Return a function of the units needed in each of two samples like this one."""
     low, high = metric.confidence(level)
     counts = {str(Family.QUERIES): "n_queries", str(Family.UNITS): "n_units"}
     n = counts.get(str(metric.family), "n_rows")
     error = (high - low) / 2 / normal_quantile((1 + level) / 2)
+    _check_varies(metric._titled(), error)
     return partial(needed, error * math.sqrt(2), getattr(metric, n), power=power, level=level)
 
 

@@ -82,8 +82,11 @@ def _reach(power: float, level: float, df: float) -> float:
 
 
 def detectable(error: float, df: float, power: float, level: float) -> float:
-    """Return the smallest difference whose lower limit is above 0 with the given power."""
-    return error * _reach(power, level, df)
+    """Return the smallest difference whose lower limit is above 0 with the given power.
+
+    It is ``nan`` if the standard error is not known.
+    """
+    return error * _reach(power, level, df) if error > 0 else math.nan
 
 
 def needed(error: float, n: int, difference: float, power: float, level: float) -> int:

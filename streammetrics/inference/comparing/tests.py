@@ -134,10 +134,10 @@ def estimated(difference: float, variance: float, level: float, test: str, df: f
     """Return the estimate of a difference from its variance; `df` is inf for a normal test."""
     normal = math.isinf(df)
     if not variance > 0:  # or NaN
-        certain = variance == 0 and difference == 0
-        p = 1.0 if certain else math.nan
-        side = difference if certain else math.nan
-        return Estimate(difference, side, side, p, test, df)
+        same = variance == 0 and difference == 0
+        enough = normal or 2.0**-df < 1 - level  # rows, as of `constant` differences
+        side = 0.0 if same and enough else math.nan
+        return Estimate(difference, side, side, 1.0 if same else math.nan, test, df)
     error = math.sqrt(variance)
     tail = (1 + level) / 2
     reach = error * (normal_quantile(tail) if normal else t_quantile(tail, df))
@@ -323,9 +323,9 @@ def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | Non
 PAIRED_T = "paired t"
 EQUAL_SIGNS = "equal signs"
 
-# Relative spread of differences up to which they are taken as equal: losses are rounded one by one,
-# so that equal differences may vary by some units in the last place.
-_ROUNDING = Fraction(1, 1 << 50)
+# Relative spread of differences up to which they are taken as equal: predictions and losses are
+# rounded one by one, so that equal differences vary by far more than a unit in the last place.
+_ROUNDING = Fraction(1, 1 << 44)
 
 
 def constant(difference: float, p: float, level: float, test: str) -> Estimate:
