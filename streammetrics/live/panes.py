@@ -418,15 +418,14 @@ class Panes:
             if finer != place:
                 continue
             coarse, into = self.tiers[target], self.rows[target]
-            oldest = coarse.oldest(self.newest)
             starts = np.array([fine.start(number) for number in gone], np.int64)
             for number, group in groupby(
                 zip(coarse.numbers(starts).tolist(), gone, strict=True), lambda pair: pair[0]
             ):
-                if number >= oldest:
-                    states = [s for _, n in group if (s := row.settled(n)) is not None]
-                    mine = into.settled(number) or self.plan.start
-                    into.put({number: self.plan.merged(mine, states)})
+                states = [s for _, n in group if (s := row.settled(n)) is not None]
+                mine = into.settled(number) or self.plan.start
+                # Where this tier does not keep the pane either, its turn to expire comes next.
+                into.put({number: self.plan.merged(mine, states)})
 
     def merge(self, others: Sequence[Panes]) -> None:
         """Merge others, which stay unchanged; on an error, nothing changes."""

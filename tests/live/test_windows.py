@@ -426,3 +426,36 @@ def counting(method, done):
         return method(*arguments, **named)
 
     return counted
+
+
+GAPS = [2 * 3600, 86400, 3 * 86400, 17 * 86400, 390 * 86400]
+TIERS = [("1min", "1h"), ("1h", "2d"), ("1d", "400d")]
+
+
+@pytest.mark.parametrize("gap", GAPS)
+@pytest.mark.parametrize("reads", [False, True])
+def test_rows_before_a_gap_longer_than_a_tier_are_in_the_next_one(gap, reads):
+    """Panes that expire from two tiers at once were dropped, though the third keeps them."""
+    suite, old = sm.MetricSet({"accuracy": sm.Accuracy()}), START // 86400 * 86400
+    first = {"time": [old + i for i in range(100)], "y_true": [1] * 100, "y_pred": [0, 1] * 50}
+    live, turned = (sm.Live(suite, tiers=TIERS) for _ in range(2))
+    live.observe(**first)
+    if reads:
+        assert live.window("1h").n_rows == 100
+    live.observe(time=old + gap, y_true=1, y_pred=1)
+    turned.observe(time=old + gap, y_true=1, y_pred=1).observe(**first)
+    assert (live.window("400d").n_rows, live.dropped) == (101, 0)
+    assert live.window("400d").compute()["accuracy"] == 51 / 101
+    assert live.to_bytes() == turned.to_bytes()
+
+
+def test_a_label_may_be_the_first_event_after_a_gap():
+    suite = sm.MetricSet({"accuracy": sm.Accuracy(threshold=0.5)})
+    live = sm.Live(suite, label_ttl="5min", label_lateness="5min", tiers=TIERS)
+    ids, times = [f"r{i}" for i in range(100)], [START + i for i in range(100)]
+    live.predict(id=ids, time=times, y_score=[0.75] * 100)
+    live.label(id=ids, time=times, y_true=[i % 2 for i in range(100)])
+    live.label(id="r99", time=START + 3 * 86400, y_true=0)
+    assert live.window("10d").n_rows == 100
+    live.predict(id="n", time=START + 3 * 86400 + 60, y_score=0.75)
+    assert (live.window("10d").n_rows, live.dropped) == (100, 0)
