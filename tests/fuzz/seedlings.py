@@ -40,8 +40,8 @@ class Seedling:
             ]  # fmt: skip
         calls += [back.bounds, lambda: back.exact, lambda: _confident(back)]
         if self.rows:
-            calls.append(lambda: back.copy().update(**self.rows).compute())
-            calls.append(lambda: back.copy().reset().update(**self.rows).compute())
+            calls.append(lambda: _fed(back.copy(), self.rows).compute())
+            calls.append(lambda: _fed(back.copy().reset(), self.rows).compute())
         return calls
 
 
@@ -51,6 +51,16 @@ def drawn(grown: list[Seedling], rng: np.random.Generator) -> Seedling:
     held = [each for each in grown if not isinstance(each.empty, sm.Metric)]
     some = metrics if rng.random() < 0.7 else held
     return some[int(rng.integers(len(some)))]
+
+
+def _fed(back: Any, rows: Any) -> Any:
+    """Feed rows, unless parameters that were changed leave no argument for one of the columns."""
+    try:
+        return back.update(**rows)
+    except TypeError as error:
+        if "() takes no " not in str(error):
+            raise
+        return back
 
 
 def _confident(back: Any) -> None:
