@@ -153,6 +153,16 @@ class Join:
         if places.size:
             self._touch(held.times[places])
             self.table.replace(rows[places], new.take(places))
+            self._judge_again(rows[places])
+
+    def _judge_again(self, rows: Ints) -> None:
+        """Take back labels that come too late for the earlier time that their row has now."""
+        table = self.table
+        labelled = rows[table.flags.values[rows] & LABELLED > 0]
+        delays = table.label_times.values[labelled] - table.times.values[labelled]
+        late = labelled[delays > self.config.label_ttl]
+        table.flags.values[late] &= ~(LABELLED | CONFLICT)
+        table.mark(late, LATE)
 
     def put_labels(self, new: LabelRows) -> None:
         """Take labels, however old."""

@@ -648,3 +648,28 @@ def test_answer_counts_predictions_older_than_every_tier():
     new = EventColumns("observe", [1000 * 86400], (), {**scored, "y_true": [1]})
     assert live._ingest.take_all([new, old]) == [0, 1]
     assert live.dropped == 1
+
+
+@pytest.mark.parametrize("order", list(permutations(range(3))))
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("reads", [False, True])
+def test_a_label_is_judged_by_the_earliest_prediction_in_any_order(order, several, reads):
+    """The label is in time of the later prediction, and too late for the earlier one."""
+    suite = sm.MetricSet({"accuracy": sm.Accuracy(threshold=0.5)})
+    live = sm.Live(suite, label_ttl="1min", label_lateness="1min")
+    events = [
+        ("predict", {"id": "x", "time": START, "y_score": 0.75}),
+        ("label", {"id": "x", "time": START + 52.25, "y_true": 1}),
+        ("predict", {"id": "x", "time": START - 10, "y_score": 0.75}),
+    ]
+    for place in order:
+        kind, columns = events[place]
+        getattr(live, kind)(**{n: [v] if several else v for n, v in columns.items()})
+        if reads:
+            live.coverage("10min")
+    found = live.coverage("10min")
+    assert (found.predicted, found.labelled, found.late, found.repeated) == (1, 0, 1, 1)
+    again = sm.Live(suite, label_ttl="1min", label_lateness="1min")
+    for kind, columns in events[::-1]:
+        getattr(again, kind)(**columns)
+    assert live.to_bytes() == again.to_bytes()
