@@ -76,7 +76,7 @@ def test_page_says_what_was_measured_on_what(page):
     for said in (
         "4,000 rows", "Certainly within", "95 % confidence", "y_true: label", "sha256:",
         "Accuracy(threshold=0.5)", "Worst by accuracy", "sliced by", "tree", "no column is named",
-        "share of rows that are predicted right",
+        "share of rows that are predicted correctly",
     ):  # fmt: skip
         assert said in text, said
     (numbers,) = re.findall(r"numbers of accuracy by slice.*?<thead>(.*?)</thead>", html, re.DOTALL)
