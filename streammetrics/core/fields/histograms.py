@@ -11,7 +11,7 @@ from streammetrics.core.arithmetic.cells import Cells
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.nested import within
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import StateField, not_among
+from streammetrics.core.field import StateField, V, not_among
 from streammetrics.core.fields.weights import split_squares
 from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import laid_out, nested, take_array, take_sizes
@@ -381,13 +381,28 @@ def _ids_of(ids: Ints | None, size: int) -> Ints:
     return np.zeros(size, np.int64) if ids is None else ids
 
 
-def groups_plus(field: StateField[Any], mine: Any, other: Any, size: int) -> Any:
-    """Return the grouped histograms of the rows of both."""
-    if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
-        both = mine.plus(other)
-        if both is not None:
-            return both
-    return tuple(map(field.plus, field.each_at(mine, size), field.each_at(other, size)))
+class GroupedHistogramsField(StateField[V]):
+    """Base of fields whose groups are `GroupedHistograms` where these can hold them."""
+
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
+        """Return the rows of both."""
+        if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
+            both = mine.plus(other)
+            if both is not None:
+                return both
+        return tuple(map(self.plus, self.each_at(mine, size), self.each_at(other, size)))
+
+    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return the histograms of groups that go to one place."""
+        if isinstance(value, GroupedHistograms):
+            return value.moved(places, size)
+        return super().regrouped(value, places, size, of)
+
+    def groups_nbytes(self, value: Any) -> int:
+        """Bytes held now."""
+        if isinstance(value, GroupedHistograms):
+            return value.nbytes
+        return super().groups_nbytes(value)
 
 
 CELLS = 1 << 12  # of squares: what rows of neighbouring cells add differs by little
@@ -410,7 +425,7 @@ class Weighed(NamedTuple):
         return self if known else self._replace(known=ones)
 
 
-class WeighedHistograms(StateField[Weighed]):
+class WeighedHistograms(GroupedHistogramsField[Weighed]):
     """As `Histograms`, with the squares of weights.
 
     They are not known of states that were written without, nor of integers beyond 2**53 and
@@ -497,22 +512,6 @@ class WeighedHistograms(StateField[Weighed]):
         if isinstance(value, GroupedHistograms):
             return Weighed(value.at(group))
         return super().at(value, group)
-
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the rows of both."""
-        return groups_plus(self, mine, other, size)
-
-    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the histograms of groups that go to one place."""
-        if isinstance(value, GroupedHistograms):
-            return value.moved(places, size)
-        return super().regrouped(value, places, size, of)
-
-    def groups_nbytes(self, value: Any) -> int:
-        """Bytes held now."""
-        if isinstance(value, GroupedHistograms):
-            return value.nbytes
-        return super().groups_nbytes(value)
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return the arrays of the histograms, and of those of squares where these are held."""

@@ -17,12 +17,11 @@ from streammetrics.core.columns.scores import ScoredLabels, Scores
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.counting import group_order
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import StateField
 from streammetrics.core.fields.histograms import (
     GroupedHistograms,
+    GroupedHistogramsField,
     Weighed,
     WeighedHistograms,
-    groups_plus,
 )
 from streammetrics.core.fields.weights import split_squares
 from streammetrics.core.state.arrays import take_array
@@ -105,7 +104,7 @@ class Counted(NamedTuple):
     whole: bool = True
 
 
-class CountedScores(StateField[Counted]):
+class CountedScores(GroupedHistogramsField[Counted]):
     """Histograms of scores by label, and whether every weight in them is a whole number.
 
     `whole` can be lost: scaling weights that are not all whole does not make it True again, and
@@ -151,22 +150,6 @@ class CountedScores(StateField[Counted]):
         if isinstance(value, GroupedHistograms):
             return Counted(self.weighed.at(value, group))
         return super().at(value, group)
-
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the rows of both."""
-        return groups_plus(self, mine, other, size)
-
-    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the histograms of groups that go to one place."""
-        if isinstance(value, GroupedHistograms):
-            return value.moved(places, size)
-        return super().regrouped(value, places, size, of)
-
-    def groups_nbytes(self, value: Any) -> int:
-        """Bytes held now."""
-        if isinstance(value, GroupedHistograms):
-            return value.nbytes
-        return super().groups_nbytes(value)
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return whether weights are whole, and the arrays of all histograms."""
