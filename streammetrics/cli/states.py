@@ -264,13 +264,14 @@ def gate(
     outputs = outputs_of(json, None, markdown)
     outputs += [] if junit is None else [Output("--junit", junit)]
     check_outputs(outputs, [base, new], force=force)
-    found = _compared([new, base], confidence, margin=_margins(margin), paired=not unpaired)
+    margins = _margins(margin)
+    found = _compared([new, base], confidence, margin=margins, paired=not unpaired)
     for path, each in zip((new, base), found.models.values(), strict=True):
         if not each.n_rows:
             raise CommandError(f"{path} has no rows: nothing was measured")
     lines = [line for line in found.differences or () if line.margin is not None]
     names = {line.metric for line in lines}
-    if lacking := [name for name, _ in map(_margin, margin) if name and name not in names]:
+    if isinstance(margins, dict) and (lacking := [name for name in margins if name not in names]):
         raise CommandError(f"--margin {lacking[0]}: it cannot be compared: {found.notes[0]}")
     if not lines:
         raise CommandError("--margin: none of the metrics has a better direction")

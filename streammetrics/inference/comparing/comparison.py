@@ -307,7 +307,7 @@ class Comparison(MetricSet):
         level, power = check_level(confidence), check_power(power)
         found: dict[str, float] = {}
         for name, _, _, estimate in self._estimates(self._accumulator.flush(), level):
-            error = standard_error(estimate, level)
+            error = standard_error(estimate.low, estimate.high, level, estimate.df)
             least = detectable(error, estimate.df, power, level)
             found[name] = max(least, found.get(name, 0.0), key=_nan_last)
         return found
@@ -315,7 +315,8 @@ class Comparison(MetricSet):
     def _units_needed(self, power: float, level: float) -> Iterator[tuple[str, Needed]]:
         """Yield for each metric and pair of models a function that returns the units needed."""
         for name, one, _, estimate in self._estimates(self._accumulator.flush(), level):
-            error, n = standard_error(estimate, level), self._families[name].n_units(one)
+            error = standard_error(estimate.low, estimate.high, level, estimate.df)
+            n = self._families[name].n_units(one)
             _check_varies(name, error)
             yield name, partial(needed, error, n, power=power, level=level)
 
@@ -759,10 +760,9 @@ def _check_varies(name: str, error: float) -> None:
 
 def _alone(metric: Metric, power: float, level: float) -> Needed:
     """Return a function of the units needed in each of two samples like this one."""
-    low, high = metric.confidence(level)
     counts = {str(Family.QUERIES): "n_queries", str(Family.UNITS): "n_units"}
     n = counts.get(str(metric.family), "n_rows")
-    error = (high - low) / 2 / normal_quantile((1 + level) / 2)
+    error = standard_error(*metric.confidence(level), level)
     _check_varies(metric._titled(), error)
     return partial(needed, error * math.sqrt(2), getattr(metric, n), power=power, level=level)
 

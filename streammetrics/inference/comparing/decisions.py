@@ -71,9 +71,9 @@ def _quantile(p: float, df: float) -> float:
     return normal_quantile(p) if math.isinf(df) else t_quantile(p, df)
 
 
-def standard_error(estimate: Estimate, level: float) -> float:
-    """Return the standard error of an estimate with limits of the given level."""
-    return (estimate.high - estimate.low) / 2 / _quantile((1 + level) / 2, estimate.df)
+def standard_error(low: float, high: float, level: float, df: float = math.inf) -> float:
+    """Return the standard error of a value with these limits of the given level."""
+    return (high - low) / 2 / _quantile((1 + level) / 2, df)
 
 
 def _reach(power: float, level: float, df: float) -> float:

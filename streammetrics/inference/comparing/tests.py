@@ -134,16 +134,25 @@ def estimated(difference: float, variance: float, level: float, test: str, df: f
     """Return the estimate of a difference from its variance; `df` is inf for a normal test."""
     normal = math.isinf(df)
     if not variance > 0:  # or NaN
-        same = variance == 0 and difference == 0
-        enough = normal or 2.0**-df < 1 - level  # rows, as of `constant` differences
-        side = 0.0 if same and enough else math.nan
-        return Estimate(difference, side, side, 1.0 if same else math.nan, test, df)
+        if variance == 0 and difference == 0:
+            return constant(0.0, 0.0 if normal else 2.0**-df, level, test)._replace(df=df)
+        return Estimate(difference, math.nan, math.nan, math.nan, test, df)
     error = math.sqrt(variance)
     tail = (1 + level) / 2
     reach = error * (normal_quantile(tail) if normal else t_quantile(tail, df))
     t = abs(difference) / error
     p = min(1.0, max(2 * (normal_tail(t) if normal else t_tail(t, df)), LEAST))
     return Estimate(difference, difference - reach, difference + reach, p, test, df)
+
+
+def constant(difference: float, chance: float, level: float, test: str) -> Estimate:
+    """Return the estimate for differences that are the same in all rows.
+
+    Their variance cannot be estimated. `chance` is that of as many equal signs, which is p unless
+    there is no difference; if it is not below 1 - `level`, there are no limits.
+    """
+    side = difference if chance < 1 - level else math.nan
+    return Estimate(difference, side, side, chance if difference else 1.0, test)
 
 
 NO_EVIDENCE = "no evidence"
@@ -326,16 +335,6 @@ EQUAL_SIGNS = "equal signs"
 # Relative spread of differences up to which they are taken as equal: predictions and losses are
 # rounded one by one, so that equal differences vary by far more than a unit in the last place.
 _ROUNDING = Fraction(1, 1 << 44)
-
-
-def constant(difference: float, p: float, level: float, test: str) -> Estimate:
-    """Return the estimate for differences that are the same in all rows.
-
-    Their variance cannot be estimated. `p` is the chance of that many equal signs; if it is not
-    below 1 - `level`, there are no limits.
-    """
-    side = difference if p < 1 - level else math.nan
-    return Estimate(difference, side, side, p, test)
 
 
 class MeanFamily(PairedTest):
