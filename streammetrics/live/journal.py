@@ -500,7 +500,7 @@ class Journal:
             came_through = self._store.last(self.worker) >= self._number
             self._others = _of_others(self._store.promises(), self.worker)
         mine = [] if self._part is None or came_through else self._mine
-        if again:  # what is not in the file is written as new
+        if again:  # number the events that are not in the file anew
             self._waiting = [*mine, *self._waiting]
             mine, self._mine, self._part = [], [], None
         with self._decoding():

@@ -130,7 +130,8 @@ class Pipeline:
 
         Args:
             ahead: The time before which another worker refuses predictions.
-            lowest: The time before which all other workers do, and all of theirs are here.
+            lowest: The time before which every other worker refuses predictions; all that they
+                accepted before have been read.
         """
         join = self.join
         if join.oldest - join.closed > self.step or ahead > join.closed:

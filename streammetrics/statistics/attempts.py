@@ -125,7 +125,7 @@ class AttemptTable(NamedTuple):
         unions = [_united(*labels) for labels in zip(self[:3], other[:3], strict=True)]
         units, ids, answers = (union.keys for union in unions)
         if len(units) > _MOST // max(len(ids), 1):
-            raise IncompatibleMetricsError("there are more units and attempts than are told apart")
+            raise IncompatibleMetricsError("there are too many units and attempts to number them")
         width = max(len(ids), 1)
         mine = self._recoded([union.mine for union in unions], width)
         theirs = other._recoded([union.theirs for union in unions], width)

@@ -31,7 +31,7 @@ class Server:
         clock: The time of reads: ``"wall"`` for the system clock, ``"events"`` for the newest
             event.
         body: The maximum bytes of a request body.
-        queue: The maximum number of waiting requests with events; others are told to retry.
+        queue: The maximum number of waiting requests with events; more are answered 429.
         timeout: The maximum seconds for a request to arrive.
         connections: The maximum number of open connections; beyond it, the longest waiting are
             closed.
