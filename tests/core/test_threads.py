@@ -14,6 +14,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from alarms import alarms
 from thinning import some
 
 import streammetrics as sm
@@ -258,22 +259,16 @@ def test_columns_may_use_the_metric_that_reads_them():
 def test_a_signal_in_the_middle_may_update_and_read():
     metric, calls = sm.Mean(), [0]
 
-    def handle(*_):
+    def one_more():
         calls[0] += 1
         metric.update([1.0])
         assert metric.n_rows > 0
-        signal.setitimer(signal.ITIMER_REAL, 1e-4)
 
-    before = signal.signal(signal.SIGALRM, handle)
-    signal.setitimer(signal.ITIMER_REAL, 1e-4)
-    try:
-        n = 0
+    n = 0
+    with alarms(one_more, 1e-4):
         while calls[0] < 200:
             metric.update([1.0, 1.0])
             n += 2
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert metric.n_rows == n + calls[0]
 
 
@@ -309,19 +304,13 @@ def test_a_periodic_signal_does_not_hold_up_a_long_update():
     metric, calls = sm.Quantile(q=0.5), [0]
     rows = np.random.default_rng(0).random(8 * tuning.BATCH_ROWS)
 
-    def handle(*_):
+    def one_more():
         calls[0] += 1
         metric.update([0.5])
         assert calls[0] < 5_000, "the update starts anew each time"
-        signal.setitimer(signal.ITIMER_REAL, 1e-3)
 
-    before = signal.signal(signal.SIGALRM, handle)
-    signal.setitimer(signal.ITIMER_REAL, 1e-3)
-    try:
+    with alarms(one_more, 1e-3):
         metric.update(rows)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     assert metric.n_rows == len(rows) + calls[0]
     assert metric == sm.Quantile(q=0.5).update(rows).update(np.full(calls[0], 0.5))
 

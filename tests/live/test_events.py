@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from alarms import alarms
 from live.events import START, SUITE, joined, live, rows
 
 import streammetrics as sm
@@ -273,20 +274,14 @@ def test_a_periodic_signal_neither_holds_up_a_long_update_nor_loses_an_event():
         into.predict(id=f"p{number}", time=when, y_score=0.75)
         into.label(id=f"p{number}", time=when, y_true=number % 2)
 
-    def handle(*_):
+    def one_more():
         number = next(calls)
         assert number < 5_000, "the update starts anew each time"
         events(state, number)
-        signal.setitimer(signal.ITIMER_REAL, 1e-4)
 
-    before = signal.signal(signal.SIGALRM, handle)
-    signal.setitimer(signal.ITIMER_REAL, 1e-4)
-    try:
+    with alarms(one_more, 1e-4):
         for _ in range(8):
             state.observe(**data)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
     taken = next(calls)
     for _ in range(8):
         whole.observe(**data)
