@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections import Counter
+from itertools import product
 
 import numpy as np
 import pytest
@@ -32,8 +33,7 @@ def sample_of(metric):
     return statistics_of(metric)[-1]
 
 
-@pytest.mark.parametrize("metric", SAMPLED)
-@pytest.mark.parametrize("max_points", [2, 7, 30])
+@pytest.mark.parametrize(("metric", "max_points"), some(product(SAMPLED, [2, 7, 30]), every=4))
 def test_laws_hold_past_the_budget(metric, max_points):
     rng = np.random.default_rng(max_points)
     rows = rows_of(rng, 90)

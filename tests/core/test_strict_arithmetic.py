@@ -7,18 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
-from oracles.table import ORACLES, distinct
+from oracles.table import ORACLES, distinct, thinned
 
 import streammetrics as sm
 
 ROWS = 24
 ROWS_OF = distinct(ORACLES, readouts=True)
-FIRST = {type(each.metric): each for each in reversed(ROWS_OF)}
-# A default run takes one oracle of every metric.
-EVERY = [
-    pytest.param(o, id=o.id, marks=[] if FIRST[type(o.metric)] is o else [pytest.mark.long])
-    for o in ROWS_OF
-]
+EVERY = thinned(ROWS_OF)
 
 
 def changed(rows, kinds, change):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -384,9 +385,9 @@ def of_ones(n):
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
-@pytest.mark.parametrize("depth", [1, 2])
-@pytest.mark.parametrize("inner", CHANGES)
-@pytest.mark.parametrize("outer", CHANGES)
+@pytest.mark.parametrize(
+    ("outer", "inner", "depth"), some(product(CHANGES, CHANGES, [1, 2]), every=5)
+)
 def test_changes_in_the_middle_of_another_are_added_to_it(monkeypatch, outer, inner, depth):
     metric = of_ones(5).update([1.0, 1.0])  # of which some rows are staged
     calls, inside = [], []

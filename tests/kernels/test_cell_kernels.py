@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from thinning import some
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.arithmetic.histogram import SortedHistogram
@@ -90,7 +91,7 @@ def summed(module, scores, codes, weight, power, most, level=0):
 
 
 @pytest.mark.parametrize(
-    ("name", "n"), [*product(WEIGHTS, [1, 2, 25, 300, 3000]), ("exponential", 300_000)]
+    ("name", "n"), some([*product(WEIGHTS, [1, 2, 25, 300, 3000]), ("exponential", 300_000)])
 )
 def test_weights_are_summed_as_by_the_reference(compiled, name, n):
     """By sorting, by two threads, and in a table of neighbours."""
@@ -118,8 +119,7 @@ def test_weights_that_do_not_fit_are_refused(compiled, n):
                 compiled.cells_count(scores, codes, weight, None, most, 0, *out, -64, 1)
 
 
-@pytest.mark.parametrize("name", SCORES)
-@pytest.mark.parametrize("n", [0, 1, 2, 25, 300, 5000])
+@pytest.mark.parametrize(("name", "n"), some(product(SCORES, [0, 1, 2, 25, 300, 5000]), every=5))
 def test_rows_are_counted_as_by_the_reference(compiled, name, n):
     rng = np.random.default_rng(n)
     scores = SCORES[name](rng, n)
@@ -141,7 +141,7 @@ def _often(rng, n):
 REPEATED = {"a hundred": lambda rng, n: rng.integers(-50, 50, n) / 8, "half of them": _often}
 
 
-@pytest.mark.parametrize("name", REPEATED)
+@pytest.mark.parametrize("name", some(REPEATED))
 def test_rows_that_repeat_scores_are_counted_as_by_the_reference(compiled, name):
     """They are looked up; the budget is too small for half of them, so that a table is raised."""
     rng = np.random.default_rng(6)
@@ -209,9 +209,9 @@ def raised(cells, level):
     return ids, scores, counts
 
 
-@pytest.mark.parametrize("classes", [1, 2])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize(
+    ("name", "dtype", "classes"), some(product(SCORES, [np.int32, np.int64], [1, 2]))
+)
 def test_cells_are_merged_as_by_the_reference(compiled, name, dtype, classes):
     rng = np.random.default_rng(1)
     for n, m in ((0, 0), (0, 40), (40, 0), (1, 1), (500, 30), (900, 2000)):
@@ -472,8 +472,7 @@ def _starts(rng, n, groups):
     return np.concatenate([[0], np.sort(rng.integers(0, n + 1, groups - 1)), [n]])
 
 
-@pytest.mark.parametrize("most", [2, 30, 400])
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize(("name", "most"), some(product(SCORES, [2, 30, 400]), every=4))
 def test_segments_are_counted_and_merged_as_by_the_reference(compiled, name, most):
     rng = np.random.default_rng(most)
     for n, groups in ((0, 1), (50, 20), (3000, 7), (9000, 3)):

@@ -217,7 +217,7 @@ def test_inversions_refuse_counts(kernel: Any) -> None:
         kernel.inversions(ranks, fine[:1].copy(), fine)
 
 
-@pytest.mark.parametrize("n", [50_000, 300_001])
+@pytest.mark.parametrize("n", [50_000, pytest.param(300_001, marks=pytest.mark.long)])
 def test_inversions_of_a_large_permutation(kernel: Any, n: int) -> None:
     """Two threads share the larger one."""
     ranks = np.random.default_rng(5).permutation(n).astype(np.int32)

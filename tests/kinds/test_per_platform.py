@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 
+import pytest
 from processors import digests, digests_of_a_plain_processor, per_platform
 
 import streammetrics as sm
 
 
+@pytest.mark.long
 def test_values_that_differ_on_a_plain_processor_are_named_by_the_docs():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -36,16 +36,16 @@ def distinct(rows: Sequence[Oracle], *, readouts: bool = False) -> list[Oracle]:
     return list(found.values())
 
 
-def thinned(rows: Sequence[Oracle], *, columns: bool = True) -> list[Any]:
+def thinned(rows: Sequence[Oracle], *, columns: bool = True, every: int = 1) -> list[Any]:
     """Return all of them as parameters of a test, of which a default run takes some.
 
     What the test looks at depends on the statistics of a metric and, unless `columns` is false, on
-    the kind of rows: a default run takes the first oracle of each.
+    the kind of rows: a default run takes the first oracle of each, or of each in `every`.
     """
     seen, parameters = set(), []
     for oracle in rows:
         kind = (*map(type, oracle.metric.statistics()), oracle.rows if columns else None)
-        marks = [pytest.mark.long] if kind in seen else []
+        marks = [pytest.mark.long] if kind in seen or len(seen) % every else []
         seen.add(kind)
         parameters.append(pytest.param(oracle, id=oracle.id, marks=marks))
     return parameters

@@ -188,7 +188,7 @@ def test_slices_of_no_rows_are_read_as_a_table_without_lines(average):
     assert slices.confidence()["Recall"] is not None
 
 
-@pytest.mark.parametrize("oracle", thinned(distinct(ORACLES), columns=False))
+@pytest.mark.parametrize("oracle", thinned(distinct(ORACLES), columns=False, every=3))
 def test_states_travel_between_processes_after_long_batches(oracle):
     given = oracle.rows(np.random.default_rng(2), min(oracle.n, 60))
     table = {**given, "key": np.arange(len(next(iter(given.values())))) % 3}
