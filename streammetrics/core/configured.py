@@ -82,16 +82,6 @@ def configuration(what: Any) -> Options:
     return {name: what.__dict__[name] for name in what._parameters}
 
 
-def stored(what: Any) -> Options:
-    """Return the parameters a state stores: all except later ones at their default."""
-    known: dict[str, Parameter] = what._parameters
-    return {
-        name: value
-        for name, value in configuration(what).items()
-        if not known[name].later or _comparable(value) != _comparable(known[name].default)
-    }
-
-
 def takes(cls: Any, names: Iterable[str]) -> bool:
     """Whether all of `names` are parameters and include every one without a default."""
     given = set(names)

@@ -132,14 +132,6 @@ class OrNan(Constraint):
         return f"{kind}{span}, nan"
 
 
-class Later:
-    """Marks a parameter added to a class after its first version: ``Annotated[bool, LATER]``.
-
-    States omit it while it has its default, so they keep the bytes they had without it.
-    """
-
-
-LATER = Later()
 Positive = Above(0)
 Share = Annotated[float, Between(0, 1)]
 # Limits on the size of a state: cells of a histogram, pairs of cells, points of a sample.

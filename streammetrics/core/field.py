@@ -126,9 +126,10 @@ class StateField(ABC, Generic[V]):
         found: V = value[group]
         return found
 
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:  # noqa: ARG002 - needed by overrides
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
         """Return the sums of two grouped values, group by group."""
-        return tuple(map(self.plus, mine, other))
+        pairs = ((self.at(mine, group), self.at(other, group)) for group in range(size))
+        return tuple([self.plus(one, two) for one, two in pairs])
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return `size` groups: group ``i`` is added to group ``places[i]``; -1 drops it."""
@@ -150,9 +151,9 @@ class StateField(ABC, Generic[V]):
         """The number of bytes used by a grouped value."""
         return sum(map(self.nbytes, value))
 
-    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:  # noqa: ARG002 - needed by overrides
+    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return the canonical arrays of all groups; by default those of each group, packed."""
-        return laid_out([self.arrays(each) for each in value])
+        return laid_out([self.arrays(self.at(value, group)) for group in range(size)])
 
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
         """Return the grouped value of untrusted `groups_arrays`.
@@ -160,12 +161,6 @@ class StateField(ABC, Generic[V]):
         Raises `ValueError` unless `groups_arrays` of the result gives them back.
         """
         return tuple([self.taken(each, of) for each in taken_apart(arrays, size)])
-
-    def each_at(self, value: Any, size: int) -> Sequence[V]:
-        """Return the value of every group."""
-        if type(value) is tuple:
-            return value
-        return [self.at(value, group) for group in range(size)]
 
     def together(self, value: Any) -> Any:
         """Return a grouped value for a readout of all groups at once; ``None`` if impossible."""

@@ -41,7 +41,7 @@ class GroupedStates:
     @classmethod
     def of_states(cls, of: Statistic, states: Sequence[Statistic]) -> Self:
         """Return the states of groups, given one by one."""
-        if of.spelled:
+        if of.own_state:
             return cls(of, len(states), {"": tuple(states)})
         fields = of.fields.items()
         values = {n: field.of_groups([s.__dict__[n] for s in states], of) for n, field in fields}
@@ -81,16 +81,14 @@ class GroupedStates:
 
     def at(self, group: int) -> Statistic:
         """Return the state of one group; it must not be modified."""
-        if self.of.spelled:
+        if self.of.own_state:
             found: Statistic = self.values[""][group]
             return found
         return self.of.at(self.values, group)
 
     def each(self) -> Iterator[Statistic]:
         """Yield the state of every group; they must not be modified."""
-        if self.of.spelled:
-            return iter(self.values[""])
-        return self.of.each_at(self.values, self.size)
+        return map(self.at, range(self.size))
 
     def together(self) -> Statistic | None:
         """Return the statistic with arrays over groups as its fields, to read all groups at once.
@@ -141,7 +139,7 @@ class GroupedStates:
         with of.judging_arrays():
             parts = parted(fields, widened(arrays))
             values = {n: field.groups_taken(parts[n], size, of) for n, field in fields.items()}
-            if not of.spelled:
+            if not of.own_state:
                 of.check_groups(values, size)
         return cls(of, size, values)
 
@@ -177,4 +175,4 @@ _WHOLE: dict[str, StateField[Any]] = {"": _Whole(inline=True)}
 
 
 def _fields(of: Statistic) -> Mapping[str, StateField[Any]]:
-    return _WHOLE if of.spelled else of.fields
+    return _WHOLE if of.own_state else of.fields

@@ -18,7 +18,6 @@ from streammetrics.core.configured import (
     configure,
     declared,
     differing,
-    stored,
     takes,
     written,
 )
@@ -372,7 +371,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def _configuration(self) -> Options:
         """Return the configuration as written to a file, before the row information."""
-        return {"class": registered_name(type(self)), "parameters": stored(self)}
+        return {"class": registered_name(type(self)), "parameters": self.config}
 
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:

@@ -20,7 +20,7 @@ from typing import (
 
 import numpy as np
 
-from streammetrics.core.constraints import LATER, Constraint, OrNan
+from streammetrics.core.constraints import Constraint, OrNan
 from streammetrics.core.errors import an
 
 if TYPE_CHECKING:
@@ -102,25 +102,15 @@ class Parameter:
         """The default, in its canonical type."""
         return self.given if self.required else self.brought(self.given, self.owner)
 
-    @property
-    def later(self) -> bool:
-        """Whether states omit the parameter at its default."""
-        return LATER in getattr(self.hint, "__metadata__", ())
-
     @cached_property
     def options(self) -> tuple[Option, ...]:
         """The alternatives of the annotation."""
-        return tuple(_options(self.hint, ()))
-
-    @cached_property
-    def hint(self) -> Any:
-        """The annotation, resolved."""
         # Annotations are strings in this package. Resolving them is slow, so it is done once.
         holder: Any = type("", (), {"__annotations__": {self.name: self.annotation}})
         module = sys.modules.get(self.owner.__module__)
         names = vars(module) if module is not None else {}
         hints = get_type_hints(holder, names, dict(vars(self.owner)), include_extras=True)
-        return hints[self.name]
+        return tuple(_options(hints[self.name], ()))
 
     def brought(self, value: object, cls: type) -> Any:
         """Return a value in its canonical Python type; raise `ValueError` if it is not allowed."""

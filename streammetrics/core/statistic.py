@@ -53,12 +53,10 @@ class Statistic(Configured, ABC):
     fields: ClassVar[dict[str, StateField[Any]]] = {}
     # Whether `update` mostly runs without the GIL; each class with its own `update` must state it.
     in_kernels: ClassVar[bool] = False
-    spelled: ClassVar[bool] = False  # own merge and arrays instead of fields
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         cls.fields = declared(cls)
-        cls.spelled = cls.merge is not Statistic.merge
         if "update" in vars(cls) and "in_kernels" not in vars(cls):
             cls.in_kernels = False
         if {"update", "update_among"} & vars(cls).keys():
@@ -95,8 +93,8 @@ class Statistic(Configured, ABC):
         Statistics that can check all groups at once override it.
         """
         if type(self).check_fields is not Statistic.check_fields:
-            for state in self.each_at(values, size):
-                state.check_fields()
+            for group in range(size):
+                self.at(values, group).check_fields()
 
     def at(self, values: Mapping[str, Any], group: int) -> Self:
         """Return the state of one group, from grouped values of the fields."""
@@ -105,16 +103,13 @@ class Statistic(Configured, ABC):
             twin.__dict__[name] = field.at(values[name], group)
         return twin
 
-    def each_at(self, values: Mapping[str, Any], size: int) -> Iterator[Self]:
-        """Yield the state of every group."""
-        columns = [field.each_at(values[name], size) for name, field in self.fields.items()]
-        for each in zip(*columns, strict=True) if columns else [()] * size:
-            twin = self.fork()
-            twin.__dict__.update(zip(self.fields, each, strict=True))
-            yield twin
-
     def of_rows(self, n: int) -> None:
         """Set how many rows a restored state holds."""
+
+    @property
+    def own_state(self) -> bool:
+        """Whether the state is not made of fields, and has its own `merge` and `arrays`."""
+        return not self.fields and bool(self.arrays())
 
     @property
     def own_rows(self) -> int | None:
@@ -184,14 +179,17 @@ class Statistic(Configured, ABC):
 
     def merge(self, other: Self) -> None:
         """Add the rows of another statistic of the same configuration, which is unchanged."""
-        self.merge_all([other])
+        self._merge_fields([other])
 
     def merge_all(self, others: Sequence[Self]) -> None:
         """Add the rows of several statistics: the same as repeated `merge`, but cheaper."""
-        if self.spelled:
+        if self.fields:
+            self._merge_fields(others)
+        else:
             for other in others:
                 self.merge(other)
-            return
+
+    def _merge_fields(self, others: Sequence[Self]) -> None:
         mine = self.__dict__
         merged = {
             name: field.merged(mine[name], [other.__dict__[name] for other in others])
@@ -217,7 +215,7 @@ class Statistic(Configured, ABC):
     @property
     def nbytes(self) -> int:
         """The size of the state in bytes."""
-        if self.spelled:
+        if not self.fields:
             return sum(array.nbytes for array in self.arrays().values())
         return sum(field.nbytes(self.__dict__[name]) for name, field in self.fields.items())
 
@@ -252,7 +250,7 @@ class Statistic(Configured, ABC):
             InvalidBatchError: The rows have no weights (rankings, rank correlations, samples, pairs
                 of points), the weight is not positive and finite, or a sum overflows or underflows.
         """
-        what = self.schema.unweighted or (self.spelled and "statistics without fields")
+        what = self.schema.unweighted or (self.own_state and "statistics without fields")
         if what:
             raise InvalidBatchError(
                 f"{an(type(self).__name__)} cannot be scaled: {what} do not accept weights"
@@ -273,7 +271,7 @@ class Statistic(Configured, ABC):
             IncompatibleMetricsError: The rows cannot be separated (extremes, samples, rankings,
                 histograms beyond their budget), or they were never added.
         """
-        if self._key != other._key or self.spelled:
+        if self._key != other._key or self.own_state:
             which = "of other parameters" if self._key != other._key else "without fields"
             raise IncompatibleMetricsError(
                 f"{an(type(other).__name__)} cannot be taken out of "

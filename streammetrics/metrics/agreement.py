@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from streammetrics.core.arithmetic.exact import nearest
-from streammetrics.core.constraints import LATER, NanPolicy
+from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.clustering.information import entropy, mutual_information
 from streammetrics.metrics.clustering.pairs import LabelingMetric
@@ -302,7 +302,7 @@ class FleissKappa(Agreement):
     family = ITEMS
     _equal = True
 
-    chance: Annotated[Literal["observed", "uniform"], LATER] = "observed"
+    chance: Literal["observed", "uniform"] = "observed"
 
     def read(self, items: Sequence[Items]) -> Fraction | None:
         """Return kappa."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
-from streammetrics.core.constraints import LATER, AtLeast, Between, NanPolicy, Positive
+from streammetrics.core.constraints import AtLeast, Between, NanPolicy, Positive
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
@@ -220,8 +220,8 @@ class RougeN(TextMean):
     """
 
     n: Annotated[int, Between(1, 64)] = 1
-    of: Annotated[Side, LATER] = "f1"
-    references: Annotated[References, LATER] = 1
+    of: Side = "f1"
+    references: References = 1
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of what is common."""
@@ -253,9 +253,9 @@ class RougeL(TextMean):
         0.5
     """
 
-    of: Annotated[Side, LATER] = "f1"
-    references: Annotated[References, LATER] = 1
-    lines: Annotated[bool, LATER] = False
+    of: Side = "f1"
+    references: References = 1
+    lines: bool = False
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of what is common."""
@@ -512,7 +512,7 @@ class TranslationEditRate(TextMetric):
     no_punct: bool = False
     asian_support: bool = False
     case_sensitive: bool = False
-    references: Annotated[References, LATER] = 1
+    references: References = 1
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the edits and the words."""
@@ -618,10 +618,10 @@ class BLEU(TextMetric):
 
     tokenize: Literal["13a", "none"] = "13a"
     lowercase: bool = False
-    order: Annotated[Annotated[int, Between(1, 64)], LATER] = 4
-    smooth_method: Annotated[Literal["exp", "floor", "add-k", "none"], LATER] = "exp"
-    smooth_value: Annotated[Cost | None, LATER] = None
-    references: Annotated[References, LATER] = 1
+    order: Annotated[int, Between(1, 64)] = 4
+    smooth_method: Literal["exp", "floor", "add-k", "none"] = "exp"
+    smooth_value: Cost | None = None
+    references: References = 1
 
     def check_parameters(self) -> None:
         """Check that the smoothing takes a value, if there is one."""
@@ -688,10 +688,10 @@ class ChrF(TextMetric):
 
     beta: Annotated[float, Positive] = 2.0
     order: Annotated[int, Between(1, 64)] = 6
-    word_order: Annotated[Annotated[int, Between(0, 64)], LATER] = 0
-    whitespace: Annotated[bool, LATER] = False
-    lowercase: Annotated[bool, LATER] = False
-    references: Annotated[References, LATER] = 1
+    word_order: Annotated[int, Between(0, 64)] = 0
+    whitespace: bool = False
+    lowercase: bool = False
+    references: References = 1
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of n-grams."""

@@ -538,6 +538,8 @@ class ExactSum:
 
     def __getitem__(self, index: object) -> Self:
         """Return the indexed sums, as in NumPy: ``[2]``, ``[order]``, ``[i, j]``."""
+        if isinstance(index, int) and len(self.shape) == 1:
+            return self.single(to_integer(self.digits[index]), self.exponent)
         entries = index if isinstance(index, tuple) else (index,)
         table = self.digits.reshape(*self.shape, self.digits.shape[1])
         digits = table[(*entries, slice(None))]
@@ -676,6 +678,8 @@ def frozen(digits: Digits) -> Digits:
 
 def to_integer(row: Digits) -> int:
     """Return the Python integer of one row of canonical digits."""
+    if row.size == 1:
+        return int(row[0])
     low = row.astype("<u4").tobytes()  # two's complement: the cast keeps the low 32 bits
     return int.from_bytes(low, "little", signed=True)
 

@@ -390,7 +390,7 @@ class GroupedHistogramsField(StateField[V]):
             both = mine.plus(other)
             if both is not None:
                 return both
-        return tuple(map(self.plus, self.each_at(mine, size), self.each_at(other, size)))
+        return super().groups_plus(mine, other, size)
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return the histograms of groups that go to one place."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,11 +77,6 @@ class Width(StateField[int]):
     def at(self, value: Ints, group: int) -> int:
         """Return the number of one group."""
         return int(value[group])
-
-    def each_at(self, value: Ints, size: int) -> list[int]:  # noqa: ARG002 - the array says it
-        """Return the numbers of all groups."""
-        found: list[int] = value.tolist()
-        return found
 
     def groups_plus(self, mine: Ints, other: Ints, size: int) -> Ints:  # noqa: ARG002 - arrays say it
         """Return the one that there is in each group."""
@@ -172,7 +168,9 @@ class Extreme(StateField["Floats"]):
     def at(self, value: Any, group: int) -> Floats:
         """Return the extremes of one group."""
         found = super().at(value, group)
-        return np.empty(0) if np.isnan(found).any() else found
+        if type(value) is tuple or not found.size or not math.isnan(found[0]):
+            return found
+        return np.empty(0)
 
     def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
         """Return the extremes of both."""
@@ -181,7 +179,7 @@ class Extreme(StateField["Floats"]):
                 return mine if mine.shape[1] else other
             if mine.shape == other.shape:
                 return self._of_any(mine, other)
-        return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
+        return super().groups_plus(mine, other, size)
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return the extremes of the groups that go to each place."""
@@ -199,7 +197,3 @@ class Extreme(StateField["Floats"]):
     def groups_nbytes(self, value: Any) -> int:
         """Bytes held now."""
         return super().groups_nbytes(value) if type(value) is tuple else value.nbytes
-
-    def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
-        """Return the numbers of each group, end to end."""
-        return super().groups_arrays(self.each_at(value, size), size)

@@ -88,10 +88,6 @@ class Sum(StateField[ExactSum]):
         """Return the sums of one group."""
         return value[group]
 
-    def each_at(self, value: ExactSum, size: int) -> list[ExactSum]:  # noqa: ARG002 - the sums say it
-        """Return the sums of every group."""
-        return _rows(value)
-
     def of_groups(self, values: Sequence[ExactSum], of: Configured) -> ExactSum:
         """Return the sums of all groups."""
         return ExactSum.stacked(values, shape_of(self._shape, of))
@@ -223,14 +219,6 @@ class NamedSums(StateField[dict[str, ExactSum]]):
             return super().at(value, group)
         return {n: total[group] for n, total in value.sums.items()} if value.seen[group] else {}
 
-    def each_at(self, value: Any, size: int) -> Sequence[dict[str, ExactSum]]:
-        """Return the sums of every group."""
-        if not isinstance(value, GroupedSums):
-            return super().each_at(value, size)
-        rows = zip(*map(_rows, value.sums.values()), strict=True) if value.sums else [()] * size
-        pairs = zip(rows, value.seen.tolist(), strict=True)
-        return [dict(zip(value.sums, row, strict=True)) if seen else {} for row, seen in pairs]
-
     def together(self, value: Any) -> dict[str, ExactSum] | None:
         """Return the sums of all groups, where each has rows, of one output."""
         if not isinstance(value, GroupedSums) or not value.sums or not value.seen.all():
@@ -245,7 +233,7 @@ class NamedSums(StateField[dict[str, ExactSum]]):
                 return GroupedSums(seen, mine.sums or other.sums)
             if all(mine.sums[name].shape == other.sums[name].shape for name in mine.sums):
                 return GroupedSums(seen, each_plus(mine.sums, other.sums))
-        return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
+        return super().groups_plus(mine, other, size)
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return the sums of groups that go to one place."""
@@ -288,14 +276,6 @@ class NamedSums(StateField[dict[str, ExactSum]]):
             if total.digits.reshape(size, -1)[~seen].any():
                 raise StateFormatError(f"there are {self.name} of groups without rows")
         return GroupedSums(seen, sums)
-
-
-def _rows(sums: ExactSum) -> list[ExactSum]:
-    """Return the rows of an array of sums."""
-    if len(sums.shape) > 1:
-        return [sums[row] for row in range(sums.shape[0])]
-    integers, unit = sums.integers()
-    return [ExactSum.single(value, unit) for value in np.asarray(integers, object).tolist()]
 
 
 def each_plus(mine: dict[str, ExactSum], other: dict[str, ExactSum]) -> dict[str, ExactSum]:

@@ -281,7 +281,7 @@ class PairTable(StateField[Pairs]):
         if both and (not mine.codes.size or not other.codes.size):
             return mine if mine.codes.size else other
         if not both or mine.kinds != other.kinds:
-            return super().groups_plus(self.each_at(mine, size), self.each_at(other, size), size)
+            return super().groups_plus(mine, other, size)
         rows = Union.of(mine.row_labels, other.row_labels)
         columns = Union.of(mine.column_labels, other.column_labels)
         pairs = _united(

@@ -167,11 +167,11 @@ class WeightedCount:
 
     def at(self, index: object) -> Self:
         """Return some of the amounts, indexed as in NumPy."""
-        weights, squares = (
-            None if sums is None else sums[index] for sums in (self.weights, self.squares)
-        )
+        weights = None if self.weights is None else self.weights[index]
+        squares = None if self.squares is None else self.squares[index]
         counts = self.counts[index]
-        return type(self)(counts if np.ndim(counts) else int(counts), weights, self._most, squares)
+        several = isinstance(counts, np.ndarray)
+        return type(self)(counts if several else int(counts), weights, self._most, squares)
 
     def squared(self) -> ExactSum | None:
         """Return the sums of the squares of all weights, ``None`` where they are not known."""
@@ -440,14 +440,6 @@ class Weight(StateField[WeightedCount]):
     def at(self, value: WeightedCount, group: int) -> WeightedCount:
         """Return the amounts of one group."""
         return value.at(group)
-
-    def each_at(self, value: WeightedCount, size: int) -> list[WeightedCount]:
-        """Return the amounts of every group."""
-        if value.weights is not None:
-            return [value.at(group) for group in range(size)]
-        if value.counts.ndim == 1:
-            return list(map(WeightedCount, value.counts.tolist()))
-        return list(map(WeightedCount.of_counts, value.counts))
 
     def of_groups(self, values: Sequence[WeightedCount], of: Configured) -> WeightedCount:
         """Return the amounts of all groups."""

@@ -7,14 +7,14 @@ from abc import abstractmethod
 from fractions import Fraction
 from functools import cached_property
 from operator import mul
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
-from streammetrics.core.constraints import LATER, NanPolicy
+from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
@@ -202,7 +202,7 @@ class MultilabelMetric(Metric[V_co]):
     labels: Any = None
     nan_policy: NanPolicy = "raise"
     from_logits: bool = False
-    ignore_index: Annotated[int | None, LATER] = None
+    ignore_index: int | None = None
 
     def check_parameters(self) -> None:
         """Check the labels and the thresholds."""
@@ -366,8 +366,8 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
 
     _nan_reason = "a label has no such rows, or there is none"
 
-    normalize: Annotated[Literal["true", "pred", "all"] | None, LATER] = None
-    average: Annotated[Literal["micro", "macro", "weighted"] | None, LATER] = None
+    normalize: Literal["true", "pred", "all"] | None = None
+    average: Literal["micro", "macro", "weighted"] | None = None
 
     def check_parameters(self) -> None:
         """Check that tables are normalized or averaged, but not both."""

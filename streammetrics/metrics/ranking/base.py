@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
-from streammetrics.core.constraints import LATER, AtLeast, NanPolicy, Positive
+from streammetrics.core.constraints import AtLeast, NanPolicy, Positive
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.values import KeyedValues
 from streammetrics.metrics.families import Family
@@ -323,7 +323,7 @@ class RankingMetric(Metric[float]):
     no_relevant: Literal["zero", "one", "skip"] = "zero"
     unretrieved: Literal["zero", "skip"] = "zero"
     nan_policy: NanPolicy = "raise"
-    aggregation: Annotated[Aggregation, LATER] = "mean"
+    aggregation: Aggregation = "mean"
 
     @property
     def _depth(self) -> int | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.confidence import Refusal
-from streammetrics.core.constraints import LATER, Between, Share
+from streammetrics.core.constraints import Between, Share
 from streammetrics.metrics.families import GROWS, NO_MEAN
 from streammetrics.metrics.ranking.base import (
     Aggregation,
@@ -352,7 +352,7 @@ class RankingCount(RankingMetric):
     _incomparable = NO_MEAN
 
     of: Literal["queries", "results", "relevant", "hits"] = "queries"
-    aggregation: Annotated[Literal["sum"] | Aggregation, LATER] = "sum"  # type: ignore[assignment]  # one more
+    aggregation: Literal["sum"] | Aggregation = "sum"  # type: ignore[assignment]  # one more
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the count of each query."""
@@ -409,7 +409,7 @@ class RecallAtFixedPrecision(AtK):
     _incomparable = NO_MEAN
 
     precision: Share
-    adaptive_k: Annotated[bool, LATER] = False
+    adaptive_k: bool = False
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the recall of each query at the depth."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 
-from streammetrics.core.constraints import LATER, AtLeast, Between, Positive
+from streammetrics.core.constraints import AtLeast, Between, Positive
 from streammetrics.metrics.averages import beta_weights
 from streammetrics.metrics.ranking.base import (
     AtK,
@@ -67,7 +67,7 @@ class PrecisionAtK(AtK):
     higher_is_better = True
     value_range = (0.0, 1.0)
 
-    adaptive_k: Annotated[bool, LATER] = False
+    adaptive_k: bool = False
 
     def read(self, ranking: Ranking) -> Floats:
         """Return hits / k."""
@@ -357,7 +357,7 @@ class FallOutAtK(AtK):
 
     _partial = True
 
-    no_irrelevant: Annotated[Literal["zero", "one", "skip"], LATER] = "zero"
+    no_irrelevant: Literal["zero", "one", "skip"] = "zero"
 
     def statistics(self) -> tuple[RankingBuffer]:
         """Return a buffer of all rows, because documents that are not relevant are counted."""
@@ -417,10 +417,10 @@ class GroupedROCAUC(UpToK):
     value_range = (0.0, 1.0)
     _partial = True
 
-    k: Annotated[Annotated[int, AtLeast(1)] | None, LATER] = None
+    k: Annotated[int, AtLeast(1)] | None = None
     unjudged: Literal["skip", "wrong"] = "skip"
-    max_fpr: Annotated[Annotated[float, Between(0, 1, without=(0,))] | None, LATER] = None
-    one_sided: Annotated[Literal["skip", "zero"], LATER] = "skip"
+    max_fpr: Annotated[float, Between(0, 1, without=(0,))] | None = None
+    one_sided: Literal["skip", "zero"] = "skip"
 
     def _lacking(self, buffer: RankingBuffer) -> str:
         both = "no query has results of both kinds, relevant and not"

@@ -165,7 +165,7 @@ class CountedScores(GroupedHistogramsField[Counted]):
         weighed = self.weighed.groups_taken(own, size, of)
         if whole.shape == (size,) and whole.all() and isinstance(weighed, GroupedHistograms):
             return weighed
-        every = self.weighed.each_at(weighed, size)
+        every = [self.weighed.at(weighed, group) for group in range(size)]
         seen = np.array([bool(each.columns) for each in every], np.bool_)
         if whole.shape != (size,) or not (whole | seen).all():
             raise StateFormatError("score histograms do not say whether weights are whole")
