@@ -71,7 +71,7 @@ USED = {
     "higher_is_better", "value_range",
     "inputs", "merge", "n_omitted", "n_rows", "nbytes", "plot", "receipt", "report", "reset",
     "save", "to_bytes",
-    "update",
+    "update", "without",
 }  # fmt: skip
 AUTHORED = {"check_parameters", "feed", "interval", "is_exact", "readout", "statistics"}
 FAMILIES = {
