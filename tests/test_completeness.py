@@ -82,6 +82,7 @@ FAMILIES = {
     "clustering": {"certain", "per_cluster", "per_point", "read", "read_information", "read_pairs"},
     "correlation": {"certain"},
     "drift": {"certain", "terms", "total"},
+    "arena": {"nu", "ranks"},
     "attempts": {"n_units", "per_unit", "read"},
     "text": {"read"},
 }
