@@ -42,6 +42,7 @@ from streammetrics.metrics.agreement import KrippendorffAlpha as KrippendorffAlp
 from streammetrics.metrics.agreement import PearsonsContingencyCoefficient as PearsonsContingencyCoefficient
 from streammetrics.metrics.agreement import TheilsU as TheilsU
 from streammetrics.metrics.agreement import TschuprowsT as TschuprowsT
+from streammetrics.metrics.arena import BradleyTerry as BradleyTerry
 from streammetrics.metrics.attempts import AttemptSpread as AttemptSpread
 from streammetrics.metrics.attempts import MajorityAtK as MajorityAtK
 from streammetrics.metrics.attempts import MeanAtK as MeanAtK

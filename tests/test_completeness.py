@@ -71,7 +71,7 @@ USED = {
     "higher_is_better", "value_range",
     "inputs", "merge", "n_omitted", "n_rows", "nbytes", "plot", "receipt", "report", "reset",
     "save", "to_bytes",
-    "update",
+    "update", "without",
 }  # fmt: skip
 AUTHORED = {"check_parameters", "feed", "interval", "is_exact", "readout", "statistics"}
 FAMILIES = {
@@ -82,6 +82,7 @@ FAMILIES = {
     "clustering": {"certain", "per_cluster", "per_point", "read", "read_information", "read_pairs"},
     "correlation": {"certain"},
     "drift": {"certain", "terms", "total"},
+    "arena": {"nu", "ranks"},
     "attempts": {"n_units", "per_unit", "read"},
     "text": {"read"},
 }

@@ -138,6 +138,39 @@ class Mergeable(Stateful, Generic[V_co]):
         self._accumulator.merge([other._accumulator for other in others])
         return self
 
+    def without(self, other: Self) -> Self:
+        """Return a new object of the rows of this one without those of `other`.
+
+        The state is, byte for byte, that of never having seen the rows. This object and `other` do
+        not change. Only the recorded kind of labels (integers or booleans, and which label is the
+        negative one) stays that of all rows, because it is recorded for all of them together.
+
+        Args:
+            other: An object of the same configuration that has seen the rows to be taken back, and
+                no others.
+
+        Raises:
+            IncompatibleMetricsError: The configuration differs; rows of `other` are not among the
+                rows here, as far as the state shows; or the state does not determine what is left,
+                such as an extreme that the rows may have set, a histogram beyond its budget, or
+                documents of a ranking. The message says which.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> whole = sm.Mean().update([1.0, 2.0, 6.0])
+            >>> left = whole.without(sm.Mean().update([6.0]))
+            >>> left == sm.Mean().update([1.0, 2.0]), whole.n_rows
+            (True, 3)
+        """
+        if not self._alike(other):
+            raise IncompatibleMetricsError(
+                f"cannot take {_titled(other)} out of {_titled(self)}: "
+                f"the configurations differ{self._differing(other)}"
+            )
+        plan = self._plan
+        mine, theirs = (each._accumulator.part(plan) for each in (self, other))
+        return self._at(plan.without(mine, theirs))
+
     def _alike(self, other: object) -> bool:
         """Whether another object is of the same class and configuration."""
         return type(other) is type(self) and other._identity == self._identity

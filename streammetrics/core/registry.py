@@ -36,6 +36,7 @@ _NAMES = {
         "CramersV FleissKappa GwetAC1 KrippendorffAlpha PearsonsContingencyCoefficient TheilsU "
         "TschuprowsT"
     ),
+    "metrics.arena": "BradleyTerry",
     "metrics.attempts": "AttemptSpread MajorityAtK MeanAtK PassAtK PassHatK",
     "metrics.classification.multilabel": "HammingLoss MultilabelConfusionMatrix SubsetAccuracy",
     "metrics.classification.overall": (

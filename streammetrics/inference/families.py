@@ -1,5 +1,5 @@
 """Registers the rules of all families of metrics, by importing their modules."""
 
-from streammetrics.inference import means, methods, scores, tables
+from streammetrics.inference import means, methods, scores, strengths, tables
 
-__all__ = ["means", "methods", "scores", "tables"]
+__all__ = ["means", "methods", "scores", "strengths", "tables"]

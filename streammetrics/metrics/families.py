@@ -38,6 +38,8 @@ class Family(StrEnum):
     SUBSETS = "the share of rows whose labels are all right"
     ADJUSTED_INFORMATION = "adjusted mutual information"
 
+    STRENGTHS = "strengths of players"
+
     # Means over rows.
     MEAN_LOSS = "a mean of losses"
     BOUNDED_LOSS = "a mean of losses that has a largest value"

@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 _LETTER = re.compile(r"\b[A-Za-z]+_[A-Za-z0-9]+\b")  # a letter with an index
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789−")
 _PRIME, _LINE = "\u2032", "\u0304"  # after a letter: a prime, and a bar above the letter
-_GREEK = {"alpha": "\u03b1", "gamma": "\u03b3", "tau": "\u03c4"}
+_GREEK = {"alpha": "\u03b1", "gamma": "\u03b3", "nu": "\u03bd", "tau": "\u03c4"}
 _SIGNS = {"<=": "≤", ">=": "≥", "-": "−", "...": "…", "in": "∈"}
 _RELATIONS = frozenset({"=", "<", ">", "<=", ">=", "≠", "≈", "in"})
 _BREAKS = frozenset({",", ";", ":"})

@@ -18,7 +18,7 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.field import StateField
+from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.labels import (
     coded_labels,
     packed_labels,
@@ -159,15 +159,16 @@ class AttemptTable(NamedTuple):
         wrong = there & (known.results[at] != 2 * answer + solved)
         if wrong.any():
             raise _ContradictionError(self.named(int(np.argmax(wrong))))
-        return self._at(np.flatnonzero(~there))
+        return self.at(np.flatnonzero(~there))
 
-    def _at(self, rows: Places) -> AttemptTable:
-        """Return some of the attempts with an id."""
-        unit, attempt = np.divmod(self.codes[rows], len(self.ids))
+    def at(self, rows: Places) -> AttemptTable:
+        """Return some of the attempts."""
+        unit, attempt = np.divmod(self.codes[rows], max(len(self.ids), 1))
         answer, solved = np.divmod(self.results[rows], 2)
         units, unit = used_labels(self.units, unit)
-        ids, attempt = used_labels(self.ids, attempt)
-        answers = self.answers
+        ids, answers = self.ids, self.answers
+        if len(ids):
+            ids, attempt = used_labels(ids, attempt)
         if len(answers):
             answers, answer = used_labels(answers, answer)
         codes, results = unit * max(len(ids), 1) + attempt, 2 * answer + solved
@@ -251,6 +252,18 @@ class AttemptField(StateField[Attempts]):
     def merged(self, mine: Attempts, others: Sequence[Attempts]) -> Attempts:
         """Return the attempts of all."""
         return mine.plus(others)
+
+    def minus(self, value: Attempts, other: Attempts) -> Attempts:
+        """Return the other attempts; one with an id counts once, however often it came."""
+        if len(value.table.ids):
+            raise IncompatibleMetricsError(
+                "attempts with ids cannot be told without some of their rows, because an attempt "
+                "counts once: merge the states that are to stay"
+            )
+        table = value.table.plus(other.table._replace(times=-other.table.times))
+        if (table.times < 0).any():
+            raise not_among("some results of units are not here, or not as often")
+        return Attempts((table.at(np.flatnonzero(table.times)),))
 
     def arrays(self, value: Attempts) -> dict[str, Array]:
         """Return the canonical table."""

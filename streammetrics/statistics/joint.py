@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -16,9 +16,19 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Facts, Field, Schema
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.counting import counts_of, extent, is_dense, packed
-from streammetrics.core.errors import StateFormatError, StreamMetricsError, an
-from streammetrics.core.field import StateField
-from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    StateFormatError,
+    StreamMetricsError,
+    an,
+)
+from streammetrics.core.field import StateField, not_among
+from streammetrics.core.fields.labels import (
+    coded_labels,
+    packed_labels,
+    unpacked_labels,
+    used_labels,
+)
 from streammetrics.core.fields.sums import Sum
 from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import nested, part, take_array
@@ -30,6 +40,7 @@ from streammetrics.statistics.points import (
     label_hashes,
     point_hashes,
     row_hashes,
+    subtracted,
 )
 from streammetrics.statistics.ranking_rows import RankingRows
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
@@ -388,6 +399,16 @@ class TripleTable(StateField[Triples]):
         """Return the triples of both."""
         return mine.plus(other)
 
+    def minus(self, value: Triples, other: Triples) -> Triples:
+        """Return the difference, where none is negative."""
+        less = other._replace(amount=-other.amount, squares=-other.squares)
+        left = value.plus(less)
+        if left.amount.any_negative or left.squares.any_negative:
+            raise not_among("some triples of labels are not here")
+        kept = np.flatnonzero(np.asarray(left.amount.to_float()))
+        labels, cells = used_labels(left.labels, left.cells[kept])
+        return Triples(labels, cells, left.amount[kept], left.squares[kept])
+
     def arrays(self, value: Triples) -> dict[str, Array]:
         """Return labels, triples and exact sums."""
         return {
@@ -549,6 +570,22 @@ class RowSample(JointStatistic):
         """Merge the rows of another sample into this one."""
         if other.strata:
             self._add(other.strata, other.counts, other.sums)
+
+    def minus(self, other: Self) -> Self:
+        """Return the sample without the rows of another, if it contains all rows."""
+        if not self.complete:
+            raise IncompatibleMetricsError(
+                f"a sample of more than {self.max_rows} distinct rows cannot be told without some "
+                "of its rows: merge the states that are to stay"
+            )
+        if len(self.strata) != len(other.strata):
+            raise not_among("they are rows of another kind")
+        left = self.fork()
+        left.strata = tuple(map(subtracted, self.strata, other.strata))
+        left.counts, left.sums = self.counts - other.counts, self.sums - other.sums
+        if not left.complete or left.sums.any_negative:
+            raise not_among("there are fewer of them here")
+        return left
 
     def _add(self, parts: Sequence[PointRows], counts: Ints, sums: ExactSum) -> None:
         if not self.strata:

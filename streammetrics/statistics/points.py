@@ -16,13 +16,17 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import MaxPoints, NanPolicy, Seed
 from streammetrics.core.counting import added_at, group_order
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.field import StateField
+from streammetrics.core.errors import (
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    StateFormatError,
+)
+from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.entries import KeyedExtremes, Weights
 from streammetrics.core.fields.keyed import LabelledEntries, LabelTable
 from streammetrics.core.fields.labels import coded_labels, used_labels
 from streammetrics.core.fields.weights import WeightedCount, countable
-from streammetrics.core.sorted_union import moved
+from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.tables.contingency import UNWEIGHTED
@@ -539,6 +543,20 @@ def canonical(rows: PointRows, limit: int) -> PointRows:
     return first._replace(copies=copies[:limit])
 
 
+def subtracted(rows: PointRows, other: PointRows) -> PointRows:
+    """Return all rows without those of `other`, which must be among them."""
+    if not len(other.codes):
+        return rows
+    if rows.points.shape[1:] != other.points.shape[1:]:
+        raise not_among("they have other numbers of columns")
+    less = other._replace(copies=-other.copies)
+    both = PointRows(*(np.concatenate(pair) for pair in zip(rows, less, strict=True)))
+    left = canonical(both, len(both.codes))
+    if (left.copies < 0).any():
+        raise not_among("some of them are not here, or not as often")
+    return left.take(left.copies > 0)
+
+
 def _new(rows: PointRows, order: Places) -> Bools | None:
     """Return where rows differ from the previous one; ``None`` if different rows share a hash."""
     hashes = rows.hashes[order]
@@ -573,6 +591,24 @@ class Sample(NamedTuple):
             both = PointRows(*(np.concatenate(pair) for pair in zip(kept, more, strict=True)))
             kept = canonical(both, self.limit)
         return Sample(clusters, kept, self.limit)
+
+    @classmethod
+    def of(cls, labels: Array, rows: PointRows, limit: int) -> Sample:
+        """Return the clusters of all `rows`, whose codes use all labels, and these rows."""
+        order, starts = group_order(rows.codes, len(labels))
+        by_cluster, starts = rows.points[order], starts[:-1]
+        counts = np.add.reduceat(rows.copies[order], starts)
+        columns = {
+            "counts": WeightedCount.of_counts(counts, int(counts.sum())),
+            "low": np.minimum.reduceat(by_cluster, starts, axis=0),
+            "high": np.maximum.reduceat(by_cluster, starts, axis=0),
+        }
+        return cls(LabelledEntries(labels, columns), rows, limit)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the sample contains every row seen."""
+        return int(self.rows.copies.sum()) == int(self.clusters.columns["counts"].counts.sum())
 
     def canonical(self) -> Sample:
         """Return the sample with its rows in canonical form."""
@@ -645,6 +681,21 @@ class SampleField(StateField[Sample]):
                 raise StateFormatError("the points of a sample are out of order")
         return Sample(clusters, rows, limit)
 
+    def minus(self, value: Sample, other: Sample) -> Sample:
+        """Return the other rows, if all rows are in the sample."""
+        if not value.complete:
+            raise IncompatibleMetricsError(
+                f"a sample of more than {value.limit} distinct points cannot be told without some "
+                "of its rows: merge the states that are to stay"
+            )
+        union = Union.of(value.clusters.labels, other.clusters.labels)
+        if len(union.keys) != len(value.clusters.labels):
+            raise not_among("some clusters are not here")
+        theirs = other.rows._replace(codes=moved(union.theirs, other.rows.codes))
+        left = subtracted(value.rows, theirs)
+        labels, codes = used_labels(value.clusters.labels, left.codes)
+        return Sample.of(labels, left._replace(codes=codes), value.limit)
+
     def nbytes(self, value: Sample) -> int:
         """Bytes held now."""
         return _CLUSTERS.nbytes(value.clusters) + sum(array.nbytes for array in value.rows)
@@ -675,23 +726,17 @@ class PointSample(Statistic):
         points = points + 0.0  # turns -0.0 into 0.0: they are the same coordinate
         places, every = coded_labels(labels)
         used, codes = used_labels(every, places)
-        order, starts = group_order(codes, len(used))
-        counts, starts = np.diff(starts), starts[:-1]
-        by_cluster = points[order]
-        low = np.minimum.reduceat(by_cluster, starts, axis=0)
-        high = np.maximum.reduceat(by_cluster, starts, axis=0)
         hashes = row_hashes(label_hashes(used, self.seed), codes, point_hashes(points))
         rows = PointRows(hashes, codes, points, np.ones(len(points), np.int64))
+        more = Sample.of(used, rows, self.max_points)
         if len(self.rows.hashes) == self.max_points:
-            rows = rows.take(np.flatnonzero(hashes <= self.rows.hashes[-1]))
-        columns = {"counts": WeightedCount.of_counts(counts, len(points)), "low": low, "high": high}
-        more = Sample(LabelledEntries(used, columns), rows, self.max_points)
+            more = more._replace(rows=rows.take(np.flatnonzero(hashes <= self.rows.hashes[-1])))
         self.held = self.held.plus(more) if len(self.labels) else more.canonical()
 
     @property
     def complete(self) -> bool:
         """Whether the sample contains every row seen."""
-        return int(self.rows.copies.sum()) == int(self.counts.sum())
+        return self.held.complete
 
     @property
     def labels(self) -> Array:

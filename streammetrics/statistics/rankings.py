@@ -633,6 +633,13 @@ class RankedField(StateField[Ranked]):
             raise StateFormatError(f"{sorted(arrays)} are not the arrays of a ranking state")
         return Ranked.of(_cut(of), table)
 
+    def minus(self, value: Ranked, other: Ranked) -> Ranked:  # noqa: ARG002 - refused for any rows
+        """Refuse."""
+        raise IncompatibleMetricsError(
+            "a ranking cannot be told without some of its rows, because a document counts once and "
+            "rows below a cutoff are not kept: merge the states that are to stay"
+        )
+
     def nbytes(self, value: Ranked) -> int:
         """Bytes of rows held now."""
         return value.nbytes

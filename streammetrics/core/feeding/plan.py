@@ -13,6 +13,7 @@ from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
+from streammetrics.core.field import not_among
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 
 if TYPE_CHECKING:
@@ -277,6 +278,23 @@ class Plan:
             for index, fork in enumerate(forks):
                 fork.merge_all([other.statistics[index] for other in others])
         return self.counted(State(infos, forks))
+
+    def without(self, state: State, other: State) -> State:
+        """Return the state without the rows of another; both must have no buffered rows."""
+        infos = tuple(map(RowInfo.without, state.infos, other.infos))
+        left = []
+        pairs = zip(state.statistics, other.statistics, self.sources, strict=True)
+        with own_arithmetic():
+            for place, (mine, theirs, source) in enumerate(pairs):
+                if not other.infos[source].n_rows:
+                    left.append(mine)
+                elif infos[source].n_rows or mine.own_rows is not None:
+                    left.append(mine.minus(theirs))
+                elif mine.is_same(theirs):
+                    left.append(self.start.statistics[place])
+                else:
+                    raise not_among("there are as many rows here, but not the same")
+        return self.counted(State(infos, tuple(left)))
 
     def counted(self, state: State) -> State:
         """Return a state with the row counts of statistics that count repeated rows once."""

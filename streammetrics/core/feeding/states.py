@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.columns.nested import joined, joined_weights
 from streammetrics.core.columns.schema import NO_ROWS, Rows, joined_facts
+from streammetrics.core.errors import InvalidBatchError
+from streammetrics.core.field import not_among
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +32,22 @@ class RowInfo(NamedTuple):
             n_rows += other.n_rows
             n_omitted += other.n_omitted
         return RowInfo(facts, n_rows, n_omitted)
+
+    def without(self, other: RowInfo) -> RowInfo:
+        """Return the counts without the rows of another; raise if they are not among these."""
+        n_rows, n_omitted = self.n_rows - other.n_rows, self.n_omitted - other.n_omitted
+        if n_rows < 0 or n_omitted < 0:
+            what = ("rows", self.n_rows, other.n_rows)
+            if n_rows >= 0:
+                what = ("omitted rows", self.n_omitted, other.n_omitted)
+            raise not_among("there are {1:,} {0} here, and {2:,} there".format(*what))
+        try:
+            known = joined_facts(self.facts, other.facts)
+        except InvalidBatchError as error:
+            raise not_among(error.problem) from None
+        if known != self.facts:
+            raise not_among(f"they are rows of {other.facts}, and these of {self.facts}")
+        return RowInfo(self.facts if n_rows else {}, n_rows, n_omitted)
 
 
 class State(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import StateField
+from streammetrics.core.field import StateField, not_among
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -152,6 +152,19 @@ class Extreme(StateField["Floats"]):
 
     def scaled(self, value: Floats, weight: float) -> Floats:  # noqa: ARG002 - weights do not matter
         """Return the same numbers: rows are there or not, whatever they weigh."""
+        return value
+
+    def minus(self, value: Floats, other: Floats) -> Floats:
+        """Return the same numbers, if the other rows have none of them."""
+        if not other.size:
+            return value
+        if value.shape != other.shape or (self._better(value, other) != value).any():
+            raise not_among(f"{self.name} is {value.tolist()} here, and {other.tolist()} there")
+        if (value == other).any():
+            raise IncompatibleMetricsError(
+                f"{self.name} cannot be told without the rows that it may be of: merge the states "
+                "that are to stay"
+            )
         return value
 
     def no_groups(self, of: Configured, size: int) -> Floats:  # noqa: ARG002 - as of no rows

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from streammetrics.core.field import not_among
 from streammetrics.core.groups import GroupedStates
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.waiting import GroupedRows, appended, in_order, rows_of
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Arrays, Floats, Places, ReadColumn
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places, ReadColumn
 
 _ROWS = 1 << 16  # that are worth a call of the statistic of every group
 _EACH = 1024  # rows of a group that are
@@ -78,6 +79,22 @@ class BufferedStates:
         for rows in more:
             pending = appended(pending, rows, self.size)
         return self._settled(_Held(mine.plus(theirs), pending))
+
+    def minus(self, places: Places, other: Self, rows: Ints) -> Self:
+        """Return the states without those of another, whose groups are at `places` here.
+
+        Of a group without `rows` left, both must hold the same.
+        """
+        states, left = self.states, []
+        for place, less in zip(places.tolist(), other.states.each(), strict=True):
+            mine = states.at(place)
+            if rows[place] or mine.own_rows is not None:
+                left.append(mine.minus(less))
+            elif mine.is_same(less):
+                left.append(self.of)
+            else:
+                raise not_among("there are as many rows of a key here, but not the same")
+        return type(self)(_Held(states.put(places, left)))
 
     def _settled(self, held: _Held) -> Self:
         return type(self)(held if self._may_wait(held.pending) else _fed(held))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -14,9 +14,10 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.feeding.kinds import ColumnKinds, facts_of, facts_text
 from streammetrics.core.feeding.states import RowInfo
+from streammetrics.core.field import not_among
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
 from streammetrics.core.sorted_union import Union
-from streammetrics.core.state.arrays import nested, part, take_array
+from streammetrics.core.state.arrays import nested, part, same, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.keys import OTHER, checked, lowest, too_many
@@ -248,7 +249,32 @@ class Grouped(Statistic):
         self.states = tuple([mine.plus(theirs) for mine, theirs in pairs])
         self.rows = self._counted(self.rows + twin.rows)
 
-    def regrouped(self, places: Places, keys: Array) -> Grouped:
+    def minus(self, other: Self) -> Self:
+        """Return what is left without the rows of another, key by key."""
+        if OTHER in self.keys.tolist():
+            raise IncompatibleMetricsError(
+                f"more than {self.most:,} keys are folded into one slice, so that none of their "
+                "rows can be taken out: merge the states that are to stay"
+            )
+        union = Union.of(self.keys, other.keys)
+        if len(union.keys) != self.size:
+            raise not_among("some keys are not here")
+        theirs = np.arange(self.size) if union.theirs is None else union.theirs
+        kinds = self.kinds.plus(other.kinds.moved(np.arange(other.size), theirs, self.size))
+        rows = self.rows.copy()
+        rows[theirs] -= other.rows
+        if (rows < 0).any() or not same(kinds.arrays(), self.kinds.arrays()):
+            raise not_among("there are fewer of them of a key here, or of another kind")
+        twin = self.fork()
+        pairs = zip(self.states, other.states, strict=True)
+        twin.states = tuple([mine.minus(theirs, less, rows) for mine, less in pairs])
+        twin.rows = twin._counted(rows)
+        if not twin.rows.any():
+            twin.clear()
+            return twin
+        return twin.only(np.flatnonzero(twin.rows))
+
+    def regrouped(self, places: Places, keys: Array) -> Self:
         """Return what coarser groups hold: key ``i`` goes to ``keys[places[i]]``, or -1: nowhere.
 
         Keys are sorted, and each is some key's place.
@@ -257,7 +283,7 @@ class Grouped(Statistic):
         twin._move(keys, np.asarray(places, np.intp))
         return twin
 
-    def only(self, kept: Places) -> Grouped:
+    def only(self, kept: Places) -> Self:
         """Return some of the keys, by their places in order; the others are dropped."""
         places = np.full(self.size, -1, np.intp)
         places[kept] = np.arange(len(kept))
