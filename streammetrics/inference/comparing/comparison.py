@@ -411,9 +411,19 @@ class Comparison(MetricSet):
         """Return the guaranteed limits of the exact values, by model and metric."""
         return {model: suite.bounds() for model, suite in self.items()}
 
-    def confidence(self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...) -> Any:
-        """Return the `Metric.confidence` of every metric, by model and metric."""
-        return {m: suite.confidence(level, anytime=anytime, unit=unit) for m, suite in self.items()}
+    def confidence(
+        self,
+        level: float = 0.95,
+        *,
+        method: str | Mapping[str, str | None] | None = None,
+        anytime: bool = False,
+        unit: Unit = ...,
+    ) -> Any:
+        """Return the `MetricSet.confidence` of every model."""
+        return {
+            model: suite.confidence(level, method=method, anytime=anytime, unit=unit)
+            for model, suite in self.items()
+        }
 
     @property
     def exact(self) -> bool:
