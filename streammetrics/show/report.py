@@ -16,7 +16,7 @@ from streammetrics.core.results.curves import Curves, Points, is_curve
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import KeyedValues, Report, flat, numbers
 from streammetrics.metrics.ranking.base import RankingMetric
-from streammetrics.slices.table import MISSING, SliceTable
+from streammetrics.slices.table import SliceTable, key_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -275,16 +275,10 @@ def cells(table: SliceTable) -> tuple[tuple[str, ...], list[tuple[str, ...]], fr
     lines = []
     for row in range(min(len(table), SHOWN)):
         used = table._sliced(row)
-        line = [_key(columns[title][row], title in used) for title in keys]
+        line = [key_text(columns[title][row]) if title in used else "" for title in keys]
         line += [_number(columns[title][row]) for title in columns if title not in keys]
         lines.append(tuple(line))
     return header, lines, frozenset(range(len(keys)))
-
-
-def _key(value: object, used: bool) -> str:
-    if value is None:
-        return MISSING if used else ""
-    return str(value)
 
 
 def _number(value: object) -> str:
