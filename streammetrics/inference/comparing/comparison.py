@@ -341,7 +341,8 @@ class Comparison(MetricSet):
                     yield name, one, other, estimate(one, other, joint, level)
                 except NoConfidenceError as error:
                     warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=4)
-                    nothing = (one.value - other.value, math.nan, math.nan, math.nan, UNKNOWN)
+                    test = UNKNOWN if anytime else "none"
+                    nothing = (one.value - other.value, math.nan, math.nan, math.nan, test)
                     yield name, one, other, Estimate(*nothing)
 
     def _compared(
