@@ -155,6 +155,15 @@ def without_units(_: object, unit: str, *__: object, **___: object) -> NoReturn:
     )
 
 
+def check_method_of_rows(method: object, unit: str) -> None:
+    """Raise `ValueError` if a method is named for limits by unit."""
+    if method is not None:
+        raise ValueError(
+            f"confidence(method={method!r}): limits by the unit {unit!r} have one method; "
+            "unit=None treats the rows as the sample"
+        )
+
+
 def unit_of(asked: Unit, kept: str | None) -> str | None:
     """Return the unit of the limits: `asked` if given (None for rows), else the unit `kept`."""
     return kept if asked is ... else asked

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, data
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.confidence import ConfidenceRequest, confidence_of, unit_of, unsure
+from streammetrics.core.confidence import (
+    ConfidenceRequest,
+    check_method_of_rows,
+    confidence_of,
+    unit_of,
+    unsure,
+)
 from streammetrics.core.configured import (
     configuration,
     configure,
@@ -247,11 +253,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         """
         of = unit_of(unit, self._accumulator.unit)
         if of is not None:
-            if method is not None:
-                raise ValueError(
-                    f"confidence(method={method!r}): limits by the unit {of!r} have one method; "
-                    "unit=None treats the rows as the sample"
-                )
+            check_method_of_rows(method, of)
             return self._accumulator.by_unit(self, of, level, anytime=anytime)
         return self._confident(self._accumulator.flush(), level, anytime=anytime, method=method)
 

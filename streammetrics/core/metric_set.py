@@ -20,7 +20,7 @@ from streammetrics.core.columns.batch import (
     table_columns,
 )
 from streammetrics.core.columns.schema import KINDS
-from streammetrics.core.confidence import unit_of, unsure
+from streammetrics.core.confidence import check_method_of_rows, unit_of, unsure
 from streammetrics.core.errors import (
     InvalidBatchError,
     NoConfidenceError,
@@ -187,12 +187,30 @@ class MetricSet(NamedInputs, ByName):
                 (name, m.interval(*m._chosen(state))) for name, m in self._metrics.items()
             )
 
-    def confidence(self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...) -> Values:
+    def confidence(
+        self,
+        level: float = 0.95,
+        *,
+        method: str | Mapping[str, str | None] | None = None,
+        anytime: bool = False,
+        unit: Unit = ...,
+    ) -> Values:
         """Return the `Metric.confidence` of every metric by name, as a dictionary.
 
         The limits of a metric without confidence intervals are NaN; a warning and their `method`
         give the reason. A set with a `unit` treats the units as the sample; ``unit=None`` treats
         the rows as the sample.
+
+        Args:
+            level: As in `Metric.confidence`.
+            method: A method for all metrics, or a mapping by metric; a metric that the mapping
+                lacks uses its default.
+            anytime: As in `Metric.confidence`.
+            unit: As in `Metric.confidence`.
+
+        Raises:
+            ValueError: There is no method of this name, the mapping names a metric that does not
+                exist, or the set does not keep rows by this unit.
 
         Example:
             >>> import streammetrics as sm
@@ -204,12 +222,20 @@ class MetricSet(NamedInputs, ByName):
         """
         of = unit_of(unit, self._kept_unit)
         if of is not None:
+            check_method_of_rows(method, of)
             return self._confident_by(of, level, anytime=anytime)
+        methods = method if isinstance(method, Mapping) else dict.fromkeys(self._metrics, method)
+        for name in methods:
+            if name not in self._metrics:
+                known = list(self._metrics)
+                raise ValueError(f"confidence(method=...): no metric {name!r}{near(name, known)}")
         state = self._whole(self._accumulator.flush())
         values = Values()
         for name, metric in self._metrics.items():
             try:
-                values[name] = metric._confident(state, level, anytime=anytime)
+                values[name] = metric._confident(
+                    state, level, anytime=anytime, method=methods.get(name)
+                )
             except NoConfidenceError as error:
                 values[name] = unsure(level, str(error))
                 warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=2)

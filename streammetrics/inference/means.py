@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import LARGEST, ExactSum, nearest
+from streammetrics.core.arithmetic.exact import LARGEST, ExactSum, nearest, root
 from streammetrics.core.confidence import (
     ConfidenceInterval,
     ConfidenceRequest,
@@ -88,7 +88,7 @@ def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
     around = squares - 2 * mean * values + mean * mean * weights
     if n < 2 or around <= _NOISE * squares or squares >= LARGEST:
         return 0.0
-    return math.sqrt(around * n / (n - 1) / total**2)
+    return root(around * n / (n - 1) / total**2)
 
 
 def _answer(
@@ -194,7 +194,7 @@ def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> Confid
         scale = e[0] + ratio * ratio * y[0]
         vanishes = squares <= _NOISE * scale or scale >= LARGEST or asked.n_rows < 2
         n = asked.n_rows
-        errors.append(0.0 if vanishes else math.sqrt(squares * n / (n - 1) / down**2))
+        errors.append(0.0 if vanishes else root(squares * n / (n - 1) / down**2))
         values.append(float(ratio))
     return _answer(metric, asked, values, errors, 0.0)
 
@@ -697,7 +697,7 @@ def of_corpus(metric: TextMetric, asked: ConfidenceRequest, held: TextCounts) ->
     around = sum(terms, Fraction(0))
     if around <= _TEXT_NOISE * sum(map(abs, terms), Fraction(0)):
         return unsure(asked.level, method)
-    error = math.sqrt(around * n / (n - 1))
+    error = root(around * n / (n - 1))
     sides = limits(metric.read(counts), error, t_quantile(1 - asked.tail, n - 1), low, high)
     return ConfidenceInterval(*sides, asked.level, method)
 

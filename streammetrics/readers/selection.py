@@ -121,7 +121,8 @@ def repeated(value: object, rows: int) -> object:
 def spelled(texts: Foreign) -> Foreign:
     """Convert texts to integers, floats or booleans if all of them are spelled that way.
 
-    Text like 0x1f stays text: Arrow would read it as 31, but it may be the name of a class.
+    Text like 0x1f stays text: Arrow would read it as 31, but it may be the name of a class. So does
+    a column with both true and 1, which Arrow would read as one value.
     """
     if _is_hexadecimal(texts):
         return texts
@@ -131,7 +132,8 @@ def spelled(texts: Foreign) -> Foreign:
             if pa.types.is_floating(kind) and overflows(values, texts):
                 return texts
             rounded = pa.types.is_floating(kind) and lost_integers(values, texts)
-            return texts if rounded else values
+            mixed = pa.types.is_boolean(kind) and not {"0", "1"}.isdisjoint(texts.to_pylist())
+            return texts if rounded or mixed else values
     return texts
 
 

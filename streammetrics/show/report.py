@@ -8,15 +8,16 @@ import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streammetrics.core.confidence import ConfidenceInterval, unsure
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, UndefinedMetricWarning
-from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves, Points, is_curve
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import KeyedValues, Report, flat, numbers
 from streammetrics.metrics.ranking.base import RankingMetric
-from streammetrics.slices.table import MISSING, SliceTable
+from streammetrics.slices.table import SliceTable, key_text, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
     from streammetrics.core.types import Document, Json
-    from streammetrics.slices.fairness import Slice
+    from streammetrics.slices.groups import Reading
     from streammetrics.slices.slices import Slices
 
 
@@ -275,16 +276,10 @@ def cells(table: SliceTable) -> tuple[tuple[str, ...], list[tuple[str, ...]], fr
     lines = []
     for row in range(min(len(table), SHOWN)):
         used = table._sliced(row)
-        line = [_key(columns[title][row], title in used) for title in keys]
+        line = [key_text(columns[title][row]) if title in used else "" for title in keys]
         line += [_number(columns[title][row]) for title in columns if title not in keys]
         lines.append(tuple(line))
     return header, lines, frozenset(range(len(keys)))
-
-
-def _key(value: object, used: bool) -> str:
-    if value is None:
-        return MISSING if used else ""
-    return str(value)
 
 
 def _number(value: object) -> str:
@@ -342,12 +337,22 @@ class Sliced:
 
         Confidence limits come last, if there are any.
         """
-        every = self.read._slices(self.read._accumulator.flush())
-        shown = [each for each in every if each.columns and each.n_rows >= self.min_rows]
-        for place, each in enumerate(shown):
-            for name, metric in self.read._metrics.items():
-                for part, line in _lines(each, name, metric):
-                    yield *line, *self._limits(f"{name}_{part}" if part else name, place)
+        state, place = self.read._accumulator.flush(), 0
+        for spec in self.read._specs:
+            kept = spec.kept(state)
+            if not kept.columns:
+                continue
+            shown = np.flatnonzero(kept.n_rows >= self.min_rows).tolist()
+            metrics = self.read._metrics.items()
+            for at, *readings in zip(
+                shown, *(kept.readings(metric, shown) for _, metric in metrics), strict=True
+            ):
+                slice_name = named(kept.columns, kept.keys[at])
+                for (name, _), reading in zip(metrics, readings, strict=True):
+                    for part, line in _lines(slice_name, reading):
+                        title = f"{name}_{part}" if part else name
+                        yield name, *line, *self._limits(title, place)
+                place += 1
 
     def _limits(self, title: str, place: int) -> Iterator[object]:
         """Yield both limits of a table row; None for a curve, which has no columns."""
@@ -380,18 +385,13 @@ def taken(table: SliceTable, places: list[int]) -> SliceTable:
     return SliceTable({title: column[places] for title, column in table.items()})
 
 
-def _lines(each: Slice, name: str, metric: Metric) -> Iterator[tuple[str, tuple[object, ...]]]:
-    read = metric._chosen(each.state)
-    exact = "true" if metric.is_exact(*read) else "false"
-    with own_arithmetic():
-        value, _ = metric._judged(*read)
-        limits = dict(numbers(metric.interval(*read)))
-    omitted = max(feed.n_omitted for feed in metric._chosen_feeds(each.state))
-    for part, row in numbers(value):
+def _lines(slice_name: str, reading: Reading) -> Iterator[tuple[str, tuple[object, ...]]]:
+    limits = dict(numbers(reading.bounds))
+    counts = "true" if reading.exact else "false", reading.n_rows, reading.n_omitted
+    for part, row in numbers(reading.value):
         sides = limits.get(part, {})
-        found = (row["value"], sides.get("low"), sides.get("high"))
-        title = "/".join(filter(None, (each.title, part)))
-        yield part, (name, title, *found, exact, metric._n_rows(each.state), omitted)
+        title = "/".join(filter(None, (slice_name, part)))
+        yield part, (title, row["value"], sides.get("low"), sides.get("high"), *counts)
 
 
 # The Hub's names of metrics that are not the class name in lower case.

@@ -19,6 +19,7 @@ from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.groups import GroupedStates
 from streammetrics.core.metric import GroupValues
+from streammetrics.core.results.values import Interval
 from streammetrics.inference.tables import Readings, limits_of_groups, readings_of
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
@@ -128,6 +129,16 @@ class Grouping:
         return GroupView(self.columns, groups, turns, ordered)
 
 
+class Reading(NamedTuple):
+    """A metric of a slice: value, certain bounds, whether it is exact, rows seen and left out."""
+
+    value: Any
+    bounds: Interval[Any]
+    exact: bool
+    n_rows: int
+    n_omitted: int
+
+
 class GroupView(NamedTuple):
     """The slices of one kind, sorted by their keys."""
 
@@ -175,6 +186,22 @@ class GroupView(NamedTuple):
         if isinstance(values, np.ndarray):
             return GroupValues(values[self.turns], doubtful[self.turns])
         return GroupValues([values[turn] for turn in self.turns.tolist()], doubtful[self.turns])
+
+    def readings(self, metric: Metric, places: Iterable[int]) -> Iterator[Reading]:
+        """Yield a metric of the slices at some places."""
+        values = self.values(metric).values
+        rows, omitted = self.groups.rows_of(metric), self.groups.omitted_of(metric)
+        forms = self.groups.forms(metric)
+        for place in places:
+            turn, value = self.turns[place], values[place]
+            if forms is None:
+                statistics = metric._chosen(self.state(place))
+            else:
+                statistics = tuple([form.at(turn) for form in forms])
+            exact = metric.is_exact(*statistics)
+            with own_arithmetic():
+                bounds = Interval(value, value) if exact else metric.interval(*statistics)
+            yield Reading(value, bounds, exact, int(rows[turn]), int(omitted[turn]))
 
     def limits(self, metric: Metric, level: float) -> tuple[Floats, Floats] | None:
         """Return the confidence limits of all slices; ``None`` if they must be read singly."""

@@ -89,7 +89,7 @@ class SliceTable(Result, dict[str, Any]):
         columns = {title: column.tolist() for title, column in self.items()}
         for title in self._keys():
             columns[title] = [
-                _text(part) if part is not None or title in self._sliced(at) else ""
+                key_text(part) if part is not None or title in self._sliced(at) else ""
                 for at, part in enumerate(columns[title])
             ]
         if "by" in columns:
@@ -160,8 +160,13 @@ def _parts_at(
     if title not in columns:
         return [None] * len(keys)
     place = columns.index(title)
-    parts = [OTHERS if key is None else key[place] for key in keys]
-    return [str(part) if type(part) is Bin else part for part in parts]
+    folded = None in keys  # a key with this text is then quoted, as in the name of its slice
+    parts: list[object] = []
+    for key in keys:
+        part = OTHERS if key is None else key[place]
+        text = type(part) is Bin or (folded and key is not None and part == OTHERS)
+        parts.append(_quoted(part) if text else part)
+    return parts
 
 
 def objects(items: Iterable[object]) -> Array:
@@ -183,19 +188,20 @@ def named(columns: tuple[str, ...], parts: tuple[Part, ...] | None) -> str:
     return ", ".join(f"{title}={value}" for title, value in zip(columns, values, strict=True))
 
 
-def _text(part: object) -> str:
-    """Return a key as text; different keys have different texts."""
+def key_text(part: object) -> str:
+    """Return a key as text; different keys have different texts, also where blanks do not show."""
     if part is None:
         return MISSING
     text = str(part)
-    return json.dumps(text, ensure_ascii=False) if text == MISSING else text
+    ambiguous = text in {"", MISSING} or text != text.strip() or text.startswith('"')
+    return json.dumps(text, ensure_ascii=False) if ambiguous else text
 
 
 def _quoted(part: Part) -> str:
     """Return a key as it appears in the name of a slice."""
     if isinstance(part, str) and (part == OTHERS or set(part) & set(',="')):
         return json.dumps(part, ensure_ascii=False)
-    return _text(part)
+    return key_text(part)
 
 
 def limit_columns(

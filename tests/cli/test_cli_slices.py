@@ -191,3 +191,31 @@ def test_tables_of_slices_leave_matrices_and_reports_out_and_say_so(command, tmp
     assert found["slices"]["ConfusionMatrix_1/1"] == [1, 0]
     lines = command("evaluate", path, *columns, "--metrics", metrics, "--csv", "-").out
     assert "ConfusionMatrix,when=2026-01/1/1," in lines
+
+
+def test_distinct_keys_stay_distinct_in_every_output(command, tmp_path):
+    """`true` and `1` once were one slice, and the text missing read like a missing key."""
+    rows = ["true,1", "1,0", "missing,1", ",1", '""" a""",1', " a,1"]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(["k,y", *rows, ""]))
+    options = ("evaluate", path, "--task", "aggregation", "--metrics", "Mean", "-c", "values=y")
+    for output in ("--csv", "--markdown", "--json"):
+        found = tmp_path / f"found{output}"
+        command(*options, "--by", "k", output, found)
+    keys = json.loads((tmp_path / "found--json").read_text())["slices"]["k"]
+    assert len(set(keys)) == len(rows)
+    lines = (tmp_path / "found--csv").read_text().splitlines()[2:]
+    assert len({line.rpartition("k=")[2].split(",")[0] for line in lines}) == len(rows)
+    for shown in (command(*options, "--by", "k").out, (tmp_path / "found--markdown").read_text()):
+        table = shown.partition("Slices")[2]
+        assert '"missing"' in table
+        assert table.count("missing") == 2
+        assert '" a"' in table
+
+
+def test_words_and_digits_of_one_column_are_text(command, tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("k,y\ntrue,1\n1,0\n0,0\n")
+    options = ("evaluate", path, "--task", "aggregation", "--metrics", "Mean", "-c", "values=y")
+    found = json.loads(command(*options, "--by", "k", "--json", "-").out)["slices"]
+    assert (found["k"], found["Mean"]) == (["0", "1", "true"], [0.0, 0.0, 1.0])

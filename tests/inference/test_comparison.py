@@ -276,7 +276,8 @@ def test_losses_far_from_zero_and_far_apart_do_not_cancel():
     assert line.verdict == "a better"
     beyond = {"y_true": y, "a": base * 1e140, "b": base * 2e140}
     (line,) = duel({"mse": sm.MSE()}, beyond).compute()  # the variance is beyond float64
-    assert (line.low, line.high, line.verdict) == (-np.inf, np.inf, "no evidence")
+    assert line.verdict == "a better"
+    assert -np.inf < line.low < line.difference < line.high < 0
 
 
 # --- all others ----------------------------------------------------------------------------------
@@ -799,3 +800,52 @@ def test_models_that_agree_on_few_rows_have_no_limits(copies, known):
     assert math.isnan(duel.detectable()["loss"])
     with pytest.raises(sm.NoConfidenceError, match="do not tell how it varies"):
         sm.units_needed(duel, 0.1)
+
+
+AGREEING = [
+    sm.Accuracy(threshold=0.5), sm.F1(threshold=0.5), sm.Precision(threshold=0.5),
+    sm.MatthewsCorrcoef(threshold=0.5), sm.ROCAUC(), sm.AveragePrecision(), sm.LogLoss(),
+    sm.KolmogorovSmirnov(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("metric", AGREEING, ids=repr)
+@pytest.mark.parametrize(("copies", "known"), [(1, False), (3, True)])
+def test_models_that_agree_on_all_rows_are_judged_alike(metric, copies, known):
+    """Two such rows once gave the F1 limits of 0 to 0, and the log loss none."""
+    true, score = [1, 0, 1, 0] * copies, [0.9, 0.2, 0.4, 0.6] * copies
+    duel = sm.Comparison({"m": metric}, ["a", "b"]).update(y_true=true, a=score, b=score)
+    (line,) = duel.compute()
+    assert (line.difference, line.p, line.verdict) == (0.0, 1.0, "no evidence")
+    if isinstance(metric, sm.Accuracy):  # Bonett and Price
+        assert line.test == "McNemar, exact"
+        assert line.low < 0 < line.high
+    else:
+        assert line.test == "equal signs"
+        assert np.isfinite([line.low, line.high]).all() == known
+
+
+@pytest.mark.parametrize("metric", [sm.RMSE(), sm.MSE(), sm.MAE(), sm.MeanError(), sm.R2()])
+@pytest.mark.parametrize("power", [-1000, -560, -280, 280, 500, 560, 1000])
+def test_differences_at_any_magnitude_are_the_same_or_have_no_limits(metric, power):
+    """Squares of errors near 1e-170 underflow, and gave limits of no width."""
+    rng = np.random.default_rng(0)
+    true = rng.normal(size=60)
+    rows = {"y_true": true, "a": true + rng.normal(size=60) / 3, "b": true + rng.normal(size=60)}
+    (line,) = sm.Comparison({"m": metric}, ["a", "b"]).update(rows).compute()
+    scaled = sm.Comparison({"m": metric}, ["a", "b"])
+    scaled.update({name: np.ldexp(column, power) for name, column in rows.items()})
+    degree = {"MSE": 2, "R2": 0}.get(type(metric).__name__, 1)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (found,) = scaled.compute()
+    if math.isnan(found.low):
+        assert isinstance(metric, sm.RMSE | sm.MSE)
+        assert abs(power) > 500
+        assert np.isnan([found.high, found.p]).all()
+        assert caught or math.isnan(found.difference)
+        return
+    numbers = np.array([found.difference, found.low, found.high])
+    expected = [line.difference, line.low, line.high]
+    np.testing.assert_allclose(np.ldexp(numbers, -power * degree), expected, rtol=1e-9)
+    assert found.p == pytest.approx(line.p, rel=1e-9)

@@ -114,3 +114,26 @@ def test_names_and_what_they_go_with():
     for method in ("wilson", "wald", "clopper-pearson"):
         with pytest.warns(sm.UndefinedMetricWarning, match="no rows were seen"):
             assert np.isnan(sm.Accuracy().confidence(method=method)).all()
+
+
+def test_a_set_takes_one_method_or_one_by_metric():
+    suite = sm.MetricSet({"accuracy": sm.Accuracy(threshold=0.5), "auc": sm.ROCAUC()})
+    suite.update(y_true=[0, 1, 1, 0], y_score=[0.1, 0.4, 0.8, 0.3])
+    found = suite.confidence(method={"accuracy": "wald", "auc": "delong"})
+    assert found["accuracy"] == suite["accuracy"].confidence(method="wald")
+    assert found["auc"] == suite["auc"].confidence(method="delong")
+    assert suite.confidence(method={"auc": "delong"})["accuracy"] == suite["accuracy"].confidence()
+    with pytest.warns(sm.UndefinedMetricWarning, match="'auc': .* is for shares of rows"):
+        found = suite.confidence(method="wald")
+    assert found["accuracy"] == suite["accuracy"].confidence(method="wald")
+    assert np.isnan(found["auc"]).all()
+    with pytest.raises(ValueError, match="no metric 'ac'; did you mean 'auc'"):
+        suite.confidence(method={"ac": "wald"})
+    with pytest.raises(ValueError, match="expected one of 'wilson'"):
+        suite.confidence(method={"auc": "delongs"})
+    with pytest.raises(ValueError, match="anytime=True has its own method"):
+        suite.confidence(method="wald", anytime=True)
+    units = sm.MetricSet({"a": sm.Accuracy()}, unit="u").update(y_true=[1], y_pred=[1], u=[1])
+    with pytest.raises(ValueError, match="unit=None treats the rows as the sample"):
+        units.confidence(method="wilson")
+    assert units.confidence(method="wilson", unit=None)["a"].method == "Wilson, 1 of 1"

@@ -248,3 +248,24 @@ def test_calibration_interval_holds_the_exact_value(rows, max_bins, norm):
     low, high = metric.bounds()
     assert low <= exact.compute() <= high
     assert low <= metric.compute() <= high
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("name", ["PRAUC", "AveragePrecision", "LogAUC", "ROCAUC", "Gini"])
+@pytest.mark.parametrize("seed", range(120))
+def test_weights_far_apart_in_one_cell(name, seed):
+    """Ratios beyond float64 raised, and the rounding of a difference made a negative area."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    score, label = rng.random(n), rng.integers(0, 2, n)
+    widest = (5, 150, 300)[seed % 3]
+    weight = 10.0 ** rng.uniform(-widest, widest, n)
+    weight[rng.random(n) < 0.4] = 1e-310
+    label[:2], weight[:2] = (0, 1), 1.0
+    coarse, exact = (
+        getattr(sm, name)(max_bins=bins).update(label, score, sample_weight=weight)
+        for bins in (16, 1 << 20)
+    )
+    value, (low, high), (least, most) = coarse.compute(), coarse.bounds(), coarse.value_range
+    assert least <= low <= value <= high <= most
+    assert low <= exact.compute() <= high

@@ -391,3 +391,36 @@ def test_columns_that_cannot_be_written_to(n):
     for column in columns:
         column.setflags(write=False)
     assert sm.ROCAUC().update(*columns[:2], sample_weight=columns[2]) == expected
+
+
+def brier_parts(labels, scores, weights, n_bins=10):
+    """Return resolution and uncertainty in fractions."""
+    rows, positives = [Fraction(0)] * n_bins, [Fraction(0)] * n_bins
+    for label, score, weight in zip(labels, scores, weights, strict=True):
+        at = min(int(score * n_bins), n_bins - 1)
+        rows[at] += Fraction(weight)
+        positives[at] += Fraction(weight) * int(label)
+    whole, p = sum(rows), sum(positives)
+    resolution = sum(
+        of * (mine / of - p / whole) ** 2 for mine, of in zip(positives, rows, strict=True) if of
+    )
+    return float(resolution / whole), float(p * (whole - p) / whole**2)
+
+
+@pytest.mark.parametrize("positives", [1, 999_999])
+@pytest.mark.parametrize("weight", [None, 2.0**-40])
+def test_parts_of_the_brier_score_do_not_cancel_at_extreme_base_rates(positives, weight):
+    """1 minus a share near 1 has few digits, and the shares of bins hardly differ from it."""
+    labels = np.arange(1_000_000) < positives
+    scores = np.where(np.arange(1_000_000) % 3, 0.05, 0.95)
+    weights = np.ones(labels.size) if weight is None else np.where(labels, weight, 1.0)
+    metric = sm.BrierDecomposition()
+    metric.update(labels, scores, sample_weight=None if weight is None else weights)
+    found = metric.compute()
+    cells = {}
+    for cell in {(True, 0.05), (False, 0.05), (True, 0.95), (False, 0.95)}:
+        cells[cell] = Fraction(weights[(labels == cell[0]) & (scores == cell[1])].sum())
+    table = [(*cell, amount) for cell, amount in cells.items() if amount]
+    resolution, uncertainty = brier_parts(*zip(*table, strict=True))
+    assert found["uncertainty"] == pytest.approx(uncertainty, rel=4e-16, abs=0)
+    assert found["resolution"] == pytest.approx(resolution, rel=1e-13, abs=0)

@@ -10,6 +10,8 @@ from oracles.table import ORACLES, distinct, thinned
 import streammetrics as sm
 from streammetrics.authoring import ContingencyMetric
 from streammetrics.core.errors import InvalidBatchError, UndefinedMetricWarning
+from streammetrics.core.results.values import numbers
+from streammetrics.show.report import Sliced
 from streammetrics.testing import laws
 
 RATES = (
@@ -308,3 +310,37 @@ def test_a_formula_of_a_user_reads_all_slices_at_once():
 def test_a_formula_must_have_a_value_for_each_group():
     with pytest.raises(TypeError, match=r"Scalar.read\(\) must return an array with an entry"):
         Scalar().update([0, 1], [0, 1]).compute()
+
+
+def test_lines_of_a_report_are_those_of_each_slice_read_alone(monkeypatch):
+    rng, n = np.random.default_rng(0), 400
+    metrics = {
+        "accuracy": sm.Accuracy(threshold=0.5),
+        "auc": sm.ROCAUC(max_bins=16, nan_policy="omit"),
+        "loss": sm.LogLoss(),
+        "classes": sm.Recall(threshold=0.5, average=None),
+    }
+    slices = sm.Slices(sm.MetricSet(metrics, columns={"y_score": "s"}), by=[[], ["k"], ["k", "m"]])
+    scores = rng.random(n)
+    slices.update(y_true=rng.integers(0, 2, n), s=scores, k=rng.integers(0, 9, n), m=scores > 0.5)
+    sliced = Sliced.of(slices, 30, None, None)
+    expected = []
+    for kind in ("k", "k, m"):
+        table = slices.compute().to_dict()
+        for at in [at for at, by in enumerate(table["by"]) if by == kind]:
+            which = {title: table[title][at] for title in kind.split(", ")}
+            alone = slices[which]
+            if alone.n_rows >= 30:
+                expected += [
+                    (name, row["value"], low["value"], high["value"], str(m.exact).lower())
+                    for name, m in alone.items()
+                    for (_, row), (_, low), (_, high) in zip(
+                        *map(numbers, (m.compute(), *m.bounds())), strict=True
+                    )
+                ]
+    monkeypatch.setattr(sm.Accuracy, "_judged", None)  # one by one is slow
+    found = [(name, *line, exact) for name, _, *line, exact, _, _ in sliced.lines()]
+    assert len(found) == len(expected) > 40
+    for line, alone in zip(found, expected, strict=True):
+        assert (line[0], line[-1]) == (alone[0], alone[-1])
+        np.testing.assert_array_equal(line[1:-1], alone[1:-1])

@@ -341,7 +341,8 @@ class Comparison(MetricSet):
                     yield name, one, other, estimate(one, other, joint, level)
                 except NoConfidenceError as error:
                     warnings.warn(f"{name!r}: {error}", UndefinedMetricWarning, stacklevel=4)
-                    nothing = (one.value - other.value, math.nan, math.nan, math.nan, UNKNOWN)
+                    test = UNKNOWN if anytime else "none"
+                    nothing = (one.value - other.value, math.nan, math.nan, math.nan, test)
                     yield name, one, other, Estimate(*nothing)
 
     def _compared(
@@ -411,9 +412,19 @@ class Comparison(MetricSet):
         """Return the guaranteed limits of the exact values, by model and metric."""
         return {model: suite.bounds() for model, suite in self.items()}
 
-    def confidence(self, level: float = 0.95, *, anytime: bool = False, unit: Unit = ...) -> Any:
-        """Return the `Metric.confidence` of every metric, by model and metric."""
-        return {m: suite.confidence(level, anytime=anytime, unit=unit) for m, suite in self.items()}
+    def confidence(
+        self,
+        level: float = 0.95,
+        *,
+        method: str | Mapping[str, str | None] | None = None,
+        anytime: bool = False,
+        unit: Unit = ...,
+    ) -> Any:
+        """Return the `MetricSet.confidence` of every model."""
+        return {
+            model: suite.confidence(level, method=method, anytime=anytime, unit=unit)
+            for model, suite in self.items()
+        }
 
     @property
     def exact(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import nearest
+from streammetrics.core.arithmetic.exact import nearest, root
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.confidence import without
@@ -46,6 +46,7 @@ from streammetrics.statistics.joint import (
     rows_of,
     terms_of,
 )
+from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
@@ -130,14 +131,18 @@ class PairedTest(ABC):
         )
 
 
-def estimated(difference: float, variance: float, level: float, test: str, df: float) -> Estimate:
-    """Return the estimate of a difference from its variance; `df` is inf for a normal test."""
+def estimated(
+    difference: float, error: float, level: float, test: str, df: float, n: int = 0
+) -> Estimate:
+    """Return the estimate of a difference from its standard error.
+
+    `df` is inf for a normal test, which has `n` rows; other tests have df + 1 rows or groups.
+    """
     normal = math.isinf(df)
-    if not variance > 0:  # or NaN
-        if variance == 0 and difference == 0:
-            return constant(0.0, 0.0 if normal else 2.0**-df, level, test)._replace(df=df)
+    if not error > 0:  # or NaN
+        if error == 0 and difference == 0:
+            return constant(0.0, 2.0 ** (1 - n if normal else -df), level)._replace(df=df)
         return Estimate(difference, math.nan, math.nan, math.nan, test, df)
-    error = math.sqrt(variance)
     tail = (1 + level) / 2
     reach = error * (normal_quantile(tail) if normal else t_quantile(tail, df))
     t = abs(difference) / error
@@ -145,7 +150,10 @@ def estimated(difference: float, variance: float, level: float, test: str, df: f
     return Estimate(difference, difference - reach, difference + reach, p, test, df)
 
 
-def constant(difference: float, chance: float, level: float, test: str) -> Estimate:
+EQUAL_SIGNS = "equal signs"
+
+
+def constant(difference: float, chance: float, level: float, test: str = EQUAL_SIGNS) -> Estimate:
     """Return the estimate for differences that are the same in all rows.
 
     Their variance cannot be estimated. `chance` is that of as many equal signs, which is p unless
@@ -266,7 +274,8 @@ class TableFamily(PairedTest):
         )
         squares = np.asarray(joint.triples.squares.to_float())
         variance = float(np.dot(squares, (a - b) ** 2))
-        return estimated(one.value - other.value, variance, level, DELTA, math.inf)
+        difference, n = one.value - other.value, int(one.metric.n_rows)
+        return estimated(difference, math.sqrt(variance), level, DELTA, math.inf, n)
 
 
 def slopes(metric: ContingencyMetric) -> tuple[LabelCells, Floats]:
@@ -330,7 +339,6 @@ def discordant(metric: ContingencyMetric, joint: JointTable) -> Discordant | Non
 
 
 PAIRED_T = "paired t"
-EQUAL_SIGNS = "equal signs"
 
 # Relative spread of differences up to which they are taken as equal: predictions and losses are
 # rounded one by one, so that equal differences vary by far more than a unit in the last place.
@@ -363,6 +371,8 @@ class MeanFamily(PairedTest):
         if n < 2 or not math.isfinite(one.value - other.value):
             return estimated(one.value - other.value, math.nan, level, PAIRED_T, 1.0)
         means = [joint.totals[k - 1].fraction() / weight for k in (i, j)]
+        for side, mean in zip((one, other), means, strict=True):
+            _check_range(side, mean)
         a, b = (self._slope(side, mean) for side, mean in zip((one, other), means, strict=True))
         terms = (i, a), (j, -b)
         twice = sum(x * y * joint.product(k, m).fraction() for k, x in terms for m, y in terms)
@@ -370,12 +380,12 @@ class MeanFamily(PairedTest):
         mean = a * means[0] - b * means[1]
         spread = twice - 2 * mean * once + mean * mean * joint.product(0, 0).fraction()
         size = sum(x * x * joint.product(k, k).fraction() for k, x in terms)
-        variance = nearest(spread / weight**2) * n / (n - 1)
+        error = root(max(spread, Fraction(0)) * n / (n - 1) / weight**2)
         is_root = self.metric.family == Family.ROOT_MEAN_LOSS
         difference = one.value - other.value if is_root else nearest(mean)
         if difference and spread <= size * _ROUNDING**2:
-            return constant(difference, max(2.0 ** (1 - n), LEAST), level, EQUAL_SIGNS)
-        return estimated(difference, max(variance, 0.0), level, PAIRED_T, n - 1)
+            return constant(difference, max(2.0 ** (1 - n), LEAST), level)
+        return estimated(difference, error, level, PAIRED_T, n - 1)
 
     def _slope(self, side: Side, mean: Fraction) -> Fraction:
         """Return the derivative of a model's value with respect to the mean of its terms."""
@@ -389,6 +399,20 @@ class MeanFamily(PairedTest):
             return 1 / (2 * Fraction(side.value)) if side.value else Fraction(0)
         halved = self.metric.family == Family.BRIER and side.value < nearest(mean)
         return Fraction(1, 2) if halved else Fraction(1)
+
+
+def _check_range(side: Side, mean: Fraction) -> None:
+    """Raise unless the rounded losses of rows have the exact mean, up to their rounding."""
+    (losses,) = side.metric._read()
+    if isinstance(losses, LossSum):
+        exact = losses.means("loss")
+        whole = sum(exact, Fraction(0)) / len(exact)
+        if abs(whole - mean) > whole * _ROUNDING:
+            raise without(
+                side.metric,
+                "losses of rows are too small or too large for float64; multiply targets and "
+                "predictions by a constant",
+            )
 
 
 DELONG = "DeLong, paired"
@@ -436,7 +460,8 @@ class CurveFamily(PairedTest):
             variance = self._by_class(one, other, joint)
         else:
             variance = self._by_row(one, other, joint)
-        return estimated(difference, variance, level, test, math.inf)
+        n = int(one.metric.n_rows)
+        return estimated(difference, math.sqrt(variance), level, test, math.inf, n)
 
     def _influence(self, stairs: CumulativeCounts) -> Influence:
         return (_roc if self.metric.family == Family.ROC_AREA else _precision)(stairs)
@@ -587,8 +612,8 @@ def of_gaps(gaps: Floats, difference: float, weights: Floats | None, level: floa
     n = len(gaps)
     if n < 2 or not np.isfinite(gaps).all() or not math.isfinite(difference):
         return estimated(difference, math.nan, level, SIGNS, 1.0)
-    variance = error_of_mean(gaps, difference, weights) ** 2
-    found = estimated(difference, variance, level, PAIRED_T, n - 1)
+    error = error_of_mean(gaps, difference, weights)
+    found = estimated(difference, error, level, PAIRED_T, n - 1)
     if not gaps.any() or n > _MANY:
         return found
     p = sign_flips(gaps if weights is None else gaps * (weights / weights.max()))
@@ -621,9 +646,16 @@ def paired_by_group(
     """
     gaps, difference = np.subtract(*without), value[0] - value[1]
     groups = len(gaps)
-    test = f"jackknife of {groups} groups of units, paired"
-    variance = (groups - 1) * float(np.var(gaps)) if groups > 1 else math.nan
-    return estimated(difference, variance, level, test, max(groups - 1, 1))
+    test = f"jackknife of {groups} group{'s' * (groups != 1)} of units, paired"
+    error = math.sqrt((groups - 1) / groups) * _spread(gaps) if groups > 1 else math.nan
+    return estimated(difference, error, level, test, max(groups - 1, 1))
+
+
+def _spread(values: Floats) -> float:
+    """Return the root of the sum of squares around the mean, without squares beyond float64."""
+    around = values - values.mean()
+    largest = float(np.abs(around).max())
+    return largest * math.sqrt(float(((around / largest) ** 2).sum())) if largest else 0.0
 
 
 def _weights_of(side: Side) -> Floats | None:
@@ -706,13 +738,13 @@ class SampledFamily(PairedTest):
         without, size = np.array(values), len(values)
         if size < 2:
             return estimated(difference, math.nan, level, JACKKNIFE, 1.0)
-        spread = float(((without - without.mean()) ** 2).sum()) * (size - 1) / size
+        spread = _spread(without) * math.sqrt((size - 1) / size)
         # Effective number of rows of the sample, and of all rows.
         total, squares = np.asarray(joint.sums.to_float())[0].tolist()
         weight = rows.points[:, -1]
         worth = float(copies @ weight) ** 2 * squares, total**2 * float(copies @ weight**2)
-        variance = spread * worth[0] / worth[1] if worth[1] > 0 else math.nan
-        return estimated(difference, variance, level, JACKKNIFE, size - 1)
+        error = spread * math.sqrt(worth[0] / worth[1]) if worth[1] > 0 else math.nan
+        return estimated(difference, error, level, JACKKNIFE, size - 1)
 
     def _thinned(self, copies: Ints) -> Ints:
         """Return how often rows are repeated; thinned at random if a statistic takes no weights."""

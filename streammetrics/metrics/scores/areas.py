@@ -314,7 +314,8 @@ def _precision_area(heights: _Heights, stairs: CumulativeCounts) -> tuple[float,
             part = ExactSum.of(tied[tied > 0])
             certain = part if certain is None else certain + part
             continue
-        least, most = heights._least(steps, stairs.least), heights._most(steps)
+        least = heights._least(steps, stairs.least)
+        most = np.maximum(heights._most(steps), least)  # rounding may put it below
         guess = np.clip(_halfway(steps, stairs.least), least, most)
         each = [np.where(steps.single, tied, positives * height) for height in (least, guess, most)]
         before = sums or [ExactSum.zero()] * 3
@@ -436,7 +437,10 @@ class PRAUC(ClassScoreMetric):
         """Return the mean precision of the curve with positives first; no other is higher."""
         above = np.asarray(steps.tp_above + steps.fp_above, np.float64)
         growth = np.zeros_like(above)
-        np.divide(steps.p, above, out=growth, where=above > 0)
+        with np.errstate(over="ignore"):
+            np.divide(steps.p, above, out=growth, where=above > 0)
+        # Of positives that weigh 2**1024 times as much, F ln(growth) / p is nothing.
+        growth[np.isinf(growth)] = 0.0
         below = np.zeros_like(above)
         np.divide(steps.fp_above * np.log1p(growth), steps.p, out=below, where=steps.p > 0)
         return 1.0 - below
@@ -495,10 +499,11 @@ class LogAUC(ClassScoreMetric):
         """Return the area with negatives first, with ties, and with positives first in cells."""
         if not stairs.positives or not stairs.negatives:
             return math.nan, math.nan, math.nan
-        ends = [float(stairs.negatives) * rate for rate in (self.min_fpr, self.max_fpr)]
+        unit = math.ldexp(1.0, -math.frexp(stairs.negatives)[1])
+        ends = [float(stairs.negatives) * unit * rate for rate in (self.min_fpr, self.max_fpr)]
         sums = [ExactSum.zero()] * 3
         for steps in stairs.steps():
-            parts = _areas(steps, ends[0], ends[1])
+            parts = _areas(steps, unit, ends[0], ends[1])
             sums = [total + ExactSum.of(part) for total, part in zip(sums, parts, strict=True)]
         whole = float(stairs.positives) * math.log(self.max_fpr / self.min_fpr)
         low, value, high = [min(float(total.to_float()) / whole, 1.0) for total in sums]
@@ -507,17 +512,16 @@ class LogAUC(ClassScoreMetric):
     read = middle_of(certain)
 
 
-def _areas(steps: Steps, first: float, last: float) -> tuple[Floats, Floats, Floats]:
+def _areas(steps: Steps, unit: float, first: float, last: float) -> tuple[Floats, Floats, Floats]:
     """Return the area of each cell over the log false positives: smallest, tied and largest."""
-    n, p = steps.n.astype(np.float64), steps.p.astype(np.float64)
-    below, above = steps.tp_above.astype(np.float64), steps.tp.astype(np.float64)
-    start, end = steps.fp_above.astype(np.float64), steps.fp.astype(np.float64)
+    p, below, above = (side.astype(np.float64) for side in (steps.p, steps.tp_above, steps.tp))
+    n, start, end = (side * unit for side in (steps.n, steps.fp_above, steps.fp))
     left, right = np.maximum(start, first), np.minimum(end, last)
     overlaps = left < right
     across = np.where(overlaps, np.log1p(np.where(overlaps, right - left, 0.0) / left), 0.0)
-    slope = np.divide(p, n, out=np.zeros_like(p), where=n > 0)
-    middle = below + slope * ((left - start) + (right - start)) / 2
-    tied = np.clip(middle, below, above) * across
+    inside = np.where(overlaps, (left - start) + (right - start), 0.0) / 2
+    share = np.divide(inside, n, out=np.zeros_like(n), where=n > 0)  # unlike p / n it is finite
+    tied = np.clip(below + p * share, below, above) * across
     least = np.where(steps.single, tied, below * across)
     return least, tied, np.where(steps.single, tied, above * across)
 

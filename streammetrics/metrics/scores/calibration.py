@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol,
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.arithmetic.exact import ExactSum, nearest, quotient
 from streammetrics.core.columns.scores import sigmoid
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Between
@@ -755,14 +755,14 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
 
     def _parts_of(self, stairs: CumulativeCounts) -> Floats:
         bins = bin_sums(stairs, self.n_bins, self.strategy)
-        rows, positives = floats(bins.rows), floats(bins.positives)
+        rows = floats(bins.rows)
         if not rows.any():
             return np.full(3, math.nan)
-        total, share = rows.sum(), positives.sum() / rows.sum()
         gap = np.abs(floats(bins.positives - bins.scores))
-        apart = ratio_or(positives, rows, share) - share
-        reliability = (gap * ratio_or(gap, rows, 0.0)).sum() / total
-        return np.array([reliability, (rows * apart * apart).sum() / total, share * (1 - share)])
+        reliability = (gap * ratio_or(gap, rows, 0.0)).sum() / rows.sum()
+        p, n = Fraction(stairs.positives), Fraction(stairs.negatives)
+        uncertainty = nearest(p * n / (p + n) ** 2)
+        return np.array([reliability, _resolution(bins), uncertainty])
 
     def _certain(self, stairs: CumulativeCounts) -> tuple[Floats, Floats]:
         value = self._parts_of(stairs)
@@ -786,6 +786,21 @@ class BrierDecomposition(ScoreMetric[KeyedValues]):
         reliability = (rows * near).sum() / total, (most * far).sum() / total
         ends = [np.array([*pair, value[2]]) for pair in zip(reliability, resolution, strict=True)]
         return outward(ends[0], value, ends[1])
+
+
+def _resolution(bins: ScoreBins) -> float:
+    """Return Σ r_b (p_b / r_b - P / R)² / R; every term is exact and rounded once."""
+    sums: Any = bins.rows.integers(), bins.positives.integers()
+    unit = min(exponent for _, exponent in sums)
+    rows, positives = (
+        [each << exponent - unit for each in ints.tolist()] for ints, exponent in sums
+    )
+    whole, p = sum(rows), sum(positives)
+    return math.fsum(
+        quotient((mine * whole - p * of) ** 2, of * whole**3)
+        for mine, of in zip(positives, rows, strict=True)
+        if of
+    )
 
 
 def _distances(

@@ -37,7 +37,7 @@ from streammetrics.show.pictures.canvas import (
     thinned,
     titled,
 )
-from streammetrics.slices.table import MISSING, SliceTable
+from streammetrics.slices.table import SliceTable, key_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -521,7 +521,7 @@ def _named(table: SliceTable, place: int) -> str:
 
 def _told(key: str, value: object) -> str:
     """Return one part of a slice's name; bins are written as ranges."""
-    text = MISSING if value is None else str(value)
+    text = key_text(value)
     if text.startswith(("< ", ">= ")):
         return f"{key} {text}"
     return f"{key} in {text}" if text.startswith("[") else f"{key}={text}"

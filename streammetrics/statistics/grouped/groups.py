@@ -122,10 +122,18 @@ class Groups:
         return tuple(found)
 
     def rows_of(self, metric: Metric) -> Ints:
-        """Return how many rows of each key a metric has seen, which has `forms`."""
+        """Return how many rows of each key a metric has seen."""
         rows: Ints = np.zeros(len(self), np.int64)
         for source in metric._feeds:
-            rows = np.maximum(rows, self._parts[source].kept.rows)
+            rows = np.maximum(rows, self._counted(self._parts[source].kept))
+        return rows
+
+    def omitted_of(self, metric: Metric) -> Ints:
+        """Return how many rows of each key were left out for a metric."""
+        rows: Ints = np.zeros(len(self), np.int64)
+        for source in metric._feeds:
+            if (left := self._parts[source].left) is not None:
+                rows = np.maximum(rows, self._counted(left))
         return rows
 
     def _state_at(self, place: int) -> State:
