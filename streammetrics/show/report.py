@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.results.differences import Differences
     from streammetrics.core.types import Document, Json
-    from streammetrics.slices.groups import Reading
+    from streammetrics.slices.groups import SliceReading
     from streammetrics.slices.slices import Slices
 
 
@@ -385,7 +385,7 @@ def taken(table: SliceTable, places: list[int]) -> SliceTable:
     return SliceTable({title: column[places] for title, column in table.items()})
 
 
-def _lines(slice_name: str, reading: Reading) -> Iterator[tuple[str, tuple[object, ...]]]:
+def _lines(slice_name: str, reading: SliceReading) -> Iterator[tuple[str, tuple[object, ...]]]:
     limits = dict(numbers(reading.bounds))
     counts = "true" if reading.exact else "false", reading.n_rows, reading.n_omitted
     for part, row in numbers(reading.value):

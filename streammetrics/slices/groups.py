@@ -129,7 +129,7 @@ class Grouping:
         return GroupView(self.columns, groups, turns, ordered)
 
 
-class Reading(NamedTuple):
+class SliceReading(NamedTuple):
     """A metric of a slice: value, certain bounds, whether it is exact, rows seen and left out."""
 
     value: Any
@@ -187,7 +187,7 @@ class GroupView(NamedTuple):
             return GroupValues(values[self.turns], doubtful[self.turns])
         return GroupValues([values[turn] for turn in self.turns.tolist()], doubtful[self.turns])
 
-    def readings(self, metric: Metric, places: Iterable[int]) -> Iterator[Reading]:
+    def readings(self, metric: Metric, places: Iterable[int]) -> Iterator[SliceReading]:
         """Yield a metric of the slices at some places."""
         values = self.values(metric).values
         rows, omitted = self.groups.rows_of(metric), self.groups.omitted_of(metric)
@@ -201,7 +201,7 @@ class GroupView(NamedTuple):
             exact = metric.is_exact(*statistics)
             with own_arithmetic():
                 bounds = Interval(value, value) if exact else metric.interval(*statistics)
-            yield Reading(value, bounds, exact, int(rows[turn]), int(omitted[turn]))
+            yield SliceReading(value, bounds, exact, int(rows[turn]), int(omitted[turn]))
 
     def limits(self, metric: Metric, level: float) -> tuple[Floats, Floats] | None:
         """Return the confidence limits of all slices; ``None`` if they must be read singly."""
