@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core import tuning
+from streammetrics.core.columns.batch import COUNTS
 from streammetrics.core.confidence import without_units
 from streammetrics.core.errors import (
     FloatingPointModeError,
@@ -66,6 +67,12 @@ class Accumulator(Locked):
         """Add a batch; on an error the state is unchanged."""
         check_arithmetic()
         plan, batch.copied = self.plan, tuning.STAGED_ROWS
+        if batch.has(COUNTS):
+            try:
+                self.take(plan.repeated(batch))
+            except IncompatibleMetricsError as error:  # more rows than can be counted
+                raise InvalidBatchError(error.problem, hint=error.hint) from None
+            return
         rows = plan.whole(batch)
         if rows is not None:
             self._add((rows,), rows.n)

@@ -11,6 +11,7 @@ import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import (
+    COUNTS,
     WEIGHT,
     as_renamed,
     meant,
@@ -66,6 +67,8 @@ class MetricSet(NamedInputs, ByName):
         unit: Column that identifies clustered rows, such as those of one user. Rows are kept in 64
             groups of whole units, which takes up to 64 times the memory. ``confidence`` of the set
             and its metrics then treats the units, rather than the rows, as the sample.
+        counts: Column of whole numbers: how many rows each row stands for, as ``COUNT(*)`` of a
+            table grouped by the other columns. The same as ``columns={"counts": ...}``.
 
     Raises:
         InvalidBatchError: From `update`, if a column is missing or invalid.
@@ -95,21 +98,24 @@ class MetricSet(NamedInputs, ByName):
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
         unit: str | None = None,  # noqa: ARG002 - used by `__new__`
+        counts: str | None = None,
     ) -> None:
         given = members_of(dict(metrics.items()) if isinstance(metrics, MetricSet) else metrics)
         self.columns = as_renamed({} if columns is None else columns)
+        if counts is not None:
+            self.columns |= as_renamed({COUNTS: counts})
         plans = [metric._plan for metric in given.values()]
         plan = Plan.known(
             tuple(metric._key for metric in given.values()),
             lambda: [statistic for plan in plans for statistic in plan.start.statistics],
         )
         self._bind(given, plan)
-        unknown = self.columns.keys() - {*self.inputs, WEIGHT}
+        inputs = (*self.inputs, WEIGHT, COUNTS)
+        unknown = self.columns.keys() - {*inputs}
         if unknown:
             raise ValueError(
                 f"columns renames {', '.join(map(repr, sorted(unknown)))}, but the inputs of these "
-                f"metrics are {', '.join(map(repr, (*self.inputs, WEIGHT)))}"
-                f"{meant(min(unknown), (*self.inputs, WEIGHT))}"
+                f"metrics are {', '.join(map(repr, inputs))}{meant(min(unknown), inputs)}"
             )
 
     def _bind(self, metrics: Mapping[str, Metric], plan: Plan) -> None:
@@ -314,7 +320,7 @@ class MetricSet(NamedInputs, ByName):
     @property
     def _kinds(self) -> dict[str, Kind]:
         """The kind of each input: label, id or number."""
-        found: dict[str, Kind] = {WEIGHT: "number"}
+        found: dict[str, Kind] = {WEIGHT: "number", COUNTS: "number"}
         for schema in self._plan.schemas:
             for name, kind in schema.kinds.items():
                 found[name] = max(kind, found.get(name, kind), key=KINDS.index)

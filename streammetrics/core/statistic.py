@@ -53,6 +53,8 @@ class Statistic(Configured, ABC):
     fields: ClassVar[dict[str, StateField[Any]]] = {}
     # Whether `update` mostly runs without the GIL; each class with its own `update` must state it.
     in_kernels: ClassVar[bool] = False
+    # Why a row cannot stand for several (``counts``); empty if it can.
+    uncounted: ClassVar[str] = ""
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)

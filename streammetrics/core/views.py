@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import (
+    COUNTS,
     WEIGHT,
     asks_for,
     check_single,
@@ -50,9 +51,15 @@ class NamedInputs:
 
     def _name_inputs(self, required: Iterable[str], optional: Iterable[str]) -> None:
         """Derive the tables of names from `columns` once, because small batches need them often."""
-        self._in_tables = {WEIGHT: "", **self.columns}  # no column of a table has an empty name
+        self._in_tables = {
+            WEIGHT: "",
+            COUNTS: "",
+            **self.columns,
+        }  # no column of a table has an empty name
         self._told = False
-        self._titles = {name: self.columns.get(name, name) for name in (*required, *optional)}
+        self._titles = {
+            name: self.columns.get(name, name) for name in (*required, *optional, COUNTS)
+        }
         # An optional input is required if `columns` names it.
         needed = (*required, *self.columns)
         self._needed = tuple(dict.fromkeys(self.columns.get(name, name) for name in needed))
@@ -70,12 +77,14 @@ class NamedInputs:
     def _asked(self, names: Iterable[str], *, weighted: bool = False) -> dict[str, str]:
         """Return the column of each input that is required, or is among the `names` of a table.
 
-        The weight is included only if `columns` names it, or if `weighted`: it was passed by name.
+        Weights and counts are included only if `columns` names them, or if `weighted`: all columns
+        were passed by name.
         """
         wanted = {*self._needed, *names}
         asked = {name: title for name, title in self._titles.items() if title in wanted}
-        if not weighted and WEIGHT not in self.columns:
-            asked.pop(WEIGHT, None)
+        for name in (WEIGHT, COUNTS):
+            if not weighted and name not in self.columns:
+                asked.pop(name, None)
         return asked
 
     def _reads(self, names: Iterable[str]) -> list[str]:

@@ -34,18 +34,21 @@ class Aggregate(Metric[V_co]):
 
     nan_policy: NanPolicy = "raise"
 
-    def update(self, values: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
+    def update(
+        self, values: ArrayLike, *, sample_weight: ArrayLike = None, counts: ArrayLike = None
+    ) -> Self:
         """Add a batch of rows.
 
         Args:
             values: Numbers, (n,).
             sample_weight: Non-negative weights, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A column has a wrong type or length, or a missing value; the state is
                 unchanged.
         """
-        return self.feed({"values": values, "sample_weight": sample_weight})
+        return self.feed({"values": values, "sample_weight": sample_weight, "counts": counts})
 
 
 class Count(Aggregate[int | float]):

@@ -227,18 +227,19 @@ class Agreement(Metric[float]):
         equal = self._equal or self.from_raters is None
         return (RatingCounts(nan_policy=self.nan_policy, equal=equal),)
 
-    def update(self, ratings: ArrayLike) -> Self:
+    def update(self, ratings: ArrayLike, *, counts: ArrayLike = None) -> Self:
         """Add a batch of items.
 
         Args:
             ratings: The number of raters who chose each of K categories, (n, K); with
                 `from_raters` the category chosen by each of R raters, (n, R).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A count or a code is not a non-negative integer, or items have
                 different numbers of ratings where equal numbers are required.
         """
-        return self.feed({"ratings": ratings})
+        return self.feed({"ratings": ratings, "counts": counts})
 
     def readout(self, ratings: RatingCounts | RaterCodes) -> float:
         """Return the agreement; ``nan`` if it is undefined."""

@@ -302,6 +302,7 @@ class BradleyTerry(Metric[LabelledArray]):
         winner: ArrayLike,
         *,
         sample_weight: ArrayLike | None = None,
+        counts: ArrayLike | None = None,
     ) -> Self:
         """Add a batch of matches.
 
@@ -310,12 +311,15 @@ class BradleyTerry(Metric[LabelledArray]):
             b: The other player, (n,).
             winner: The player that won, (n,); missing, or the word `tie`, for a tie.
             sample_weight: Weight of each match, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A winner did not play, a player plays itself, or there is a tie and
                 ``ties=None``; the state is unchanged.
         """
-        return self.feed({"a": a, "b": b, "winner": winner, "sample_weight": sample_weight})
+        return self.feed(
+            {"a": a, "b": b, "winner": winner, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def readout(self, table: MatchTable) -> LabelledArray:
         """Return the strength of each player."""

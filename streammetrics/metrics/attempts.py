@@ -74,7 +74,14 @@ class AttemptMetric(Metric[float]):
         """Return the counts of each unit."""
         return (AttemptCounts(nan_policy=self.nan_policy),)
 
-    def update(self, unit: ArrayLike, y_true: ArrayLike, attempt: ArrayLike = None) -> Self:
+    def update(
+        self,
+        unit: ArrayLike,
+        y_true: ArrayLike,
+        attempt: ArrayLike = None,
+        *,
+        counts: ArrayLike = None,
+    ) -> Self:
         """Add a batch of attempts.
 
         Args:
@@ -82,12 +89,13 @@ class AttemptMetric(Metric[float]):
             y_true: Whether the attempt solved it: 1 or 0, or booleans, (n,).
             attempt: The id of the attempt among those at its unit, (n,): integers or strings.
                 Pass it in every batch or in none.
+            counts: Must be ``None``: attempts of a unit are rows of their own.
 
         Raises:
             InvalidBatchError: An id is missing, an outcome is neither 0 nor 1, or an outcome
                 contradicts an earlier row of the attempt; the state is unchanged.
         """
-        return self.feed({"unit": unit, "y_true": y_true, "attempt": attempt})
+        return self.feed({"unit": unit, "y_true": y_true, "attempt": attempt, "counts": counts})
 
     def _tallies(self, held: AttemptCounts) -> list[Tally]:
         """Return the tally of each unit, in the order of their ids."""
@@ -333,6 +341,8 @@ class MajorityAtK(AttemptMetric):
         y_true: ArrayLike,
         answer: ArrayLike,
         attempt: ArrayLike = None,
+        *,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of attempts.
 
@@ -342,12 +352,15 @@ class MajorityAtK(AttemptMetric):
             answer: What it answered, (n,): integers or strings; equal ones are one answer.
             attempt: The id of the attempt among those at its unit, (n,): integers or strings.
                 Pass it in every batch or in none.
+            counts: Must be ``None``: attempts of a unit are rows of their own.
 
         Raises:
             InvalidBatchError: An id or an answer is missing, an outcome is neither 0 nor 1, or a
                 row contradicts an earlier row of the attempt; the state is unchanged.
         """
-        return self.feed({"unit": unit, "y_true": y_true, "answer": answer, "attempt": attempt})
+        return self.feed(
+            {"unit": unit, "y_true": y_true, "answer": answer, "attempt": attempt, "counts": counts}
+        )
 
     def _tallies(self, held: AttemptCounts) -> list[Tally]:
         """Return for each unit how often each answer was given and solved it, sorted."""

@@ -157,7 +157,12 @@ class RankCorrelation(Metric[float]):
     nan_policy: NanPolicy = "raise"
 
     def update(
-        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows.
 
@@ -165,12 +170,15 @@ class RankCorrelation(Metric[float]):
             y_true: Numbers, (n,), which may be infinite.
             y_pred: Numbers, (n,), which may be infinite.
             sample_weight: Must be ``None``: rank correlations do not support weights.
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: Weights are given, a column has a wrong type or length, or a value is
                 nan with ``nan_policy="raise"``; the state is unchanged.
         """
-        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram of pairs."""

@@ -132,6 +132,7 @@ class BoxMetric(Metric[float | Floats]):
         *,
         true_crowd: ArrayLike = None,
         true_areas: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of n images. A row holds the boxes of one image, in lists of equal length.
 
@@ -145,6 +146,7 @@ class BoxMetric(Metric[float | Floats]):
                 any number of times, or not at all, and does not count.
             true_areas: The areas that `area` refers to, n lists of g; by default those of the
                 boxes. COCO uses those of the masks.
+            counts: Must be ``None``: a row is an image.
 
         Raises:
             InvalidBatchError: A box is not four finite numbers, has a negative width or height, or
@@ -152,7 +154,7 @@ class BoxMetric(Metric[float | Floats]):
         """
         true = {"true_boxes": true_boxes, "true_labels": true_labels, "true_crowd": true_crowd}
         pred = {"pred_boxes": pred_boxes, "pred_labels": pred_labels, "pred_scores": pred_scores}
-        return self.feed({**true, "true_areas": true_areas, **pred})
+        return self.feed({**true, "true_areas": true_areas, **pred, "counts": counts})
 
     def _lacking(self, *_: object) -> str:
         none = "there are no true boxes" + (f" of area={self.area!r}" if self.area != "all" else "")
@@ -377,7 +379,12 @@ class MaskMetric(Metric[float | Floats]):
         return (ContingencyTable(labels=self.labels, **rows),)
 
     def update(
-        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of label maps; every pixel is a row.
 
@@ -386,13 +393,16 @@ class MaskMetric(Metric[float | Floats]):
             y_pred: The predicted classes, of the same shape, or scores (n, K, H, W) of K classes,
                 the largest of which (the first if tied) gives the class.
             sample_weight: Non-negative weights, of the shape of `y_true`.
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: The shapes do not fit, or a class is not among `labels`; the state is
                 unchanged.
         """
         _warn_of_one_hot(y_true, y_pred)
-        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def readout(self, table: ContingencyTable) -> float | Floats:
         """Return the overlap, averaged as configured."""
@@ -559,7 +569,7 @@ class PanopticMetric(Metric[float | Floats]):
         )
         return (counts,)
 
-    def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
+    def update(self, y_true: ArrayLike, y_pred: ArrayLike, *, counts: ArrayLike = None) -> Self:
         """Add a batch of images.
 
         The last axis of a map is (category, instance). A three-dimensional array is read as n
@@ -568,6 +578,7 @@ class PanopticMetric(Metric[float | Floats]):
         Args:
             y_true: The true maps, (n, H, W, 2), or n lists (m, 2) of pixels.
             y_pred: The predicted maps, of the same shapes.
+            counts: Must be ``None``: a row is an image.
 
         Raises:
             InvalidBatchError: A pixel is not two non-negative integers, two maps differ in shape,
@@ -581,7 +592,7 @@ class PanopticMetric(Metric[float | Floats]):
                 "images",
                 stacklevel=2,
             )
-        return self.feed({"y_true": y_true, "y_pred": y_pred})
+        return self.feed({"y_true": y_true, "y_pred": y_pred, "counts": counts})
 
     def readout(self, held: SegmentCounts) -> float | Floats:
         """Return the quality, averaged as configured."""

@@ -55,7 +55,12 @@ class SampleDistance(Metric[float]):
     nan_policy: NanPolicy = "raise"
 
     def update(
-        self, sample: ArrayLike, values: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        sample: ArrayLike,
+        values: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows.
 
@@ -63,12 +68,15 @@ class SampleDistance(Metric[float]):
             sample: The label of each row's sample, (n,); there are two labels.
             values: Numbers, (n,), which may be infinite.
             sample_weight: Non-negative weights, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A column has a wrong type or length, a missing value or a third
                 label; the state is unchanged.
         """
-        return self.feed({"sample": sample, "values": values, "sample_weight": sample_weight})
+        return self.feed(
+            {"sample": sample, "values": values, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram of both samples."""

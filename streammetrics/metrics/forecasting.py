@@ -53,6 +53,7 @@ class IntervalMetric(RowMean):
         y_high: ArrayLike,
         *,
         sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: targets (n,) and the lower and upper ends of intervals, each (n,).
 
@@ -61,7 +62,7 @@ class IntervalMetric(RowMean):
                 length, or a missing or infinite value; the state is unchanged.
         """
         columns = {"y_true": y_true, "y_low": y_low, "y_high": y_high}
-        return self.feed({**columns, "sample_weight": sample_weight})
+        return self.feed({**columns, "sample_weight": sample_weight, "counts": counts})
 
 
 class IntervalCoverage(IntervalMetric):
@@ -170,11 +171,16 @@ class CRPSEnsemble(RowMean):
         return (EnsembleSum(fair=self.fair, nan_policy=self.nan_policy),)
 
     def update(
-        self, y_true: ArrayLike, y_ensemble: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_ensemble: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: targets (n,) and ensembles of m members (n, m)."""
         columns = {"y_true": y_true, "y_ensemble": y_ensemble}
-        return self.feed({**columns, "sample_weight": sample_weight})
+        return self.feed({**columns, "sample_weight": sample_weight, "counts": counts})
 
 
 class CRPSGaussian(RowMean):
@@ -207,10 +213,11 @@ class CRPSGaussian(RowMean):
         y_std: ArrayLike,
         *,
         sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: targets, means and standard deviations, each (n,)."""
         columns = {"y_true": y_true, "y_mean": y_mean, "y_std": y_std}
-        return self.feed({**columns, "sample_weight": sample_weight})
+        return self.feed({**columns, "sample_weight": sample_weight, "counts": counts})
 
 
 class CRPSQuantiles(RowMean):
@@ -255,11 +262,16 @@ class CRPSQuantiles(RowMean):
         return (QuantileSum(levels=self.levels, nan_policy=self.nan_policy),)
 
     def update(
-        self, y_true: ArrayLike, y_quantiles: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_quantiles: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: targets (n,) and quantiles (n, q), one per level."""
         columns = {"y_true": y_true, "y_quantiles": y_quantiles}
-        return self.feed({**columns, "sample_weight": sample_weight})
+        return self.feed({**columns, "sample_weight": sample_weight, "counts": counts})
 
 
 class PITHistogram(Metric[LabelledArray]):
@@ -296,9 +308,11 @@ class PITHistogram(Metric[LabelledArray]):
         """Return the weight of each bin."""
         return (BinnedShares(n_bins=self.n_bins, nan_policy=self.nan_policy),)
 
-    def update(self, pit: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
+    def update(
+        self, pit: ArrayLike, *, sample_weight: ArrayLike = None, counts: ArrayLike = None
+    ) -> Self:
         """Add a batch of rows: the distribution function at each target (n,), from 0 to 1."""
-        return self.feed({"pit": pit, "sample_weight": sample_weight})
+        return self.feed({"pit": pit, "sample_weight": sample_weight, "counts": counts})
 
     def readout(self, held: BinnedShares) -> LabelledArray:
         """Return the share of each bin."""
@@ -318,6 +332,7 @@ class ScaledMetric(RowMean):
         scale: ArrayLike,
         *,
         sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: targets, predictions and the scales of their series, each (n,).
 
@@ -326,7 +341,7 @@ class ScaledMetric(RowMean):
                 missing or infinite value; the state is unchanged.
         """
         columns = {"y_true": y_true, "y_pred": y_pred, "scale": scale}
-        return self.feed({**columns, "sample_weight": sample_weight})
+        return self.feed({**columns, "sample_weight": sample_weight, "counts": counts})
 
 
 class MASE(ScaledMetric):

@@ -43,9 +43,9 @@ class CatalogueMetric(Metric[float]):
         """Return the counts of pairs of a list and an item."""
         return (LabelPairs(row="query", column="item", nan_policy=self.nan_policy),)
 
-    def update(self, query: ArrayLike, item: ArrayLike) -> Self:
+    def update(self, query: ArrayLike, item: ArrayLike, *, counts: ArrayLike = None) -> Self:
         """Add a batch of rows: the id of a list, and the id of an item shown in it, each (n,)."""
-        return self.feed({"query": query, "item": item})
+        return self.feed({"query": query, "item": item, "counts": counts})
 
     def _lacking(self, table: LabelPairs) -> str:
         shown = Overlap.of(table).pred_sizes.size
@@ -157,9 +157,9 @@ class IntraListDiversity(Metric[float]):
         """Return the counts of pairs of a list and a category."""
         return (LabelPairs(row="query", column="category", nan_policy=self.nan_policy),)
 
-    def update(self, query: ArrayLike, category: ArrayLike) -> Self:
+    def update(self, query: ArrayLike, category: ArrayLike, *, counts: ArrayLike = None) -> Self:
         """Add a batch of rows: the id of a list, and the category of an item in it, each (n,)."""
-        return self.feed({"query": query, "category": category})
+        return self.feed({"query": query, "category": category, "counts": counts})
 
     def readout(self, table: LabelPairs) -> float:
         """Return the mean over lists."""
@@ -179,17 +179,22 @@ class IntraListDiversity(Metric[float]):
 class ListMean(RowMean):
     """Base class of metrics that average a function of the popularity of shown items."""
 
-    def update(self, popularity: ArrayLike, *, sample_weight: ArrayLike = None) -> Self:
+    def update(
+        self, popularity: ArrayLike, *, sample_weight: ArrayLike = None, counts: ArrayLike = None
+    ) -> Self:
         """Add a batch of rows.
 
         Args:
             popularity: The share of users who know each shown item, (n,).
             sample_weight: Non-negative weights, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A popularity is not above 0 and at most 1.
         """
-        return self.feed({"popularity": popularity, "sample_weight": sample_weight})
+        return self.feed(
+            {"popularity": popularity, "sample_weight": sample_weight, "counts": counts}
+        )
 
 
 class Novelty(ListMean):

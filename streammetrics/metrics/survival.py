@@ -144,19 +144,22 @@ class ConcordanceIndex(Metric[float]):
         """Return the counts of pairs."""
         return (SurvivalPairs(max_pairs=self.max_pairs, nan_policy=self.nan_policy),)
 
-    def update(self, time: ArrayLike, event: ArrayLike, score: ArrayLike) -> Self:
+    def update(
+        self, time: ArrayLike, event: ArrayLike, score: ArrayLike, *, counts: ArrayLike = None
+    ) -> Self:
         """Add a batch of rows.
 
         Args:
             time: The time of the event or of censoring, at least 0, (n,).
             event: 1 if `time` is that of an event, 0 if it is that of censoring, (n,).
             score: The predicted risk, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A time is negative or infinite, an event is neither 0 nor 1, or a
                 score is nan; the state is unchanged.
         """
-        return self.feed({"time": time, "event": event, "score": score})
+        return self.feed({"time": time, "event": event, "score": score, "counts": counts})
 
     def readout(self, held: SurvivalPairs) -> float:
         """Return the index; beyond `max_pairs` an estimate from the order of the cells."""

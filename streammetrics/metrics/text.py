@@ -86,7 +86,14 @@ class TextMetric(Metric[float]):
     def read(self, counts: list[int]) -> float:
         """Return the value from the counts of at least one row."""
 
-    def update(self, reference: ArrayLike, prediction: ArrayLike, **references: ArrayLike) -> Self:
+    def update(
+        self,
+        reference: ArrayLike,
+        prediction: ArrayLike,
+        *,
+        counts: ArrayLike = None,
+        **references: ArrayLike,
+    ) -> Self:
         """Add a batch of rows: the references and the predictions, each (n,) strings.
 
         Args:
@@ -94,12 +101,13 @@ class TextMetric(Metric[float]):
             prediction: The predictions.
             **references: With ``references=R``, ``reference_2`` to ``reference_R``. Where a row has
                 fewer, repeat one of them.
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A column is not text; the state is unchanged.
             TypeError: There are more references than `references` says.
         """
-        return self.feed(_columns(self, reference, prediction, references))
+        return self.feed({**_columns(self, reference, prediction, references), "counts": counts})
 
 
 def _columns(
@@ -125,6 +133,7 @@ class TextMean(RowMean):
         prediction: ArrayLike,
         *,
         sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
         **references: ArrayLike,
     ) -> Self:
         """Add a batch of rows: the references and the predictions, each (n,) strings.
@@ -133,6 +142,7 @@ class TextMean(RowMean):
             reference: The references.
             prediction: The predictions.
             sample_weight: Non-negative weights, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
             **references: With ``references=R``, ``reference_2`` to ``reference_R``. Where a row has
                 fewer, repeat one of them.
 
@@ -141,7 +151,7 @@ class TextMean(RowMean):
             TypeError: There are more references than `references` says.
         """
         columns = _columns(self, reference, prediction, references)
-        return self.feed({**columns, "sample_weight": sample_weight})
+        return self.feed({**columns, "sample_weight": sample_weight, "counts": counts})
 
 
 class ExactMatch(TextMean):
@@ -741,14 +751,14 @@ class SpanMetric(Metric[float | Floats]):
         counts = SpanCounts(scheme=self.scheme, suffix=self.suffix, nan_policy=self.nan_policy)
         return (counts,)
 
-    def update(self, y_true: ArrayLike, y_pred: ArrayLike) -> Self:
+    def update(self, y_true: ArrayLike, y_pred: ArrayLike, *, counts: ArrayLike = None) -> Self:
         """Add a batch of sentences: the true and the predicted tags of each, n lists of strings.
 
         Raises:
             InvalidBatchError: A sentence has different numbers of true and predicted tags, or a tag
                 that is not in the scheme; the state is unchanged.
         """
-        return self.feed({"y_true": y_true, "y_pred": y_pred})
+        return self.feed({"y_true": y_true, "y_pred": y_pred, "counts": counts})
 
     def readout(self, held: SpanCounts) -> float | Floats:
         """Return the ratio, averaged as configured."""

@@ -53,6 +53,7 @@ class KeyedSet(MetricSet):
         max_slices: int = 10_000,
         overflow: Literal["raise", "other"] = "raise",
         unit: str | None = None,
+        counts: str | None = None,
     ) -> None:
         if isinstance(suite, Mapping) and not isinstance(suite, MetricSet):
             suite = MetricSet(suite)
@@ -76,6 +77,8 @@ class KeyedSet(MetricSet):
                 f"{self._called}(unit={unit!r}): expected the name of a column"
                 + (", and overflow='raise': what is folded has no units" * (overflow == "other"))
             )
+        if counts is not None:
+            suite = MetricSet(dict(suite.items()), columns=suite.columns, counts=counts)
         self._suite, self.by, self.unit = suite.copy(), specs_of(by, some=unit is None), unit
         columns = {title_of(column): column for spec in self.by for column in spec}
         self._check_titles(columns, suite)

@@ -64,6 +64,7 @@ class Slices(KeyedSet, Audit):
         unit: A column that identifies clustered rows, such as those of one user. Slices are stored
             for 64 groups of units, which takes up to 64 times the memory, so that `confidence` can
             be by unit.
+        counts: Column of whole numbers: how many rows each row stands for, as in `MetricSet`.
 
     Raises:
         InvalidBatchError: From `update`: a column is missing, a key is of a different kind than

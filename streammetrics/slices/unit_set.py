@@ -28,8 +28,9 @@ class UnitSet(KeyedSet):
         *,
         columns: Mapping[str, str | Sequence[str]] | None = None,
         unit: str,
+        counts: str | None = None,
     ) -> None:
-        super().__init__(MetricSet(metrics, columns=columns), by=[[]], unit=unit)
+        super().__init__(MetricSet(metrics, columns=columns), by=[[]], unit=unit, counts=counts)
 
     def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:
         self._check_unit(unit, anytime=anytime)

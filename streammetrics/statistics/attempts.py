@@ -389,6 +389,8 @@ class AttemptCounts(Statistic):
     unit; plus the distinct ids and answers.
     """
 
+    uncounted = "a row of attempts is part of a unit, whose attempts count once"
+
     answers: bool = False
     nan_policy: NanPolicy = "raise"
 

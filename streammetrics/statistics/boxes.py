@@ -533,6 +533,8 @@ class BoxStatistic(Statistic):
     outcomes of predicted boxes.
     """
 
+    uncounted = "a row of boxes is an image with lists of boxes"
+
     ious: tuple[float, ...] = IOUS
     box_format: BoxFormat = "xyxy"
     max_detections: int = 100

@@ -667,6 +667,8 @@ class RankingBuffer(Statistic):
     the distinct ids (8 bytes, or the length of the longest string).
     """
 
+    uncounted = "a row of a ranking is part of a query, whose documents count once"
+
     k: int | None = None
     first_at: float | None = None
     named: bool = False

@@ -95,6 +95,8 @@ class SegmentCounts(Statistic):
     With `lenient` true pixels that are predicted as void do not count.
     """
 
+    uncounted = "a row of segments is an image"
+
     things: tuple[int, ...]
     stuffs: tuple[int, ...] = ()
     void: bool = False

@@ -25,7 +25,7 @@ from streammetrics.core.kernels import kernels
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from streammetrics.core.types import Array, ClassLabel, Floats, Foreign
+    from streammetrics.core.types import Array, ClassLabel, Floats, Foreign, Places
 
 
 _LISTED = 20
@@ -329,6 +329,7 @@ def _reshaped(column: Column, shape: tuple[int, ...]) -> Column:
 
 
 WEIGHT = "sample_weight"
+COUNTS = "counts"  # how many rows each row stands for
 
 MAX_NDIM = 32  # dimensions accepted before `by_row` reshapes a column
 _FLOAT64 = np.dtype(np.float64)
@@ -476,6 +477,13 @@ class Batch:
         part = Batch(self._raw, self._renamed)
         part.n_rows, part.first = min(stop, self.n_rows) - start, start
         part._columns = {title: col[start:stop] for title, col in self._columns.items()}
+        return part
+
+    def take(self, rows: Places) -> Batch:
+        """Return some rows of the columns converted so far."""
+        part = Batch(self._raw, self._renamed)
+        part.n_rows = len(rows)
+        part._columns = {title: column[rows] for title, column in self._columns.items()}
         return part
 
     def aliased(self, names: Mapping[str, str]) -> Batch:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.columns.column import either
 from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.types import Columns
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Places, ReadColumn
+    from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Places, ReadColumn
 
     Mask = Bools
 
@@ -31,6 +31,7 @@ Kind = Literal["label", "id", "number"]
 KINDS: tuple[Kind, ...] = ("label", "id", "number")
 
 _SHOWN = 6
+_BEYOND = 2.0**63  # counts of a row
 
 Facts = dict[str, Any]  # properties shared by all rows of a metric: kind of labels, width, ...
 
@@ -196,6 +197,23 @@ def reject_present(
         wrong = wrong & ~missing
     if wrong.any():
         reject(title, what, wrong, values, advice=advice)
+
+
+def read_counts(batch: Batch) -> Ints:
+    """Return how many rows each row of a batch stands for, from its column of counts."""
+    title, column = batch.title(COUNTS), batch.column(COUNTS)
+    values = column.values
+    if values.ndim > 1 or column.vocabulary is not None or values.dtype.kind == "b":
+        raise InvalidBatchError(f"{title}: expected whole numbers (n,), such as COUNT(*)", title)
+    missing = _absent(column, None)
+    if missing is not None:
+        reject(title, "is missing (NaN or null)", missing)
+    if values.dtype.kind == "f":
+        reject_present(title, "is not a whole number", np.rint(values) != values, None, values)
+    reject_present(title, "is negative", values < 0, None, values)
+    if values.dtype.kind in "fu":
+        reject_present(title, "is beyond 64 signed bits", values >= _BEYOND, None, values)
+    return values.astype(np.int64)
 
 
 def shown(value: object) -> str:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from streammetrics.core import tuning
-from streammetrics.core.columns.batch import WEIGHT
-from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts
+from streammetrics.core.columns.batch import COUNTS, WEIGHT
+from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts, read_counts
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
 from streammetrics.core.field import not_among
@@ -168,6 +170,29 @@ class Plan:
         """Return the state after the statistics are updated with rows immediately."""
         infos, statistics = self.fed(state)[:2]
         return self.counted(State(self._grown(infos, rows), self._updated(statistics, rows)))
+
+    def repeated(self, batch: Batch) -> State:
+        """Return the state of a batch of which each row stands for as many rows as its count.
+
+        For each bit of the counts, from the highest: all rows so far count twice, and those with
+        the bit are added. So the state is that of the repeated rows, byte for byte, by the laws of
+        `merge`, and none is ever repeated.
+        """
+        for statistic in self.start.statistics:
+            if statistic.uncounted:
+                raise InvalidBatchError(
+                    f"{batch.title(COUNTS)} is given, but {statistic.uncounted}: pass each row"
+                )
+        self.prepare(batch)
+        counts = read_counts(batch)
+        self.read(batch)  # validates all rows
+        state, step = self.start, self._slice_rows(batch)
+        for bit in reversed(range(int(counts.max(initial=0)).bit_length())):
+            state = self.merged(state, [state])
+            part = batch.take(np.flatnonzero((counts >> bit) & 1))
+            for start in range(0, part.n_rows, step):
+                state = self.with_rows(state, self.read(part.slice(start, start + step)))
+        return state
 
     def with_slices(self, state: State, batch: Batch) -> State:
         """Return the state after a long batch, whose columns are already converted."""

@@ -199,6 +199,7 @@ class ContingencyMetric(Metric[V_co]):
         *,
         y_score: ArrayLike = None,
         sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: true and predicted labels, or labels and scores with a threshold.
 
@@ -207,6 +208,7 @@ class ContingencyMetric(Metric[V_co]):
             y_pred: The predicted labels, (n,), or scores (n, K); without a threshold.
             y_score: The scores of the positive class, (n,); with a threshold.
             sample_weight: Non-negative weights, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A column has a wrong type or shape, a missing value or an unknown
@@ -216,7 +218,9 @@ class ContingencyMetric(Metric[V_co]):
         name, second = judged_column(self, y_pred, y_score)
         if len(getattr(y_true, "shape", ())) == 2:
             warn_of_indicators(self, y_true, second)
-        return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, name: second, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def _confusion(self, table: ContingencyTable | ThresholdTable) -> Confusion:
         """Return the confusion table, with its classes in order."""

@@ -215,6 +215,7 @@ class MultilabelMetric(Metric[V_co]):
         *,
         y_score: ArrayLike = None,
         sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: true and predicted labels, or labels and scores with a threshold.
 
@@ -223,6 +224,7 @@ class MultilabelMetric(Metric[V_co]):
             y_pred: The predicted labels in the same form; without a threshold.
             y_score: The scores of all labels, (n, L); with a threshold.
             sample_weight: Non-negative weights, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A column has a wrong type or shape, a missing value or an unknown
@@ -230,7 +232,9 @@ class MultilabelMetric(Metric[V_co]):
                 unchanged.
         """
         name, second = judged_column(self, y_pred, y_score)
-        return self.feed({"y_true": y_true, name: second, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, name: second, "sample_weight": sample_weight, "counts": counts}
+        )
 
 
 class RowsMetric(MultilabelMetric[float]):

@@ -85,10 +85,17 @@ class TopKAccuracy(Metric[float]):
         return (hits,)
 
     def update(
-        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: labels (n,), and scores (n, K) or (n,)."""
-        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def readout(self, counts: TopKHits) -> float:
         """Return the share of hits, or their number."""

@@ -114,18 +114,19 @@ class InternalMetric(Metric[float]):
 
     nan_policy: NanPolicy = "raise"
 
-    def update(self, X: ArrayLike, labels: ArrayLike) -> Self:  # noqa: N803 - the usual name for points
+    def update(self, X: ArrayLike, labels: ArrayLike, *, counts: ArrayLike = None) -> Self:  # noqa: N803 - the usual name for points
         """Add a batch of rows.
 
         Args:
             X: Points, (n, d) finite numbers, the same d in every batch; (n,) is one coordinate.
             labels: The cluster of each point: integers, booleans or strings.
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A column has a wrong type or shape, or a missing value; the state is
                 unchanged.
         """
-        return self.feed({"X": X, "labels": labels})
+        return self.feed({"X": X, "labels": labels, "counts": counts})
 
 
 class SampledMetric(InternalMetric):

@@ -100,18 +100,21 @@ class LabelingMetric(Metric[V_co]):
 
     nan_policy: NanPolicy = "raise"
 
-    def update(self, labels_true: ArrayLike, labels_pred: ArrayLike) -> Self:
+    def update(
+        self, labels_true: ArrayLike, labels_pred: ArrayLike, *, counts: ArrayLike = None
+    ) -> Self:
         """Add a batch of rows.
 
         Args:
             labels_true: The true class of each row, (n,): integers, booleans or strings.
             labels_pred: The cluster assigned to each row, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A column has a wrong type or length, or a missing label; the state is
                 unchanged.
         """
-        return self.feed({"labels_true": labels_true, "labels_pred": labels_pred})
+        return self.feed({"labels_true": labels_true, "labels_pred": labels_pred, "counts": counts})
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the counts of pairs of labels."""

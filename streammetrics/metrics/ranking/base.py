@@ -437,6 +437,7 @@ class RankingMetric(Metric[float]):
         doc: ArrayLike = None,
         *,
         query_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: judgments, results or both.
 
@@ -446,6 +447,7 @@ class RankingMetric(Metric[float]):
             score: The score by which it is ranked, (n,); null if it was not retrieved.
             doc: The document id, (n,): integers or strings.
             query_weight: The weight of the query, (n,), the same in all its rows that give one.
+            counts: Must be ``None``: documents of a query are rows of their own.
 
         Raises:
             InvalidBatchError: A score is nan or a relevance is not finite, a row has neither, ids
@@ -454,7 +456,7 @@ class RankingMetric(Metric[float]):
                 The message names the first such query and document; the state is unchanged.
         """
         rows = {"query": query, "relevance": relevance, "score": score, "doc": doc}
-        return self.feed({**rows, "query_weight": query_weight})
+        return self.feed({**rows, "query_weight": query_weight, "counts": counts})
 
 
 def _aggregated(values: Floats, weights: Floats | None, how: str) -> float:

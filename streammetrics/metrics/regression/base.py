@@ -105,7 +105,12 @@ class RegressionMetric(Metric[Value]):
     multioutput: Literal["uniform_average", "raw_values"] | Weights = "uniform_average"
 
     def update(
-        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows.
 
@@ -113,12 +118,15 @@ class RegressionMetric(Metric[Value]):
             y_true: Targets, (n,) or (n, d).
             y_pred: Predictions, of the same shape.
             sample_weight: Non-negative weights, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A column has a wrong type or shape, or a missing or infinite value;
                 the state is unchanged.
         """
-        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def _of_groups(self, *forms: GroupedStates) -> GroupValues | None:
         return super()._of_groups(*forms) if self.multioutput == "uniform_average" else None

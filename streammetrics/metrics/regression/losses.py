@@ -593,7 +593,14 @@ class CosineSimilarity(RowMean):
         return (CosineSum(nan_policy=self.nan_policy),)
 
     def update(
-        self, y_true: ArrayLike, y_pred: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: targets and predictions, each (n, d) vectors."""
-        return self.feed({"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "counts": counts}
+        )

@@ -383,14 +383,21 @@ class ScoredMetric(Metric[V_co]):
         self.labels = one_kind(self.labels, self.ignore_index)
 
     def update(
-        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: labels (n,), and scores (n,) of the positive class or (n, K).
 
         Raises:
             InvalidBatchError: A column has a wrong type or shape, or a missing value.
         """
-        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "counts": counts}
+        )
 
     @property
     def _schema_options(self) -> Options:

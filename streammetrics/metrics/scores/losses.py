@@ -487,7 +487,12 @@ class DistributionMetric(RowMean):
     from_logits: bool = False
 
     def update(
-        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows.
 
@@ -495,11 +500,14 @@ class DistributionMetric(RowMean):
             y_true: The true probabilities, (n, K), or (n,) for one of two classes.
             y_score: The predicted probabilities, of the same shape.
             sample_weight: Non-negative weights, (n,).
+            counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
             InvalidBatchError: A row is not a distribution, or the numbers of classes differ.
         """
-        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "counts": counts}
+        )
 
 
 class CrossEntropy(DistributionMetric):
@@ -612,10 +620,17 @@ class HingeLoss(Metric[float]):
         self.labels = one_kind(self.labels, self.ignore_index)
 
     def update(
-        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: labels (n,), and decision values (n,) or (n, K)."""
-        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def readout(self, losses: ProbabilityLossSum) -> float:
         """Return the mean loss."""
@@ -655,10 +670,17 @@ class LabelRankingMetric(Metric[float]):
         return (kind(of=self._of, labels=self.labels, nan_policy=self.nan_policy),)
 
     def update(
-        self, y_true: ArrayLike, y_score: ArrayLike, *, sample_weight: ArrayLike = None
+        self,
+        y_true: ArrayLike,
+        y_score: ArrayLike,
+        *,
+        sample_weight: ArrayLike = None,
+        counts: ArrayLike = None,
     ) -> Self:
         """Add a batch of rows: indicators (n, L) or sets of labels, and scores (n, L)."""
-        return self.feed({"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight})
+        return self.feed(
+            {"y_true": y_true, "y_score": y_score, "sample_weight": sample_weight, "counts": counts}
+        )
 
     def readout(self, sums: LabelRankingSum) -> float:
         """Return the mean."""

@@ -101,6 +101,11 @@ class Grouped(Statistic):
         return len(self.keys)
 
     @property
+    def uncounted(self) -> str:  # type: ignore[override]  # that of the statistics
+        """Why a row cannot stand for several; empty if it can."""
+        return next((each.uncounted for each in self.of if each.uncounted), "")
+
+    @property
     def can_refuse(self) -> bool:
         """Whether keys can be too many, or a statistic can refuse rows."""
         limited = self.most is not None and self.overflow == "raise"
