@@ -245,6 +245,7 @@ from streammetrics.metrics.text import WIL as WIL
 from streammetrics.show.report import model_index as model_index
 from streammetrics.slices.bins import Bins as Bins
 from streammetrics.slices.bins import Periods as Periods
+from streammetrics.slices.grouping import group_by as group_by
 from streammetrics.slices.slices import Slices as Slices
 
 __version__: str

@@ -20,6 +20,7 @@ from streammetrics.cli.outputs import (
 )
 from streammetrics.cli.result import CommandError, CommandResult, say
 from streammetrics.cli.tasks import (
+    COUNTS,
     PROBABILITIES,
     WEIGHT,
     columns_of,
@@ -57,6 +58,7 @@ def evaluate(
     y_score: typed.YScore = None,
     y_pred: typed.YPred = None,
     weight: typed.Weight = None,
+    counts: typed.Counts = None,
     query: typed.Query = None,
     doc: typed.Doc = None,
     relevance: typed.Relevance = None,
@@ -97,6 +99,7 @@ def evaluate(
         raise CommandError("--unit requires --confidence, e.g. --confidence 0.95, or --save")
     shorthands = {
         "y_true": y_true, "y_score": y_score, "y_pred": y_pred, WEIGHT: weight,
+        COUNTS: counts,
         "query": query, "doc": doc, "relevance": relevance, "score": score,
     }  # fmt: skip
     given = EvaluateOptions(
@@ -200,6 +203,8 @@ def _report(model: Model, state: MetricSet, given: EvaluateOptions, per_query: b
     about = {**model.about, "options": dict(model.plan.options)}
     weight = model.plan.columns.get(WEIGHT)
     notes = [] if weight is None else [f"weighted by {weight}"]
+    if COUNTS in model.plan.columns:
+        notes.append(f"counted by {model.plan.columns[COUNTS]}")
     with hints(model.plan):
         slices = slices_of(state, given.min_rows, given.worst, given.confidence)
         return report(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.result import CommandError
 from streammetrics.cli.tasks import (
+    COUNTS,
     OF_MODELS,
     OF_TREC_FILES,
     SHORTHANDS,
@@ -85,7 +86,7 @@ def plan(
     task = _task(name)
     _check_given(name, task, columns, options)
     # In the order of the task, so that a state does not depend on the order of options.
-    given = {key: columns[key] for key in task.inputs if key in columns}
+    given = {key: columns[key] for key in (*task.inputs, COUNTS) if key in columns}
     chosen = {**task.parameters, **options}
     if task.argmax and "y_score" in given:
         given.setdefault(task.argmax, given["y_score"])
@@ -112,8 +113,8 @@ def plan(
     if metrics and "k" not in options:
         chosen.pop("k", None)
     given = {key: text for key, text in given.items() if key in read}
-    # A set reads the weight column only if it is renamed, even to the same name.
-    renamed = {key: text for key, text in given.items() if key != text or key == WEIGHT}
+    # A set reads weights and counts only if they are renamed, even to the same name.
+    renamed = {k: text for k, text in given.items() if k != text or k in {WEIGHT, COUNTS}}
     return TaskPlan(name, given, chosen, MetricSet(built, columns=renamed))
 
 
@@ -125,7 +126,7 @@ def _task(name: str) -> Task:
 
 def _check_given(name: str, task: Task, columns: Mapping[str, str], options: Options) -> None:
     for key in columns:
-        if key not in task.inputs:
+        if key not in {*task.inputs, COUNTS}:
             text = flag(key) if key in SHORTHANDS else f"--column {key}"
             raise CommandError(f"{text} is not for --task {name}{near(key, task.inputs)}")
     if "preset" in options and name != "ranking":
@@ -168,7 +169,7 @@ def _defaults(task: Task, given: Mapping[str, str], options: Options) -> list[Sp
 
 def _read(built: Mapping[str, Metric], given: Mapping[str, str]) -> set[str]:
     """Return the inputs that the metrics read; raise if a required one is not given."""
-    read = {WEIGHT}
+    read = {WEIGHT, COUNTS}
     for title, metric in built.items():
         schemas = [statistic.schema for statistic in metric.statistics()]
         optional = frozenset().union(*(schema.optional for schema in schemas))
@@ -572,7 +573,7 @@ def _comparison(plan: TaskPlan, models: Mapping[str, Mapping[str, str]]) -> Comp
     shared = {
         key: text
         for key, text in plan.suite.columns.items()
-        if key not in OF_MODELS and (key in needed or key == "sample_weight")
+        if key not in OF_MODELS and (key in needed or key in {WEIGHT, COUNTS})
     }
     if len({tuple(texts.items()) for texts in models.values()}) < len(models):
         return None  # two models read the same columns

@@ -164,6 +164,7 @@ YScore = Annotated[
 ]
 YPred = Annotated[list[str] | None, _column("Predicted labels or values.")]
 Weight = Annotated[str | None, _column("Row weights (sample_weight).")]
+Counts = Annotated[str | None, _column("How many rows each row stands for, e.g. COUNT(*).")]
 Query = Annotated[str | None, _column("Rankings: query ids.")]
 Doc = Annotated[str | None, _column("Rankings: document ids.")]
 Relevance = Annotated[str | None, _column("Rankings: relevances; null where not judged.")]

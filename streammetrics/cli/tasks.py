@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 _LISTS = ("k", "labels", "levels")  # parameters that are always lists, even with one value
 
 WEIGHT = "sample_weight"
+COUNTS = "counts"
 # Inputs with their own option; --column names the columns of the others.
 SHORTHANDS = {
     **{name: f"--{name.replace('_', '-')}" for name in ("y_true", "y_score", "y_pred")},
     WEIGHT: "--weight",
+    COUNTS: "--counts",
     **{name: f"--{name}" for name in ("query", "doc", "relevance", "score")},
 }
 # Inputs that differ between models: several columns or runs for one of them are several models.

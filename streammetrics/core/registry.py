@@ -114,6 +114,7 @@ _NAMES = {
     ),
     "show.report": "model_index",
     "slices.bins": "Bins Periods",
+    "slices.grouping": "group_by",
     "slices.slices": "Slices",
 }
 PUBLIC = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
+from streammetrics.core.columns.batch import COUNTS
 from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError, an
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.results.hooks import reported
@@ -120,6 +121,8 @@ class Live(Stateful):
             raise ValueError(f"the suite has already seen {suite.n_rows:,} rows: reset() it")
         if isinstance(suite, Slices):
             raise TypeError("pass the suite itself, and what to slice by: Live(suite, by=...)")
+        if COUNTS in getattr(suite, "columns", {}):
+            raise ValueError("counts are not for Live: every event is one row")
         if by:
             suite = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # Slices checks it
         if store is not None and not os.fspath(store):
