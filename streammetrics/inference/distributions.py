@@ -241,6 +241,7 @@ def limits(
                 low + width * up / (up + down * factor),
                 low + width * up / (up + down / factor),
             )
+    sides = np.minimum(sides[0], value), np.maximum(sides[1], value)  # despite rounding
     return _plain(*(np.where(inside, side, np.nan) for side in sides))
 
 

@@ -94,7 +94,7 @@ def error_of(sums: Sums, mean: Fraction, total: Fraction, n: int) -> float:
 def _answer(
     metric: Metric[object],
     asked: ConfidenceRequest,
-    values: Sequence[float],
+    values: Sequence[Fraction | float],
     errors: Sequence[float],
     low: float,
 ) -> ConfidenceInterval:
@@ -108,7 +108,7 @@ def _answer(
     multioutput = getattr(metric, "multioutput", "uniform_average")
     check_outputs(len(values), multioutput)
     if multioutput == "raw_values":
-        sides = limits(np.array(values), np.array(errors), quantile, low)
+        sides = limits(averaged(values, multioutput), np.array(errors), quantile, low)
         below, above = (
             LabelledArray.of(s, range(len(values)), "output") for s in map(np.atleast_1d, sides)
         )
@@ -116,8 +116,9 @@ def _answer(
     if len(values) > 1:
         method += ", of a mean over outputs as if they varied together (at most)"
     weights = multioutput if isinstance(multioutput, tuple) else None
-    value, error = (float(np.average(side, weights=weights)) for side in (values, errors))
-    return ConfidenceInterval(*limits(value, error, quantile, low), asked.level, method)
+    error = float(np.average(errors, weights=weights))
+    sides = limits(averaged(values, multioutput), error, quantile, low)
+    return ConfidenceInterval(*sides, asked.level, method)
 
 
 def _means(
@@ -126,11 +127,10 @@ def _means(
     held: object,
     means: Sequence[Fraction],
     total: Fraction,
-) -> tuple[list[float], list[float]]:
+) -> tuple[Sequence[Fraction], list[float]]:
     every = sums_of(metric, held)
-    values = [float(mean) for mean in means]
     n = asked.n_rows
-    return values, [error_of(s, m, total, n) for s, m in zip(every, means, strict=True)]
+    return means, [error_of(s, m, total, n) for s, m in zip(every, means, strict=True)]
 
 
 @rule_of(Family.MEAN_LOSS, Family.BOUNDED_LOSS)
@@ -150,8 +150,8 @@ def of_roots(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> Confide
     if asked.anytime:
         raise not_anytime(metric)
     values, errors = _means(metric, asked, held, held.means("loss"), held.total)
-    roots = [math.sqrt(value) for value in values]
-    halved = [e / 2 / root if root else 0.0 for e, root in zip(errors, roots, strict=True)]
+    roots = [root(value) for value in values]
+    halved = [e / 2 / r if r else 0.0 for e, r in zip(errors, roots, strict=True)]
     return _answer(metric, asked, roots, halved, 0.0)
 
 
@@ -180,7 +180,8 @@ def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> Confid
     if asked.anytime:
         raise not_anytime(metric)
     above, below, both = (sums_of(metric, part) for part in (held * 2)[:3])
-    values, errors = [], []
+    values: list[Fraction | float] = []
+    errors: list[float] = []
     parts = zip(above, below, both, held[0].exact("loss"), held[1].exact("loss"), strict=True)
     for e, y, together, up, down in parts:
         if not down:
@@ -195,7 +196,7 @@ def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> Confid
         vanishes = squares <= _NOISE * scale or scale >= LARGEST or asked.n_rows < 2
         n = asked.n_rows
         errors.append(0.0 if vanishes else root(squares * n / (n - 1) / down**2))
-        values.append(float(ratio))
+        values.append(ratio)
     return _answer(metric, asked, values, errors, 0.0)
 
 
@@ -214,8 +215,8 @@ def of_probabilities(
         interval = _anytime(metric, asked, [held.total.fraction()] if total else [], total, 2)
         low, high = (scale * side for side in interval)
         return ConfidenceInterval(low, high, asked.level, interval.method)
-    values, errors = _means(metric, asked, held, means, total)
-    factors = [scale * v for v in values], [scale * e for e in errors]
+    _, errors = _means(metric, asked, held, means, total)
+    factors = [value] if means else [], [scale * e for e in errors]
     signed = metric.family == Family.SIGNED_SCORE_LOSS
     interval = _answer(metric, asked, *factors, -math.inf if signed else 0.0)
     if metric.family == Family.BRIER:  # bounded; limits for few rows would exceed it
@@ -376,51 +377,71 @@ def of_moments(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Confi
         nothing = np.full(value.shape, math.nan)
         return _moment_limits(metric, nothing, nothing, asked, told)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        slopes = _averaged(metric, slopes_of, _rows(metric, statistics, sample))
+        rows, power = _rows(metric, statistics, sample)
+        slopes = _averaged(metric, slopes_of, rows)
     (part,) = sample.strata
     squares = part.copies * part.points[:, -1] ** 2
     known = float(np.asarray(sample.sums.to_float())[0, 1])
     variance = squares @ slopes**2 * (known / float(squares.sum()))
     error = np.sqrt(variance * asked.n_rows / (asked.n_rows - 1)).reshape(value.shape)
+    if metric.family == Family.VARIANCE:  # the others do not depend on the scale
+        error = np.ldexp(error, -2 * power)
     reach = t_quantile(1 - asked.tail, asked.n_rows - 1)
     if metric.family == Family.VARIANCE:  # as in Bonett: the upper side has the longer tail
         lean = asked.n_rows / max(asked.n_rows - reach, 1.0)
         value, error = value * lean, error * lean**2
     low, high = limits(1 - value if from_one else value, error, reach, *ends)
-    if from_one:
-        low, high = 1 - np.asarray(high), 1 - np.asarray(low)
+    if from_one:  # rounding may put them past the value
+        low, high = np.minimum(1 - np.asarray(high), value), np.maximum(1 - np.asarray(low), value)
     return _moment_limits(metric, low, high, asked, told)
 
 
-def _rows(metric: Any, statistics: Any, sample: MomentSample) -> CentredRows:
-    """Return the sampled rows relative to the means, and the sums over all rows."""
+def _rows(metric: Any, statistics: Any, sample: MomentSample) -> tuple[CentredRows, int]:
+    """Return the sampled rows relative to the means, and the sums over all rows.
+
+    Both are multiplied by a power of two, which is returned as well, so that the largest row is
+    about 1: squares of rows near 1e-160 or 1e160 would be beyond float64.
+    """
     (part,) = sample.strata
     held, weight = part.points[:, :-1], part.points[:, -1:]
     if metric.family == Family.VARIANCE:
         (moment,) = statistics[:-1]
-        y = held - float(moment.means("x")[0])
+        power, (y,) = _scaled(held - float(moment.means("x")[0]))
         mass = part.copies * weight[:, 0]
         e = y - _trimmed_mean(y[:, 0], mass, moment.total)
-        yy = np.array([float(moment.centred("x", "x")[0])])
-        return CentredRows(
-            weight, y, y, e, float(moment.total) - metric.ddof, yy, yy, yy, np.zeros(1)
-        )
+        yy = _squares(moment.centred("x", "x"), power)
+        total = float(moment.total) - metric.ddof
+        return CentredRows(weight, y, y, e, total, yy, yy, yy, np.zeros(1)), power
     wide = held.shape[1] // 2
     squares, moment = statistics[0], statistics[-2]
     total = float(moment.total)
     means = [float(mean) for mean in moment.means("y")]
-    yy = np.array([float(each) for each in moment.centred("y", "y")])
     y = held[:, :wide] - means
     if moment.of == "pair":
         guessed = [float(mean) for mean in moment.means("p")]
-        pp, yp = (np.array([float(x) for x in moment.centred(a, "p")]) for a in ("p", "y"))
-        p, bias = held[:, wide:] - guessed, np.array(means) - np.array(guessed)
-        return CentredRows(weight, y, p, y - p, total, yy, pp, yp, bias)
+        gap = np.array(means) - np.array(guessed)
+        power, (y, p, bias) = _scaled(y, held[:, wide:] - guessed, gap)
+        yy, pp, yp = (
+            _squares(moment.centred(a, b), power) for a, b in (("y", "y"), ("p", "p"), ("y", "p"))
+        )
+        return CentredRows(weight, y, p, y - p, total, yy, pp, yp, bias), power
     # For the target alone, the state has the sum of squared errors, which includes the bias.
-    e = held[:, :wide] - held[:, wide:]
-    left = np.array([float(each) for each in squares.exact("loss")])
+    power, (y, e) = _scaled(y, held[:, :wide] - held[:, wide:])
+    yy, left = _squares(moment.centred("y", "y"), power), _squares(squares.exact("loss"), power)
     none = np.zeros(wide)
-    return CentredRows(weight, y, none, e, total, yy, left - yy, none, none)
+    return CentredRows(weight, y, none, e, total, yy, left - yy, none, none), power
+
+
+def _scaled(*columns: Floats) -> tuple[int, list[Floats]]:
+    """Return columns times a power of two, and its exponent; the largest number is then about 1."""
+    largest = max(float(np.abs(column).max(initial=0.0)) for column in columns)
+    power = -math.frexp(largest)[1] if math.isfinite(largest) else 0
+    return power, [np.ldexp(column, power) for column in columns]
+
+
+def _squares(sums: Sequence[Fraction], power: int) -> Floats:
+    """Return sums of squares of numbers multiplied by ``2**power``."""
+    return np.array([nearest(each * Fraction(4) ** power) for each in sums])
 
 
 def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:

@@ -6,7 +6,7 @@ import inspect
 
 import numpy as np
 import pytest
-from oracles.table import ORACLES
+from oracles.table import ORACLES, thinned
 
 import streammetrics as sm
 from streammetrics.core.confidence import Refusal
@@ -121,6 +121,52 @@ def test_limits_of_few_rows_hold_the_value(oracle):
                     room = 1e-12 * np.maximum(1.0, np.abs(value))
                     inside = (low - room <= value) & (value <= high + room)
                     assert np.all(inside | np.isnan(low) | np.isnan(high)), (level, low, high)
+
+
+def hostile(rows, rng):
+    """Yield rows at other magnitudes, nearly equal, mixed, and with weights far apart."""
+    n = len(next(iter(rows.values())))
+    plain = {name: rows[name] for name in rows if name != "sample_weight"}
+    names = {"y_true", "y_pred", "values", "x", "y", "prediction"}
+    floats = [
+        name
+        for name, column in plain.items()
+        if name in names and isinstance(column, np.ndarray) and column.dtype.kind == "f"
+    ]
+    for factor in (1e-108, 1e-160, 1e-300, 1e120, 1e160, 1e300) if floats else ():
+        yield {**plain, **{name: plain[name] * factor for name in floats}}
+    if floats:
+        shapes = {name: plain[name].shape for name in floats}
+        near = {name: 1 + rng.integers(0, 3, shape) * 2.0**-52 for name, shape in shapes.items()}
+        yield {**plain, **near}
+        wide = {name: 10.0 ** rng.integers(-300, 300, shape) for name, shape in shapes.items()}
+        yield {**plain, **{name: plain[name] * factor for name, factor in wide.items()}}
+    for weight in (np.full(n, 1e-300), 10.0 ** rng.uniform(-150, 150, n), rng.integers(0, 2, n)):
+        yield {**plain, "sample_weight": weight}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("oracle", thinned(ORACLES), ids=lambda oracle: repr(oracle.metric))
+def test_limits_of_hostile_rows_hold_the_value(oracle):
+    """Limits of rows 1e-108 apart had no width and lay beside the value."""
+    config = oracle.metric.config
+    spread = {"spread": True} if "spread" in config else {}
+    for n in (2, 3, 7):
+        rng = np.random.default_rng(n)
+        try:
+            plain = oracle.rows(rng, n)
+        except ValueError:  # clusters of some points need more of them
+            continue
+        for rows in hostile(plain, rng):
+            metric = type(oracle.metric)(**{**config, **spread})
+            try:
+                value = metric.update(**rows).compute()
+                limits = metric.confidence(0.01)
+            except (sm.StreamMetricsError, TypeError):  # rows or weights that it does not take
+                continue
+            if isinstance(value, (float, np.ndarray)):
+                assert not (np.asarray(limits.low) > value).any(), (rows, value, limits)
+                assert not (np.asarray(limits.high) < value).any(), (rows, value, limits)
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
