@@ -10,6 +10,7 @@ from kinds.rows import FIRST, plain_rows, plan_of, state_of, statistics_of
 from streammetrics.core.field import parted
 from streammetrics.core.state.arrays import same
 from streammetrics.statistics.boxes import BoxScores
+from streammetrics.statistics.matches import MatchTable
 from streammetrics.statistics.pairs import SurvivalPairs
 from streammetrics.statistics.tables.topk import TopKHits
 
@@ -44,6 +45,8 @@ def is_legal(statistic, kind, name):
         return name in {"events", "censored"}
     if isinstance(statistic, BoxScores):  # nothing need be predicted
         return (kind, name) in {("full", "outcomes"), ("empty", "counts")}
+    if isinstance(statistic, MatchTable):  # wins and ties are of different matches
+        return True
     return (kind, name) == ("full", "total")  # a sum may be 0
 
 
