@@ -259,12 +259,12 @@ class Pipeline:
         if len(table):
             every = table.at(np.arange(len(table)))
             self._agree(dict(zip(self.join.names, every.columns, strict=True)))
+        others = self.join.other_labels()
+        if others is not None:
+            self._agree({self.join.label: others.values})
         labelled = np.flatnonzero(table.flags.values & LABELLED)
         if labelled.size:
             self._agree({self.join.label: table.labels.at(labelled)})
-        alone = self.join.unmatched_labels()
-        if alone is not None:
-            self._agree({self.join.label: alone.values})
         for rows in self.newest.settled():
             self._checks.observed(rows.named)
             self.panes.facts = self._checks.facts
@@ -314,7 +314,7 @@ class Pipeline:
     def is_over(self) -> bool:
         """Whether it is time for rows to leave the join."""
         join = self.join
-        is_full = len(join.table) > self.config.max_pending
+        is_full = join.size > self.config.max_pending
         return is_full or join.floor - join.left > self.step
 
     @property
@@ -325,7 +325,7 @@ class Pipeline:
     def settle(self) -> None:
         """Move rows that no longer wait to the panes."""
         config = self.config
-        if len(self.join.table) > config.max_pending and self.join.evicted_until < 0:
+        if self.join.size > config.max_pending and self.join.evicted_until < 0:
             rate = config.max_pending / config.horizon * SECOND
             warn_caller(
                 f"more than max_pending={config.max_pending:,} predictions wait for labels, so the "
