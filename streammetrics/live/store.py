@@ -76,10 +76,9 @@ class StoreWarning(UserWarning):
 
 
 class Base(NamedTuple):
-    """The state of all parts up to a sequence number, with its counters."""
+    """The state of all parts up to a sequence number."""
 
     through: int
-    counters: dict[str, int]
     blob: bytes
 
 
@@ -244,9 +243,21 @@ class Store:
 
     def base(self) -> Base:
         """Return the base; its blob is empty if nothing has been folded yet."""
-        through, counters = self._db.execute("select through, counters from base").fetchone()
+        (through,) = self._db.execute("select through from base").fetchone()
         parts = self._db.execute("select blob from parts order by place").fetchall()
-        return Base(through, json.loads(counters), b"".join(blob for (blob,) in parts))
+        return Base(through, b"".join(blob for (blob,) in parts))
+
+    def counters(self) -> dict[str, int]:
+        """Return the counters of all workers, and `unmatched`, which belongs to the base."""
+        (told,) = self._db.execute("select counters from base").fetchone()
+        counters: dict[str, int] = json.loads(told)
+        return counters
+
+    def count(self, more: Mapping[str, int]) -> None:
+        """Add to the counters of all workers."""
+        told = self.counters()
+        told |= {name: told.get(name, 0) + n for name, n in more.items()}
+        self._db.execute("update base set counters = ?", (json.dumps(told),))
 
     def since(self, seq: int) -> list[JournalPart] | None:
         """Return the parts after a sequence number, ``None`` if some exist only in the base."""
@@ -335,7 +346,7 @@ class Store:
         (through,) = db.execute(query).fetchone()
         return int(through)
 
-    def fold(self, through: int, counters: dict[str, int], blob: bytes) -> None:
+    def fold(self, through: int, unmatched: int, blob: bytes) -> None:
         """Replace the base by the state of the parts up to `through`, unless the base is newer."""
         db = self._db
         (before,) = db.execute("select through from base").fetchone()
@@ -346,7 +357,7 @@ class Store:
             db.execute("insert into parts (blob) values (?)", (blob[start : start + _CHUNK],))
         db.execute(
             "update base set through = ?, kept = ?, counters = ?, claimed = 0",
-            (through, before, json.dumps(counters)),
+            (through, before, json.dumps({**self.counters(), "unmatched": unmatched})),
         )
         db.execute("delete from journal where seq <= ?", (before,))
         db.execute("delete from workers where closed is null and seen < ?", (time.time() - _GONE,))

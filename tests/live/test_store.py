@@ -173,6 +173,37 @@ def test_counters_of_a_process_start_at_zero(path, often):
         assert counted(service)[0]["predictions"] == 1
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_refused_and_dropped_events_are_those_of_all_workers(path, often, durable):
+    def counted(service):
+        found = service.coverage("5min")
+        return found.predictions_refused, found.labels_refused, service.dropped
+
+    services = [joined(store=path, durable=durable) for _ in range(3)]
+    for service in services:
+        service.observe(time=START + 7200, y_true=1, y_score=0.5).flush()
+    for service in services * 4:
+        service._ingest.journal.tick()
+    for number, service in enumerate(services, 1):
+        for _ in range(number):
+            service.predict(id=1, time=START, y_score=0.5).label(id=1, time=START, y_true=1)
+            service.observe(time=START, y_true=1, y_score=0.5).flush()
+        assert counted(service)[2] > 0
+    for service in services:
+        service.flush()
+    assert [counted(service) for service in services] == [(6, 6, 6)] * 3
+    services[0]._ingest.journal._load()  # as when others have folded the journal
+    services[1]._ingest.journal._store.close()  # as `kill -9` would
+    services[2].close()
+    assert counted(services[0]) == (6, 6, 6)
+    services[0].close()
+    with joined(store=path) as service:
+        assert counted(service) == (6, 6, 6)
+        service.predict(id=1, time=START, y_score=0.5).flush()
+        assert counted(service) == (7, 6, 6)
+        assert service.copy().coverage("5min").predictions_refused == 7
+
+
 def test_a_part_that_is_written_twice_counts_once(path):
     with joined(store=path) as service:
         send(service, 0)
