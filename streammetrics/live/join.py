@@ -361,7 +361,7 @@ def _distinct(parts: Sequence[LabelRows]) -> LabelRows:
     order = np.lexsort((ranks, every.versions, every.keys[:, 1], every.keys[:, 0], every.times))
     columns = (every.times, every.versions, every.keys[:, 0], every.keys[:, 1], ranks)
     same = np.all([c[order[1:]] == c[order[:-1]] for c in columns], axis=0)
-    return every.take(order[np.append(True, ~same)])
+    return every.take(order[np.append(True, ~same)[: len(order)]])
 
 
 def _codes(column: Column) -> Array:

@@ -280,7 +280,7 @@ class Journal:
 
     def _store_error(self, error: sqlite3.Error) -> StoreError:
         full = _code(error) == sqlite3.SQLITE_FULL
-        return StoreError(self._path, str(error), full=full)
+        return StoreError(self._path, error, full=full)
 
     def drop(self) -> None:
         """Close the file without writing the events that came; a new one is removed."""
@@ -360,14 +360,18 @@ class Journal:
                 closed.
         """
         until = time.monotonic() + PATIENCE
-        while not self._try(self._append) and self.unwritten:
+        self._store.is_ending = True
+        while not (is_written := self._try(self._append)) and self.unwritten:
             self._warn()
             if time.monotonic() > until:
+                self._store.is_ending = False
                 raise StreamMetricsError(
                     "the store cannot be written, and would lose events: close() again when it "
                     "can be"
                 )
             time.sleep(_PAUSE)
+        if is_written:
+            self._recovered()
         self._try(self._count)
         self._try(
             self._fold_rest

@@ -65,9 +65,13 @@ class StoreError(StreamMetricsError):
         full: Whether its disk is full; otherwise the file is locked or unreachable.
     """
 
-    def __init__(self, path: str, why: str, *, full: bool) -> None:
+    def __init__(self, path: str, error: Exception, *, full: bool) -> None:
         advice = "make room on its disk" if full else "send it again in a second"
-        super().__init__(f"the store {path} cannot be written ({why}), nothing was kept: {advice}")
+        if isinstance(error, MissingStoreError):
+            why = f": {error}"  # which ends with what to do
+        else:
+            why = f" ({error}): {advice}"
+        super().__init__(f"nothing was kept, the store {path} cannot be written{why}")
         self.full = full
 
 
@@ -134,6 +138,7 @@ class Store:
         self._place: tuple[int, int] | None = None  # device and inode of the file, once it is open
         _check_place(self.path)
         self._is_new = not os.path.exists(self.path)
+        self.is_ending = False  # whether it is closed soon, and needs no log any more
         try:
             self._db = sqlite3.connect(
                 self.path, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -214,14 +219,20 @@ class Store:
         place, size = _seen(self.path)
         log, written = _seen(f"{self.path}-wal")
         if place is None:
-            what = "the file was deleted: put it back, or restart the service with a new one"
+            what = "the file was deleted: move it back, or restart the service with a new one"
         elif place != self._place:
-            what = "another file has its place: restart the service to go on with that one"
-        elif size < self._size or log != self._log or written == 0 < self._written:
+            what = "another file has its place: move it back, or restart the service with this one"
+        elif size < self._size or (log and (log != self._log or written == 0 < self._written)):
             what = (
-                f"it or its log {self.path}-wal was cut off, deleted or replaced: end the service, "
-                "which saves what it still can, and start it again"
+                f"it or its log {self.path}-wal was cut off or replaced: restart the service with "
+                "a backup"
             )
+        elif log is None:
+            # All processes still have the log open: this moves what it holds to the file.
+            self._db.execute("pragma wal_checkpoint")
+            if self.is_ending:
+                return
+            what = f"its log {self.path}-wal was deleted: restart the service, which saves all"
         else:
             self._size, self._written = size, written
             return
@@ -403,6 +414,8 @@ class Store:
 
     def close(self) -> None:
         """Close the file."""
+        with suppress(sqlite3.Error):
+            self._db.execute("pragma wal_checkpoint")  # the log may have been deleted
         self._db.close()
 
     def remove_unused(self) -> None:
