@@ -143,6 +143,22 @@ def test_workers_answer_for_the_whole_service(config):
     assert stored(path) == 200
 
 
+@pytest.mark.parametrize("durable", ["false", "true"])
+def test_a_worker_that_was_killed_is_named(config, durable):
+    path = config(server="workers = 2")
+    if durable == "true":
+        path.write_text(path.read_text().replace("[live]", "[live]\ndurable = true", 1))
+    with Service(path) as service:
+        killed = service.get("/health")["worker"]
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: service.get("/ready") is None)
+        until(lambda: service.get("/ready") is not None)
+        told = service.end()
+        assert service.process.returncode == 0
+    words = f"warning: worker {killed} was killed"
+    assert told.count(words) == told.count("warning") == (durable == "false"), told
+
+
 def test_a_worker_that_is_slow_is_not_killed(config):
     with Service(config(server="workers = 2")) as service:
         workers = children(service.process.pid)
