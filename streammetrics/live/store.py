@@ -67,10 +67,8 @@ class StoreError(StreamMetricsError):
 
     def __init__(self, path: str, error: Exception, *, full: bool) -> None:
         advice = "make room on its disk" if full else "send it again in a second"
-        if isinstance(error, MissingStoreError):
-            why = f": {error}"  # which ends with what to do
-        else:
-            why = f" ({error}): {advice}"
+        # A `MissingStoreError` ends with what to do.
+        why = f": {error}" if isinstance(error, MissingStoreError) else f" ({error}): {advice}"
         super().__init__(f"nothing was kept, the store {path} cannot be written{why}")
         self.full = full
 

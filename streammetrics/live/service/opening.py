@@ -165,5 +165,5 @@ def _starting(path: str) -> JSONResponse:
     """Return the answer of a service that is still reading its history."""
     if path == "/health":
         return JSONResponse({"status": "starting"})
-    why = "the service starts and reads its history: come again in a second"
+    why = "the service is starting and reads its history: retry in a second"
     return JSONResponse({"error": why}, 503, {"retry-after": "1"})
