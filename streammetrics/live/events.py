@@ -320,7 +320,7 @@ def _tier(given: Sequence[Any]) -> Tier:
     zone = given[2] if len(given) == 3 else ""
     if reach % length or reach // length > _MOST:
         raise ValueError(
-            f"the tier {tuple(given)!r} reaches back {shown_duration(reach)}, which is no whole "
+            f"the tier {tuple(given)!r} reaches back {shown_duration(reach)}, which is not a whole "
             f"number of panes of {shown_duration(length)}, or more than {_MOST:,} of them"
         )
     if zone and length != DAY:

@@ -395,7 +395,7 @@ def _slots(n: int) -> Slots:
 
 
 _MANY = 4  # if more than 1/_MANY of the rows are dropped, the others are copied to new arrays
-LABELLED, CORRECTED, CONFLICT, LATE, REPEATED = 1, 2, 4, 8, 16  # flags of a row
+LABELLED, CORRECTED, CONFLICT, LATE, REPEATED, EARLY = 1, 2, 4, 8, 16, 32  # flags of a row
 
 
 class Predictions(NamedTuple):

@@ -787,12 +787,14 @@ class Ingest:
             self.shared.current.join.limit = time
 
     def apply(self, events: Sequence[Events]) -> None:
-        """Transfer events of other workers to the pipeline."""
+        """Transfer events to the pipeline that were counted where they were dropped."""
         with self.shared.locked():
             self.shared.check_interrupted()
             with self.shared.active("taking") as pipeline:
+                dropped = pipeline.panes.dropped
                 pipeline.take_parts(events)
                 pipeline.finish()
+                pipeline.panes.dropped = dropped
 
     def replace(
         self,
@@ -823,7 +825,7 @@ class Ingest:
             join.closed, join.final, join.limit = before.closed, before.final, before.limit
             self.shared.current = pipeline
             self.apply(events)
-            pipeline.follow(current)
+            pipeline.counters = current.counters
             pipeline.close(max(join.oldest, 0), lowest)
             mine, self._arrived = [*own, *self._arrived], []
             if again:

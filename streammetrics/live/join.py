@@ -14,6 +14,7 @@ from streammetrics.live.events import Tier
 from streammetrics.live.index import (
     CONFLICT,
     CORRECTED,
+    EARLY,
     LABELLED,
     LATE,
     REPEATED,
@@ -70,6 +71,7 @@ class Join:
         self.unit = config.unit
         self.unmatched = 0  # labels whose prediction never arrived; not part of the state
         self._unmatched: list[LabelRows] = []
+        self._others: list[LabelRows] = []  # labels of rows that hold a better one, see `_keep`
         self._since = 0  # predictions since waiting labels were last matched
 
     def name(self, names: Iterable[str]) -> None:
@@ -148,21 +150,27 @@ class Join:
             one, other = _ranks(mine, theirs)
             smaller |= ~differ & (other < one)
             differ |= other != one
+        self._touch(held.times)
         self.table.mark(rows[differ], REPEATED)
         places = np.flatnonzero(smaller)
         if places.size:
-            self._touch(held.times[places])
             self.table.replace(rows[places], new.take(places))
             self._judge_again(rows[places])
 
     def _judge_again(self, rows: Ints) -> None:
-        """Take back labels that come too late for the earlier time that their row has now."""
-        table = self.table
-        labelled = rows[table.flags.values[rows] & LABELLED > 0]
-        delays = table.label_times.values[labelled] - table.times.values[labelled]
-        late = labelled[delays > self.config.label_ttl]
-        table.flags.values[late] &= ~(LABELLED | CONFLICT)
-        table.mark(late, LATE)
+        """Judge all labels of rows by the earlier times that the rows have now."""
+        table, flags = self.table, self.table.flags.values
+        held = rows[flags[rows] & LABELLED > 0]
+        labels = [table.labels_at(held)] if held.size else []
+        if self._others and (flags[rows] & (CORRECTED | EARLY)).any():
+            others = _together(self._others)
+            theirs = np.isin(table.find(others.keys), rows)
+            self._others = [others.take(np.flatnonzero(~theirs))]
+            labels.append(others.take(np.flatnonzero(theirs)))
+        flags[rows] &= ~(LABELLED | CONFLICT | CORRECTED | EARLY)
+        if labels:
+            every = _together(labels)
+            self._apply(table.find(every.keys), every)
 
     def put_labels(self, new: LabelRows) -> None:
         """Take labels, however old."""
@@ -176,16 +184,18 @@ class Join:
         if alone.size:
             self._unmatched.append(new.take(alone))
 
-    def _apply(self, rows: Ints, new: LabelRows, conflict: Bools | None = None) -> None:
+    def _apply(self, rows: Ints, new: LabelRows) -> None:
         """Apply labels to their rows; a row may get several."""
         table, config = self.table, self.config
+        self._touch(table.times.values[rows])
         delays = new.times - table.times.values[rows]
-        counts = (delays <= config.label_ttl) & (delays >= -config.label_lateness)
-        if not counts.all():
-            table.mark(np.unique(rows[~counts]), LATE)
-            places = np.flatnonzero(counts)
+        late, early = delays > config.label_ttl, delays < -config.label_lateness
+        if late.any() or early.any():
+            table.mark(rows[late], LATE)
+            table.mark(rows[early], EARLY)
+            self._keep(new.take(np.flatnonzero(early)))
+            places = np.flatnonzero(~(late | early))
             rows, new = rows[places], new.take(places)
-            conflict = None if conflict is None else conflict[places]
             if not len(rows):
                 return
         touched = np.sort(rows)
@@ -194,20 +204,18 @@ class Join:
         before = touched[table.flags.values[touched] & LABELLED > 0]
         if not before.size and len(touched) == len(rows):  # a single, first label for each row
             table.label(rows, new)
-            if conflict is not None:
-                table.mark(rows[conflict], CONFLICT)
-            self._touch(table.times.values[rows])
             return
         held = table.labels_at(before)
         had = table.flags.values[before] & CONFLICT > 0
         every = np.concatenate([before, rows])
-        doubt = np.concatenate([had, np.zeros(len(rows), bool) if conflict is None else conflict])
         labels = _together([held, new]) if len(before) else new
         order, same_row, same_version, same = _compared(every, labels)
         last = np.append(~same_row, True)
-        table.mark(every[order[1:]][same_row & ~same], CORRECTED)
+        beaten = order[:-1][same_row & ~same]
+        table.mark(every[beaten], CORRECTED)
+        self._keep(labels.take(beaten))
         # A later version resolves a conflict between earlier ones.
-        split = doubt[order].copy()
+        split = np.concatenate([had, np.zeros(len(rows), bool)])[order]
         split[1:] |= same_version & ~same
         winners = order[last]
         group = np.cumsum(np.append(True, ~(same_row & same_version))) - 1
@@ -216,7 +224,23 @@ class Join:
         flags = table.flags.values
         flags[every[winners]] &= ~CONFLICT
         table.mark(every[winners[torn]], CONFLICT)
-        self._touch(table.times.values[touched])
+
+    def _keep(self, labels: LabelRows) -> None:
+        """Keep labels of rows that count only if an earlier prediction arrives.
+
+        They are beaten by a label that would then be too late, or are too early until then.
+        """
+        if not len(labels.keys):
+            return
+        parts = self._others
+        parts.append(labels)
+        while len(parts) > 1 and len(parts[-2].keys) < 2 * len(parts[-1].keys):
+            parts[-2:] = [_distinct(parts[-2:])]
+
+    @property
+    def size(self) -> int:
+        """The number of rows, and of labels that rows have beside the one that counts."""
+        return len(self.table) + sum(len(part.keys) for part in self._others)
 
     def put_alone(self, new: LabelRows) -> None:
         """Add labels whose predictions have not arrived."""
@@ -250,17 +274,24 @@ class Join:
         self.match()
         if not self._unmatched:
             return None
-        every = _together(self._unmatched)
-        ranks = _codes(every.values)
-        order = np.lexsort((ranks, every.versions, every.keys[:, 1], every.keys[:, 0], every.times))
-        columns = (every.times, every.versions, every.keys[:, 0], every.keys[:, 1], ranks)
-        same = np.all([c[order[1:]] == c[order[:-1]] for c in columns], axis=0)
-        kept = every.take(order[np.append(True, ~same)])
-        n = len(kept.keys)
-        kept = kept.take(np.flatnonzero(kept.times >= self.floor - self.config.label_lateness))
-        self.unmatched += n - len(kept.keys)
+        every = _distinct(self._unmatched)
+        kept = every.take(np.flatnonzero(every.times >= self.floor - self.config.label_lateness))
+        self.unmatched += len(every.keys) - len(kept.keys)
         self._unmatched = [kept] if len(kept.keys) else []
         return kept if self._unmatched else None
+
+    def other_labels(self) -> LabelRows | None:
+        """Return the distinct labels that no row holds, sorted by time and id."""
+        self.unmatched_labels()
+        parts = [part for part in [*self._unmatched, *self._others] if len(part.keys)]
+        return _distinct(parts) if parts else None
+
+    def drop(self, rows: Ints) -> None:
+        """Drop rows and their labels."""
+        self.table.drop(rows)
+        if self._others:
+            every = _distinct(self._others)
+            self._others = [every.take(np.flatnonzero(self.table.find(every.keys) >= 0))]
 
     def merge(self, other: Join) -> None:
         """Add the rows and labels of another join, which stays unchanged."""
@@ -268,13 +299,12 @@ class Join:
         self.put(other.table.at(every))
         rows = self.table.find(other.table.keys[: len(other.table)])
         flags = other.table.flags.values
-        for flag in (CORRECTED, LATE, REPEATED):
+        for flag in (LATE, REPEATED):  # the other flags follow from the labels
             self.table.mark(rows[flags & flag > 0], flag)
         labelled = every[flags & LABELLED > 0]
         if labelled.size:
-            conflict = flags[labelled] & CONFLICT > 0
-            self._apply(rows[labelled], other.table.labels_at(labelled), conflict)
-        self._unmatched += other._unmatched
+            self._apply(rows[labelled], other.table.labels_at(labelled))
+        self._unmatched += other._unmatched + other._others
         self.newest = max(self.newest, other.newest)
         self.evicted_until = max(self.evicted_until, other.evicted_until)
         self.unmatched += other.unmatched
@@ -284,6 +314,7 @@ class Join:
         """Return an independent copy."""
         twin = Join(self.config, self.names, self.label)
         twin.table, twin._unmatched = self.table.copy(), list(self._unmatched)
+        twin._others = list(self._others)
         twin.newest, twin.evicted_until, twin.unmatched = (
             self.newest,
             self.evicted_until,
@@ -321,6 +352,16 @@ def _together(parts: Sequence[LabelRows]) -> LabelRows:
     keys, times, versions, values = zip(*parts, strict=True)
     joined = (np.concatenate(keys), np.concatenate(times), np.concatenate(versions))
     return LabelRows(*joined, concatenate(list(values), "label"))
+
+
+def _distinct(parts: Sequence[LabelRows]) -> LabelRows:
+    """Return the distinct labels of some parts, sorted by time and id."""
+    every = _together(parts)
+    ranks = _codes(every.values)
+    order = np.lexsort((ranks, every.versions, every.keys[:, 1], every.keys[:, 0], every.times))
+    columns = (every.times, every.versions, every.keys[:, 0], every.keys[:, 1], ranks)
+    same = np.all([c[order[1:]] == c[order[:-1]] for c in columns], axis=0)
+    return every.take(order[np.append(True, ~same)[: len(order)]])
 
 
 def _codes(column: Column) -> Array:
@@ -517,6 +558,7 @@ def resolve(suite: Mergeable, join: Join, rows: Ints, clock: int) -> ResolvedRow
     """Return the labels and the status of rows of a join at a given time."""
     table, config = join.table, join.config
     times, flags = table.times.values[rows], table.flags.values[rows]
+    flags = flags & ~EARLY | np.where(flags & EARLY > 0, LATE, 0).astype(np.int8)
     labelled = flags & LABELLED > 0
     over = times + config.label_ttl < clock
     status = np.where(labelled, KNOWN, np.where(over, EXPIRED, PENDING))
@@ -679,8 +721,8 @@ def settle(
     """
     join.match()
     table, most = join.table, join.config.max_pending
-    if len(table) > most:
-        times, over = table.times.values, len(table) - most + most // 16
+    if join.size > most:
+        times, over = table.times.values, min(join.size - most + most // 16, len(table))
         join.evicted_until = max(join.evicted_until, int(np.partition(times, over - 1)[over - 1]))
     floor = join.left = join.floor
     join.closed, join.final = max(join.closed, floor), max(join.final, floor)
@@ -698,5 +740,5 @@ def settle(
         if without.size:
             left.add(table.times.values[without], named_columns(join, without))
         join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
-        table.drop(rows)
+        join.drop(rows)
     join.unmatched_labels()

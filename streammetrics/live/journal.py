@@ -160,6 +160,9 @@ class Journal:
         self._part: tuple[int, bytes] | None = None  # a part that may or may not be in the file
         self._mine: list[Events] = []  # the events of that part
         self._given_up: set[int] = set()  # parts whose call has raised
+        source = self._source()
+        assert source is not None  # it starts, or uses, this object
+        self._counted = source.shared.current.counters  # what the file has of this process
         self._load()
         self._stop = threading.Event()
         threading.Thread(
@@ -277,7 +280,7 @@ class Journal:
 
     def _store_error(self, error: sqlite3.Error) -> StoreError:
         full = _code(error) == sqlite3.SQLITE_FULL
-        return StoreError(self._path, str(error), full=full)
+        return StoreError(self._path, error, full=full)
 
     def drop(self) -> None:
         """Close the file without writing the events that came; a new one is removed."""
@@ -294,8 +297,29 @@ class Journal:
 
     def _write(self) -> None:
         self._append()
+        self._count()
         self._fold()
         self._recovered()
+
+    def _count(self) -> None:
+        """Add what this process has refused and dropped since the last time."""
+        source = self._source()
+        if source is None:
+            return
+        counters = source.shared.current.counters
+        more = {name: n - self._counted[name] for name, n in counters.items()}
+        if any(more.values()):
+            with self._store.writing():
+                self._store.count(more)
+            self._counted = counters
+
+    def _follow_counters(self, counters: Mapping[str, int]) -> None:
+        """Set what other processes have refused and dropped."""
+        source = self._source()
+        if source is not None:
+            source.shared.current.elsewhere = {
+                name: counters.get(name, 0) - n for name, n in self._counted.items()
+            }
 
     def tick(self) -> None:
         """Write, and see what the other workers have promised, as each second."""
@@ -336,14 +360,19 @@ class Journal:
                 closed.
         """
         until = time.monotonic() + PATIENCE
-        while not self._try(self._append) and self.unwritten:
+        self._store.is_ending = True
+        while not (is_written := self._try(self._append)) and self.unwritten:
             self._warn()
             if time.monotonic() > until:
+                self._store.is_ending = False
                 raise StreamMetricsError(
                     "the store cannot be written, and would lose events: close() again when it "
                     "can be"
                 )
             time.sleep(_PAUSE)
+        if is_written:
+            self._recovered()
+        self._try(self._count)
         self._try(
             self._fold_rest
         )  # tried once: the events are in the file, and other workers can fold them
@@ -456,11 +485,13 @@ class Journal:
     def _read(self) -> None:
         with self._store.reading():
             found, promises = self._store.since(self._seen), self._store.promises()
+            counters = self._store.counters()
         if found is None:  # others have folded the journal twice meanwhile
             self._load()
         else:
             self._follow(found)
             self._others = _of_others(promises, self.worker)
+            self._follow_counters(counters)
 
     @contextmanager
     def _decoding(self) -> Iterator[None]:
@@ -495,7 +526,7 @@ class Journal:
             return
         self._gather()
         with self._store.reading():
-            base = self._store.base()
+            base, counters = self._store.base(), self._store.counters()
             parts = self._store.since(base.through) or []
             came_through = self._store.last(self.worker) >= self._number
             self._others = _of_others(self._store.promises(), self.worker)
@@ -509,11 +540,12 @@ class Journal:
             if base.blob:
                 pipeline = pipeline_of(base.blob)
                 self._empty.check_alike(pipeline)
-            pipeline.counters = base.counters
+            pipeline.join.unmatched = counters.get("unmatched", 0)
             self._waiting = source.replace(
                 pipeline, [*events, *mine], self._waiting, self._lowest, again=again
             )
         self._seen = parts[-1].seq if parts else base.through
+        self._follow_counters(counters)
 
     def alerts(self) -> dict[str, str]:
         """Return the saved state of each alert; empty if the file cannot be read."""
@@ -554,14 +586,13 @@ class Journal:
             with source.shared.locked():
                 self._gather()
                 pipeline = source.snapshot(limited=True)
-                counters = pipeline.counters
             self._make_part()
             self._put_part()
             through = self._store.claim()
         self._part, self._mine, self._seen = None, [], through
         blob = bytes_of(self._cls, pipeline)  # other workers can write meanwhile
         with self._store.writing():
-            self._store.fold(through, counters, blob)
+            self._store.fold(through, pipeline.join.unmatched, blob)
 
     def forked(self) -> None:
         """Note that this process is a fork; the parent writes the pending events."""

@@ -427,7 +427,7 @@ class Live(Stateful):
     def dropped(self) -> int:
         """Rows that came too late for every tier; not part of the state."""
         with self._queries.reading() as pipeline:
-            return pipeline.panes.dropped
+            return pipeline.totals["dropped"]
 
     def asgi(
         self,

@@ -102,7 +102,7 @@ class Pipeline:
         self._waiting = Waiting(suite, self.join)
         self._windows: dict[Span, State] = {}  # merged windows since the last event
         self._clock = -1  # time of reading of these windows
-        self._inherited: dict[str, int] = {}  # counters that were read from a store
+        self.elsewhere: dict[str, int] = {}  # `counters` of all other processes of a store
 
     # --- events ------------------------------------------------------------------------------
 
@@ -259,12 +259,12 @@ class Pipeline:
         if len(table):
             every = table.at(np.arange(len(table)))
             self._agree(dict(zip(self.join.names, every.columns, strict=True)))
+        others = self.join.other_labels()
+        if others is not None:
+            self._agree({self.join.label: others.values})
         labelled = np.flatnonzero(table.flags.values & LABELLED)
         if labelled.size:
             self._agree({self.join.label: table.labels.at(labelled)})
-        alone = self.join.unmatched_labels()
-        if alone is not None:
-            self._agree({self.join.label: alone.values})
         for rows in self.newest.settled():
             self._checks.observed(rows.named)
             self.panes.facts = self._checks.facts
@@ -314,7 +314,7 @@ class Pipeline:
     def is_over(self) -> bool:
         """Whether it is time for rows to leave the join."""
         join = self.join
-        is_full = len(join.table) > self.config.max_pending
+        is_full = join.size > self.config.max_pending
         return is_full or join.floor - join.left > self.step
 
     @property
@@ -325,7 +325,7 @@ class Pipeline:
     def settle(self) -> None:
         """Move rows that no longer wait to the panes."""
         config = self.config
-        if len(self.join.table) > config.max_pending and self.join.evicted_until < 0:
+        if self.join.size > config.max_pending and self.join.evicted_until < 0:
             rate = config.max_pending / config.horizon * SECOND
             warn_caller(
                 f"more than max_pending={config.max_pending:,} predictions wait for labels, so the "
@@ -338,25 +338,18 @@ class Pipeline:
 
     @property
     def counters(self) -> dict[str, int]:
-        """Counters that depend on the order of arrival, kept beside the state."""
-        told = self.refused._asdict()
-        return {**told, "unmatched": self.join.unmatched, "dropped": self.panes.dropped}
+        """What this process has refused and dropped, which depends on the order of arrival."""
+        return {**self.refused._asdict(), "dropped": self.panes.dropped}
 
     @counters.setter
     def counters(self, told: Mapping[str, int]) -> None:
-        self.refused = Refused(*[told.get(name, 0) for name in Refused._fields])
-        self.join.unmatched = told.get("unmatched", 0)
-        self.panes.dropped = told.get("dropped", 0)
+        self.refused = Refused(*[told[name] for name in Refused._fields])
+        self.panes.dropped = told["dropped"]
 
     @property
-    def own(self) -> dict[str, int]:
-        """The part of the counters that this process has counted."""
-        return {name: n - self._inherited.get(name, 0) for name, n in self.counters.items()}
-
-    def follow(self, other: Pipeline) -> None:
-        """Take the place of another pipeline of this process, so that `own` goes on from its."""
-        before = other.own
-        self._inherited = {name: n - before[name] for name, n in self.counters.items()}
+    def totals(self) -> dict[str, int]:
+        """The counters of all processes."""
+        return {name: n + self.elsewhere.get(name, 0) for name, n in self.counters.items()}
 
     def merge(self, others: Sequence[Self]) -> None:
         """Merge the states of settled pipelines, which stay unchanged.
@@ -384,6 +377,8 @@ class Pipeline:
             except InvalidBatchError as error:
                 raise IncompatibleMetricsError(f"waiting rows have other types: {error}") from None
             self.refused = self.refused.plus(other.refused)
+            for name, n in other.elsewhere.items():
+                self.elsewhere[name] = self.elsewhere.get(name, 0) + n
         self._advance(self.panes.newest)
         self.settle()
 
@@ -485,7 +480,9 @@ class Pipeline:
         state, join = self._counted(span, clock), self.join
         labels = join.unmatched_labels()
         waiting = 0 if labels is None else len(labels.keys)
-        return coverage_of(state, (waiting, join.unmatched, *self.refused))
+        totals = self.totals
+        refused = [totals[name] for name in Refused._fields]
+        return coverage_of(state, (waiting, join.unmatched, *refused))
 
     def share(self, span: Span, clock: int) -> float:
         """Return the share of the predictions of a span that have a label."""
@@ -528,6 +525,7 @@ class Pipeline:
     def copy(self) -> Pipeline:
         """Return an independent copy."""
         twin = copy.copy(self)
+        twin.elsewhere = dict(self.elsewhere)
         twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
         twin.left = self.left.copy()
         twin.join, twin.newest = self.join.copy(), self.newest.copy()

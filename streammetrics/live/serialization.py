@@ -168,7 +168,7 @@ def _time(value: object) -> int:
 
 
 def _rows(join: Join) -> tuple[Document, dict[str, Array]]:
-    table, unmatched = join.table, join.unmatched_labels()
+    table, others = join.table, join.other_labels()
     keys, times = table.keys[: len(table)], table.times.values
     order = np.lexsort((keys[:, 1], keys[:, 0], times))
     rows, flags = table.at(order), table.flags.values[order].astype(np.uint8)
@@ -182,8 +182,8 @@ def _rows(join: Join) -> tuple[Document, dict[str, Array]]:
     labelled = order[flags & LABELLED > 0]
     if labelled.size:
         arrays |= nested("labels", _labels(table.labels_at(labelled)))
-    if unmatched is not None:
-        arrays |= nested("alone", {"keys": unmatched.keys, **_labels(unmatched)})
+    if others is not None:
+        arrays |= nested("alone", {"keys": others.keys, **_labels(others)})
     return told, arrays
 
 
@@ -228,7 +228,7 @@ def _check_rows(keys: Any, times: Any, flags: Any, join: Join) -> None:
     order = np.lexsort((keys[:, 1], keys[:, 0]))
     twice = (np.diff(keys[order, 0]) == 0) & (np.diff(keys[order, 1]) == 0)
     timely = join.floor <= times.min() and times.max() <= join.newest
-    if twice.any() or flags.max() >= 32 or not timely or len(keys) > join.config.max_pending:
+    if twice.any() or flags.max() >= 64 or not timely or len(keys) > join.config.max_pending:
         raise StateFormatError("the waiting rows of the state are not valid")
 
 

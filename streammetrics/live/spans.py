@@ -79,7 +79,7 @@ def _is_midnight(tier: Tier, time: int) -> bool:
 
 def _no_window(tiers: Sequence[Tier], length: int) -> ValueError:
     return ValueError(
-        f"a window of {shown_duration(length)} is no whole number of panes, or longer than "
+        f"a window of {shown_duration(length)} is not a whole number of panes, or longer than "
         f"they are kept; there are {'; '.join(tier.shown for tier in tiers)}"
     )
 
@@ -139,7 +139,7 @@ def _first_place(tiers: Sequence[Tier], length: int, step: int) -> int:
     kept = [place for place, tier in enumerate(tiers) if step % tier.length == 0]
     if not kept:
         raise ValueError(
-            f"every={shown_duration(step)} is no whole number of panes; there are "
+            f"every={shown_duration(step)} is not a whole number of panes; there are "
             f"{'; '.join(tier.shown for tier in tiers)}"
         )
     fitting = [place for place in kept if _fits(tiers[place], length)]

@@ -65,9 +65,11 @@ class StoreError(StreamMetricsError):
         full: Whether its disk is full; otherwise the file is locked or unreachable.
     """
 
-    def __init__(self, path: str, why: str, *, full: bool) -> None:
+    def __init__(self, path: str, error: Exception, *, full: bool) -> None:
         advice = "make room on its disk" if full else "send it again in a second"
-        super().__init__(f"the store {path} cannot be written ({why}), nothing was kept: {advice}")
+        # A `MissingStoreError` ends with what to do.
+        why = f": {error}" if isinstance(error, MissingStoreError) else f" ({error}): {advice}"
+        super().__init__(f"nothing was kept, the store {path} cannot be written{why}")
         self.full = full
 
 
@@ -76,10 +78,9 @@ class StoreWarning(UserWarning):
 
 
 class Base(NamedTuple):
-    """The state of all parts up to a sequence number, with its counters."""
+    """The state of all parts up to a sequence number."""
 
     through: int
-    counters: dict[str, int]
     blob: bytes
 
 
@@ -135,6 +136,7 @@ class Store:
         self._place: tuple[int, int] | None = None  # device and inode of the file, once it is open
         _check_place(self.path)
         self._is_new = not os.path.exists(self.path)
+        self.is_ending = False  # whether it is closed soon, and needs no log any more
         try:
             self._db = sqlite3.connect(
                 self.path, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -215,14 +217,20 @@ class Store:
         place, size = _seen(self.path)
         log, written = _seen(f"{self.path}-wal")
         if place is None:
-            what = "the file was deleted: put it back, or restart the service with a new one"
+            what = "the file was deleted: move it back, or restart the service with a new one"
         elif place != self._place:
-            what = "another file has its place: restart the service to go on with that one"
-        elif size < self._size or log != self._log or written == 0 < self._written:
+            what = "another file has its place: move it back, or restart the service with this one"
+        elif size < self._size or (log and (log != self._log or written == 0 < self._written)):
             what = (
-                f"it or its log {self.path}-wal was cut off, deleted or replaced: end the service, "
-                "which saves what it still can, and start it again"
+                f"it or its log {self.path}-wal was cut off or replaced: restart the service with "
+                "a backup"
             )
+        elif log is None:
+            # All processes still have the log open: this moves what it holds to the file.
+            self._db.execute("pragma wal_checkpoint")
+            if self.is_ending:
+                return
+            what = f"its log {self.path}-wal was deleted: restart the service, which saves all"
         else:
             self._size, self._written = size, written
             return
@@ -244,9 +252,21 @@ class Store:
 
     def base(self) -> Base:
         """Return the base; its blob is empty if nothing has been folded yet."""
-        through, counters = self._db.execute("select through, counters from base").fetchone()
+        (through,) = self._db.execute("select through from base").fetchone()
         parts = self._db.execute("select blob from parts order by place").fetchall()
-        return Base(through, json.loads(counters), b"".join(blob for (blob,) in parts))
+        return Base(through, b"".join(blob for (blob,) in parts))
+
+    def counters(self) -> dict[str, int]:
+        """Return the counters of all workers, and `unmatched`, which belongs to the base."""
+        (told,) = self._db.execute("select counters from base").fetchone()
+        counters: dict[str, int] = json.loads(told)
+        return counters
+
+    def count(self, more: Mapping[str, int]) -> None:
+        """Add to the counters of all workers."""
+        told = self.counters()
+        told |= {name: told.get(name, 0) + n for name, n in more.items()}
+        self._db.execute("update base set counters = ?", (json.dumps(told),))
 
     def since(self, seq: int) -> list[JournalPart] | None:
         """Return the parts after a sequence number, ``None`` if some exist only in the base."""
@@ -335,7 +355,7 @@ class Store:
         (through,) = db.execute(query).fetchone()
         return int(through)
 
-    def fold(self, through: int, counters: dict[str, int], blob: bytes) -> None:
+    def fold(self, through: int, unmatched: int, blob: bytes) -> None:
         """Replace the base by the state of the parts up to `through`, unless the base is newer."""
         db = self._db
         (before,) = db.execute("select through from base").fetchone()
@@ -346,7 +366,7 @@ class Store:
             db.execute("insert into parts (blob) values (?)", (blob[start : start + _CHUNK],))
         db.execute(
             "update base set through = ?, kept = ?, counters = ?, claimed = 0",
-            (through, before, json.dumps(counters)),
+            (through, before, json.dumps({**self.counters(), "unmatched": unmatched})),
         )
         db.execute("delete from journal where seq <= ?", (before,))
         db.execute("delete from workers where closed is null and seen < ?", (time.time() - _GONE,))
@@ -392,6 +412,8 @@ class Store:
 
     def close(self) -> None:
         """Close the file."""
+        with suppress(sqlite3.Error):
+            self._db.execute("pragma wal_checkpoint")  # the log may have been deleted
         self._db.close()
 
     def remove_unused(self) -> None:

@@ -47,11 +47,11 @@ MISTAKES = [
     ('"ROCAUC"', "1", "metrics.auc", "expected a metric in quotes"),
     ("y_score =", "y_scor =", "columns.y_scor", "did you mean 'y_score'"),
     ('"score"', "3", "columns.y_score", "expected the name of a column in quotes"),
-    ('"3h"]', '"61s"]', "live.tiers", "no whole number of panes"),
+    ('"3h"]', '"61s"]', "live.tiers", "not a whole number of panes"),
     ('label_ttl = "1d"', 'label_ttl = "soon"', "live.label_ttl", "is not a duration"),
     ('label_ttl = "1d"', "label_ttl = 5", "live.label_ttl", "5 is not text in quotes"),
-    ('window = "1h"', 'window = "61s"', "page.window", "is no whole number of panes"),
-    ('every = "5min"', 'every = "90s"', "page.every", "is no whole number of panes"),
+    ('window = "1h"', 'window = "61s"', "page.window", "is not a whole number of panes"),
+    ('every = "5min"', 'every = "90s"', "page.every", "is not a whole number of panes"),
     ("[page]", "[pages]", "pages", "did you mean 'page'? There are: alerts, columns, live, metr"),
     ("port = 8000", "port = 80000", "server.port", "80000 is not between 0 and 65,535"),
     ("workers = 1", "workers = true", "server.workers", "true is not a whole number"),
@@ -149,10 +149,10 @@ def test_a_column_is_one_thing(tmp_path):
 def test_files_that_are_no_configuration(tmp_path):
     with pytest.raises(ConfigError, match="No such file or directory; streammetrics live init"):
         settings(tmp_path / "none.toml")
-    with pytest.raises(ConfigError, match=r"is no TOML: .*line 2, column 5"):
+    with pytest.raises(ConfigError, match=r"is not valid TOML: .*line 2, column 5"):
         settings(written(tmp_path, "[a]\nb = c\n"))
     (tmp_path / "live.toml").write_bytes(b"title = '\xff'")
-    with pytest.raises(ConfigError, match="line 1: is no UTF-8"):
+    with pytest.raises(ConfigError, match="line 1: is not UTF-8"):
         settings(tmp_path / "live.toml")
     with pytest.raises(ConfigError, match="metrics: there is no metric"):
         settings(written(tmp_path, "[metrics]\n"))

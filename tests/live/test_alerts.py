@@ -319,7 +319,7 @@ def test_parameters_are_checked(make, message):
     ("rule", "message"),
     [
         (sm.Below("acuracy", 0.5), "no metric 'acuracy'.*accuracy"),
-        (sm.Below("accuracy", 0.5, window="90s"), "no whole number of panes"),
+        (sm.Below("accuracy", 0.5, window="90s"), "not a whole number of panes"),
         (sm.Below("accuracy", 0.5, window="1h"), "longer than they are kept"),
         (sm.Below("accuracy", 0.5, window="5min", for_="1h"), "once 61min are over"),
         (sm.Change("auc", 0.5), "ROCAUC is no share of rows"),

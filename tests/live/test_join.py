@@ -284,11 +284,6 @@ def send(into, event):
         into.observe(time=START + second, y_true=label, y_score=score)
 
 
-def unrepeated(event):
-    """Return what only one event may have: ids are of one prediction each."""
-    return event[:2] if event[0] == "predict" else (event, "any number of times")
-
-
 def by_hand(events, default):
     """Return the rows with their labels, and how many predictions there are, spelt out."""
     made, newest = (
@@ -316,7 +311,7 @@ def by_hand(events, default):
 @drawn(
     12,
     60,
-    st.lists(st.one_of(predictions, labels, seen), max_size=40, unique_by=unrepeated),
+    st.lists(st.one_of(predictions, labels, seen), max_size=40),
     st.randoms(use_true_random=False),
     st.sampled_from([None, 0]),
 )
@@ -351,6 +346,84 @@ def test_any_order_duplicates_workers_and_restarts_give_one_state(events, random
         found = state.coverage("20min")
         assert found.predicted == n
         assert found.predicted == found.labelled + found.pending + found.expired + found.displaced
+
+
+SETS = {
+    "a later label that is too late for the earlier prediction": (
+        [(0, 0.25), (200, 0.75)], [(250, 1, 1), (400, 0, 2)],
+    ),
+    "an early label that only the earlier prediction takes": (
+        [(0, 0.25), (700, 0.75)], [(50, 1, 1), (750, 0, 1), (20, 0, 0)],
+    ),
+    "a label too early for both": ([(700, 0.25), (800, 0.75)], [(50, 1, 1), (900, 0, 1)]),
+    "a conflict that is left": (
+        [(0, 0.25), (200, 0.75)], [(250, 1, 1), (250, 0, 1), (450, 0, 2)],
+    ),
+    "a conflict that goes": (
+        [(0, 0.25), (200, 0.75)], [(250, 1, 1), (450, 1, 2), (450, 0, 2)],
+    ),
+    "one time": ([(0, 0.75), (0, 0.25)], [(10, 1, 1), (10, 1, 1), (-650, 0, 2)]),
+}  # fmt: skip
+
+
+def judged(made, labels):
+    """Return the row of one id and its coverage, spelt out."""
+    at, score = min(made)
+    known = {(v, t, y) for t, y, v in labels if -LATENESS <= t - at <= TTL}
+    best = max(known, default=None)
+    told = {
+        "labelled": best is not None,
+        "corrected": len(known) > 1,
+        "conflicting": best is not None and sum(one[:2] == best[:2] for one in known) > 1,
+        "late": any(not -LATENESS <= t - at <= TTL for t, _, _ in labels),
+        "repeated": len(set(made)) > 1,
+    }
+    return [] if best is None else [(at, best[2], score)], told
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_several_predictions_and_labels_of_an_id_give_one_state_in_any_order(name):
+    made, labels = SETS[name]
+    rows, told = judged(made, labels)
+    events = [("predict", "a", t, score) for t, score in made]
+    events += [("label", "a", t, y, version) for t, y, version in labels]
+    found = set()
+    for order in permutations(events):
+        whole = joined()
+        for event in order:
+            send(whole, event)
+            whole.coverage("20min")
+        half = len(order) // 2
+        parts = [joined(), joined()]
+        for place, event in enumerate(order):
+            send(parts[place < half], event)
+        restored = sm.from_bytes(parts[0].to_bytes())
+        for state in (whole, restored.merge(parts[1]), parts[1].copy().merge(parts[0])):
+            found.add(state.to_bytes())
+            assert state.window("20min").to_bytes() == fresh(rows).to_bytes()
+            counted = state.coverage("20min")
+            assert {name: getattr(counted, name) for name in told} == told
+    assert len(found) == 1
+
+
+def test_labels_beside_the_one_that_counts_leave_with_their_row_and_are_limited():
+    state = joined(max_pending=64)
+    for second in range(40):
+        state.label(id="a", time=START + second, y_true=second % 2)
+    state.predict(id="a", time=START, y_score=0.5).predict(id="b", time=START + 1, y_score=0.5)
+    assert state.coverage("1min").corrected == 1
+    assert state._shared.current.join.size == 41
+    state.label(id=["a"] * 40, time=START + np.arange(40), y_true=np.arange(40) % 2)  # again
+    assert state.to_bytes() == sm.from_bytes(state.to_bytes()).to_bytes()
+    for second in range(40, 120):
+        state.label(id="a", time=START + second, y_true=second % 2)
+    with pytest.warns(UserWarning, match="max_pending=64"):
+        assert state.coverage("1min").displaced == 1  # "b"; "a" has its label
+    assert state._shared.current.join.size == 0
+    patient = joined().predict(id="a", time=START, y_score=0.5)
+    patient.label(id=["a", "a"], time=[START, START + 1], y_true=[0, 1])
+    patient.observe(time=START + 3000, y_true=1, y_score=0.5).flush()
+    assert patient._shared.current.join.size == 0
 
 
 def everything(found):

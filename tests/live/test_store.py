@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -171,6 +172,37 @@ def test_counters_of_a_process_start_at_zero(path, often):
         assert service.coverage("5min").predictions_refused == 1  # of the stream
         service.predict(id=1, time=START, y_score=0.5).flush()
         assert counted(service)[0]["predictions"] == 1
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_refused_and_dropped_events_are_those_of_all_workers(path, often, durable):
+    def counted(service):
+        found = service.coverage("5min")
+        return found.predictions_refused, found.labels_refused, service.dropped
+
+    services = [joined(store=path, durable=durable) for _ in range(3)]
+    for service in services:
+        service.observe(time=START + 7200, y_true=1, y_score=0.5).flush()
+    for service in services * 4:
+        service._ingest.journal.tick()
+    for number, service in enumerate(services, 1):
+        for _ in range(number):
+            service.predict(id=1, time=START, y_score=0.5).label(id=1, time=START, y_true=1)
+            service.observe(time=START, y_true=1, y_score=0.5).flush()
+        assert counted(service)[2] > 0
+    for service in services:
+        service.flush()
+    assert [counted(service) for service in services] == [(6, 6, 6)] * 3
+    services[0]._ingest.journal._load()  # as when others have folded the journal
+    services[1]._ingest.journal._store.close()  # as `kill -9` would
+    services[2].close()
+    assert counted(services[0]) == (6, 6, 6)
+    services[0].close()
+    with joined(store=path) as service:
+        assert counted(service) == (6, 6, 6)
+        service.predict(id=1, time=START, y_score=0.5).flush()
+        assert counted(service) == (7, 6, 6)
+        assert service.copy().coverage("5min").predictions_refused == 7
 
 
 def test_a_part_that_is_written_twice_counts_once(path):
@@ -339,16 +371,40 @@ def test_a_damaged_file_is_noticed_before_an_event_is_said_to_be_in_it(path, nam
                 file.unlink()
             if damage == "replace":
                 file.write_bytes(kept)
-            words = "was deleted|has its place|was cut off, deleted or replaced"
+            words = "was deleted|has its place|was cut off or replaced"
             for _ in range(2):
-                with pytest.raises(StoreError, match=words):
+                with pytest.raises(StoreError, match=words) as told:
                     send(service, 1)
+                assert "in a second" not in str(told.value)  # that would not help
             keeper = service._ingest.journal
             keeper.try_to_write()
             assert keeper.is_gone
             assert service.to_bytes() == first(1).to_bytes()
         keeper.drop()  # what closing would do with a file that is gone
         service._ingest.journal = None
+
+
+@pytest.mark.parametrize("durable", [False, True])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_without_its_log_closing_saves_all(path, often, workers, durable):
+    services = [joined(store=path, durable=durable) for _ in range(workers)]
+    for number in range(60):
+        send(services[number % workers], number)
+        services[number % workers].flush()
+    path.with_name("live.db-wal").unlink()
+    n = 60
+    if not durable:
+        for service in services:
+            send(service, n)
+            n += 1
+    for service in services:
+        service._ingest.journal.tick()
+        assert service._ingest.journal.trouble.endswith("restart the service, which saves all")
+    for service in services:
+        with nullcontext() if durable else pytest.warns(StoreWarning, match="was deleted"):
+            service.close()
+    with joined(store=path) as again:
+        assert again.to_bytes() == first(n).to_bytes()
 
 
 def test_events_that_come_together_are_in_the_file_together_or_not_at_all(path):

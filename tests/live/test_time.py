@@ -123,7 +123,7 @@ def test_durations():
         ([], "expected pairs"),
         ("1min", "expected pairs"),
         ([("1min",)], "expected"),
-        ([("1min", "90s")], "no whole number of panes"),
+        ([("1min", "90s")], "not a whole number of panes"),
         ([("1min", "1h"), ("90s", "3h")], "must be a multiple of 1min"),
         ([("1min", "3h"), ("1h", "2h")], "less far back"),
         ([("7min", "70min")], "do not divide a day"),

@@ -68,13 +68,15 @@ def test_a_window_follows_rows_that_come_after_it_was_read():
 
 def test_what_is_no_window_names_those_that_are():
     state = live().observe(**rows(200))
-    with pytest.raises(ValueError, match=r"90s is no whole number.* panes of 1min for 6min; panes"):
+    with pytest.raises(
+        ValueError, match=r"90s is not a whole number.* panes of 1min for 6min; panes"
+    ):
         state.window("90s")
     with pytest.raises(ValueError, match="longer than they are kept"):
         state.window("25min")
     with pytest.raises(ValueError, match=r"ends at 2023-11-14T22:\d\d:\d\d.* is no longer kept"):
         state.window("20min", end=START)
-    with pytest.raises(ValueError, match="every=90s is no whole number of panes"):
+    with pytest.raises(ValueError, match="every=90s is not a whole number of panes"):
         state.series("5min", every="90s")
 
 

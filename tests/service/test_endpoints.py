@@ -125,9 +125,9 @@ def test_columns_are_called_as_the_configuration_says():
 
 
 REFUSED = [
-    ('{"kind": "observe"', 0, "row 0 is no JSON"),
-    ('{"kind": "observe", "time": NaN}', 0, "NaN is no number of JSON"),
-    ("7", 0, "row 0 is no JSON object"),
+    ('{"kind": "observe"', 0, "row 0 is not JSON"),
+    ('{"kind": "observe", "time": NaN}', 0, "NaN is not a JSON number"),
+    ("7", 0, "row 0 is not a JSON object"),
     ("[" * 100_000, 0, "row 0 is nested too deeply"),
     ('{"kind": "observe", "time": ' + "9" * 5_000 + "}", 0, "an integer with too many digits"),
     ('{"time": 1}', 0, "row 0 has no kind: say one of observe, predict, label"),
@@ -304,7 +304,7 @@ def test_a_series_is_that_of_python():
                     base_url="http://localhost") as asked:  # fmt: skip
         found = asked.get("/api/series").json()
         assert asked.get("/api/series?window=61s").status_code == 400
-        assert "no whole number of panes" in asked.get("/api/series?window=61s").json()["error"]
+        assert "not a whole number of panes" in asked.get("/api/series?window=61s").json()["error"]
         assert asked.get("/api/now?window=soon").status_code == 400
         for path in ("/api/now?windw=5min", "/api/now?every=5min", "/api/alerts?window=5min"):
             refused = asked.get(path)
@@ -358,7 +358,7 @@ def test_health_tells_of_the_store(tmp_path, monkeypatch):
     told = asked.get("/health").json()
     assert (told["status"], told["store"]["trouble"]) == ("degraded", "disk is full")
     assert told["store"]["unwritten"] == 1
-    assert "a crash would lose 1 event, which is in memory alone" in told["store"]["at_risk"]
+    assert "a crash would lose 1 event that is only in memory" in told["store"]["at_risk"]
     monkeypatch.undo()
     live.flush()
     assert asked.get("/health").json()["status"] == "ok"

@@ -68,6 +68,23 @@ def test_events_that_are_lost_at_the_end_are_told_and_the_exit_code_says_so(
     assert lost[0].startswith("error: the store cannot be written, ")
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_without_its_log_a_service_ends_with_all_events(config, tmp_path, workers):
+    path = config(server=f"workers = {workers}")
+    with Service(path) as service:
+        for _ in range(10):
+            service.post(observed(3))
+        time.sleep(2.5)
+        (tmp_path / "live.db-wal").unlink()
+        for _ in range(10):
+            service.post(observed(7))
+        until(lambda: "was deleted" in service.get("/health")["store"]["trouble"])
+        told = service.end().splitlines()
+        assert service.process.returncode == 0, told
+    assert all(line.startswith("warning: the store cannot be used") for line in told), told
+    assert stored(path) == 100
+
+
 @pytest.mark.parametrize("wait", [0.0, 0.2, 0.4, 0.8])
 def test_a_service_that_has_not_begun_ends_at_a_signal(config, wait):
     command = [Path(sys.executable).parent / "streammetrics", "live", "serve", config()]
@@ -124,6 +141,22 @@ def test_workers_answer_for_the_whole_service(config):
         until(lambda: service.get("/api/now")["n_rows"] == 200)
         service.end()
     assert stored(path) == 200
+
+
+@pytest.mark.parametrize("durable", ["false", "true"])
+def test_a_worker_that_was_killed_is_named(config, durable):
+    path = config(server="workers = 2")
+    if durable == "true":
+        path.write_text(path.read_text().replace("[live]", "[live]\ndurable = true", 1))
+    with Service(path) as service:
+        killed = service.get("/health")["worker"]
+        os.kill(killed, signal.SIGKILL)
+        until(lambda: service.get("/ready") is None)
+        until(lambda: service.get("/ready") is not None)
+        told = service.end()
+        assert service.process.returncode == 0
+    words = f"warning: worker {killed} was killed"
+    assert told.count(words) == told.count("warning") == (durable == "false"), told
 
 
 def test_a_worker_that_is_slow_is_not_killed(config):

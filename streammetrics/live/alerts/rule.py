@@ -504,7 +504,7 @@ def place_of(tiers: Sequence[Tier], length: int, back: int) -> int:
         if length % tier.length == 0 and length + back <= reach:
             return place
     raise ValueError(
-        f"a window of {shown_duration(length)} is no whole number of panes, or longer than "
+        f"a window of {shown_duration(length)} is not a whole number of panes, or longer than "
         f"they are kept once {shown_duration(back)} are over, for which the rule waits; "
         f"there are {'; '.join(tier.shown for tier in tiers)}: keep them longer, or judge earlier "
         'with after="5min"'

@@ -55,7 +55,7 @@ def families(queries: Queries, window: str) -> Families:
     found = _of_window(queries.window(window), window)
     found |= _of_coverage(queries.coverage(window), window)
     with queries.reading() as pipeline:
-        newest, own = pipeline.panes.newest, pipeline.own
+        newest, own = pipeline.panes.newest, pipeline.counters
     if newest >= 0:
         found["newest_event_timestamp_seconds"] = [Sample({}, newest / 1e9)]
     found["dropped_rows"] = [Sample({}, float(own["dropped"]))]

@@ -91,8 +91,8 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
     paths = {
         "/events": {"post": _events(live, names)},
         **{path: _reading(summary, *names) for path, (summary, *names) in _READS.items()},
-        "/health": _reading("How the service is; degraded as long as the store cannot be written."),
-        "/ready": _reading("Whether what is stored has been read; 503 before."),
+        "/health": _reading("Whether the store can be written; otherwise degraded."),
+        "/ready": _reading("Whether every worker has read the store; 503 before."),
         "/metrics": {
             "get": {
                 "summary": "What Prometheus scrapes.",
@@ -448,14 +448,16 @@ class Intake:
         try:
             length = int(request.headers.get("content-length", "0"))
         except ValueError:
-            raise RefusalError(400, "content-length is no number") from None
+            raise RefusalError(400, "content-length is not a number") from None
         self._check_size(length)
         try:
             async with asyncio.timeout(server.timeout):
                 async for chunk in request.stream():
                     self._check_size(len(body) + len(chunk))
                     if self.held + len(chunk) > _HELD * server.body:
-                        raise RefusalError(429, "too many bytes wait: send them again in a second")
+                        raise RefusalError(
+                            429, "too many bytes are waiting: send them again in a second"
+                        )
                     body += chunk
                     self.held += len(chunk)
         except TimeoutError:
@@ -464,9 +466,7 @@ class Intake:
     def _check_size(self, size: int) -> None:
         most = self._server.body
         if size > most:
-            raise RefusalError(
-                413, f"the body has {size:,} bytes or more; at most {most:,} may come"
-            )
+            raise RefusalError(413, f"the body has {size:,} bytes or more; the limit is {most:,}")
 
     def _bring(self, body: bytes, form: str, kind: str | None, packed: bool) -> dict[str, int]:
         """Add events to the live state; only one body at a time is decompressed."""
@@ -481,10 +481,10 @@ class Intake:
                 found += member.decompress(rest, self._server.body + 1 - len(found))
                 self._check_size(len(found))
                 if not member.eof:
-                    raise RefusalError(400, "the body ends before its gzip does")
+                    raise RefusalError(400, "the gzip data is cut off")
                 rest = member.unused_data
         except zlib.error as error:
-            raise RefusalError(400, f"the body is no gzip: {error}") from None
+            raise RefusalError(400, f"the body is not gzip: {error}") from None
         return bytes(found)
 
     async def _take(
@@ -492,7 +492,7 @@ class Intake:
     ) -> dict[str, int]:
         """Add events to the live state when it is their turn."""
         if self.waiting >= self._server.queue:
-            why = f"{self.waiting} requests wait, and no more may: send it again in a second"
+            why = f"{self.waiting} requests are waiting, the limit: send it again in a second"
             raise RefusalError(429, why)
         self.waiting += 1
         loop = asyncio.get_running_loop()
@@ -502,7 +502,9 @@ class Intake:
             return await asyncio.shield(call)
         except asyncio.CancelledError:
             if call.cancelled():
-                raise RefusalError(503, "the service ends, and has not taken this") from None
+                raise RefusalError(
+                    503, "the service is shutting down and did not take this: send it again"
+                ) from None
             raise
         except BodyError as error:
             raise RefusalError(422, str(error), row=error.row, column=error.column) from error
@@ -796,8 +798,8 @@ class Service:
 def _of_store(journal: Journal, trouble: str) -> Document:
     """Return the status of the store, and what a crash would lose."""
     n = journal.unwritten
-    them = "1 event, which is" if n == 1 else f"{n:,} events, which are"
-    lost = f"a crash would lose {them} in memory alone: durable = true refuses them"
+    them = "1 event that is" if n == 1 else f"{n:,} events that are"
+    lost = f"a crash would lose {them} only in memory; durable = true prevents this"
     return {
         "trouble": trouble,
         "failures": journal.failures,

@@ -56,7 +56,7 @@ def of_lines(body: bytes, kind: str | None) -> list[Group]:
     found: dict[str, tuple[list[int], list[Document]]] = {}
     for row, event in enumerate(_objects(body)):
         if type(event) is not dict:
-            raise BodyError(f"row {row} is no JSON object", None, row)
+            raise BodyError(f"row {row} is not a JSON object", None, row)
         which = event.pop("kind", kind)
         if which not in KINDS:
             no_kind(which, row)
@@ -111,7 +111,7 @@ def _decoded(line: bytes, row: int) -> Json:
     try:
         return _DECODER.decode(line.decode())
     except (json.JSONDecodeError, UnicodeDecodeError, InvalidBatchError) as error:
-        raise BodyError(f"row {row} is no JSON: {error}", None, row) from None
+        raise BodyError(f"row {row} is not JSON: {error}", None, row) from None
     except RecursionError:
         raise BodyError(f"row {row} is nested too deeply", None, row) from None
     except ValueError:  # Python's limit, whose advice is not for a client
@@ -119,7 +119,7 @@ def _decoded(line: bytes, row: int) -> Json:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise InvalidBatchError(f"{word} is no number of JSON")
+    raise InvalidBatchError(f"{word} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_number)
@@ -139,7 +139,7 @@ def of_table(body: bytes, kind: str | None) -> list[Group]:
         table = opened(body).read_all().combine_chunks()
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, EOFError) as error:
-        raise BodyError(f"the body is no Arrow: {str(error).splitlines()[0]}") from None
+        raise BodyError(f"the body is not Arrow: {str(error).splitlines()[0]}") from None
     names = table.column_names
     if len({*names}) < len(names):
         raise BodyError(f"the table has two columns of one name: {', '.join(names)}")

@@ -51,5 +51,5 @@ def _memory(config: Config, rule: Rule, *, waits: bool) -> str:
     reach, length = shown_duration(tier.length * tier.count), shown_duration(tier.length)
     return (
         f"; ends without clear={clear:g} {reach} after it fired, as panes of {length} "
-        "are kept no longer, and its window is no whole number of coarser ones"
+        "are kept no longer, and its window is not a whole number of coarser ones"
     )

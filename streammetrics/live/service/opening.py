@@ -46,6 +46,21 @@ class Workers(NamedTuple):
             return True
         return sum([_is_running(int(path.name)) for path in self.folder.iterdir()]) >= self.number
 
+    def tell_ended(self) -> None:
+        """Record that this worker has written all that it can."""
+        if self.folder is not None:
+            (self.folder / str(os.getpid())).unlink(missing_ok=True)
+
+    def take_killed(self) -> list[int]:
+        """Return the process ids of workers that were killed, each to one caller only."""
+        found = []
+        for path in [] if self.folder is None else list(self.folder.iterdir()):
+            if not _is_running(process := int(path.name)):
+                with suppress(FileNotFoundError):  # another worker is faster
+                    path.unlink()
+                    found.append(process)
+        return found
+
 
 ALONE = Workers()
 
@@ -96,6 +111,7 @@ class Opening:
                 await self._live(receive, send, stack)
         except StreamMetricsError as error:
             self._lost(error)
+        self._workers.tell_ended()
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _live(self, receive: Receive, send: Send, stack: AsyncExitStack) -> None:
@@ -149,5 +165,5 @@ def _starting(path: str) -> JSONResponse:
     """Return the answer of a service that is still reading its history."""
     if path == "/health":
         return JSONResponse({"status": "starting"})
-    why = "the service starts and reads its history: come again in a second"
+    why = "the service is starting and reads its history: retry in a second"
     return JSONResponse({"error": why}, 503, {"retry-after": "1"})

@@ -28,6 +28,7 @@ from streammetrics.live.service.app import application
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.http import Connection
 from streammetrics.live.service.opening import Opening, Workers
+from streammetrics.live.store import StoreWarning
 
 if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
@@ -63,6 +64,14 @@ def served() -> Opening:
     else:
         threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
         workers = Workers(found.server.workers, Path(os.environ[_SHARED], "ready"))
+        for process in [] if found.options["durable"] else workers.take_killed():
+            warnings.warn(
+                f"worker {process} was killed, by somebody or because it did nothing for a minute, "
+                "and is replaced: events that it took in its last second may be lost; durable = "
+                "true prevents this",
+                StoreWarning,
+                stacklevel=1,
+            )
         _opening = Opening(partial(_made, found), _tell_parent, workers)
     return _opening
 

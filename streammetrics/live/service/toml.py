@@ -107,9 +107,9 @@ def read(path: str) -> Section:
         return Section(name, dict(_lines(text)), tomllib.loads(text))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ConfigError(f"{name}: line {line}: is no UTF-8, which TOML is") from None
+        raise ConfigError(f"{name}: line {line}: is not UTF-8, as TOML must be") from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name}: is no TOML: {error}") from None
+        raise ConfigError(f"{name}: is not valid TOML: {error}") from None
     except (ValueError, RecursionError):  # Python's limits, whose advice is not for its author
         raise ConfigError(f"{name}: has an integer that is too long, or is too deep") from None
 
