@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 _PYTHON = {"bins": "sm.Bins({!r}, edges)", "periods": "sm.Periods({!r}, 'day')"}
@@ -143,3 +143,14 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INSIDE):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+@contextlib.contextmanager
+def needs(package: str, extra: str = "engines") -> Iterator[None]:
+    """Add installation instructions to the error of a failing import."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f"{package} is needed: pip install {package!r}, or 'streammetrics[{extra}]'"
+        ) from error

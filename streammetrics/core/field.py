@@ -15,7 +15,7 @@ from streammetrics.core.errors import (
 from streammetrics.core.state.arrays import laid_out, take_array, taken_apart
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.counting import GroupCodes
@@ -249,3 +249,32 @@ def parted(fields: Mapping[str, StateField[Any]], arrays: Arrays) -> dict[str, d
                 raise StateFormatError(f"{name!r} is not an array of this state")
             parts[rest][name] = array
     return parts
+
+
+C = TypeVar("C")
+
+
+def piled(
+    chunks: tuple[C, ...],
+    last: C,
+    *,
+    size: Callable[[C], int],
+    join: Callable[[Sequence[C]], C],
+    small: int,
+) -> tuple[C, ...]:
+    """Append a chunk; join it with the preceding chunks that are small and no larger than it.
+
+    Chunk sizes therefore double, like the digits of a binary counter: each row is copied a few
+    times, and few chunks of each size below `small` remain.
+
+    >>> piled(([1, 2], [3]), [4], size=len, join=lambda both: sum(both, []), small=8)
+    ([1, 2, 3, 4],)
+    """
+    first = len(chunks)
+    n = size(last)
+    while first and size(chunks[first - 1]) <= min(n, small):
+        first -= 1
+        n += size(chunks[first])
+    if first == len(chunks):
+        return (*chunks, last)
+    return (*chunks[:first], join([*chunks[first:], last]))

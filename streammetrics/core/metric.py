@@ -7,7 +7,18 @@ import inspect
 import math
 import warnings
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, dataclass_transform
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    NamedTuple,
+    Self,
+    TypeVar,
+    dataclass_transform,
+)
 
 import numpy as np
 
@@ -42,7 +53,7 @@ from streammetrics.core.results.values import Interval
 from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
 
@@ -454,3 +465,30 @@ def has_nan(value: object) -> bool:
     if isinstance(value, dict):
         return any(map(has_nan, value.values()))
     return isinstance(value, tuple) and any(map(has_nan, value))
+
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_MADE: ContextVar[dict[int, tuple[object, Any]] | None] = ContextVar("_MADE", default=None)
+
+
+@contextmanager
+def read_together() -> Iterator[None]:
+    """Cache the results of `made_once` until the end of the block."""
+    before = _MADE.set({})
+    try:
+        yield
+    finally:
+        _MADE.reset(before)
+
+
+def made_once(make: Callable[[S], T], of: S) -> T:
+    """Return ``make(of)``, computed once within `read_together`; `of` must not change there."""
+    made = _MADE.get()
+    if made is None:
+        return make(of)
+    if id(of) not in made:
+        made[id(of)] = of, make(of)  # keeping `of` alive prevents reuse of its id
+    found: T = made[id(of)][1]
+    return found

@@ -30,8 +30,8 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.floating import own_arithmetic
+from streammetrics.core.metric import read_together
 from streammetrics.core.names import members_of, members_written, told_apart
-from streammetrics.core.read_cache import read_together
 from streammetrics.core.registry import class_named, registered_name
 from streammetrics.core.representation import html_of_set
 from streammetrics.core.results.values import Values

@@ -121,8 +121,11 @@ PUBLIC = {name: module for module, names in _NAMES.items() for name in names.spl
 
 # Modules outside `core` that register functions in it when they are imported.
 HOOKS = {
-    "limits": "inference.families",  # rules of confidence intervals, by family of metrics
-    "pictures": "show.pictures.families",  # plots, by type of result
+    # Rules of confidence intervals, by family of metrics.
+    "limits": (
+        "inference.means inference.methods inference.scores inference.strengths inference.tables"
+    ),
+    "pictures": "show.pictures.curves show.pictures.values",  # plots, by type of result
     "reports": "show.pages.page",  # reports, by type of state
 }
 # Classes that are not public but occur in files.
@@ -138,8 +141,9 @@ def public(name: str) -> Any:
 
 
 def load(hook: str) -> None:
-    """Import the module that registers functions for a hook; see `HOOKS`."""
-    import_module(f"{_PACKAGE}.{HOOKS[hook]}")
+    """Import the modules that register functions for a hook; see `HOOKS`."""
+    for module in HOOKS[hook].split():
+        import_module(f"{_PACKAGE}.{module}")
 
 
 def register(cls: type[Any]) -> None:

@@ -7,7 +7,7 @@ are checked.
 
 # Batches.
 BATCH_ROWS = 1 << 20  # rows of a large batch processed at a time
-KEYED_ROWS = 1 << 17  # the same for rows by key, which are sorted in the cache
+KEYED_ROWS = 1 << 18  # the same for rows by key, which are sorted in the cache
 KEYED_EACH = 4  # the same per key, if that is more: each key has a fixed cost
 STAGED_ROWS = 1 << 14  # rows buffered before the statistics are updated
 PANE_ROWS = 1 << 10  # the same for a pane of `Live`, to bound the latency

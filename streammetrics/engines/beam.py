@@ -10,9 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from streammetrics.core.columns.batch import n_rows
-from streammetrics.core.errors import InvalidBatchError, an
+from streammetrics.core.errors import InvalidBatchError, an, needs
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.optional import needs
 from streammetrics.engines.shards import blank, located
 
 if TYPE_CHECKING:

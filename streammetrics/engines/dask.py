@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.core.errors import an
+from streammetrics.core.errors import an, needs
 from streammetrics.core.mergeable import merge
-from streammetrics.core.optional import needs
 from streammetrics.engines import shards
 from streammetrics.ledger.ledger import Ledger
 

@@ -9,11 +9,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from streammetrics.core.columns.batch import is_table, streamed
-from streammetrics.core.errors import IncompatibleMetricsError, an
+from streammetrics.core.errors import IncompatibleMetricsError, an, needs
 from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.optional import needs
 from streammetrics.engines.shards import S, blank, located, read
 from streammetrics.readers.pieces import BATCH_ROWS, Piece, StreamPiece, TablePiece
 

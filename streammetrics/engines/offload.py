@@ -18,8 +18,8 @@ from functools import partial
 from queue import Empty, Full, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
+from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError, an
-from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.engines.shards import located
 

@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from streammetrics.core.columns.batch import n_rows
-from streammetrics.core.errors import InvalidBatchError, an
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import InvalidBatchError, an, needs
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.shards import blank, located
 from streammetrics.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator  # noqa: TC003 - Spark reads the types of what it calls
 from typing import TYPE_CHECKING, cast
 
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import needs
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.committed import Committed
 from streammetrics.engines.shards import blank, fed, located

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from streammetrics.core.errors import IncompatibleMetricsError
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import IncompatibleMetricsError, needs
 from streammetrics.core.stateful import from_bytes
 from streammetrics.engines.offload import Offload
 

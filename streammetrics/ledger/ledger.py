@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any, Self
 
+from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import IncompatibleMetricsError, an
-from streammetrics.core.locks import Locked
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.registry import registered_name
 from streammetrics.core.stateful import Stateful

@@ -12,12 +12,12 @@ import weakref
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import (
     StateFormatError,
     StreamMetricsError,
     warn_caller,
 )
-from streammetrics.core.locks import Locked
 from streammetrics.live.events import read, written
 from streammetrics.live.join import NO_LIMIT
 from streammetrics.live.pipeline import Pipeline

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.accumulator import Locked
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
@@ -16,7 +17,6 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     warn_caller,
 )
-from streammetrics.core.locks import Locked
 from streammetrics.live.events import SECOND, SliceKeys, alike, joined_events
 from streammetrics.live.index import LABELLED, LabelRows, Predictions
 from streammetrics.live.join import (

@@ -35,9 +35,12 @@ class PaneRows(NamedTuple):
 
 
 class _Catch:
-    """Stands in for an accumulator, to capture the batch passed to it."""
+    """Stands in for an accumulator of a plan, to capture the batch passed to it."""
 
     batch: Batch
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
 
     def update(self, batch: Batch) -> None:
         self.batch = batch
@@ -45,15 +48,14 @@ class _Catch:
 
 def batch_of(suite: Mergeable, columns: Mapping[str, object], *, checked: bool = False) -> Batch:
     """Return the validated batch that a suite's own `update` creates from columns."""
-    catch = _Catch()
-    twin = object.__new__(type(suite))
-    twin.__dict__.update(suite.__dict__)
-    twin.__dict__["_accumulator"] = catch
+    plan = suite._plan
+    catch = _Catch(plan)
+    twin = suite._over(catch)  # type: ignore[arg-type]  # has what `update` needs of an accumulator
     if checked or is_made(columns, suite):
         twin.feed(columns, getattr(suite, "columns", {}))
     else:
         twin.update(**columns)
-    batch, plan = catch.batch, suite._plan
+    batch = catch.batch
     plan.prepare(batch)
     for name in (*plan.required, *plan.optional):
         if name in plan.required or batch.has(name):

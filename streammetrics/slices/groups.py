@@ -25,7 +25,7 @@ from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
 from streammetrics.slices.fairness import Slice, reading, readings
 from streammetrics.slices.table import OTHERS, key_columns, named
-from streammetrics.statistics.grouped.grouped import Grouped
+from streammetrics.statistics.grouped.grouped import Grouped, grouped
 from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.grouped.keys import (
     OTHER,
@@ -36,7 +36,6 @@ from streammetrics.statistics.grouped.keys import (
     parts_of_each,
     text_of,
 )
-from streammetrics.statistics.grouped.plans import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

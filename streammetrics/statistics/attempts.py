@@ -18,14 +18,13 @@ from streammetrics.core.errors import (
     InvalidBatchError,
     StateFormatError,
 )
-from streammetrics.core.field import StateField, not_among
+from streammetrics.core.field import StateField, not_among, piled
 from streammetrics.core.fields.labels import (
     coded_labels,
     packed_labels,
     unpacked_labels,
     used_labels,
 )
-from streammetrics.core.runs import piled
 from streammetrics.core.sorted_union import Union, moved
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic

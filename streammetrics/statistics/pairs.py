@@ -14,8 +14,7 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject_present
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import StateField, not_among
-from streammetrics.core.runs import piled
+from streammetrics.core.field import StateField, not_among, piled
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 

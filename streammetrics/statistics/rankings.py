@@ -11,8 +11,7 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, StateFormatError
-from streammetrics.core.field import StateField
-from streammetrics.core.runs import piled
+from streammetrics.core.field import StateField, piled
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.ranking_rows import (

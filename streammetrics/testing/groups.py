@@ -14,9 +14,8 @@ from streammetrics.core.feeding.many import StateTable
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric import Metric
 from streammetrics.core.state.arrays import same
-from streammetrics.statistics.grouped.grouped import Grouped
+from streammetrics.statistics.grouped.grouped import Grouped, grouped_plan
 from streammetrics.statistics.grouped.groups import Groups
-from streammetrics.statistics.grouped.plans import grouped_plan
 from streammetrics.statistics.grouped.schema import KEY
 
 if TYPE_CHECKING:

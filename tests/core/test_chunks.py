@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from streammetrics.core.runs import piled
+from streammetrics.core.field import piled
 
 RNG = np.random.default_rng(0)
 

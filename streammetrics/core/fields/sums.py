@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField
-from streammetrics.core.fields.weights import shape_of
+from streammetrics.core.fields.weights import Weight, WeightedCount, shape_of
 from streammetrics.core.state.arrays import nested, take_array
 from streammetrics.core.state.arrays import parted as parts_of
 
@@ -301,3 +301,19 @@ def _fitting(mine: ExactSum, other: ExactSum) -> ExactSum:
             f"sums of {other.shape} outputs cannot join those of {mine.shape}"
         )
     return other
+
+
+class SquareWeighted(NamedSums):
+    """Exact sums of terms that each hold the square of their row's weight."""
+
+    def scaled(self, value: dict[str, ExactSum], weight: float) -> dict[str, ExactSum]:
+        """Return the products with the square of the weight, exactly."""
+        return super().scaled(super().scaled(value, weight), weight)
+
+
+class SquaredWeight(Weight):
+    """The sum of the squares of weights, which is the number of rows where each weighs one."""
+
+    def scaled(self, value: WeightedCount, weight: float) -> WeightedCount:
+        """Return the product with the square of the weight, exactly."""
+        return super().scaled(super().scaled(value, weight), weight)

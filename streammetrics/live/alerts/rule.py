@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.accumulator import Locked
 from streammetrics.core.columns.batch import near
 from streammetrics.core.configured import Configured, configure, require, written
 from streammetrics.core.errors import UndefinedMetricWarning, an
-from streammetrics.core.locks import Locked
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table

@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import needs
 from streammetrics.live.exporting.families import COUNTERS, HELP, families, families_of
 
 with needs("opentelemetry-api", "otel"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import needs
 from streammetrics.live.exporting.families import COUNTERS, HELP, PREFIX, families, families_of
 
 with needs("prometheus_client", "live"):

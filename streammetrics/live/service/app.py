@@ -23,8 +23,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from streammetrics.core.columns.batch import meant
-from streammetrics.core.errors import StreamMetricsError, warn_caller
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import StreamMetricsError, needs, warn_caller
 from streammetrics.live.events import KINDS, shown_time
 from streammetrics.live.exporting.families import COUNTERS, PREFIX, families, families_of
 from streammetrics.live.exporting.prometheus import exposition, info, metrics

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
 
 import numpy as np
 
-from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import InvalidBatchError, needs
 from streammetrics.live.events import KINDS
 from streammetrics.live.ingest import EventColumns, PartError
 from streammetrics.live.validation import kinds_of

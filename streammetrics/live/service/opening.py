@@ -9,8 +9,7 @@ import threading
 from contextlib import AsyncExitStack, suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import StreamMetricsError, needs
 
 with needs("starlette", "live"):
     from starlette.responses import JSONResponse

@@ -17,8 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
-from streammetrics.core.optional import needs
+from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning, needs
 
 with needs("uvicorn", "live"):
     import uvicorn

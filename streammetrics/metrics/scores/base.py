@@ -15,8 +15,7 @@ from streammetrics.core.columns.scores import log_odds, sigmoid
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.metric import Metric
-from streammetrics.core.read_cache import made_once
+from streammetrics.core.metric import Metric, made_once
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Interval

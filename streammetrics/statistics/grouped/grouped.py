@@ -21,13 +21,14 @@ from streammetrics.core.state.arrays import nested, part, same, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.buffered import BufferedStates
 from streammetrics.statistics.grouped.keys import OTHER, checked, lowest, too_many
-from streammetrics.statistics.grouped.schema import KEY, keyed
+from streammetrics.statistics.grouped.schema import KEY, GroupedPlan, keyed, leaves_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Rows, Schema
+    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
 
@@ -330,3 +331,32 @@ class Grouped(Statistic):
             BufferedStates.restored(states.of, part(arrays, str(number)), rows.tolist())
             for number, states in enumerate(self.states)
         )
+
+
+def grouped_plan(plan: Plan) -> Plan:
+    """Return the statistics of a plan, each kept by the key of the row."""
+    return GroupedPlan(grouped(plan))
+
+
+def grouped(
+    plan: Plan,
+    *,
+    name: str = KEY,
+    titles: tuple[str, ...] = (),
+    most: int | None = None,
+    overflow: Literal["raise", "other"] = "raise",
+) -> list[Grouped]:
+    """Return the statistics of a plan, kept by key: a `Grouped` for each of its schemas.
+
+    Schemas that may leave rows out have another one, which counts these.
+    """
+    every: list[Grouped] = []
+    given: Any = {"name": name, "titles": titles, "most": most, "overflow": overflow}
+    for source, schema in enumerate(plan.schemas):
+        pairs = zip(plan.start.statistics, plan.sources, strict=True)
+        of = tuple(statistic for statistic, place in pairs if place == source)
+        every += [
+            Grouped(of=of, left_out=left_out, **given)
+            for left_out in (False, True)[: 1 + leaves_out(schema)]
+        ]
+    return every

@@ -11,7 +11,7 @@ from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.long import LongNumbers
 from streammetrics.core.columns.nested import Nested, joined, joined_weights
 from streammetrics.core.counting import are_moved, counts_of, group_order, rows_by_group
-from streammetrics.core.runs import piled
+from streammetrics.core.field import piled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

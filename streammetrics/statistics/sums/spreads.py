@@ -15,8 +15,7 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.spreads import SquaredWeight, SquareWeighted
-from streammetrics.core.fields.sums import Sum, each_plus
+from streammetrics.core.fields.sums import SquaredWeight, SquareWeighted, Sum, each_plus
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import squared_losses

@@ -154,6 +154,7 @@ class ContingencyTable(Statistic):
         """Return the pairs of the rows of each group."""
         counts = None if weight is not None else _counted_few(columns, (group.size, group.codes))
         if counts is not None:
+            group.counts = counts.sum(axis=(1, 2))  # saves a pass over the rows
             cells = np.flatnonzero(counts)
             amount = WeightedCount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
             row_labels, column_labels = map(np.arange, counts.shape[1:])

@@ -63,6 +63,7 @@ class ThresholdTable(ScoredStatistic):
         positive, score = columns
         if weight is None and isinstance(score, np.ndarray):
             counts = counts_above((group.size, 2), score, self.threshold, group.codes, positive)
+            group.counts = counts.sum(axis=(1, 2))  # saves a pass over the rows
             return {"amount": WeightedCount.of_counts(counts.reshape(group.size, 4), len(positive))}
         cell = packed((group.size, 2, 2), group.codes, positive, score >= self.threshold)
         amount = WeightedCount.at_places(cell, 4 * group.size, weight).shaped((group.size, 4))
