@@ -145,6 +145,17 @@ class Statistic(Configured, ABC):
         """
         self.update(*columns, weight=weight)
 
+    def update_counted(
+        self,
+        columns: tuple[Any, ...],  # noqa: ARG002 - needed by overrides
+        counts: Array,  # noqa: ARG002
+    ) -> bool:
+        """Fast path: add rows without weights, each as often as its count; False if there is none.
+
+        The state must be that of the repeated rows, byte for byte.
+        """
+        return False
+
     def by_group(
         self,
         group: GroupCodes,  # noqa: ARG002 - needed by overrides

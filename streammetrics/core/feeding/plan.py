@@ -402,6 +402,8 @@ def _repeated(
     count first.
     """
     state, groups = statistic.fork(), None
+    if weight is None and state.update_counted(columns, counts):
+        return state
     if (size := int(counts.max()) + 1) <= _COUNTS:
         by_count = GroupCodes(counts, size)
         found = statistic.by_group(by_count, columns, weight)
