@@ -119,6 +119,11 @@ class Statistic(Configured, ABC):
         return None
 
     @property
+    def absent_facts(self) -> frozenset[str]:
+        """Names of facts about rows that, as the state shows, no row has."""
+        return frozenset()
+
+    @property
     def can_refuse(self) -> bool:
         """Whether `may_refuse` can return True for any rows."""
         return type(self).may_refuse is not Statistic.may_refuse

@@ -338,6 +338,14 @@ class Plan:
                     left.append(self.start.statistics[place])
                 else:
                     raise not_among("there are as many rows here, but not the same")
+        absent: list[set[str]] = [set() for _ in self._readings]
+        for statistic, source in zip(left, self.sources, strict=True):
+            absent[self._readers[source]] |= statistic.absent_facts
+        facts = [
+            {name: fact for name, fact in info.facts.items() if name not in absent[reader]}
+            for info, reader in zip(infos, self._readers, strict=True)
+        ]
+        infos = tuple([i._replace(facts=each) for i, each in zip(infos, facts, strict=True)])
         return self.counted(State(infos, tuple(left)))
 
     def counted(self, state: State) -> State:
@@ -383,7 +391,7 @@ class Plan:
         return parted
 
 
-_COUNTS = 1 << 12  # different counts of rows that are grouped by them
+_COUNTS = 1 << 12  # largest count of rows that are grouped by it
 
 
 def _bits(counts: Ints) -> range:
@@ -398,13 +406,13 @@ def _repeated(
 
     For each bit of the counts, from the highest: all rows so far count twice, and those with the
     bit are added. So the state is that of the repeated rows, byte for byte, by the laws of `merge`,
-    and none is ever repeated. If counts are few and the statistic can group rows, it groups them by
-    count first.
+    and none is ever repeated. Many rows of small counts are grouped by count first, if the
+    statistic can group rows.
     """
     state, groups = statistic.fork(), None
     if weight is None and state.update_counted(columns, counts):
         return state
-    if (size := int(counts.max()) + 1) <= _COUNTS:
+    if (size := int(counts.max()) + 1) <= min(_COUNTS, len(counts) // 8):
         by_count = GroupCodes(counts, size)
         found = statistic.by_group(by_count, columns, weight)
         if found is not None and found.keys() == statistic.fields.keys():  # not of a base's alone

@@ -13,7 +13,7 @@ from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.labels import KINDS, UNKNOWN, Indicators
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.schema import NEGATIVE, Schema
 from streammetrics.core.columns.scores import ScoredLabels, Scores
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.counting import group_order
@@ -291,6 +291,11 @@ class ScoreHistogram(ScoredStatistic):
         if weight is not None and whole:
             whole = bool((np.rint(weight) == weight).all())
         self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
+
+    @property
+    def absent_facts(self) -> frozenset[str]:
+        """The negative label, if only positive rows are left."""
+        return frozenset([] if any(each.totals()[0] for each in self.histograms) else [NEGATIVE])
 
     def of_rows(self, n: int) -> None:
         """Record whether each of the n rows weighs one, for states read without squared weights."""
