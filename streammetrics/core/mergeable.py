@@ -142,8 +142,9 @@ class Mergeable(Stateful, Generic[V_co]):
         """Return a new object of the rows of this one without those of `other`.
 
         The state is, byte for byte, that of never having seen the rows. This object and `other` do
-        not change. Only the recorded kind of labels (integers or booleans, and which label is the
-        negative one) stays that of all rows, because it is recorded for all of them together.
+        not change. Two facts stay those of all rows where the state does not tell: that labels are
+        integers, if only booleans are left; and the negative label of metrics of a loss alone, if
+        only positive rows are left.
 
         Args:
             other: An object of the same configuration that has seen the rows to be taken back, and

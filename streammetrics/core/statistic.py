@@ -119,6 +119,11 @@ class Statistic(Configured, ABC):
         return None
 
     @property
+    def absent_facts(self) -> frozenset[str]:
+        """Names of facts about rows that, as the state shows, no row has."""
+        return frozenset()
+
+    @property
     def can_refuse(self) -> bool:
         """Whether `may_refuse` can return True for any rows."""
         return type(self).may_refuse is not Statistic.may_refuse
@@ -144,6 +149,17 @@ class Statistic(Configured, ABC):
         Intermediate results that peers also need can be shared in `found`.
         """
         self.update(*columns, weight=weight)
+
+    def update_counted(
+        self,
+        columns: tuple[Any, ...],  # noqa: ARG002 - needed by overrides
+        counts: Array,  # noqa: ARG002
+    ) -> bool:
+        """Fast path: add rows without weights, each as often as its count; False if there is none.
+
+        The state must be that of the repeated rows, byte for byte.
+        """
+        return False
 
     def by_group(
         self,

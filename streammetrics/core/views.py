@@ -115,6 +115,8 @@ class NamedInputs:
         if unknown:
             for name in _AT_MAKING & columns.keys():
                 raise _made_with(name, columns[name])
+            if COUNTS not in self.columns:
+                titles.pop(COUNTS, None)
             raise InvalidBatchError(
                 f"no input is called {', '.join(map(repr, unknown))}"
                 f"{meant(unknown[0], titles)}; the inputs are {', '.join(map(repr, titles))}"

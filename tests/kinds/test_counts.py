@@ -180,3 +180,20 @@ def test_long_batches_with_counts_are_read_in_slices(monkeypatch):
     whole = sm.ROCAUC().update(rows["y_true"], rows["y_score"], counts=rows["n"])
     monkeypatch.setattr(tuning, "BATCH_ROWS", 64)
     assert sm.ROCAUC().update(rows["y_true"], rows["y_score"], counts=rows["n"]) == whole
+
+
+@pytest.mark.parametrize("most", [2, 9, 2**30, 2**50])
+@pytest.mark.parametrize("n", [1, 400, 5000])
+def test_scores_are_counted_in_cells_as_the_expanded_rows_are(n, most):
+    rng = np.random.default_rng(n)
+    labels, scores = rng.integers(0, 2, n), rng.random(n)
+    counts = rng.integers(0, most + 1, n)
+    for options in ({}, {"max_bins": 64}):
+        counted = sm.ROCAUC(**options).update(labels, scores, counts=counts)
+        merged = sm.ROCAUC(**options)
+        for bit in range(51)[::-1]:
+            merged.merge(merged.copy())
+            some = (counts >> bit) & 1 == 1
+            merged.update(labels[some], scores[some])
+        assert counted.to_bytes() == merged.to_bytes()
+        assert sm.merge([counted, counted]).to_bytes() == sm.merge([merged, merged]).to_bytes()

@@ -193,3 +193,32 @@ def test_another_configuration_is_refused():
         sm.FBeta(beta=1.0).without(sm.FBeta(beta=2.0))
     with pytest.raises(sm.IncompatibleMetricsError, match="Mean"):
         sm.Mean().without(3)
+
+
+def without_loss(**options):
+    return sm.MetricSet({"auc": sm.ROCAUC(), "f1": sm.F1(threshold=0.5)}, **options)
+
+
+@pytest.mark.parametrize("kept", ["positive", "some"])
+@pytest.mark.parametrize(
+    "make",
+    [
+        without_loss,
+        lambda: without_loss(unit="user"),
+        lambda: sm.Slices(without_loss(), by=[[], ["country"], ["country", "user"]]),
+        sm.ROCAUC,
+        lambda: sm.F1(threshold=0.5),
+        sm.AveragePrecision,
+    ],
+)
+def test_the_negative_label_is_taken_back_with_the_last_row_of_it(make, kept):
+    rows = rows_of(200)
+    own = rows["y_true"] == 0
+    if kept == "some":
+        own &= (rows["country"] != "DE") & (rows["user"] != 7)
+    names = make()._needed if isinstance(make(), sm.MetricSet) else make().inputs
+    whole, less, rest = (
+        make().update(**{name: rows[name][part] for name in names})
+        for part in (slice(None), own, ~own)
+    )
+    assert whole.without(less).to_bytes() == rest.to_bytes()

@@ -39,6 +39,9 @@ Taken: TypeAlias = "tuple[Columns, Bools | None]"  # converted columns, mask of 
 Finished: TypeAlias = tuple[Columns, Facts]  # canonical columns and their facts
 
 
+NEGATIVE = "negative label"  # a fact only of batches that hold such a label
+
+
 class Rows(NamedTuple):
     """Validated rows, which statistics are updated with."""
 

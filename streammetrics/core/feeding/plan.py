@@ -13,10 +13,12 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts, read_counts
+from streammetrics.core.counting import GroupCodes
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
 from streammetrics.core.field import not_among
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
+from streammetrics.core.groups import GroupedStates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.statistic import Statistic
+    from streammetrics.core.types import Floats, Ints
 
 
 class Plan:
@@ -172,27 +175,43 @@ class Plan:
         return self.counted(State(self._grown(infos, rows), self._updated(statistics, rows)))
 
     def repeated(self, batch: Batch) -> State:
-        """Return the state of a batch of which each row stands for as many rows as its count.
-
-        For each bit of the counts, from the highest: all rows so far count twice, and those with
-        the bit are added. So the state is that of the repeated rows, byte for byte, by the laws of
-        `merge`, and none is ever repeated.
-        """
+        """Return the state of a batch of which each row stands for as many rows as its count."""
         for statistic in self.start.statistics:
             if statistic.uncounted:
                 raise InvalidBatchError(
                     f"{batch.title(COUNTS)} is given, but {statistic.uncounted}: pass each row"
                 )
         self.prepare(batch)
-        counts = read_counts(batch)
-        self.read(batch)  # validates all rows
-        state, step = self.start, self._slice_rows(batch)
-        for bit in reversed(range(int(counts.max(initial=0)).bit_length())):
-            state = self.merged(state, [state])
-            part = batch.take(np.flatnonzero((counts >> bit) & 1))
-            for start in range(0, part.n_rows, step):
-                state = self.with_rows(state, self.read(part.slice(start, start + step)))
+        counts, step = read_counts(batch), self._slice_rows(batch)
+        rows = self.read(batch)  # validates all rows, also those that count 0
+        if (counts > 0).all() and batch.n_rows <= step:
+            return self._repeated(batch, rows, counts)
+        kept = np.flatnonzero(counts)
+        state, batch, counts = self.start, batch.take(kept), counts[kept]
+        for start in range(0, batch.n_rows, step):
+            part = batch.slice(start, start + step)
+            more = self._repeated(part, self.read(part), counts[start : start + step])
+            state = self.merged(state, [more])
         return state
+
+    @quiet
+    def _repeated(self, batch: Batch, rows: Sequence[Rows], counts: Ints) -> State:
+        """Return the state of the rows of a batch, each as often as its count."""
+        state = self.start
+        if any(read.n < batch.n_rows for read in rows):  # some rows are left out
+            for bit in _bits(counts):
+                state = self.merged(state, [state])
+                part = batch.take(np.flatnonzero((counts >> bit) & 1))
+                state = self.with_rows(state, self.read(part)) if part.n_rows else state
+            return state
+        total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
+        infos = self._grown(state.infos, [read._replace(n=total) for read in rows])
+        statistics = []
+        for statistic, source in zip(state.statistics, self.sources, strict=True):
+            read = rows[self._readers[source]]
+            columns = self.schemas[source].present(read.columns)
+            statistics.append(_repeated(statistic, columns, read.weight, counts))
+        return self.counted(State(infos, tuple(statistics)))
 
     def with_slices(self, state: State, batch: Batch) -> State:
         """Return the state after a long batch, whose columns are already converted."""
@@ -319,6 +338,14 @@ class Plan:
                     left.append(self.start.statistics[place])
                 else:
                     raise not_among("there are as many rows here, but not the same")
+        absent: list[set[str]] = [set() for _ in self._readings]
+        for statistic, source in zip(left, self.sources, strict=True):
+            absent[self._readers[source]] |= statistic.absent_facts
+        facts = [
+            {name: fact for name, fact in info.facts.items() if name not in absent[reader]}
+            for info, reader in zip(infos, self._readers, strict=True)
+        ]
+        infos = tuple([i._replace(facts=each) for i, each in zip(infos, facts, strict=True)])
         return self.counted(State(infos, tuple(left)))
 
     def counted(self, state: State) -> State:
@@ -362,6 +389,45 @@ class Plan:
             )
 
         return parted
+
+
+_COUNTS = 1 << 12  # largest count of rows that are grouped by it
+
+
+def _bits(counts: Ints) -> range:
+    """Return the bits of the counts, from the highest."""
+    return range(int(counts.max(initial=0)).bit_length())[::-1]
+
+
+def _repeated(
+    statistic: Statistic, columns: tuple[Any, ...], weight: Floats | None, counts: Ints
+) -> Statistic:
+    """Return an empty statistic after rows, each as often as its count.
+
+    For each bit of the counts, from the highest: all rows so far count twice, and those with the
+    bit are added. So the state is that of the repeated rows, byte for byte, by the laws of `merge`,
+    and none is ever repeated. Many rows of small counts are grouped by count first, if the
+    statistic can group rows.
+    """
+    state, groups = statistic.fork(), None
+    if weight is None and state.update_counted(columns, counts):
+        return state
+    if (size := int(counts.max()) + 1) <= min(_COUNTS, len(counts) // 8):
+        by_count = GroupCodes(counts, size)
+        found = statistic.by_group(by_count, columns, weight)
+        if found is not None and found.keys() == statistic.fields.keys():  # not of a base's alone
+            groups = GroupedStates.of_batch(statistic, found, by_count)
+    for bit in _bits(counts):
+        state.merge(state.fork())
+        if groups is not None:
+            places = ((np.arange(size) >> bit) & 1) - 1
+            state.merge(groups.regrouped(places, 1).at(0))
+        else:
+            rows = np.flatnonzero((counts >> bit) & 1)
+            own = None if weight is None else weight[rows]
+            if rows.size:
+                state.update(*[column[rows] for column in columns], weight=own)
+    return state
 
 
 _KNOWN: dict[Hashable, Plan] = {}

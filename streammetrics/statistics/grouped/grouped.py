@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
 
+from streammetrics.core.columns.schema import NEGATIVE
 from streammetrics.core.counting import GroupCodes, added_at, counts_of
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Rows, Schema
+    from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
 
@@ -41,6 +42,12 @@ class _Places(NamedTuple):
 
 
 _NO_PLACES = _Places(None, np.empty(0, np.intp), same=False)
+
+
+def _without(facts: Facts, states: Sequence[Statistic]) -> Facts:
+    """Return the facts that rows may still have."""
+    absent = frozenset().union(*(state.absent_facts for state in states))
+    return {name: fact for name, fact in facts.items() if name not in absent}
 
 
 class Grouped(Statistic):
@@ -105,6 +112,12 @@ class Grouped(Statistic):
     def uncounted(self) -> str:  # type: ignore[override]  # that of the statistics
         """Why a row cannot stand for several; empty if it can."""
         return next((each.uncounted for each in self.of if each.uncounted), "")
+
+    @property
+    def absent_facts(self) -> frozenset[str]:
+        """The negative label, if it is not among the facts of any key."""
+        there = any(NEGATIVE in self.kinds.at(place) for place in range(self.size))
+        return frozenset([] if there else [NEGATIVE])
 
     @property
     def can_refuse(self) -> bool:
@@ -275,6 +288,12 @@ class Grouped(Statistic):
         pairs = zip(self.states, other.states, strict=True)
         twin.states = tuple([mine.minus(theirs, less, rows) for mine, less in pairs])
         twin.rows = twin._counted(rows)
+        twin.kinds = ColumnKinds.of(
+            [
+                _without(self.kinds.at(place), [states.at(place) for states in twin.states])
+                for place in range(self.size)
+            ]
+        )
         if not twin.rows.any():
             twin.clear()
             return twin

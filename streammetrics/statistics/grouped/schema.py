@@ -9,7 +9,15 @@ import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.columns.schema import NO_ROWS, Facts, Field, Rows, Schema, SharedReading
+from streammetrics.core.columns.schema import (
+    NEGATIVE,
+    NO_ROWS,
+    Facts,
+    Field,
+    Rows,
+    Schema,
+    SharedReading,
+)
 from streammetrics.core.counting import are_moved, rows_by_group
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.feeding.kinds import facts_text
@@ -24,7 +32,6 @@ if TYPE_CHECKING:
 
 KEY = "by"  # the canonical name of the column of keys
 _RUN = 24  # average number of rows per key from which rows are ordered
-_NEGATIVE = "negative label"  # a fact only of batches that hold such a label
 
 
 @dataclass(slots=True)
@@ -188,10 +195,10 @@ def keyed(schema: Schema, name: str = KEY, *, left_out: bool = False) -> Schema:
 
 def _parties(facts: Facts, codes: Any, n: int) -> Column:
     """Return the facts of each row, as text."""
-    if _NEGATIVE not in facts:
+    if NEGATIVE not in facts:
         return Column(np.zeros(n, np.int8), None, True, np.array([facts_text(facts)]))
     # Only of one score a row is there such a fact, and codes 0 and 1 of its labels.
-    less = {name: fact for name, fact in facts.items() if name != _NEGATIVE}
+    less = {name: fact for name, fact in facts.items() if name != NEGATIVE}
     texts = [facts_text(less), facts_text(facts)]
     negative = codes == 0
     if texts[0] > texts[1]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from streammetrics.core.arithmetic.cells import INTEGER_LIMIT
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.labels import KINDS, UNKNOWN, Indicators
 from streammetrics.core.columns.long import LongNumbers
-from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.schema import NEGATIVE, Schema
 from streammetrics.core.columns.scores import ScoredLabels, Scores
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.counting import group_order
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.histograms import Added
-    from streammetrics.core.types import Array, Arrays, Floats, Places, ReadColumn
+    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places, ReadColumn
 
 
 _FIRST = 1 << 12  # rows checked first; they usually contain both classes
@@ -207,6 +208,18 @@ def _are_whole(histogram: SortedHistogram) -> bool:
     return all(bool((np.rint(counts) == counts).all()) for counts in blocks)
 
 
+def _by_histogram(codes: Array, scores: ReadColumn, weight: Floats | None) -> list[Added]:
+    """Return the rows of each histogram: one for scores (n,), one a class for scores (n, K)."""
+    if scores.ndim == 1:
+        long = isinstance(scores, LongNumbers)
+        heads, tails = (scores.head, scores.tail) if long else (scores, None)
+        return [(heads, codes.view(np.uint8), weight, tails)]
+    return [
+        (np.ascontiguousarray(scores[:, k]), (codes == k).view(np.uint8), weight, None)
+        for k in range(scores.shape[1])
+    ]
+
+
 class ScoreHistogram(ScoredStatistic):
     """Weight of both classes at each score, or in each cell of scores beyond `max_bins`.
 
@@ -232,17 +245,22 @@ class ScoreHistogram(ScoredStatistic):
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Count rows: codes (n,), and scores (n,) or (n, K)."""
         codes, scores = columns
-        rows: list[Added]
-        if scores.ndim == 1:
-            long = isinstance(scores, LongNumbers)
-            heads, tails = (scores.head, scores.tail) if long else (scores, None)
-            rows = [(heads, codes.view(np.uint8), weight, tails)]
-        else:
-            rows = [
-                (np.ascontiguousarray(scores[:, k]), (codes == k).view(np.uint8), weight, None)
-                for k in range(scores.shape[1])
-            ]
-        self.add(rows, weight)
+        self.add(_by_histogram(codes, scores, weight), weight)
+
+    def update_counted(self, columns: tuple[Any, ...], counts: Ints) -> bool:
+        """Add rows, each as often as its count: sums of whole weights are kept as counts are."""
+        if type(self).update is not ScoreHistogram.update or self.weighed.squares is not None:
+            return False
+        if float(counts.sum(dtype=np.float64)) >= INTEGER_LIMIT:
+            return False
+        field, (weighed, whole) = type(self).counted.weighed.columns, self.counted
+        codes, scores = columns
+        rows = _by_histogram(codes, scores, counts.astype(np.float64))
+        histograms = field.forks(weighed.columns, len(rows), self)
+        for histogram, row in zip(histograms, rows, strict=True):
+            histogram.add(*row)
+        self.counted = Counted(weighed._replace(columns=histograms), whole)
+        return True
 
     def by_sorted_group(
         self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
@@ -273,6 +291,11 @@ class ScoreHistogram(ScoredStatistic):
         if weight is not None and whole:
             whole = bool((np.rint(weight) == weight).all())
         self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
+
+    @property
+    def absent_facts(self) -> frozenset[str]:
+        """The negative label, if only positive rows are left."""
+        return frozenset([] if any(each.totals()[0] for each in self.histograms) else [NEGATIVE])
 
     def of_rows(self, n: int) -> None:
         """Record whether each of the n rows weighs one, for states read without squared weights."""

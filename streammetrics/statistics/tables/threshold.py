@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streammetrics.core.columns.schema import NEGATIVE
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.counting import counts_above, packed
 from streammetrics.core.fields.weights import Weight, WeightedCount
@@ -55,6 +56,11 @@ class ThresholdTable(ScoredStatistic):
             return
         cell = packed((2, 2), positive, score >= self.threshold)
         self.amount += WeightedCount.at_places(cell, 4, weight)
+
+    @property
+    def absent_facts(self) -> frozenset[str]:
+        """The negative label, if only positive rows are left."""
+        return frozenset([NEGATIVE] if not self.amount.signs()[:2].any() else [])
 
     def by_group(
         self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
