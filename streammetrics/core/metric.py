@@ -20,6 +20,7 @@ from streammetrics.core.confidence import (
     unsure,
 )
 from streammetrics.core.configured import (
+    check_constructor,
     configuration,
     configure,
     declared,
@@ -105,6 +106,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        check_constructor(cls)
         cls._parameters = declared(cls)
         _reset_facts(cls)
 

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from streammetrics.core.configured import Configured
+from streammetrics.core.configured import Configured, check_constructor
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -58,7 +58,14 @@ class Statistic(Configured, ABC):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        check_constructor(cls)
         cls.fields = declared(cls)
+        for name in vars(cls).keys() & cls.fields.keys():
+            if hasattr(Statistic, name):
+                raise TypeError(
+                    f"{cls.__name__}.{name} cannot be a field: it would hide Statistic.{name}; "
+                    "rename it"
+                )
         if "update" in vars(cls) and "in_kernels" not in vars(cls):
             cls.in_kernels = False
         if {"update", "update_among"} & vars(cls).keys():

@@ -1,0 +1,316 @@
+"""Metrics of authors: bases of a few lines, prepared objects, and what is refused."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+from typing import Annotated, Any, Callable  # noqa: UP035 - what authors write
+
+import numpy as np
+import own_metrics
+import pytest
+from own_metrics import (
+    Agreement,
+    CostRatio,
+    Discounted,
+    GeometricMean,
+    LongTexts,
+    MeanLogRatio,
+    MeanWords,
+    MedianGap,
+    Message,
+)
+
+import streammetrics as sm
+from streammetrics.authoring import (
+    Between,
+    Floats,
+    Metric,
+    Outside,
+    Positives,
+    RowMean,
+    Statistic,
+    Sum,
+    check_metric,
+    prepare,
+)
+
+RNG = np.random.default_rng(31)
+N = 400
+Y, P = RNG.exponential(size=(2, N)) + 1e-3
+W = RNG.integers(0, 4, N) / 2
+TEXTS = ["to be or not", "to", "be", "or not to be that is"] * 8
+
+
+@pytest.mark.parametrize("metric", own_metrics.ALL, ids=lambda metric: metric.__name__)
+def test_own_metrics_are_complete(metric):
+    rows = {"text": np.array(TEXTS)} if issubclass(metric, MeanWords) else None
+    check_metric(metric, rows)
+
+
+def test_a_mean_of_rows_is_an_exact_sum():
+    metric = MeanLogRatio().update(Y, P, sample_weight=W)
+    terms = zip(np.log(P / Y).tolist(), W.tolist(), strict=True)
+    exact = sum((Fraction(x) * Fraction(w) for x, w in terms), Fraction(0))
+    assert metric.compute() == float(exact / sum(map(Fraction, W.tolist())))
+    assert metric.exact
+    assert sm.from_bytes(metric.to_bytes()) == pickle.loads(pickle.dumps(metric)) == metric
+    halves = [MeanLogRatio().update(Y[i::2], P[i::2], sample_weight=W[i::2]) for i in (1, 0)]
+    assert sm.merge(halves) == metric
+
+
+def test_a_mean_of_rows_has_the_limits_of_the_same_metric_of_the_package():
+    class MAE(RowMean):
+        higher_is_better = False
+        value_range = (0.0, np.inf)
+
+        def row(self, y_true: Floats, y_pred: Floats):
+            return np.abs(y_true - y_pred)
+
+    for weight in (None, W):
+        own = MAE().update(Y, P, sample_weight=weight)
+        theirs = sm.MAE().update(Y, P, sample_weight=weight)
+        assert own.compute() == theirs.compute()
+        assert own.confidence() == theirs.confidence()
+        near = Agreement(within=0.1).update(Y / 10, P / 10, sample_weight=weight)
+        assert near.bounds() == (near.compute(), near.compute())
+    assert Agreement().update(Y / 10, P / 10).confidence(anytime=True).low > 0
+
+
+def test_a_function_of_means_has_limits_by_the_delta_method():
+    for weight in (None, W):
+        own = CostRatio().update(np.abs(Y - P), Y, sample_weight=weight)
+        wape = sm.WAPE().update(Y, P, sample_weight=weight)
+        assert own.compute() == pytest.approx(wape.compute(), rel=1e-15)
+        assert [*own.confidence()] == pytest.approx([*wape.confidence()], rel=1e-9)
+        mean = sm.Mean().update(np.log(Y), sample_weight=weight)
+        grown = GeometricMean().update(Y, sample_weight=weight)
+        assert grown.compute() == float(np.exp(mean.compute()))
+        half = np.ptp([*mean.confidence()]) / 2 * grown.compute()
+        assert np.ptp([*grown.confidence()]) / 2 == pytest.approx(half, rel=1e-8)
+
+
+def test_the_delta_method_covers():
+    rng = np.random.default_rng(7)
+    held = 0
+    for _ in range(200):
+        cost, size = rng.exponential(size=(2, 80)) + 0.5
+        low, high = CostRatio().update(cost + size, size).confidence(0.9)
+        held += low <= 2.0 <= high
+    assert 165 <= held <= 193
+
+
+def test_a_query_has_the_mean_gain_of_tied_results():
+    rows = {
+        "query": RNG.integers(0, 9, N),
+        "relevance": RNG.integers(-1, 4, N),
+        "score": RNG.integers(0, 9, N),
+    }
+    for k in (None, 5):
+        values = []
+        for query in range(9):
+            mine = rows["query"] == query
+            gain, score = np.maximum(rows["relevance"][mine], 0), rows["score"][mine]
+            order = np.argsort(-score, kind="stable")
+            mean = np.array([gain[score == each].mean() for each in score[order]])
+            values.append((mean / np.sqrt(np.arange(1, mean.size + 1)))[:k].sum())
+        metric = Discounted(k=k).update(**rows)
+        assert [*metric.per_query().values()] == pytest.approx(values, rel=1e-14)
+        assert metric.compute() == pytest.approx(np.mean(values), rel=1e-14)
+        low, high = metric.confidence()
+        assert low < metric.compute() < high
+
+
+def test_a_sample_is_exact_up_to_its_limit():
+    y, p = Y / Y.max(), P / P.max()
+    metric = MedianGap().update(y, p).update(y[:9], p[:9])
+    gaps = np.abs(y - p)
+    assert metric.compute() == np.median(np.append(gaps, gaps[:9]))
+    assert metric.exact
+    few = MedianGap(max_rows=100).update(y, p)
+    with pytest.warns(sm.EstimateWarning, match="max_rows=100"):
+        assert few.compute() == pytest.approx(np.median(gaps), rel=0.5)
+    assert few.bounds() == (0.0, 2.0)
+    with pytest.raises(TypeError, match="sample_weight"):
+        few.update(y, p, sample_weight=y)
+
+
+def test_own_metrics_have_slices_sets_and_windows():
+    suite = sm.MetricSet(
+        {"ratio": MeanLogRatio(), "cost": CostRatio()},
+        columns={"cost": "y_pred", "size": "y_true"},
+    )
+    key = RNG.integers(0, 5, N)
+    table = {"y_true": Y, "y_pred": P, "key": key}
+    slices = sm.Slices(suite, by="key").update(table)
+    for each in range(5):
+        mine = key == each
+        alone = suite.copy().reset().update(y_true=Y[mine], y_pred=P[mine])
+        assert slices[{"key": each}].compute() == alone.compute()
+    live = sm.Live(suite, tiers=[("1min", "1h")])
+    times = np.datetime64("2026-01-01T00:00") + np.arange(N).astype("timedelta64[s]")
+    live.predict(id=np.arange(N), time=times, y_pred=P)
+    live.label(id=np.arange(N), time=times, y_true=Y)
+    assert live.window("10min").compute() == suite.copy().reset().update(table).compute()
+
+
+def test_a_formula_of_numbers_alone_is_read_group_by_group():
+    class Rooted(GeometricMean):
+        def of_mean(self, mean):
+            return float(mean) if mean > 0 else 0.0
+
+    suite = sm.MetricSet({"root": Rooted()})
+    slices = sm.Slices(suite, by="key").update({"values": Y, "key": np.arange(N) % 3})
+    assert slices.compute().to_dict()["root"][0] == Rooted().update(Y[::3]).compute()
+
+
+def test_objects_are_prepared_once():
+    suite = sm.MetricSet({"mean": MeanWords(), "long": LongTexts(), "right": sm.Accuracy()})
+    rows = {"y_true": [0, 1], "y_pred": [0, 0], "text": [Message("to be"), Message("or not to be")]}
+    for form in (rows, {**rows, "text": np.array(rows["text"], object)}):
+        own_metrics.CALLS.clear()
+        suite.reset().update(form)
+        assert own_metrics.CALLS == [2]
+        assert suite.compute() == {"mean": 3.0, "long": 0.5, "right": 0.5}
+    pandas, arrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    texts = {**rows, "text": ["to be", "or not to be"]}
+    for table in (pandas.DataFrame(texts), arrow.table(texts), pandas.DataFrame(rows)):
+        assert suite.reset().update(table).compute()["mean"] == 3.0
+    many = [*rows["text"]] * 40_000
+    own_metrics.CALLS.clear()
+    assert MeanWords().update(many).compute() == 3.0
+    assert sum(own_metrics.CALLS) == len(many)
+
+
+def test_prepared_objects_have_slices_and_units():
+    table = {"text": [Message(text) for text in TEXTS], "key": ["a", "b"] * 16}
+    slices = sm.Slices(sm.MetricSet({"mean": MeanWords()}), by="key").update(table)
+    assert [slices[{"key": key}].compute() for key in ("a", "b")] == [{"mean": 2.5}, {"mean": 3.5}]
+    suite = sm.MetricSet({"mean": MeanWords()}, unit="key").update(table)
+    assert suite.compute() == {"mean": 3.0}
+
+
+def test_what_a_preparation_returns_is_checked():
+    class Lost(RowMean):
+        @prepare
+        def halved(self, text):
+            return text[::2]
+
+        def row(self, length: Floats):
+            return length
+
+    class Other(Lost):
+        @prepare
+        def halved(self, text):
+            return {"size": text}
+
+    with pytest.raises(sm.InvalidBatchError, match=r"Lost.halved made 1 rows of 2"):
+        Lost().update([1.0, 2.0])
+    with pytest.raises(TypeError, match=r"Other.halved returned a dictionary of size; .* length"):
+        Other().update([1.0, 2.0])
+
+    class Missing(Lost):
+        @prepare
+        def halved(self, text):
+            return [float("nan") for _ in text]
+
+    with pytest.raises(sm.InvalidBatchError, match="length is missing"):
+        Missing().update([1.0, 2.0])
+    assert Missing(nan_policy="omit").update([1.0, 2.0]).n_omitted == 2
+
+
+def test_rows_that_a_formula_cannot_take_are_refused_with_the_batch():
+    metric = MeanLogRatio().update(Y, P)
+    before = metric.to_bytes()
+    ends = [[1.0, 1e-300], [1.0, 1e300]]
+    with pytest.raises(sm.InvalidBatchError, match=r"not finite in 1 row, first in row 1 \(inf\)"):
+        metric.update(*ends)
+    with pytest.raises(sm.InvalidBatchError, match="y_pred is not above 0"):
+        metric.update([1.0], [0.0])
+    with pytest.raises(TypeError, match="y_pred"):
+        metric.update([1.0])
+    with pytest.raises(TypeError, match="other"):
+        metric.update([1.0], [1.0], other=[1.0])
+    assert metric.to_bytes() == before
+
+    class TooFar(RowMean):
+        value_range = (0.0, 1.0)
+
+        def row(self, values: Floats):
+            return values
+
+    with pytest.raises(sm.InvalidBatchError, match=r"outside of its value_range \(0, 1\)"):
+        TooFar().update([0.5, 2.0])
+
+    class Total(RowMean):
+        def row(self, values: Floats):
+            return values.sum()
+
+    with pytest.raises(TypeError, match="return one number for each row"):
+        Total().update([0.5, 2.0])
+
+    class Writes(RowMean):
+        def row(self, values: Floats):
+            values *= 2
+            return values
+
+    with pytest.raises(ValueError, match="read-only"):
+        Writes().update([0.5, 2.0])
+
+
+def refused(bases: tuple[type, ...], **body: Any) -> str:
+    with pytest.raises(TypeError, match="Own") as error:
+        type("Own", bases, body)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "advice"),
+    [
+        (dict, "tuple of pairs"),
+        ("dict[str, float]", "tuple of pairs"),
+        (list[float], "tuple[float, ...]"),
+        (Annotated[set, Between(0, 1)], "sorted tuple"),
+        (Callable[[float], float], "a name"),
+        (np.ndarray, "a tuple"),
+    ],
+)
+def test_types_that_no_parameter_can_have_are_refused(annotation, advice):
+    for base in (Metric, Statistic):
+        message = refused((base,), __annotations__={"table": annotation})
+        assert message.startswith("Own.table cannot be of type")
+        assert advice in message
+
+
+def test_reserved_names_are_refused():
+    for name in ("merge", "value_range", "n_rows"):
+        assert f"{name!r} is reserved" in refused((Metric,), __annotations__={name: float})
+    assert "would hide Statistic.arrays" in refused((Statistic,), arrays=Sum())
+    for base in (Metric, Statistic):
+        assert "defines __init__" in refused((base,), __init__=lambda self: None)
+
+
+def test_columns_that_a_formula_cannot_have_are_refused():
+    class Own:
+        def spread(self, *columns):
+            return columns[0]
+
+        def default(self, values=1.0):
+            return values
+
+        def text(self, values: str):
+            return values
+
+        def gap(self, values: Annotated[Floats, Outside(0, 1)]):
+            return values
+
+    assert "name each column" in refused((RowMean,), row=Own.spread)
+    assert "without a default" in refused((RowMean,), row=Own.default)
+    assert "@prepare" in refused((RowMean,), row=Own.text)
+    assert "Between(low, high)" in refused((RowMean,), row=Own.gap)
+
+    class Open(RowMean):
+        def row(self, values: Positives, other):
+            return values
+
+    assert Open().inputs == ("values", "other")
