@@ -24,16 +24,20 @@ from own_metrics import (
 import streammetrics as sm
 from streammetrics.authoring import (
     Between,
+    ExactSum,
     Floats,
     Metric,
+    Numbers,
     Outside,
     Positives,
     RowMean,
+    Schema,
     Statistic,
     Sum,
     check_metric,
     prepare,
 )
+from streammetrics.core.registry import register
 
 RNG = np.random.default_rng(31)
 N = 400
@@ -314,3 +318,77 @@ def test_columns_that_a_formula_cannot_have_are_refused():
             return values
 
     assert Open().inputs == ("values", "other")
+
+
+class Peaks(Statistic):
+    """The sum of values, and how many are above 1."""
+
+    total = Sum()
+
+    @property
+    def schema(self):
+        return Schema((Numbers("values"),))
+
+    def update(self, values, *, weight):
+        self.total += ExactSum.of(values, weight)
+
+
+class LaterPeaks(Peaks):
+    above = Sum()
+    state_defaults = {"above": None}  # noqa: RUF012 - as authors write it
+
+    def update(self, values, *, weight):
+        super().update(values, weight=weight)
+        self.above += ExactSum.of((values > 1).astype(np.float64), weight)
+
+
+class Grown(Metric[float]):
+    """The sum of values."""
+
+    def statistics(self):
+        return (Peaks(),)
+
+    def update(self, values, *, sample_weight=None):
+        return self.feed({"values": values, "sample_weight": sample_weight})
+
+    def readout(self, sums):
+        return sums.total.to_float()
+
+
+def renewed(**body: Any) -> type:
+    """Return the next version of the metric, of the same name."""
+    return type("Grown", (Metric,), {**vars(Grown), "_parameters": {}, **body})
+
+
+def test_a_state_of_before_a_parameter_or_a_field_is_read():
+    old = Grown().update([1.0, 2.0, 4.0])
+    metric, members = old.to_bytes(), sm.MetricSet({"one": Grown(), "mean": sm.Mean()})
+    members.update(values=[1.0, 2.0, 4.0])
+    both = members.to_bytes()
+    try:
+        newer = renewed(
+            __annotations__={"scale": float},
+            state_defaults={"scale": 2.0},
+            statistics=lambda self: (LaterPeaks(),),
+            readout=lambda self, sums: self.scale * sums.total.to_float(),
+        )
+        read = sm.from_bytes(metric)
+        assert type(read) is newer
+        assert read.scale == 2.0
+        assert read.compute() == 14.0
+        assert sm.from_bytes(both).compute()["one"] == 14.0
+        read.update([2.0])
+        again = sm.from_bytes(read.to_bytes())
+        assert again == read
+        assert again._read()[0].above.to_float() == 1.0
+        assert read.merge(newer(scale=2.0).update([8.0])).compute() == 34.0
+        renewed(__annotations__={"scale": float}, scale=1.0)
+        with pytest.raises(sm.StateFormatError, match="not the bytes"):
+            sm.from_bytes(metric)
+        renewed(statistics=lambda self: (LaterPeaks(),), state_defaults={})
+        LaterPeaks.state_defaults = {}
+        with pytest.raises(sm.StateFormatError, match="above"):
+            sm.from_bytes(metric)
+    finally:
+        LaterPeaks.state_defaults = {"above": None}
+        register(Grown)

@@ -89,6 +89,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     # The reason why a `Comparison` cannot take the metric; empty if it can.
     _incomparable: ClassVar[str] = ""
 
+    # Values of parameters that were added to the class after states had been written.
+    state_defaults: ClassVar[Mapping[str, object]] = {}
+
     # The methods that define the value.
     _formula: ClassVar[tuple[str, ...]] = ("readout",)
     # Attributes that are only valid for one formula.
@@ -381,6 +384,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty metric from the result of `_configuration`."""
         parameters = meta.get("parameters")
+        if isinstance(parameters, dict):
+            parameters = {**cls.state_defaults, **parameters}
         if not isinstance(parameters, dict) or not takes(cls, parameters):
             raise StateFormatError(f"these are not the parameters of {an(cls.__name__)}")
         try:

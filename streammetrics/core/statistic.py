@@ -51,6 +51,8 @@ class Statistic(Configured, ABC):
     """
 
     fields: ClassVar[dict[str, StateField[Any]]] = {}
+    # Values of fields that were added after states had been written; ``None`` for that of no rows.
+    state_defaults: ClassVar[Mapping[str, Any]] = {}
     # Whether `update` mostly runs without the GIL; each class with its own `update` must state it.
     in_kernels: ClassVar[bool] = False
     # Why a row cannot stand for several (``counts``); empty if it can.
@@ -218,7 +220,14 @@ class Statistic(Configured, ABC):
         """
         parts = parted(self.fields, arrays)
         for name, field in self.fields.items():
-            self.__dict__[name] = field.taken(parts[name], self)
+            if not parts[name] and name in self.state_defaults:
+                value = self.state_defaults[name]
+                self.__dict__[name] = field.empty(self) if value is None else value
+            else:
+                try:
+                    self.__dict__[name] = field.taken(parts[name], self)
+                except ValueError as error:
+                    raise StateFormatError(f"the field {name!r}: {error}") from error
         self.check_fields()
 
     @property
