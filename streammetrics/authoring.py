@@ -42,6 +42,7 @@ from streammetrics.core.errors import InvalidBatchError, StateFormatError, Strea
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.plain import Extreme, Width
+from streammetrics.core.fields.ready import HashSketch, KeyCounts, Largest
 from streammetrics.core.fields.sums import NamedSums, Sum
 from streammetrics.core.fields.tables import PairTable
 from streammetrics.core.fields.weights import Weight, WeightedCount
@@ -77,7 +78,7 @@ from streammetrics.metrics.scores.base import (
 )
 from streammetrics.statistics.centroids import ClusterSums
 from streammetrics.statistics.pairs import PairHistogram
-from streammetrics.statistics.points import PointSample
+from streammetrics.statistics.points import PointSample, label_hashes
 from streammetrics.statistics.rankings import RankingBuffer
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
@@ -110,17 +111,20 @@ __all__ = [
     "Family",
     "Field",
     "Floats",
+    "HashSketch",
     "Histograms",
     "InternalMetric",
     "Interval",
     "Ints",
     "InvalidBatchError",
+    "KeyCounts",
     "KeyedValues",
     "Label",
     "LabelPairs",
     "LabelingMetric",
     "LabelledArray",
     "Labels",
+    "Largest",
     "LossSum",
     "MaxPairs",
     "MaxPoints",
@@ -180,6 +184,7 @@ __all__ = [
     "averaged",
     "check_laws",
     "check_metric",
+    "label_hashes",
     "mean_of_classes",
     "nearest",
     "prepare",

@@ -26,6 +26,10 @@ from streammetrics.authoring import (
     Between,
     ExactSum,
     Floats,
+    HashSketch,
+    KeyCounts,
+    Labels,
+    Largest,
     Metric,
     Numbers,
     Outside,
@@ -35,8 +39,10 @@ from streammetrics.authoring import (
     Statistic,
     Sum,
     check_metric,
+    label_hashes,
     prepare,
 )
+from streammetrics.core.columns.column import Column
 from streammetrics.core.registry import register
 
 RNG = np.random.default_rng(31)
@@ -370,7 +376,9 @@ def test_a_state_of_before_a_parameter_or_a_field_is_read():
             __annotations__={"scale": float},
             state_defaults={"scale": 2.0},
             statistics=lambda self: (LaterPeaks(),),
-            readout=lambda self, sums: self.scale * sums.total.to_float(),
+            readout=lambda self, sums: (
+                self.scale * sums.total.to_float() + 100 * sums.above.to_float()
+            ),
         )
         read = sm.from_bytes(metric)
         assert type(read) is newer
@@ -380,8 +388,8 @@ def test_a_state_of_before_a_parameter_or_a_field_is_read():
         read.update([2.0])
         again = sm.from_bytes(read.to_bytes())
         assert again == read
-        assert again._read()[0].above.to_float() == 1.0
-        assert read.merge(newer(scale=2.0).update([8.0])).compute() == 34.0
+        assert again.compute() == 118.0
+        assert read.merge(newer(scale=2.0).update([8.0])).compute() == 234.0
         renewed(__annotations__={"scale": float}, scale=1.0)
         with pytest.raises(sm.StateFormatError, match="not the bytes"):
             sm.from_bytes(metric)
@@ -392,3 +400,95 @@ def test_a_state_of_before_a_parameter_or_a_field_is_read():
     finally:
         LaterPeaks.state_defaults = {"above": None}
         register(Grown)
+
+
+class Visits(Statistic):
+    """Visits of pages: how many each has, the longest ones, and how many users there were."""
+
+    pages = KeyCounts()
+    longest = Largest(3)
+    users = HashSketch(16)
+
+    @property
+    def schema(self):
+        names = ("page", "user")
+        return Schema((*(Labels(name, fact=name) for name in names), Numbers("seconds")))
+
+    def update(self, page, user, seconds, *, weight):
+        cls, ids = type(self), user.values if user.vocabulary is None else None
+        ids = user.vocabulary[user.values] if ids is None else ids
+        self.pages = cls.pages.added(self.pages, page, weight)
+        self.longest = cls.longest.added(self.longest, user, seconds)
+        self.users = cls.users.plus(self.users, label_hashes(ids, 0))
+
+
+class Users(Metric[float]):
+    """The number of users by page and second, all of them at once.
+
+    Example:
+        >>> Users().update([1, 1], [1, 2], [0.5, 0.5]).compute()
+        2.0
+    """
+
+    def statistics(self):
+        return (Visits(),)
+
+    def update(self, page, user, seconds, *, sample_weight=None):
+        return self.feed(
+            {"page": page, "user": user, "seconds": seconds, "sample_weight": sample_weight}
+        )
+
+    def readout(self, visits):
+        return Visits.users.distinct(visits.users) if visits.pages.labels.size else float("nan")
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_ready_fields_are_monoids(text):
+    page, user = RNG.integers(0, 5, 60), RNG.integers(0, 12, 60)
+    rows = {
+        "page": page.astype(str) if text else page,
+        "user": user.astype(str) if text else user,
+        "seconds": RNG.integers(-3, 9, 60) / 2,
+    }
+    check_metric(Users, rows)
+    assert Users().update(**rows).compute() == np.unique(user).size
+
+
+def test_ready_fields_are_what_they_say():
+    visits = Visits()
+    keys, ids = np.array(["b", "a", "b"]), np.array([5, 7, 7])
+    pages = Visits.pages.added(visits.pages, keys)
+    pages = Visits.pages.added(pages, keys[:1], np.array([0.5]))
+    assert Visits.pages.counts(pages) == {"a": 1.0, "b": 2.5}
+    longest = Visits.longest.added(visits.longest, ids, np.array([1.0, 2.0, 3.0]))
+    longest = Visits.longest.added(longest, np.arange(4), np.array([3.0, 0.0, -1.0, 2.0]))
+    assert longest.ids.tolist() == [0, 7, 3]
+    assert longest.values.tolist() == [3.0, 3.0, 2.0]
+    with pytest.raises(sm.IncompatibleMetricsError, match="text cannot join integers"):
+        Visits.longest.added(longest, keys, np.ones(3))
+    hashes = label_hashes(np.arange(10_000), 0)
+    users = HashSketch(400)
+    assert users.distinct(users.plus(users.empty(visits), hashes)) == pytest.approx(1e4, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("longest/values", np.array([1.0, 2.0])),
+        ("longest/values", np.array([np.nan, 1.0])),
+        ("longest/ids", np.array([7, 7])),
+        ("longest/ids", np.array([7, 8, 9])),
+        ("users", np.array([9, 3], np.uint64)),
+        ("users", np.arange(17, dtype=np.uint64)),
+        ("pages/labels", np.array([3, 1])),
+    ],
+)
+def test_forged_arrays_of_ready_fields_are_refused_by_the_name_of_the_field(name, array):
+    statistic = Visits()
+    page, user = (Column(np.array(values)) for values in ([1, 3], [7, 8]))
+    statistic.update(page, user, np.array([2.0, 1.0]), weight=None)
+    arrays = statistic.arrays()
+    Visits().restored(arrays).check()
+    field = name.partition("/")[0]
+    with pytest.raises(sm.StateFormatError, match=f"the field '{field}'"):
+        Visits().restored({**arrays, name: array})
