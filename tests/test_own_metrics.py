@@ -87,6 +87,16 @@ def test_a_mean_of_rows_has_the_limits_of_the_same_metric_of_the_package():
     assert Agreement().update(Y / 10, P / 10).confidence(anytime=True).low > 0
 
 
+def test_rows_may_be_counted_beforehand():
+    times = RNG.integers(0, 5, 20)
+    y, p = Y[:20] / 10, P[:20] / 10
+    for cls in (MeanLogRatio, CostRatio, MedianGap):
+        counted = cls().update(y, p, counts=times)
+        assert counted == cls().update(np.repeat(y, times), np.repeat(p, times))
+    texts = np.array(["to be", "or"])
+    assert MeanWords().update(texts, counts=[3, 1]).compute() == 1.75
+
+
 def test_a_function_of_means_has_limits_by_the_delta_method():
     for weight in (None, W):
         own = CostRatio().update(np.abs(Y - P), Y, sample_weight=weight)
@@ -198,6 +208,10 @@ def test_prepared_objects_have_slices_and_units():
     assert [slices[{"key": key}].compute() for key in ("a", "b")] == [{"mean": 2.5}, {"mean": 3.5}]
     suite = sm.MetricSet({"mean": MeanWords()}, unit="key").update(table)
     assert suite.compute() == {"mean": 3.0}
+    live = sm.Live(sm.MetricSet({"mean": MeanWords()}), tiers=[("1min", "1h")])
+    times = np.datetime64("2026-01-01T00:00") + np.arange(32).astype("timedelta64[s]")
+    live.observe(time=times, text=TEXTS)
+    assert live.window("1h", end=times[-1]).compute() == {"mean": 3.0}
 
 
 def test_what_a_preparation_returns_is_checked():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.columns.computed import Computed, RowFormula, fields_of
 from streammetrics.core.columns.objects import Configuration, Preparation, prepared_by
 from streammetrics.core.columns.schema import Schema
@@ -87,7 +87,7 @@ class NamedColumns(Metric[float]):
             if "update" not in vars(cls):
                 cls.update = _update_of(cls._names, weighted=cls._weighted)  # type: ignore[method-assign]
 
-    def _configured_now(self) -> Configuration:
+    def _stateless(self) -> Configuration:
         """Return the class and the parameters, without the state."""
         return Configuration(type(self), self._key, {**self.config, "_key": self._key})
 
@@ -98,7 +98,7 @@ class NamedColumns(Metric[float]):
             return Schema(self._fields, self.nan_policy, unweighted)
         if prepares is not None:
             columns = tuple(name for each in self._fields for name in each.names)
-            of = self._configured_now()
+            of = self._stateless()
             preparation = Preparation(prepares, self._names, columns, self._key[1:], of)
         computed = Computed(self._fields, formula, preparation)
         return Schema((computed,), self.nan_policy, unweighted)
@@ -110,18 +110,16 @@ class NamedColumns(Metric[float]):
 
 def _update_of(names: tuple[str, ...], *, weighted: bool) -> Any:
     """Return the `update` of metrics with columns of these names."""
-    kinds = inspect.Parameter
-    given = [inspect.Parameter(name, kinds.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
-    if weighted:
-        given.append(inspect.Parameter(WEIGHT, kinds.KEYWORD_ONLY, default=None))
-    signature = inspect.Signature(given)
-    known = {*names, WEIGHT} if weighted else {*names}
+    kinds, options = inspect.Parameter, (WEIGHT, COUNTS) if weighted else (COUNTS,)
+    given = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in ("self", *names)]
+    given += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in options]
+    signature, known = inspect.Signature(given), {*names, *options}
 
     def update(self: Any, *columns: Any, **named: Any) -> Any:
         """Add a batch of rows, given as columns in this order or by name."""
         every = dict(zip(names, columns, strict=False)) | named
         fits = len(every) == len(columns) + len(named) and every.keys() <= known
-        if not fits or len(every.keys() - {WEIGHT}) < len(names):
+        if not fits or not every.keys() >= set(names):
             signature.bind(self, *columns, **named)  # raises
         return self.feed(every)
 
@@ -177,7 +175,7 @@ class RowMean(NamedColumns):
         low, high = -math.inf, math.inf
         if type(self).of_mean is RowMean.of_mean and self.value_range:
             low, high = self.value_range
-        formula = RowFormula(self._configured_now(), "row", self._count, low, high)
+        formula = RowFormula(self._stateless(), "row", self._count, low, high)
         return (FormulaSum(of=formula, read=self._schema(formula), count=self._count),)
 
     def readout(self, held: RowSum) -> float:

@@ -471,11 +471,13 @@ class Batch:
             self._keep(title, column.copy() if len(column.values) <= self.copied else column)
 
     def keep_objects(self, name: str) -> None:
-        """Keep a column as the objects that it was given as, for a preparation to read."""
+        """Keep the objects of a column for a preparation; text is converted at first use."""
         title = self._renamed.get(name, name)
         value = self._raw.get(title)
         if value is not None and title not in self._columns:
-            self._keep(title, as_objects(value))
+            objects = as_objects(value)
+            if not set(map(type, objects.items)) <= {str}:
+                self._keep(title, objects)
 
     def prepared(self, preparation: Preparation) -> Batch:
         """Return the columns that a preparation makes of others; it is called once."""
