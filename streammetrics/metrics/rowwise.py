@@ -103,9 +103,9 @@ class NamedColumns(Metric[float]):
         computed = Computed(self._fields, formula, preparation)
         return Schema((computed,), self.nan_policy, unweighted)
 
-    @abstractmethod  # each class with columns has its own
     def update(self, *columns: Any, **named: Any) -> Self:
         """Add a batch of rows: the columns in the order of the parameters, or by name."""
+        raise NotImplementedError  # each class with columns has its own
 
 
 def _update_of(names: tuple[str, ...], *, weighted: bool) -> Any:
@@ -163,7 +163,7 @@ class RowMean(NamedColumns):
         batch.
         """
 
-    def of_mean(self, *means: Any) -> Any:
+    def of_mean(self, *means: Any, **named: Any) -> Any:  # noqa: ARG002 - any parameters override it
         """Return the value, given the mean of each number; by default the only mean.
 
         A mean is a number, or an array of the means of many groups.

@@ -63,9 +63,12 @@ def parse(text: str) -> list[Spec]:
         SpecError: The text is not a list of metrics, or names an unknown one.
     """
     try:
-        tree = ast.parse(f"[{_OWN.sub('.', in_python(text))}]", mode="eval").body
+        spelled_out, own = _OWN.subn(".", in_python(text))
+        tree = ast.parse(f"[{spelled_out}]", mode="eval").body
         items = tree.elts if isinstance(tree, ast.List) else []
         calls = [called(item) for item in items]
+        if sum(":" in name for name, _ in calls) != own:
+            calls = []  # a dot is no colon
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         calls = []
     if not calls:
