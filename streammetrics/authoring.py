@@ -1,11 +1,12 @@
 """Everything needed to write a metric or a statistic, in one module.
 
-    >>> from streammetrics.authoring import ContingencyMetric, check_metric
-    >>> class ErrorRate(ContingencyMetric[float]):
-    ...     def read(self, table):
-    ...         return 1 - self.ratio(table.hits, table.total)
-    >>> ErrorRate(threshold=0.5).update([0, 1, 1], [0.2, 0.7, 0.4]).compute()
-    0.33333333333333337
+    >>> import numpy as np
+    >>> from streammetrics.authoring import Positives, RowMean
+    >>> class MeanLogRatio(RowMean):
+    ...     def row(self, y_true: Positives, y_pred: Positives):
+    ...         return np.log(y_pred / y_true)
+    >>> MeanLogRatio().update([1.0, 2.0], [1.0, 2.0]).compute()
+    0.0
 
 Exports the metric families with their inputs, parameters, averages and intermediate results;
 reusable statistics; and, for statistics of your own, fields, columns and exact sums. See
@@ -15,6 +16,7 @@ reusable statistics; and, for statistics of your own, fields, columns and exact 
 from streammetrics.core.arithmetic.exact import ExactSum, nearest, root
 from streammetrics.core.columns.labels import Label, Labels
 from streammetrics.core.columns.numbers import Numbers
+from streammetrics.core.columns.objects import prepare
 from streammetrics.core.columns.schema import Field, Schema
 from streammetrics.core.columns.scores import ScoredLabels, Scores
 from streammetrics.core.configured import require
@@ -30,14 +32,17 @@ from streammetrics.core.constraints import (
     OrNan,
     Outside,
     Positive,
+    Positives,
     Satisfies,
     Seed,
     Share,
+    Shares,
 )
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, StreamMetricsError
 from streammetrics.core.field import StateField
 from streammetrics.core.fields.histograms import Histograms
 from streammetrics.core.fields.plain import Extreme, Width
+from streammetrics.core.fields.ready import HashSketch, KeyCounts, Largest
 from streammetrics.core.fields.sums import NamedSums, Sum
 from streammetrics.core.fields.tables import PairTable
 from streammetrics.core.fields.weights import Weight, WeightedCount
@@ -56,11 +61,13 @@ from streammetrics.metrics.clustering.internal import InternalMetric, SampledMet
 from streammetrics.metrics.clustering.pairs import LabelingMetric, Overlap, PairMetric, Pairs
 from streammetrics.metrics.correlation import RankCorrelation
 from streammetrics.metrics.families import Family
-from streammetrics.metrics.ranking.base import AtK, Ranking, RankingMetric, UpToK
+from streammetrics.metrics.ranking.base import AtK, QueryMean, Ranking, RankingMetric, UpToK
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
 from streammetrics.metrics.regression.losses import MeanLoss, RootMeanLoss
 from streammetrics.metrics.regression.moments import VarianceRatio
 from streammetrics.metrics.regression.quantiles import ErrorQuantile
+from streammetrics.metrics.rowwise import RowMean
+from streammetrics.metrics.sampled import SampleMetric
 from streammetrics.metrics.scores.base import (
     ClassScoreMetric,
     CumulativeCounts,
@@ -71,7 +78,7 @@ from streammetrics.metrics.scores.base import (
 )
 from streammetrics.statistics.centroids import ClusterSums
 from streammetrics.statistics.pairs import PairHistogram
-from streammetrics.statistics.points import PointSample
+from streammetrics.statistics.points import PointSample, label_hashes
 from streammetrics.statistics.rankings import RankingBuffer
 from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
@@ -104,17 +111,20 @@ __all__ = [
     "Family",
     "Field",
     "Floats",
+    "HashSketch",
     "Histograms",
     "InternalMetric",
     "Interval",
     "Ints",
     "InvalidBatchError",
+    "KeyCounts",
     "KeyedValues",
     "Label",
     "LabelPairs",
     "LabelingMetric",
     "LabelledArray",
     "Labels",
+    "Largest",
     "LossSum",
     "MaxPairs",
     "MaxPoints",
@@ -134,7 +144,9 @@ __all__ = [
     "PointSample",
     "Points",
     "Positive",
+    "Positives",
     "ProbabilityLossSum",
+    "QueryMean",
     "RankCorrelation",
     "Ranking",
     "RankingBuffer",
@@ -142,6 +154,8 @@ __all__ = [
     "RegressionMetric",
     "Report",
     "RootMeanLoss",
+    "RowMean",
+    "SampleMetric",
     "SampledMetric",
     "Satisfies",
     "Schema",
@@ -152,6 +166,7 @@ __all__ = [
     "Scores",
     "Seed",
     "Share",
+    "Shares",
     "StateField",
     "StateFormatError",
     "Statistic",
@@ -169,8 +184,10 @@ __all__ = [
     "averaged",
     "check_laws",
     "check_metric",
+    "label_hashes",
     "mean_of_classes",
     "nearest",
+    "prepare",
     "require",
     "root",
     "same_value",

@@ -133,8 +133,8 @@ class Unstable(Whole):
 class NoTuple(Whole):
     """The mean of a statistic that comes alone."""
 
-    def __init__(self, **parameters: Any) -> None:
-        super().__init__(**parameters)
+    def _attach(self, accumulator: Any) -> None:
+        super()._attach(accumulator)
         type(self).statistics = lambda self: Sums()
 
 

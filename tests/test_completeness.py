@@ -73,7 +73,9 @@ USED = {
     "save", "to_bytes",
     "update", "without",
 }  # fmt: skip
-AUTHORED = {"check_parameters", "feed", "interval", "is_exact", "readout", "statistics"}
+AUTHORED = {
+    "check_parameters", "feed", "interval", "is_exact", "readout", "state_defaults", "statistics",
+}  # fmt: skip
 FAMILIES = {
     "agreement": {"read"},
     "classification": {"averaged", "classes", "ratio", "read"},

@@ -139,7 +139,7 @@ def _documented(name: str) -> str:
 
 
 def _add(name: str, command: Callable[..., Any], examples: str) -> None:
-    app.command(name=name, cls=typed.Command, epilog=examples)(command)
+    app.command(name=name, cls=typed.Command, epilog=examples)(typed.importing(command))
 
 
 _add(

@@ -83,10 +83,12 @@ def plan(
     Raises:
         CommandError: The arguments contradict each other, or some are missing.
     """
-    task = _task(name)
-    _check_given(name, task, columns, options)
+    task, own = _task(name), _own_inputs(metrics or (), options)
+    if not own or any(":" not in spec.name for spec in metrics or ()):
+        known = {key: text for key, text in columns.items() if key in task.inputs or key not in own}
+        _check_given(name, task, known, options)
     # In the order of the task, so that a state does not depend on the order of options.
-    given = {key: columns[key] for key in (*task.inputs, COUNTS) if key in columns}
+    given = {key: columns[key] for key in (*task.inputs, *own, COUNTS) if key in columns}
     chosen = {**task.parameters, **options}
     if task.argmax and "y_score" in given:
         given.setdefault(task.argmax, given["y_score"])
@@ -122,6 +124,12 @@ def _task(name: str) -> Task:
     if name not in TASKS:
         raise CommandError(f"no task {name!r}{near(name, TASKS)}")
     return TASKS[name]
+
+
+def _own_inputs(metrics: Sequence[Spec], options: Options) -> tuple[str, ...]:
+    """Return the inputs of metrics of the user's modules."""
+    own = construct([spec for spec in metrics if ":" in spec.name], options, strict=())
+    return tuple(dict.fromkeys(name for metric in own.values() for name in metric.inputs))
 
 
 def _check_given(name: str, task: Task, columns: Mapping[str, str], options: Options) -> None:

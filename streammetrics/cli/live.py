@@ -76,6 +76,7 @@ Token = Annotated[
     streammetrics live init live.toml --force
     """,
 )
+@typed.importing
 def init(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="File to write (live.toml).")
@@ -96,6 +97,7 @@ def init(
     streammetrics live check live.toml && streammetrics live serve live.toml
     """,
 )
+@typed.importing
 def check(config: Config) -> CommandResult:
     """Check a configuration without starting anything."""
     found = settings(config)
@@ -111,6 +113,7 @@ def check(config: Config) -> CommandResult:
     streammetrics live serve live.toml --port 0
     """,
 )
+@typed.importing
 def serve(
     config: Config,
     port: Annotated[
@@ -158,6 +161,7 @@ def _family(host: str) -> socket.AddressFamily:
     streammetrics live replay live.toml events.parquet --series-out series.csv
     """,
 )
+@typed.importing
 def replay(
     config: Config,
     predictions: Annotated[
@@ -190,6 +194,7 @@ def replay(
     streammetrics live status live.toml
     """,
 )
+@typed.importing
 def status(target: Target, token_env: Token = None) -> CommandResult:
     """Print the current metrics, the counts of labels, and the alerts."""
     return live_status.status(target, token_env)
@@ -203,6 +208,7 @@ def status(target: Target, token_env: Token = None) -> CommandResult:
     streammetrics live alerts live.toml || mail -s alert team@example.org
     """,
 )
+@typed.importing
 def alerts(
     target: Target, token_env: Token = None, json: typed.Json = None, force: typed.Force = False
 ) -> CommandResult:
@@ -218,6 +224,7 @@ def alerts(
     streammetrics live rules live.toml | promtool check rules /dev/stdin
     """,
 )
+@typed.importing
 def rules(
     config: Config,
     job: Annotated[
@@ -237,6 +244,7 @@ def rules(
     streammetrics live grafana live.toml | ssh host 'cat > dashboards/live.json'
     """,
 )
+@typed.importing
 def grafana(config: Config) -> CommandResult:
     """Print a dashboard for Grafana."""
     found = settings(config)
@@ -253,6 +261,7 @@ def grafana(config: Config) -> CommandResult:
         promtool tsdb create-blocks-from openmetrics history.om data/
     """,
 )
+@typed.importing
 def backfill(config: Config) -> CommandResult:
     """Print the history in the store as OpenMetrics, for Prometheus."""
     found = settings(config)

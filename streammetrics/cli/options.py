@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,10 +12,11 @@ from typer.core import TyperCommand, TyperGroup
 from streammetrics.cli.result import CommandError
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.registry import catalogue
+from streammetrics.metrics.specs import SpecError, import_own
 from streammetrics.readers.paths import FORMATS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from typer import Context
 
@@ -94,6 +96,43 @@ def _completed(incomplete: str, words: Iterable[tuple[str, str]]) -> list[tuple[
         for word, text in words
         if word.lower().startswith(last.lower())
     ]
+
+
+def _import(modules: list[str] | None) -> None:
+    for module in modules or ():
+        try:
+            import_own(module)
+        except SpecError as error:
+            raise CommandError(f"--import: {error}") from None
+
+
+Imports = Annotated[
+    list[str] | None,
+    _option(
+        "Module with your own metrics; their states can then be read. Repeatable.",
+        "--import",
+        metavar="MODULE",
+        is_eager=True,
+        callback=_import,
+    ),
+]
+
+
+def importing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that also takes ``--import``."""
+
+    @wraps(command)
+    def run(*args: Any, imports: object = None, **options: Any) -> Any:  # noqa: ARG001 - the callback imports
+        return command(*args, **options)
+
+    signature = inspect.signature(command, eval_str=True)
+    more = inspect.Parameter(
+        "imports", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Imports
+    )
+    parameters = [*signature.parameters.values(), more]
+    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by typer
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
 
 
 def complete_metrics(incomplete: str) -> list[tuple[str, str]]:

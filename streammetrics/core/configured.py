@@ -12,7 +12,7 @@ from typing import (
 )
 
 from streammetrics.core.columns.batch import near
-from streammetrics.core.parameters import Parameter, brief
+from streammetrics.core.parameters import Parameter, brief, check_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,10 +25,19 @@ def declared(cls: type) -> dict[str, Parameter]:
 
     Parameters are annotated public attributes. A subclass may change a default without repeating
     the annotation.
+
+    Raises:
+        TypeError: A parameter has a reserved name, or a type that no parameter can have.
     """
     found: dict[str, Parameter] = dict(getattr(cls, "_parameters", {}))
     for name, annotation in inspect.get_annotations(cls).items():
         if not (name.startswith("_") or _is_of_class(annotation)):
+            if name not in found and any(hasattr(base, name) for base in cls.__bases__):
+                raise TypeError(
+                    f"{cls.__name__}.{name} cannot be a parameter: {name!r} is reserved; rename "
+                    "it, or leave out the annotation of a fact about the value"
+                )
+            check_type(cls, name, annotation)
             default = cls.__dict__.get(name, inspect.Parameter.empty)
             found[name] = Parameter(cls, name, annotation, default)
             setattr(cls, name, found[name])
@@ -44,6 +53,15 @@ def declared(cls: type) -> dict[str, Parameter]:
     ]
     cls.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]  # read by `inspect.signature`
     return found
+
+
+def check_constructor(cls: type) -> None:
+    """Raise `TypeError` if a class of metrics or statistics has its own constructor."""
+    if "__init__" in vars(cls):
+        raise TypeError(
+            f"{cls.__name__} defines __init__: annotated attributes of the class are its "
+            "parameters, and check_parameters() checks them"
+        )
 
 
 def configure(what: Any, args: tuple[object, ...], given: Mapping[str, object]) -> None:

@@ -12,7 +12,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+
+from streammetrics.core.types import Floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -134,6 +136,9 @@ class OrNan(Constraint):
 
 Positive = Above(0)
 Share = Annotated[float, Between(0, 1)]
+# Columns of numbers.
+Positives: TypeAlias = Annotated[Floats, Positive]
+Shares: TypeAlias = Annotated[Floats, Between(0, 1)]
 # Limits on the size of a state: cells of a histogram, pairs of cells, points of a sample.
 Bins = Annotated[int, Between(2, 1 << 29)]
 MaxPairs = Annotated[int, Between(4, 1 << 27)]

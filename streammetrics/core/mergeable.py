@@ -209,6 +209,14 @@ class Mergeable(Stateful, Generic[V_co]):
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty object from the result of `_configuration`."""
 
+    @property
+    def _later(self) -> tuple[str, ...]:
+        return tuple(
+            f"{index}/{name}"
+            for index, statistic in enumerate(self._plan.start.statistics)
+            for name in statistic.fields.keys() & statistic.state_defaults.keys()
+        )
+
     def _describe(self) -> Description:
         """Return the row information, the arrays of the statistics, and the opening of a file."""
         rows, arrays = described(self._accumulator.part(self._plan))

@@ -31,6 +31,7 @@ from streammetrics.core.confidence import (
     unsure,
 )
 from streammetrics.core.configured import (
+    check_constructor,
     configuration,
     configure,
     declared,
@@ -99,6 +100,9 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     # The reason why a `Comparison` cannot take the metric; empty if it can.
     _incomparable: ClassVar[str] = ""
 
+    # Values of parameters that were added to the class after states had been written.
+    state_defaults: ClassVar[Mapping[str, object]] = {}
+
     # The methods that define the value.
     _formula: ClassVar[tuple[str, ...]] = ("readout",)
     # Attributes that are only valid for one formula.
@@ -116,6 +120,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        check_constructor(cls)
         cls._parameters = declared(cls)
         _reset_facts(cls)
 
@@ -390,6 +395,8 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty metric from the result of `_configuration`."""
         parameters = meta.get("parameters")
+        if isinstance(parameters, dict):
+            parameters = {**cls.state_defaults, **parameters}
         if not isinstance(parameters, dict) or not takes(cls, parameters):
             raise StateFormatError(f"these are not the parameters of {an(cls.__name__)}")
         try:

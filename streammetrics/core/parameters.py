@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 import types
 from functools import cached_property
@@ -158,6 +159,36 @@ def _options(hint: object, constraints: tuple[Constraint, ...]) -> Iterable[Opti
             yield from _options(alternative, constraints)
     else:
         yield Option(hint, constraints)
+
+
+# Types whose values cannot be compared or written to a file, and what to write instead.
+_INSTEAD = {
+    "dict": "a tuple of pairs, tuple[tuple[str, float], ...]",
+    "list": "a tuple, tuple[float, ...]",
+    "set": "a sorted tuple, tuple[str, ...]",
+    "ndarray": "a tuple, tuple[float, ...]",
+    "Callable": "a name, Literal['a', 'b'], by which the class finds the function",
+}
+_KIND = re.compile(r"(?:\w+\.)*(dict|list|set|ndarray|Callable)\b", re.IGNORECASE)
+
+
+def check_type(cls: type, name: str, annotation: object) -> None:
+    """Raise `TypeError` if the annotation of a parameter is of a type that none can have."""
+    text = annotation if isinstance(annotation, str) else _spelled(annotation)
+    kind = _KIND.match(text)
+    if kind:
+        of = next(each for each in _INSTEAD if each.lower() == kind[1].lower())
+        raise TypeError(
+            f"{cls.__name__}.{name} cannot be of type {kind[0]}: parameters are numbers, strings, "
+            f"booleans, None and tuples of these; write {_INSTEAD[of]}"
+        )
+
+
+def _spelled(annotation: object) -> str:
+    """Return the text of an annotation, without the constraints of ``Annotated``."""
+    if get_origin(annotation) is Annotated:
+        return _spelled(get_args(annotation)[0])
+    return annotation.__name__ if type(annotation) is type else str(annotation)
 
 
 def brief(value: object) -> str:

@@ -15,6 +15,7 @@ from streammetrics.core.state.files import write_whole
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streammetrics.core.state.container import StateFile
     from streammetrics.core.types import Array, Arrays, Document
 
     # The description in a file, the arrays, and the opening.
@@ -45,6 +46,15 @@ class Stateful(ABC):
     @abstractmethod
     def _rebuild(cls, meta: Mapping[str, object], arrays: Arrays) -> Self:
         """Rebuild the described object, after validating all of its description."""
+
+    @property
+    def _later(self) -> tuple[str, ...]:
+        """The names in a file of fields that files of older versions may lack."""
+        return ()
+
+    def _configuration(self) -> Document:
+        """Return the description without what is known of rows."""
+        return {}
 
     @abstractmethod
     def merge(self, *others: Self) -> Self:
@@ -175,7 +185,7 @@ def _rebuilt(blob: bytes) -> object:
     else:
         what = registered(file.meta.get("class"))._rebuild(file.meta, file.arrays)
     description, arrays, opening = what._describe()
-    if not file.holds(description, arrays, opening):
+    if not file.holds(description, arrays, opening) and not _is_older(file, what):
         raise StateFormatError("these are not the bytes that to_bytes gives for this state")
     if file.known is None and 0 < len(opening) <= tuning.OPENING_CHARACTERS:
         if len(_KNOWN) >= tuning.KNOWN_OPENINGS:
@@ -183,6 +193,37 @@ def _rebuilt(blob: bytes) -> object:
         classes = {registered_name(cls): cls for cls in (type(what), *what._types)}
         _KNOWN[header_of(opening)] = what._blank(), classes
     return what
+
+
+def _is_older(file: StateFile, what: Stateful) -> bool:
+    """Whether a file is what `to_bytes` wrote before there was what `state_defaults` names."""
+    description, arrays, _ = what._describe()
+    lacking = [name for name in arrays if name not in file.arrays]
+    later = tuple(f"{name}/" for name in what._later)
+    if not all(f"{name}/".startswith(later) for name in lacking):
+        return False
+    configuration = what._configuration()
+    if file.known is None:
+        configuration = _without_later(configuration, file.meta)
+    kept = {name: array for name, array in arrays.items() if name in file.arrays}
+    return file.holds({**configuration, **description}, kept)
+
+
+def _without_later(configuration: Document, written: Document) -> Document:
+    """Return a configuration without parameters that were added after it was written."""
+    kept = dict(configuration)
+    if "parameters" in kept:
+        known = written["parameters"]
+        later = registered(kept["class"]).state_defaults
+        kept["parameters"] = {
+            name: value
+            for name, value in kept["parameters"].items()
+            if name in known or name not in later
+        }
+    if "metrics" in kept:
+        pairs = zip(kept["metrics"], written["metrics"], strict=True)
+        kept["metrics"] = [_without_later(one, other) for one, other in pairs]
+    return kept
 
 
 def _known(header: bytes) -> Any:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from streammetrics.core.configured import Configured
+from streammetrics.core.configured import Configured, check_constructor
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -51,6 +51,8 @@ class Statistic(Configured, ABC):
     """
 
     fields: ClassVar[dict[str, StateField[Any]]] = {}
+    # Values of fields that were added after states had been written; ``None`` for that of no rows.
+    state_defaults: ClassVar[Mapping[str, Any]] = {}
     # Whether `update` mostly runs without the GIL; each class with its own `update` must state it.
     in_kernels: ClassVar[bool] = False
     # Why a row cannot stand for several (``counts``); empty if it can.
@@ -58,7 +60,14 @@ class Statistic(Configured, ABC):
 
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
+        check_constructor(cls)
         cls.fields = declared(cls)
+        for name in vars(cls).keys() & cls.fields.keys():
+            if hasattr(Statistic, name):
+                raise TypeError(
+                    f"{cls.__name__}.{name} cannot be a field: it would hide Statistic.{name}; "
+                    "rename it"
+                )
         if "update" in vars(cls) and "in_kernels" not in vars(cls):
             cls.in_kernels = False
         if {"update", "update_among"} & vars(cls).keys():
@@ -227,7 +236,14 @@ class Statistic(Configured, ABC):
         """
         parts = parted(self.fields, arrays)
         for name, field in self.fields.items():
-            self.__dict__[name] = field.taken(parts[name], self)
+            if not parts[name] and name in self.state_defaults:
+                value = self.state_defaults[name]
+                self.__dict__[name] = field.empty(self) if value is None else value
+            else:
+                try:
+                    self.__dict__[name] = field.taken(parts[name], self)
+                except ValueError as error:
+                    raise StateFormatError(f"the field {name!r}: {error}") from error
         self.check_fields()
 
     @property

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from streammetrics.metrics.distributions import Quantile
     from streammetrics.metrics.ranking.base import RankingMetric
     from streammetrics.metrics.regression.quantiles import ErrorQuantile
+    from streammetrics.metrics.rowwise import RowMean
     from streammetrics.metrics.text import TextMetric
     from streammetrics.statistics.attempts import AttemptCounts
     from streammetrics.statistics.joint import MomentSample
@@ -54,11 +55,12 @@ if TYPE_CHECKING:
     from streammetrics.statistics.rankings import RankingBuffer
     from streammetrics.statistics.scores.losses import LabelRankingSum, ProbabilityLossSum
     from streammetrics.statistics.sums.losses import LossSum, Moments
-    from streammetrics.statistics.sums.spreads import RowSum
+    from streammetrics.statistics.sums.spreads import FormulaSum, RowSum
     from streammetrics.statistics.sums.values import EnclosedValue, ValueHistogram
     from streammetrics.statistics.texts import TextCounts
 
 
+_SCALES = {(False, True): ", on the logarithm", (False, False): ", on the logit"}
 _NOISE = Fraction(1, 1 << 40)  # share of the squares below which a difference is rounding error
 
 Sums = tuple[Fraction, Fraction, Fraction]  # Σ w² x², Σ w² x and Σ w² of one output
@@ -263,6 +265,56 @@ def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> Confidenc
     elif mean:  # the value is a multiple of the mean
         error *= value / float(mean)
     return _answer(metric, asked, [value], [error], low)
+
+
+_STEP = 2.0**-17  # of the larger of a mean and the spread of its numbers
+
+
+@rule_of(Family.OF_MEANS)
+def of_means(metric: RowMean, asked: ConfidenceRequest, held: FormulaSum) -> ConfidenceInterval:
+    """A function of the means of several numbers per row, linearized: the delta method."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    low, high = metric.value_range or (-math.inf, math.inf)
+    scale = _SCALES.get((math.isinf(low), math.isinf(high)), "")
+    method = f"Student's t, linearised{scale}"
+    n, means, total = asked.n_rows, held.exact_means(), held.rows.fraction()
+    if n < 2 or not means:
+        return unsure(asked.level, method)
+    rest, weights = held.products(), held.squared_weight.fraction()
+    values = held.powers["values"]
+    single = [values] if metric._count == 1 else [values[i] for i in range(metric._count)]
+    sums = [each.fraction() for each in single]
+    slopes = _slopes(metric, means, [float(rest[i][i] / weights) for i in range(len(means))])
+    if not all(map(math.isfinite, slopes)):
+        return unsure(asked.level, method)
+    terms = [
+        Fraction(slopes[i])
+        * Fraction(slopes[j])
+        * (rest[i][j] - one * sums[j] - other * sums[i] + one * other * weights)
+        for i, one in enumerate(means)
+        for j, other in enumerate(means)
+    ]
+    around = sum(terms, Fraction(0))
+    size = sum(Fraction(g) ** 2 * rest[i][i] for i, g in enumerate(slopes))
+    if around <= _NOISE * size or size >= LARGEST:
+        return unsure(asked.level, method)
+    error = math.sqrt(around * n / (n - 1) / total**2)
+    sides = limits(metric.readout(held), error, t_quantile(1 - asked.tail, n - 1), low, high)
+    return ConfidenceInterval(*sides, asked.level, method)
+
+
+def _slopes(metric: RowMean, means: Sequence[Fraction], squares: Sequence[float]) -> list[float]:
+    """Return the derivatives of the value with respect to each mean, by differences."""
+    at, slopes = list(map(float, means)), []
+    for place, (mean, square) in enumerate(zip(at, squares, strict=True)):
+        step = max(abs(mean), math.sqrt(square)) * _STEP
+        ends = []
+        for moved in (mean + step, mean - step):
+            given = [np.float64(moved if i == place else each) for i, each in enumerate(at)]
+            ends.append(float(metric.of_mean(*given)))
+        slopes.append((ends[0] - ends[1]) / (2 * step) if step else 0.0)
+    return slopes
 
 
 def _anytime(
@@ -693,7 +745,6 @@ def _at(histogram: SortedHistogram, rank: int, n: int, least: float) -> tuple[fl
     return (math.inf, math.inf) if rank > n else ranked(histogram, rank)
 
 
-_SCALES = {(False, True): ", on the logarithm", (False, False): ", on the logit"}
 _TEXT_NOISE = Fraction(1, 1 << 40)  # share of the terms below which a variance is rounding error
 
 

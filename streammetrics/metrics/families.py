@@ -53,6 +53,7 @@ class Family(StrEnum):
     SIGNED_SCORE_LOSS = "a mean of signed errors of scores"
     PERPLEXITY = "the exponential of the log loss"
     ROW_MEAN = "a mean of one number per row"
+    OF_MEANS = "a function of means of numbers per row"
     ROOT_ROW_MEAN = "the root of a mean of one number per row"
 
     # Ratios of moments.

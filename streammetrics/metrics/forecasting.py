@@ -14,7 +14,7 @@ from streammetrics.core.constraints import Between, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.metrics.families import Family
-from streammetrics.metrics.rowwise import RowMean
+from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.statistics.sums.forecasts import (
     BinnedShares,
     EnsembleSum,
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 
-class IntervalMetric(RowMean):
+class IntervalMetric(MeanOfRows):
     """Base class of metrics of targets and prediction intervals."""
 
     def update(
@@ -72,7 +72,7 @@ class IntervalCoverage(IntervalMetric):
 
     For calibrated intervals it equals their nominal level, so neither higher nor lower is better.
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Reference: Gneiting and Raftery, "Strictly proper scoring rules", JASA 102 (2007).
 
@@ -96,7 +96,7 @@ class IntervalWidth(IntervalMetric):
 
     Formula: Σ w (high - low) / Σ w
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Reference: Gneiting and Raftery, "Strictly proper scoring rules", JASA 102 (2007).
 
@@ -118,7 +118,7 @@ class WinklerScore(IntervalMetric):
 
     The central interval of level 1 - alpha has the smallest expected score.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         alpha: The nominal share of targets outside their interval.
@@ -139,7 +139,7 @@ class WinklerScore(IntervalMetric):
         return (IntervalSum(loss="winkler", alpha=self.alpha, nan_policy=self.nan_policy),)
 
 
-class CRPSEnsemble(RowMean):
+class CRPSEnsemble(MeanOfRows):
     """Continuous ranked probability score (CRPS) of ensembles.
 
     Formula: mean_i |x_i - y| - mean_(i,j) |x_i - x_j| / 2, with x_i the members and y the target of
@@ -149,7 +149,7 @@ class CRPSEnsemble(RowMean):
     likely members and the step function at the target, averaged over rows. With one member it is
     the absolute error.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         fair: Whether to take the second mean only over pairs of different members, which makes the
@@ -183,13 +183,13 @@ class CRPSEnsemble(RowMean):
         return self.feed({**columns, "sample_weight": sample_weight, "counts": counts})
 
 
-class CRPSGaussian(RowMean):
+class CRPSGaussian(MeanOfRows):
     """Continuous ranked probability score (CRPS) of normal distributions.
 
     Formula: s (z (2 Φ(z) - 1) + 2 φ(z) - 1 / √π), with z = (y - m) / s, for the target y, the mean
     m and the standard deviation s of a row, in the mean over rows.
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Raises:
         InvalidBatchError: From `update`, if a standard deviation is not above 0.
@@ -220,7 +220,7 @@ class CRPSGaussian(RowMean):
         return self.feed({**columns, "sample_weight": sample_weight, "counts": counts})
 
 
-class CRPSQuantiles(RowMean):
+class CRPSQuantiles(MeanOfRows):
     """Continuous ranked probability score (CRPS) from quantiles: twice their mean pinball loss.
 
     Formula: 2 mean_k max(alpha_k (y - x_k), (alpha_k - 1) (y - x_k)), with x_k the quantile of
@@ -228,7 +228,7 @@ class CRPSQuantiles(RowMean):
 
     With many evenly spaced levels it approaches the score of the whole distribution.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         levels: The levels of the quantiles, ascending, in (0, 1).
@@ -322,7 +322,7 @@ class PITHistogram(Metric[LabelledArray]):
         return LabelledArray.of(shares, range(self.n_bins), "bin")
 
 
-class ScaledMetric(RowMean):
+class ScaledMetric(MeanOfRows):
     """Base class of metrics of targets, predictions and the scale of each row's series."""
 
     def update(
@@ -353,7 +353,7 @@ class MASE(ScaledMetric):
     earlier) on the training rows: one number per series, passed with each of its rows. Below 1 the
     predictions are better than the naive forecast was.
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Reference: Hyndman and Koehler, "Another look at measures of forecast accuracy", Int. J.
     Forecasting 22 (2006); ``sktime.performance_metrics.forecasting.MeanAbsoluteScaledError``.
@@ -378,7 +378,7 @@ class RMSSE(ScaledMetric):
     With several series the mean is over all their rows; for one value per series use `Slices` by
     series.
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Reference: Makridakis, Spiliotis and Assimakopoulos, "The M5 competition", Int. J. Forecasting
     38 (2022); ``sktime.performance_metrics.forecasting.MeanSquaredScaledError(square_root=True)``.

@@ -14,7 +14,7 @@ from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.clustering.pairs import Overlap
 from streammetrics.metrics.families import GROWS, LISTS, Family
-from streammetrics.metrics.rowwise import RowMean
+from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.statistics.sums.spreads import Popularity
 from streammetrics.statistics.tables.contingency import LabelPairs
 
@@ -176,7 +176,7 @@ class IntraListDiversity(Metric[float]):
         return float(ExactSum.of(values).fraction() / values.size)
 
 
-class ListMean(RowMean):
+class ListMean(MeanOfRows):
     """Base class of metrics that average a function of the popularity of shown items."""
 
     def update(
@@ -202,7 +202,7 @@ class Novelty(ListMean):
 
     Formula: -mean log_2 s, with s the share of users who know the item.
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Reference: Zhou et al., "Solving the apparent diversity-accuracy dilemma of recommender
     systems", PNAS 107 (2010).
@@ -228,7 +228,7 @@ class PopularityBias(ListMean):
 
     Values above 1 mean that popular items are favoured.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         of_catalogue: The mean popularity c of all items; with 1 the value is the mean popularity

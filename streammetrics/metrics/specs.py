@@ -5,19 +5,25 @@ from __future__ import annotations
 import ast
 import inspect
 import math
+import os
+import re
+import sys
 from dataclasses import dataclass, field
+from importlib import import_module
+from inspect import isabstract
 from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.metric import Metric
 from streammetrics.core.names import letters, meant_metric
 from streammetrics.core.registry import metric_names, public
 from streammetrics.metrics.spellings import in_python, spelled, with_ours
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+    from types import ModuleType
 
-    from streammetrics.core.metric import Metric
     from streammetrics.core.types import Options
 
 # Python's spelling and JSON's, in any case.
@@ -39,7 +45,8 @@ class Spec:
 
     def __str__(self) -> str:
         written = ", ".join(f"{key}={value!r}" for key, value in self.parameters.items())
-        return f"{self.name}({written})" if written else self.name
+        name = self.name.rpartition(":")[2]
+        return f"{name}({written})" if written else name
 
 
 def parse(text: str) -> list[Spec]:
@@ -49,15 +56,19 @@ def parse(text: str) -> list[Spec]:
     ``nDCG@10,P_5,AP(rel=2)``.
 
     Values are written as in Python or JSON; any other word is a string: ``F1(average=none)``,
-    ``F1(average=macro)``.
+    ``F1(average=macro)``. ``my_module:Metric(alpha=2)`` is a metric of a user's module, which is
+    imported.
 
     Raises:
         SpecError: The text is not a list of metrics, or names an unknown one.
     """
     try:
-        tree = ast.parse(f"[{in_python(text)}]", mode="eval").body
+        spelled_out, own = _OWN.subn(".", in_python(text))
+        tree = ast.parse(f"[{spelled_out}]", mode="eval").body
         items = tree.elts if isinstance(tree, ast.List) else []
         calls = [called(item) for item in items]
+        if sum(":" in name for name, _ in calls) != own:
+            calls = []  # a dot is no colon
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         calls = []
     if not calls:
@@ -68,8 +79,50 @@ def parse(text: str) -> list[Spec]:
     return [_meant(name, parameters) for name, parameters in calls]
 
 
+# The colon between a module and a class; in a text between quotes there are others.
+_OWN = re.compile(r"""(?<=[\w.]):(?=[A-Za-z_]\w*(?:[\s(,]|$))(?=(?:[^"']|"[^"]*"|'[^']*')*$)""")
+
+
+def metric_class(name: str) -> type[Metric]:
+    """Return a metric's class by name; ``module:Class`` imports the module.
+
+    Raises:
+        SpecError: The module cannot be imported, or has no such metric.
+    """
+    module, _, own = name.rpartition(":")
+    if not module:
+        found: type[Metric] = public(name)
+        return found
+    imported = import_own(module)
+    metrics = {
+        known: each
+        for known, each in vars(imported).items()
+        if isinstance(each, type) and issubclass(each, Metric) and not isabstract(each)
+    }
+    if own not in metrics:
+        raise SpecError(f"module {module} has no metric {own!r}{near(own, metrics)}")
+    return metrics[own]
+
+
+def import_own(module: str) -> ModuleType:
+    """Import a module of the user, also from the current directory.
+
+    Raises:
+        SpecError: There is no such module, or it fails.
+    """
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        return import_module(module)
+    except Exception as error:  # a user's module may raise anything
+        raise SpecError(f"cannot import {module}: {type(error).__name__}: {error}") from error
+
+
 def _meant(name: str, parameters: Mapping[str, object]) -> Spec:
     """Return the specification of a name, also one of a ranking tool: ``nDCG@10``, ``P_5``."""
+    if ":" in name:
+        metric_class(name)
+        return Spec(name, parameters)
     stem, _, depth = name.partition("@")
     found = spelled(stem, ast.literal_eval(depth) if depth else None)
     if found is None or (not depth and letters(name) in map(letters, metric_names())):
@@ -88,8 +141,12 @@ def called(item: ast.expr) -> tuple[str, Options]:
     """
     if isinstance(item, ast.Name):
         return item.id, {}
-    if isinstance(item, ast.Call) and isinstance(item.func, ast.Name) and not item.args:
-        return item.func.id, {str(k.arg): _value(k.value) for k in item.keywords}
+    if isinstance(item, ast.Attribute):  # module.Class, of which `parse` has removed the colon
+        return f"{ast.unparse(item.value)}:{item.attr}", {}
+    if isinstance(item, ast.Call) and not item.args:
+        if isinstance(item.func, ast.Name | ast.Attribute):
+            return called(item.func)[0], {str(k.arg): _value(k.value) for k in item.keywords}
+        raise ValueError("not a call of a name")
     match item:
         case ast.BinOp(
             ast.Name() | ast.Call() as stem,
@@ -140,7 +197,7 @@ def known_as(name: str, names: Collection[str]) -> str:
 
 def parameters_of(spec: Spec) -> Mapping[str, inspect.Parameter]:
     """Return the parameters of a metric; raise `SpecError` if it lacks one that was given."""
-    parameters = inspect.signature(public(spec.name)).parameters
+    parameters = inspect.signature(metric_class(spec.name)).parameters
     for name in spec.parameters:
         if name not in parameters:
             raise SpecError(f"{spec.name} has no parameter {name!r}{near(name, parameters)}")
@@ -153,7 +210,7 @@ def construct(spec: Spec) -> Metric:
     Raises:
         SpecError: A required parameter is missing, a given one is unknown, or a value is refused.
     """
-    known, cls = parameters_of(spec), public(spec.name)
+    known, cls = parameters_of(spec), metric_class(spec.name)
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in spec.parameters:
             raise SpecError(
@@ -166,5 +223,5 @@ def construct(spec: Spec) -> Metric:
         if isinstance(error, TypeError):  # a value that cannot be compared with the limits
             types = [f"{name} is {known[name].annotation}" for name in spec.parameters]
             why = f"a parameter is of the wrong type: {', '.join(types) or error}"
-        raise SpecError(why if why.startswith(spec.name) else f"{spec}: {why}") from None
+        raise SpecError(why if why.startswith(cls.__name__) else f"{spec}: {why}") from None
     return metric

@@ -16,7 +16,7 @@ from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.types import Floats
 from streammetrics.metrics.averages import ZeroDivision, beta_weights, lone_doubt, mean_of_classes
 from streammetrics.metrics.families import CORPUS, GROWS, Family
-from streammetrics.metrics.rowwise import RowMean
+from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.statistics.spans import (
     Scheme,
     SpanCounts,
@@ -122,7 +122,7 @@ def _columns(
     return {"reference": reference, **more, "prediction": prediction}
 
 
-class TextMean(RowMean):
+class TextMean(MeanOfRows):
     """Base class of metrics that average a comparison of two texts, from 0 to 1, over rows."""
 
     higher_is_better = True
@@ -162,7 +162,7 @@ class ExactMatch(TextMean):
     Both are normalized first: case, punctuation, the articles a, an and the, and extra spaces are
     ignored.
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Reference: Rajpurkar et al., "SQuAD", EMNLP 2016; ``torchmetrics.text.SQuAD``, as a percentage
     there.
@@ -188,7 +188,7 @@ class TokenF1(TextMean):
     Texts are normalized as in `ExactMatch`. If one of them is then empty, the value is that of
     `ExactMatch`.
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Reference: Rajpurkar et al., "SQuAD", EMNLP 2016; ``torchmetrics.text.SQuAD``, as a percentage
     there.
@@ -212,7 +212,7 @@ class RougeN(TextMean):
 
     Words are runs of digits and of the letters a to z, in any case; they are not stemmed.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         n: The number of words in an n-gram, usually 1 or 2.
@@ -245,7 +245,7 @@ class RougeL(TextMean):
 
     Words are as in `RougeN`.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         of: Whether to return the mean F1, precision or recall, as in `RougeN`.
@@ -544,7 +544,7 @@ class ExtendedEditDistance(TextMean):
     any position in the prediction. v counts the positions of the prediction that were never the
     cheapest, plus repeated visits to the others.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         language: ``"en"`` splits punctuation from words; ``"ja"`` unifies characters that look

@@ -720,3 +720,23 @@ class MomentSample(RowSample):
         """Add rows to the sample."""
         tables = [column.reshape(len(column), -1) for column in columns]
         super().update(*tables, weight=weight)
+
+
+class SampledRows(RowSample):
+    """A canonical sample of the rows of any columns of numbers."""
+
+    read: Schema
+
+    @property
+    def schema(self) -> Schema:
+        """The columns."""
+        return self.read
+
+    def update(self, *columns: Floats, weight: Floats | None) -> None:
+        """Add rows to the sample."""
+        super().update(*[column[:, None] for column in columns], weight=weight)
+
+    def columns(self) -> list[Floats]:
+        """Return the columns of the sampled rows, repeated as often as each was seen."""
+        repeated = [np.repeat(rows.points, rows.copies, axis=0) for rows in self.strata]
+        return list(repeated[0].T[:-1]) if repeated else []

@@ -50,7 +50,7 @@ def test_arrays_of_another_byte_order_are_the_same_file():
     array = np.arange(5)
     swapped = array.astype(">i8")
     assert container.packed({}, {"a": array}) == container.packed({}, {"a": swapped})
-    with pytest.raises(TypeError, match="cannot hold an array of complex128"):
+    with pytest.raises(TypeError, match="cannot hold the array 'a' of complex128"):
         container.packed({}, {"a": array * 1j})
 
 

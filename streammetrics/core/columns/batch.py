@@ -17,6 +17,7 @@ from streammetrics.core import tuning
 from streammetrics.core.columns.column import EXACT, Column
 from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.nested import Nested, as_nested
+from streammetrics.core.columns.objects import as_objects, objects_in
 from streammetrics.core.columns.sets import as_sets, marked
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import InvalidBatchError, an
@@ -25,6 +26,7 @@ from streammetrics.core.kernels import kernels
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from streammetrics.core.columns.objects import Preparation
     from streammetrics.core.types import Array, ClassLabel, Floats, Foreign, Places
 
 
@@ -361,6 +363,7 @@ class Batch:
         "_columns",
         "_grids",
         "_positions",
+        "_prepared",
         "_raw",
         "_renamed",
         "_views",
@@ -386,6 +389,7 @@ class Batch:
         self._grids: dict[str, tuple[int, ...]] = {}  # columns of the labels' shape (n, L)
         self.known: dict[str, Numeric] = {}  # columns already read as numbers
         self._views: dict[tuple[str, ...], Batch] = {}  # aliased batches, one per renaming
+        self._prepared: dict[Preparation, Batch] = {}
 
     def title(self, name: str) -> str:
         """Return the user's name of a column."""
@@ -465,6 +469,31 @@ class Batch:
         if value is not None and title not in self._columns:
             column = as_nested(value, title, each)
             self._keep(title, column.copy() if len(column.values) <= self.copied else column)
+
+    def keep_objects(self, name: str) -> None:
+        """Keep the objects of a column for a preparation; text is converted at first use."""
+        title = self._renamed.get(name, name)
+        value = self._raw.get(title)
+        if value is not None and title not in self._columns:
+            objects = as_objects(value)
+            if not set(map(type, objects.items)) <= {str}:
+                self._keep(title, objects)
+
+    def prepared(self, preparation: Preparation) -> Batch:
+        """Return the columns that a preparation makes of others; it is called once."""
+        found = self._prepared.get(preparation)
+        if found is None:
+            objects = [objects_in(self.column(name)) for name in preparation.names]
+            found = Batch(preparation(*objects), copied=self.copied)
+            for name in preparation.columns:
+                found.column(name)
+            if found.n_rows != self.n_rows:
+                raise InvalidBatchError(
+                    f"{preparation.title} made {found.n_rows} rows of {self.n_rows}; "
+                    "return one for each"
+                )
+            self._prepared[preparation] = found
+        return found
 
     @property
     def bulk(self) -> int:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.columns.objects import Preparation
     from streammetrics.core.types import Array, Bools, ClassLabel, Floats, Ints, Places, ReadColumn
 
     Mask = Bools
@@ -64,6 +65,16 @@ class Field(ABC):
     sets: tuple[str, ...] = ()  # names of columns whose rows may be sets of `labels`
     labels: tuple[ClassLabel, ...] | None = None
     nested: tuple[tuple[str, str], ...] = ()  # (name, description of a list) of columns of lists
+    preparation: Preparation | None = None  # makes the columns that are read of those in `names`
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The names of the columns that are read."""
+        return self.names
+
+    def source(self, batch: Batch) -> Batch:
+        """Return the batch of the columns that are read."""
+        return batch
 
     @property
     def kinds(self) -> dict[str, Kind]:
@@ -85,7 +96,7 @@ class Field(ABC):
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> Finished:
         """Return the canonical columns of the kept `rows` (all if ``None``) and their facts.
 
-        There is one column for each of `names`.
+        There is one column for each of `names`, unless they are computed.
         """
 
     def whole(self, batch: Batch) -> Finished | None:  # noqa: ARG002 - for fields with a fast path
@@ -346,7 +357,7 @@ class SharedReading:
             columns, absent = field.take(batch)
             taken.append(columns)
             if absent is not None:
-                absences.append((field.names, absent))
+                absences.append((field.source(batch), field.read, absent))
             if self._ignores and (ignored := field.ignored(columns)) is not None:
                 missing = either(missing, ignored)
         weight = batch.weight()
@@ -357,10 +368,10 @@ class SharedReading:
                     f"{title} is given, but {self._unweighted} do not accept weights"
                 )
             if math.isnan(batch.extent(WEIGHT)[0]):
-                absences.append(((WEIGHT,), np.isnan(weight)))
-        for names, absent in absences:
+                absences.append((batch, (WEIGHT,), np.isnan(weight)))
+        for source, names, absent in absences:
             if not self._omits:
-                _refuse_missing(batch, names, missing)
+                _refuse_missing(source, names, missing)
             missing = either(missing, absent)
         return taken, weight, missing
 

@@ -35,6 +35,7 @@ class Plan:
     __slots__ = (
         "_alone",
         "_firsts",
+        "_objects",
         "_peers",
         "_readers",
         "_readings",
@@ -80,6 +81,9 @@ class Plan:
         sets = {name: field.labels for field in fields for name in field.sets}
         self._sets = tuple(sets.items())
         self.nested = tuple(dict.fromkeys(column for field in fields for column in field.nested))
+        prepared = [name for field in fields if field.preparation for name in field.names]
+        converted = {name for field in fields if not field.preparation for name in field.names}
+        self._objects = tuple(name for name in dict.fromkeys(prepared) if name not in converted)
         self.start = State(tuple(RowInfo({}, 0, 0) for _ in self.schemas), tuple(distinct.values()))
         self._peers = tuple(
             tuple(s for s, of in zip(distinct.values(), self.sources, strict=True) if of == source)
@@ -127,6 +131,8 @@ class Plan:
             batch.mark(name, labels)
         for name, each in self.nested:
             batch.nest(name, each)
+        for name in self._objects:
+            batch.keep_objects(name)
 
     def whole(self, batch: Batch) -> Rows | None:
         """Fast path: return the rows if a single reading can read the batch whole.

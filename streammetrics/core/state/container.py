@@ -146,7 +146,7 @@ def brief(value: object) -> str:
 def _written(description: Mapping[str, object], arrays: Arrays, opening: str) -> bytes:
     """Return the file with a blank checksum."""
     text = f"{opening},{_text(description)[1:]}" if opening else f"{opened(description)}}}"
-    plain = {name: _plain(array) for name, array in arrays.items()}
+    plain = {name: _plain(name, array) for name, array in arrays.items()}
     header: Document = {"__metadata__": {"streammetrics": text}}
     parts, end = [], 0
     # Wide types first, as in safetensors, so that every array is aligned.
@@ -168,13 +168,13 @@ def _written(description: Mapping[str, object], arrays: Arrays, opening: str) ->
     return b"".join([struct.pack("<Q", len(head)), head, *parts])
 
 
-def _plain(array: Array) -> Array:
+def _plain(name: str, array: Array) -> Array:
     """Convert an array to little-endian; raise if files cannot hold its type."""
     dtype = array.dtype
     if dtype in _KNOWN:
         return array
     if dtype.newbyteorder("<") not in _KNOWN:
-        raise TypeError(f"a state cannot hold an array of {dtype}")
+        raise TypeError(f"a state cannot hold the array {name!r} of {dtype}")
     return array.astype(dtype.newbyteorder("<"))
 
 

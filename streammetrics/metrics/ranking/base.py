@@ -316,7 +316,7 @@ class RankingMetric(Metric[float]):
     _graded: ClassVar[bool] = False  # whether every positive relevance counts, by its size
     _partial: ClassVar[bool] = False  # whether a query with the value nan is left out
 
-    _formula = ("readout", "read")
+    _formula: ClassVar[tuple[str, ...]] = ("readout", "read")
 
     ties: Literal["average", "doc"] = "average"
     relevant_at: Annotated[float, Positive] = 1.0
@@ -494,3 +494,41 @@ class UpToK(RankingMetric):
     def _depth(self) -> int | None:
         """The first k, or all."""
         return self.k
+
+
+class QueryMean(UpToK):
+    """Base class of metrics that compute a value for each query from the gains of its results.
+
+    A subclass computes the value in `of_query`. A query without results has the value 0.
+
+    The parameters are those of `UpToK`.
+    """
+
+    _graded = True
+    _formula = ("readout", "read", "of_query")
+
+    @abstractmethod
+    def of_query(self, gain: Floats, rank: Ints) -> float:
+        """Return the value of a query.
+
+        Args:
+            gain: The relevance of its results from the first rank to the last; 0 if it was not
+                judged or is negative. Results of equal score all have their mean.
+            rank: The ranks, from 1.
+
+        """
+
+    def read(self, ranking: Ranking) -> Floats:
+        """Return the value of every query."""
+        groups = ranking.groups
+        gains = np.append(np.maximum(ranking.table.levels, 0.0), 0.0)
+        means = added(gains[ranking.table.results.grade], groups.first) / groups.size
+        group, _, ranks = groups.places()
+        queries, values = groups.query[group], np.zeros(ranking.n_queries)
+        ends = np.cumsum(np.bincount(queries, minlength=ranking.n_queries)).tolist()
+        first = 0
+        for query, last in enumerate(ends):
+            if last > first:
+                values[query] = self.of_query(means[group[first:last]], ranks[first:last])
+            first = last
+        return values

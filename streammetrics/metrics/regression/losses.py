@@ -18,7 +18,7 @@ from streammetrics.metrics.regression.base import (
     summed,
     where_zero,
 )
-from streammetrics.metrics.rowwise import RowMean
+from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.statistics.sums.forecasts import CosineSum
 from streammetrics.statistics.sums.formulas import DIGITS
 from streammetrics.statistics.sums.losses import LossSum, Moments
@@ -565,14 +565,14 @@ class MinkowskiDistance(RegressionMetric):
 _LOST = Fraction(1, 2**2045)
 
 
-class CosineSimilarity(RowMean):
+class CosineSimilarity(MeanOfRows):
     """Cosine similarity of targets and predictions, averaged over rows.
 
     Formula: mean (y · p / (‖y‖ ‖p‖))
 
     A row with a zero vector has the similarity 0.
 
-    Parameters are those of `RowMean`.
+    Parameters are those of `MeanOfRows`.
 
     Reference: 1 - ``sklearn.metrics.pairwise.paired_cosine_distances``;
     ``torchmetrics.CosineSimilarity(reduction="mean")``.

@@ -14,7 +14,7 @@ from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import AtLeast, NanPolicy
 from streammetrics.core.metric import Metric
 from streammetrics.metrics.families import BASELINE, Family
-from streammetrics.metrics.rowwise import RowMean
+from streammetrics.metrics.rowwise import MeanOfRows
 from streammetrics.metrics.scores.base import ScoredMetric, schema_options
 from streammetrics.statistics.scores.losses import (
     ClassWeights,
@@ -481,7 +481,7 @@ def _information(share: Fraction) -> Fraction:
     return Fraction(power * elementary.LOG_2 - float(elementary.log(float(share * 2**power))))
 
 
-class DistributionMetric(RowMean):
+class DistributionMetric(MeanOfRows):
     """Base class of metrics of a true and a predicted distribution in each row."""
 
     from_logits: bool = False
@@ -518,7 +518,7 @@ class CrossEntropy(DistributionMetric):
     Predictions are clipped to [2**-52, 1 - 2**-52], as in `LogLoss`; logits are not. If each row
     has a single true class, it equals `LogLoss`.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         from_logits: Whether predictions are logits, to which the log-softmax is applied, or the
@@ -548,7 +548,7 @@ class KLDivergence(DistributionMetric):
     Predictions below 2**-52 count as 2**-52 if the true probability is larger; predictions given
     as logits are used as they are.
 
-    The other parameters are those of `RowMean`.
+    The other parameters are those of `MeanOfRows`.
 
     Args:
         from_logits: Whether predictions are logits, to which the log-softmax is applied, or the

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streammetrics.core import elementary
 from streammetrics.core.arithmetic.exact import LARGEST, ExactSum
+from streammetrics.core.columns.computed import (
+    RowFormula,  # noqa: TC001 - needed at run time by type hints
+)
 from streammetrics.core.columns.long import nearest
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
@@ -23,7 +28,6 @@ from streammetrics.statistics.sums.losses import LossSum, Moments, as_outputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from fractions import Fraction
 
     from streammetrics.core.columns.long import LongNumbers
     from streammetrics.core.counting import GroupCodes
@@ -295,7 +299,7 @@ class RowSum(Spreading, Statistic):
         """Check that there is no sum without rows."""
         super().check_fields()
         if bool(self.rows) != bool(self.squared_weight) or (
-            self.total.fraction() and not self.rows
+            self.total.digits.any() and not self.rows
         ):
             raise StateFormatError("the sums are not those of any rows")
 
@@ -303,6 +307,60 @@ class RowSum(Spreading, Statistic):
         """Return the mean, ``None`` without rows."""
         rows = self.rows.fraction()
         return self.total.fraction() / rows if rows else None
+
+
+class FormulaSum(RowSum):
+    """The exact sums of the numbers that a metric's formula makes of each row.
+
+    With `count` numbers x_1, x_2, ... the products x_i x_j, i < j, are summed after them: the
+    variance of a function of several means needs them.
+    """
+
+    of: RowFormula
+    read: Schema
+    count: int = 1
+
+    total = Sum(lambda of: () if of.count == 1 else (of.width,))
+
+    @property
+    def width(self) -> int:
+        """How many numbers are summed, products included."""
+        return self.count * (self.count + 1) // 2
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, of which only the numbers of the formula are read."""
+        return self.read
+
+    def numbers(self, *columns: ReadColumn) -> Floats:
+        """Return the numbers of each row, and their products."""
+        if self.count == 1:
+            numbers: Floats = columns[0].copy()
+            return numbers
+        pairs = combinations(columns, 2)
+        with np.errstate(over="ignore", under="ignore"):
+            products = [np.clip(one * other, -LARGEST, LARGEST) for one, other in pairs]
+        return np.stack([*columns, *products], axis=1)
+
+    def products(self) -> list[list[Fraction]]:
+        """Return Σ w² x_i x_j of every two numbers."""
+        values, squares = self.powers["values"], self.powers["squares"]
+        if self.count == 1:
+            return [[squares.fraction()]]
+        table = [[Fraction(0)] * self.count for _ in range(self.count)]
+        for i in range(self.count):
+            table[i][i] = squares[i].fraction()
+        for place, (i, j) in enumerate(combinations(range(self.count), 2), self.count):
+            table[i][j] = table[j][i] = values[place].fraction()
+        return table
+
+    def exact_means(self) -> list[Fraction]:
+        """Return the mean of each number; none without rows."""
+        rows = self.rows.fraction()
+        if not rows:
+            return []
+        sums = [self.total] if self.count == 1 else [self.total[i] for i in range(self.count)]
+        return [each.fraction() / rows for each in sums]
 
 
 class Popularity(RowSum):

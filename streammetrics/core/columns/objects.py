@@ -1,0 +1,159 @@
+"""Columns of any objects, and the functions of authors that make columns of numbers of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from streammetrics.core.columns.column import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from streammetrics.core.types import Array, Foreign
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(slots=True)
+class Objects(Column):
+    """A column of objects; its `values` are without meaning.
+
+    >>> as_objects([{"a": 1}, None, "b"])[1:].items.tolist()
+    [None, 'b']
+    """
+
+    items: NDArray[np.object_] = field(kw_only=True)
+
+    @classmethod
+    def of(cls, items: NDArray[np.object_]) -> Objects:
+        """Make a column of an array of objects."""
+        return cls(np.zeros(len(items), np.int8), None, True, None, items=items)
+
+    def __getitem__(self, rows: slice | Array) -> Objects:
+        """Return some of the rows."""
+        return Objects.of(self.items[rows])
+
+
+def as_objects(value: Foreign) -> Objects:
+    """Return a column of the objects in a list, an array or a series; anything else is one row."""
+    if isinstance(value, Column):
+        return value if isinstance(value, Objects) else Objects.of(_array(objects_in(value)))
+    for convert in ("to_pylist", "to_list", "tolist"):  # of Arrow, pandas and polars, tensors
+        if not isinstance(value, np.ndarray) and hasattr(value, convert):
+            return Objects.of(_array(getattr(value, convert)()))
+    plain = isinstance(value, list | tuple | np.ndarray)
+    return Objects.of(_array(list(value) if plain and np.ndim(value) else [value]))
+
+
+def _array(items: Sequence[Any]) -> NDArray[np.object_]:
+    array = np.empty(len(items), np.object_)
+    for place, item in enumerate(items):
+        array[place] = item
+    return array
+
+
+def objects_in(column: Column) -> list[Any]:
+    """Return the rows of a column as Python objects; nulls are ``None``."""
+    if isinstance(column, Objects):
+        return list(column.items)
+    if column.vocabulary is not None:
+        texts = [*column.vocabulary.tolist(), None]
+        return [texts[code] for code in column.values.tolist()]
+    items: list[Any] = column.values.tolist()
+    if column.nulls is not None and column.values.ndim == 1:
+        return [None if null else i for null, i in zip(column.nulls.tolist(), items, strict=True)]
+    return items
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A class of metrics with the values of its parameters: what a formula may depend on."""
+
+    cls: type
+    key: tuple[object, ...]
+    values: Mapping[str, object] = field(compare=False)
+
+    @cached_property
+    def metric(self) -> Any:
+        """A metric of the configuration that has no state, for calls of its formula."""
+        twin: Any = object.__new__(self.cls)
+        twin.__dict__.update(self.values)
+        return twin
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Configuration, (self.cls, self.key, self.values)
+
+
+def prepare(function: F) -> F:
+    """Mark the method that turns an author's objects into the columns of `row`.
+
+    It is called once for each batch and gets a list of objects for each of its parameters, which
+    are the arguments of `update`. It returns a dictionary with a column for each parameter of
+    `row`, or the column itself if there is only one. Each row depends on the objects of that row
+    alone.
+
+    Example:
+        >>> from streammetrics.authoring import RowMean, prepare
+        >>> class MeanWords(RowMean):
+        ...     @prepare
+        ...     def count(self, text):
+        ...         return [len(one.split()) for one in text]
+        ...
+        ...     def row(self, words):
+        ...         return words
+        >>> MeanWords().update(["to be", "or not to be"]).compute()
+        3.0
+    """
+    function.prepares = True  # type: ignore[attr-defined]  # read by `prepared_by`
+    return function
+
+
+def prepared_by(cls: type) -> Callable[..., Any] | None:
+    """Return the method of a class that is marked with `prepare`, ``None`` if there is none."""
+    for base in cls.__mro__:
+        marked = [
+            name
+            for name, value in vars(base).items()
+            if getattr(value, "prepares", False) and not name.startswith("_")
+        ]
+        if len(marked) > 1:
+            raise TypeError(
+                f"{base.__name__} marks {' and '.join(marked)} with @prepare: mark one method"
+            )
+        if marked:
+            found: Callable[..., Any] = getattr(cls, marked[0])
+            return found
+    return None
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A method marked with `prepare`, with the parameters of its metric."""
+
+    function: Callable[..., Any]
+    names: tuple[str, ...]  # of its parameters
+    columns: tuple[str, ...]  # that it makes
+    key: tuple[object, ...]  # the values of the metric's parameters
+    of: Configuration = field(compare=False)
+
+    @property
+    def title(self) -> str:
+        """The name of the method."""
+        return f"{self.of.cls.__name__}.{self.function.__name__}"
+
+    def __call__(self, *objects: list[Any]) -> dict[str, object]:
+        """Return the columns by name."""
+        made = self.function(self.of.metric, *objects)
+        if not isinstance(made, dict) and len(self.columns) == 1:
+            made = {self.columns[0]: made}
+        if not isinstance(made, dict) or made.keys() != set(self.columns):
+            got = f"a dictionary of {', '.join(made)}" if isinstance(made, dict) else repr(made)
+            names = ", ".join(self.columns)
+            raise TypeError(f"{self.title} returned {got[:80]}; return a dictionary of {names}")
+        return made

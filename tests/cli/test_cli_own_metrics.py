@@ -1,0 +1,85 @@
+"""Metrics of a user's module on the command line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+MODULE = '''
+from streammetrics.authoring import Floats, Positives, RowMean, prepare
+import numpy as np
+
+class MeanRatio(RowMean):
+    """Mean of p / y."""
+
+    scale: float = 1.0
+
+    def row(self, y_true: Positives, y_pred: Positives):
+        return self.scale * y_pred / y_true
+
+class Words(RowMean):
+    """Mean number of words."""
+
+    @prepare
+    def count(self, text):
+        return [len(one.split()) for one in text]
+
+    def row(self, words: Floats):
+        return words
+'''
+ROWS = "y,p,text\n1,2,to be\n2,2,or\n4,2,not to be\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    (tmp_path / "own_of_a_user.py").write_text(MODULE)
+    (tmp_path / "rows.csv").write_text(ROWS)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("own_of_a_user", None)
+
+
+METRICS = "MAE,own_of_a_user:MeanRatio(scale=2),own_of_a_user:Words"
+ASKED = ("--task", "regression", "--y-true", "y", "--y-pred", "p", "--column", "text=text")
+
+
+def test_own_metrics_are_evaluated_saved_and_shown(folder, command):
+    found = command("evaluate", "rows.csv", *ASKED, "--metrics", METRICS, "--save", "a.state")
+    assert not found.code, found.err
+    for line in ("MeanRatio(scale=2)  2.333333", "Words               2.000000"):
+        assert line in found.out
+    shown = subprocess.run(
+        [sys.executable, "-m", "streammetrics", "show", "a.state", "--import", "own_of_a_user"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "2.333333" in shown.stdout, shown.stderr
+
+
+def test_an_own_metric_alone_needs_no_other_columns(folder, command):
+    own = ("--metrics", "own_of_a_user:Words", "--column", "text=text")
+    found = command("evaluate", "rows.csv", "--task", "regression", *own)
+    assert "Words" in found.out, found.err
+
+
+def test_what_is_no_metric_of_a_module_is_refused(folder, command):
+    for metrics, message in (
+        ("own_of_a_user:Word", "no metric 'Word'; did you mean 'Words'?"),
+        ("own_of_nobody:Words", "cannot import own_of_nobody"),
+    ):
+        found = command("evaluate", "rows.csv", *ASKED, "--metrics", metrics)
+        assert found.code == 2
+        assert message in found.err
+    found = command("show", "a.state", "--import", "own_of_nobody")
+    assert found.code == 2
+    assert "--import: cannot import own_of_nobody" in found.err
+
+
+def test_a_service_watches_own_metrics(folder, command):
+    (folder / "live.toml").write_text('[metrics]\nratio = "own_of_a_user:MeanRatio(scale=2)"\n')
+    found = command("live", "check", "live.toml")
+    assert "MeanRatio(scale=2.0)" in found.out, found.err
