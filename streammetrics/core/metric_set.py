@@ -222,10 +222,11 @@ class MetricSet(NamedInputs, ByName):
         Example:
             >>> import streammetrics as sm
             >>> suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")
-            >>> rows = {"y_true": [1] * 6, "y_pred": [1, 1, 0, 1, 1, 0], "user": [1, 1, 2, 3, 3, 4]}
+            >>> users = [user // 3 for user in range(90)]
+            >>> rows = {"y_true": [1] * 90, "y_pred": [1, 1, 1, 0, 0, 1] * 15, "user": users}
             >>> low, high = suite.update(rows).confidence(0.95)["acc"]
             >>> round(low, 2), round(high, 2)
-            (0.04, 0.99)
+            (0.53, 0.78)
         """
         of = unit_of(unit, self._kept_unit)
         if of is not None:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     Rests = dict[Part, State]  # for each group of units, the state of all rows outside it
 
 BY_UNIT = "by unit"  # the canonical name of the column of units
+FEW = 30  # units below which limits hold too seldom, see docs/confidence.md
 MOST_LEFT_OUT = 512  # units left out one by one where the others must be merged
 
 
@@ -304,7 +305,18 @@ def limits_of_units(metric: Any, groups: Groups, whole: State, level: float) -> 
         if not isinstance(value, int | float | LabelledArray):
             return unsure(level, NO_NUMBER)
         found = influence_of_units(metric, groups, whole)
+    warn_few(metric, found)
     return _limits(metric, whole, value, found.error, found.df, level, f"{found.of}, Student's t")
+
+
+def warn_few(metric: Any, found: UnitInfluence) -> None:
+    """Warn of limits that hold too seldom because there are few units."""
+    if 1 < len(found.keys) < FEW:
+        warnings.warn(
+            f"{type(metric).__name__} has limits of {found.of}: of fewer than {FEW}, they are "
+            "often too narrow; see docs/confidence.md",
+            stacklevel=3,
+        )
 
 
 NO_NUMBER = "its value is not one number, nor an array of some"

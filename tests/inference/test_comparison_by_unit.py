@@ -91,7 +91,7 @@ def test_areas_have_limits_from_the_placements_of_a_units_rows():
 
 def test_a_ranking_has_limits_of_units_of_queries():
     rng = np.random.default_rng(3)
-    query = np.repeat(np.arange(80), 8)
+    query = np.repeat(np.arange(160), 8)
     table = {"query": query, "relevance": rng.integers(0, 3, query.size), "topic": query // 4}
     table |= {m: table["relevance"] + rng.normal(0, s, query.size) for m, s in (("a", 1), ("b", 2))}
     trial = duel({"ndcg": sm.NDCG(k=5)}, unit="topic").update(table)
@@ -100,10 +100,10 @@ def test_a_ranking_has_limits_of_units_of_queries():
     values = [np.array(list(plain[m]["ndcg"].per_query().values())) for m in "ab"]
     gaps = values[0] - values[1]
     (line,) = trial.compute()
-    adds = (gaps - gaps.mean()).reshape(20, 4).sum(axis=1) / 80
-    low, high, _ = cr2(adds, np.full(20, 4), gaps.mean())
+    adds = (gaps - gaps.mean()).reshape(40, 4).sum(axis=1) / 160
+    low, high, _ = cr2(adds, np.full(40, 4), gaps.mean())
     np.testing.assert_allclose([line.low, line.high], [low, high])
-    assert line.test == "20 units, sign flips"
+    assert line.test == "40 units, sign flips"
 
 
 def test_values_are_those_of_the_rows_and_limits_of_models_are_by_unit():
@@ -155,7 +155,8 @@ def test_a_thousand_rows_of_each_of_few_units_say_little():
     metrics = {"accuracy": sm.Accuracy()}
     of_rows = sm.Comparison(metrics, ["a", "b"]).update({k: table[k] for k in ("y_true", "a", "b")})
     of_units = duel(metrics).update(table)
-    apart = [each.compute()[0] for each in (of_rows, of_units)]
+    with pytest.warns(UserWarning, match="limits of 10 units"):
+        apart = [each.compute()[0] for each in (of_rows, of_units)]
     assert apart[1].high - apart[1].low > 5 * (apart[0].high - apart[0].low)
 
 
@@ -182,6 +183,30 @@ def test_bad_units_are_refused_and_nothing_changes():
     assert found.to_bytes() == before
     with pytest.raises(sm.IncompatibleMetricsError, match="unit is None there and 'question' here"):
         found.merge(duel(unit=None))
+
+
+def test_units_needed_are_units_and_not_rows():
+    table = rows(200)
+    pilot = duel({"loss": sm.LogLoss()}).update(table)
+    (line,) = pilot.compute()
+    needed = sm.units_needed(pilot, {"loss": 0.01})["loss"]
+    error = (line.high - line.low) / 2 / 1.97
+    assert needed == pytest.approx(200 * (error * 2.8 / 0.01) ** 2, rel=0.02)
+    suite = sm.MetricSet({"loss": sm.LogLoss()}, columns={"y_score": "a"}, unit="question")
+    suite.update(table)
+    low, high = suite["loss"].confidence()
+    error = math.sqrt(2) * (high - low) / 2 / 1.96
+    needed = sm.units_needed(suite, 0.05)["loss"]
+    assert needed == pytest.approx(200 * (error * 2.8 / 0.05) ** 2, rel=0.02)
+    many = duel({"loss": sm.LogLoss()}).update(rows(5000, most=2))
+    with pytest.raises(ValueError, match="groups of 'question' are kept, and not how many"):
+        sm.units_needed(many, 0.01)
+
+
+def test_few_units_warn():
+    with pytest.warns(UserWarning, match=r"LogLoss has limits of 29 units: of fewer than 30, they"):
+        duel({"loss": sm.LogLoss()}).update(rows(29)).compute()
+    duel({"loss": sm.LogLoss()}).update(rows(30)).compute()
 
 
 def test_one_unit_has_no_limits():

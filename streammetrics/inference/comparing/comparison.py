@@ -357,9 +357,13 @@ class Comparison(MetricSet):
 
     def _units_needed(self, power: float, level: float) -> Iterator[tuple[str, Needed]]:
         """Yield for each metric and pair of models a function that returns the units needed."""
-        for name, one, _, estimate in self._estimates(self._accumulator.flush(), level):
+        state = self._accumulator.flush()
+        for name, one, _, estimate in self._estimates(state, level):
             error = standard_error(estimate.low, estimate.high, level, estimate.df)
-            n = self._families[name].n_units(one)
+            if self.unit is None:
+                n = self._families[name].n_units(one)
+            else:
+                n = _number_of(self._groups(one.model, state), self.unit)
             _check_varies(name, error)
             yield name, partial(needed, error, n, power=power, level=level)
 
@@ -793,10 +797,10 @@ def units_needed(
 ) -> dict[str, int]:
     """Return the number of units needed to detect a difference, by metric.
 
-    Units are rows, queries of rankings, or units of repeated attempts. For a `Comparison` it is the
-    number that suffices for every pair of its models. For a metric or a set it is the number in
-    each of two independent samples. Standard errors scale with one over the root of the number of
-    units.
+    Units are rows, queries of rankings, units of repeated attempts, or the units of a set or
+    comparison that has a `unit`. For a `Comparison` it is the number that suffices for every pair
+    of its models. For a metric or a set it is the number in each of two independent samples.
+    Standard errors scale with one over the root of the number of units.
 
     Args:
         state: A pilot, from which the standard error is taken.
@@ -805,8 +809,8 @@ def units_needed(
         confidence: Level of the confidence limits.
 
     Raises:
-        ValueError: A difference is not positive, or names a metric that does not exist; or the set
-            has a `unit`, whose number is not kept.
+        ValueError: A difference is not positive, or names a metric that does not exist; or there
+            are so many units that only groups of them are kept, and not their number.
         NoConfidenceError: A metric has no confidence limits, or the rows do not tell how it varies.
 
     Example:
@@ -821,13 +825,11 @@ def units_needed(
     if isinstance(state, Comparison):
         names, found = state.of_metrics, state._units_needed(power, level)
     else:
-        if isinstance(state, MetricSet) and state._kept_unit is not None:
-            raise ValueError(
-                f"the set keeps groups of {state._kept_unit!r} and not how many of them there are"
-            )
         metrics = _by_name(state)
         names = tuple(metrics)
-        found = ((name, _alone(metric, power, level)) for name, metric in metrics.items())
+        unit = state._kept_unit if isinstance(state, MetricSet) else None
+        n = None if unit is None else _number_of(state.groups(), unit)  # type: ignore[union-attr]  # a set with a unit
+        found = ((name, _alone(metric, n, power, level)) for name, metric in metrics.items())
     wanted = difference if isinstance(difference, Mapping) else dict.fromkeys(names, difference)
     for name, value in wanted.items():
         if name not in names:
@@ -851,13 +853,21 @@ def _check_varies(name: str, error: float) -> None:
         raise NoConfidenceError(f"{name!r}: these rows do not tell how it varies: pass more rows")
 
 
-def _alone(metric: Metric, power: float, level: float) -> Needed:
-    """Return a function of the units needed in each of two samples like this one."""
-    counts = {str(Family.QUERIES): "n_queries", str(Family.UNITS): "n_units"}
-    n = counts.get(str(metric.family), "n_rows")
+def _number_of(groups: Groups, unit: str) -> int:
+    """Return the number of units; raise `ValueError` if only groups of them are kept."""
+    if units_of(groups) != "units" and len(groups):
+        raise ValueError(f"groups of {unit!r} are kept, and not how many of them there are")
+    return len(groups)
+
+
+def _alone(metric: Metric, n: int | None, power: float, level: float) -> Needed:
+    """Return a function of the units needed in each of two samples like this one, of `n` units."""
+    if n is None:
+        counts = {str(Family.QUERIES): "n_queries", str(Family.UNITS): "n_units"}
+        n = getattr(metric, counts.get(str(metric.family), "n_rows"))
     error = standard_error(*metric.confidence(level), level)
     _check_varies(metric._titled(), error)
-    return partial(needed, error * math.sqrt(2), getattr(metric, n), power=power, level=level)
+    return partial(needed, error * math.sqrt(2), n, power=power, level=level)
 
 
 def unpaired(

@@ -32,7 +32,7 @@ from streammetrics.inference.distributions import (
     t_tail,
 )
 from streammetrics.inference.means import error_of_mean
-from streammetrics.inference.units import is_whole_area
+from streammetrics.inference.units import is_whole_area, warn_few
 from streammetrics.metrics.classification.multilabel import MultilabelMetric
 from streammetrics.metrics.families import NO_MEAN, SEVERAL, Family
 from streammetrics.metrics.scores.base import staircases
@@ -606,6 +606,7 @@ def of_units(
             f"{other.model!r}: {len(apart)} of them count for one only"
         )
     difference, adds = one.value - other.value, ours._replace(adds=ours.adds - theirs.adds)
+    warn_few(one.metric, adds)
     found = estimated(difference, float(adds.error), level, f"{adds.of}, t", adds.df)
     if math.isnan(found.low) or not found.low < found.high:
         return found
