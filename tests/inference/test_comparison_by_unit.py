@@ -80,6 +80,22 @@ def test_means_have_limits_of_a_sample_of_units():
         assert line.test == "60 units, sign flips"
 
 
+def test_the_clustered_standard_error_is_that_of_miller_2024():
+    """The naive variance, and the products of all pairs of rows of a unit (arXiv 2411.00640).
+
+    Miller divides by n, and here equal units are corrected by G / (G - 1).
+    """
+    rng = np.random.default_rng(0)
+    score, unit = rng.random((40, 6)) + rng.random((40, 1)), np.repeat(np.arange(40), 6)
+    suite = sm.MetricSet({"mean": sm.Mean()}, unit="unit").update(values=score.ravel(), unit=unit)
+    apart, n = score - score.mean(), score.size
+    pairs = apart[:, :, None] * apart[:, None, :]
+    naive, cross = np.trace(pairs, axis1=1, axis2=2).sum(), pairs.sum()
+    error = math.sqrt((naive + (cross - naive)) / n**2 * 40 / 39)
+    low, high = suite["mean"].confidence()
+    assert (high - low) / 2 == pytest.approx(error * stats.t.ppf(0.975, 39))
+
+
 def test_areas_have_limits_from_the_placements_of_a_units_rows():
     table = rows()
     (line,) = duel().update(table).compute()["auc"]
