@@ -225,6 +225,10 @@ def test_few_units_warn():
     duel({"loss": sm.LogLoss()}).update(rows(30)).compute()
 
 
+def test_a_state_without_rows_is_read_again():
+    assert sm.from_bytes(duel().to_bytes()) == duel()
+
+
 def test_one_unit_has_no_limits():
     table = rows(1, most=30)
     (line, *_) = duel().update(table).compute()

@@ -221,7 +221,7 @@ class Grouped(Statistic):
 
     def _are_mixed(self, keys: Array) -> bool:
         """Whether sorted keys are of units and of groups of units, which they are united in."""
-        return self.overflow == "groups" and bool((keys[:1] < 0) & (keys[-1:] >= 0))
+        return self.overflow == "groups" and len(keys) > 0 and bool(keys[0] < 0 <= keys[-1])
 
     def _cut(self, keys: Array) -> tuple[Array, Places]:
         """Return no more keys than there may be, and the place of each of the given ones."""
