@@ -133,7 +133,8 @@ def influence_of_units(metric: Any, groups: Groups, whole: State) -> UnitInfluen
 
     It is exact for areas under curves and means over queries. For other metrics it is the change of
     the value without the unit, or without each of 64 groups of units if the states of all other
-    units must be merged and there are more than 512.
+    units must be merged and there are more than 512, or more than 64 for quantiles and other values
+    that move in steps.
     """
     groups = groups.seen_by(metric)
     forms, statistics = groups.forms(metric) or (), metric._chosen(whole)
@@ -149,6 +150,12 @@ def influence_of_units(metric: Any, groups: Groups, whole: State) -> UnitInfluen
     else:
         adds, size = found
     return UnitInfluence(groups.keys, adds, size / size.sum() if len(size) else size)
+
+
+# Values that move in steps: leaving out a single unit says little of how they vary.
+_STEPS = {
+    Family.QUANTILE, Family.ERROR_QUANTILE, Family.BEST_RATE, Family.CROSSING, Family.DEPTH,
+}  # fmt: skip
 
 
 def is_whole_area(metric: Any) -> bool:
@@ -168,7 +175,7 @@ def _of_rests(
     others = [rest for form in forms if (rest := rest_of(form)) is not None]
     together = None
     if not forms or len(others) < len(forms):
-        if len(groups) > MOST_LEFT_OUT:
+        if len(groups) > (GROUPS if metric.family in _STEPS else MOST_LEFT_OUT):
             keys, places = united(groups.keys)
             groups = groups.regrouped(places, keys)
         states = [groups.state(np.array([place])) for place in range(len(groups))]

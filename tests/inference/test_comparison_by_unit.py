@@ -219,6 +219,17 @@ def test_units_needed_are_units_and_not_rows():
         sm.units_needed(many, 0.01)
 
 
+def test_quantiles_leave_out_groups_of_units():
+    """Without a single unit a median hardly moves, or jumps."""
+    rng = np.random.default_rng(0)
+    y, unit = rng.normal(size=600), np.arange(600) // 3
+    table = {"y_true": y, "a": y + rng.normal(size=600), "b": y + 2 * rng.normal(size=600)}
+    metrics = {"median": sm.MedianAbsoluteError(), "mae": sm.MAE()}
+    median, mae = duel(metrics).update({**table, "question": unit}).compute()
+    assert (median.test, mae.test) == ("62 groups of units, sign flips", "200 units, sign flips")
+    assert median.high < 0 > mae.high
+
+
 def test_few_units_warn():
     with pytest.warns(UserWarning, match=r"LogLoss has limits of 29 units: of fewer than 30, they"):
         duel({"loss": sm.LogLoss()}).update(rows(29)).compute()
