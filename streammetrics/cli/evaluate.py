@@ -95,8 +95,6 @@ def evaluate(
         options["preset"] = preset
     if per_query and task != "ranking":
         raise CommandError(f"--per-query is not for --task {task}")
-    if save is None and confidence is None and isinstance(unit_of(unit), str):
-        raise CommandError("--unit requires --confidence, e.g. --confidence 0.95, or --save")
     shorthands = {
         "y_true": y_true, "y_score": y_score, "y_pred": y_pred, WEIGHT: weight,
         COUNTS: counts,
@@ -125,6 +123,9 @@ def evaluate(
     of_state = {"--save": save, "--receipt": receipt}
     saved = [Output(option, path) for option, path in of_state.items() if path is not None]
     check_places([*outputs, *saved])
+    several = any(len(texts) > 1 for texts in given.columns.values())
+    if save is None and confidence is None and isinstance(unit_of(unit), str) and not several:
+        raise CommandError("--unit requires --confidence, e.g. --confidence 0.95, or --save")
     work = opened(given)
     if saved:
         work.check_one_state(saved[0].option)

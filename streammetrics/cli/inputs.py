@@ -28,13 +28,13 @@ from streammetrics.core.registry import catalogue
 from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.tests import refused
+from streammetrics.inference.units import BY_UNIT
 from streammetrics.metrics.ranking.base import ranking_preset
 from streammetrics.metrics.specs import Spec
 from streammetrics.readers import coco, formats, trec
 from streammetrics.readers.paths import find
 from streammetrics.show.report import Sliced
 from streammetrics.slices.bins import KeySpec, column_of, title_of
-from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def sliced(
         if unit is None:
             return what
         suite = MetricSet(dict(what.suite.items()), columns=what.suite.columns, unit=unit)
-        return replace(what, columns={**what.columns, f"{BY}{unit}": unit}, suite=suite)
+        return replace(what, columns={**what.columns, BY_UNIT: unit}, suite=suite)
     if worst is not None:
         named(worst, what.suite)
     specs = [[column(part) for part in text.split(",")] for text in by]
@@ -253,8 +253,8 @@ def grouped_by(what: TaskPlan) -> Options:
     found: Options = {}
     if isinstance(what.suite, Slices):
         found["by"] = [",".join(map(title_of, spec)) for spec in what.suite.by if spec]
-    if isinstance(what.suite, KeyedSet) and what.suite.unit is not None:
-        found["unit"] = what.suite.unit
+    if what.suite._kept_unit is not None:
+        found["unit"] = what.suite._kept_unit
     return found
 
 
@@ -363,7 +363,7 @@ class Work:
         if len(self.models) > 1 and self.comparison is None:
             raise CommandError(
                 f"{option} is about one state, and the {len(self.models)} models are not compared: "
-                "no metric can be, or --by or --unit is given; evaluate them one by one"
+                "no metric can be, or --by is given; evaluate them one by one"
             )
 
 
@@ -394,10 +394,9 @@ def opened(asked: EvaluateOptions) -> Work:
     models = {name: _of_files(what, found) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
     paths = [source.path for source in found.sources]
-    apart = [option for option, given in (("--by", asked.by), ("--unit", asked.unit)) if given]
-    comparison = _compared_columns(plans, found) if len(plans) > 1 and not apart else None
-    if len(plans) > 1 and apart:
-        notes.append(f"with {apart[0]} several models are shown but not compared")
+    comparison = _compared_columns(plans, found) if len(plans) > 1 and not asked.by else None
+    if len(plans) > 1 and asked.by:
+        notes.append("with --by several models are shown but not compared")
     return Work(models, paths, list(dict.fromkeys(notes)), comparison)
 
 
@@ -585,4 +584,5 @@ def _comparison(plan: TaskPlan, models: Mapping[str, Mapping[str, str]]) -> Comp
     }
     if len({tuple(texts.items()) for texts in models.values()}) < len(models):
         return None  # two models read the same columns
-    return Comparison(MetricSet(metrics, columns=shared), models)
+    unit = plan.suite._kept_unit
+    return Comparison(MetricSet(metrics, columns=shared), models, unit=unit)

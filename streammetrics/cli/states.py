@@ -48,7 +48,6 @@ from streammetrics.live.service.config import settings as settings_of
 from streammetrics.readers.paths import matching
 from streammetrics.show.pages.page import as_document, as_page, findings
 from streammetrics.show.report import ModelReports, report
-from streammetrics.slices.keyed import KeyedSet
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -132,7 +131,7 @@ def show_state(
     of = unit_of(unit)
     if isinstance(of, str) and confidence is None and worst is None:
         raise CommandError("--unit requires --confidence, e.g. --confidence 0.95")
-    kept = what.unit if isinstance(what, KeyedSet) else None
+    kept = what._kept_unit if isinstance(what, MetricSet) else None
     if isinstance(of, str) and of != kept:
         held = "no unit" if kept is None else f"the unit {kept}"
         raise CommandError(f"--unit {unit}: {state} keeps {held}; --unit none asks for rows")

@@ -64,9 +64,10 @@ class MetricSet(NamedInputs, ByName):
             ``["p0", "p1"]``, ``"p0,p1"``, or ``"p*"``, which matches columns that no other input
             names, p2 before p10. The column ``sample_weight`` of a table is only read if it is
             named here: ``{"sample_weight": "sample_weight"}``.
-        unit: Column that identifies clustered rows, such as those of one user. Rows are kept in 64
-            groups of whole units, which takes up to 64 times the memory. ``confidence`` of the set
-            and its metrics then treats the units, rather than the rows, as the sample.
+        unit: Column that identifies clustered rows, such as those of one user. A state is kept for
+            each of up to 4,096 units, and for 64 groups of whole units if there are more.
+            ``confidence`` of the set and its metrics then treats the units, rather than the rows,
+            as the sample.
         counts: Column of whole numbers: how many rows each row stands for, as ``COUNT(*)`` of a
             table grouped by the other columns. The same as ``columns={"counts": ...}``.
 
@@ -221,10 +222,11 @@ class MetricSet(NamedInputs, ByName):
         Example:
             >>> import streammetrics as sm
             >>> suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")
-            >>> rows = {"y_true": [1] * 6, "y_pred": [1, 1, 0, 1, 1, 0], "user": [1, 1, 2, 3, 3, 4]}
+            >>> users = [user // 3 for user in range(90)]
+            >>> rows = {"y_true": [1] * 90, "y_pred": [1, 1, 1, 0, 0, 1] * 15, "user": users}
             >>> low, high = suite.update(rows).confidence(0.95)["acc"]
             >>> round(low, 2), round(high, 2)
-            (0.05, 0.99)
+            (0.53, 0.78)
         """
         of = unit_of(unit, self._kept_unit)
         if of is not None:

@@ -129,7 +129,7 @@ HOOKS = {
     "reports": "show.pages.page",  # reports, by type of state
 }
 # Classes that are not public but occur in files.
-_WRITTEN = {"UnitSet": "slices.unit_set"}
+_WRITTEN = {"UnitSet": "inference.units"}
 
 # Classes whose states can be read, by their name in a file.
 REGISTRY: dict[str, type[Any]] = {}

@@ -12,13 +12,14 @@ import numpy as np
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.confidence import without
 from streammetrics.metrics.classification.margins import Integers, Margins
+from streammetrics.metrics.families import Family
 from streammetrics.metrics.scores.base import Corners, CumulativeCounts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from streammetrics.core.metric import Metric
-    from streammetrics.core.types import Array, Floats, Ints, Numeric
+    from streammetrics.core.types import Array, Bools, Floats, Ints, Numeric
     from streammetrics.metrics.classification.view import Confusion
 
 
@@ -297,6 +298,91 @@ def exponential_variance(area: float, positives: float, negatives: float) -> flo
     pairs = (positives + negatives) / 2 - 1
     alike = (1 - area) / (2 - area) + area / (1 + area)
     return area * (1 - area) * (1 + pairs * alike) / (positives * negatives)
+
+
+class CurveInfluence(NamedTuple):
+    """The influence of a row of each cell on an area, times the number of rows of its class."""
+
+    low: Floats  # lower edges of the cells, ascending
+    p: Floats
+    n: Floats
+    of_positive: Floats
+    of_negative: Floats
+
+    def at(self, positive: Bools, scores: Floats) -> Floats:
+        """Return the influence of rows, from their class and score."""
+        order = np.argsort(scores)  # ascending look-ups stay in the cache
+        cell = np.empty(scores.size, np.intp)
+        cell[order] = np.searchsorted(self.low, scores[order], side="right") - 1
+        return np.where(positive, self.of_positive[cell], self.of_negative[cell])
+
+    def of_steps(self, stairs: CumulativeCounts, share: float) -> float:
+        """Return the sum over some rows, each divided by the share of its class in all rows."""
+        total = 0.0
+        for step in stairs.steps():
+            cell = np.searchsorted(self.low, step.low, side="right") - 1
+            total += float((step.p * self.of_positive[cell]).sum()) / share
+            total += float((step.n * self.of_negative[cell]).sum()) / (1 - share)
+        return total
+
+
+def curve_influence(metric: Any, stairs: CumulativeCounts) -> CurveInfluence:
+    """Return the influence of a row of each cell on the metric's area, or average precision."""
+    return (_roc if metric.family == Family.ROC_AREA else _precision)(stairs)
+
+
+class ClassInfluence(NamedTuple):
+    """The influence of rows on the part of a class in an average over classes.
+
+    `weight` is that of the class in the average, `share` that of its rows in all rows, and `area`
+    what another row of the class adds through the weights of the classes.
+    """
+
+    place: int
+    weight: float
+    share: float
+    area: float
+    adds: CurveInfluence
+
+
+def class_influences(metric: Any, classes: Sequence[CumulativeCounts]) -> Iterator[ClassInfluence]:
+    """Yield the influences of all classes that have an area."""
+    weighted = len(classes) > 1 and metric.average == "weighted"
+    shares = np.array([stairs.share for stairs in classes])
+    seen = (shares > 0) & (shares < 1)
+    each = shares if weighted else seen / max(int(seen.sum()), 1)
+    for k in np.flatnonzero(seen).tolist():
+        area = float(metric.read(classes[k])) if weighted else 0.0
+        adds = curve_influence(metric, classes[k])
+        yield ClassInfluence(k, float(each[k]), float(shares[k]), area, adds)
+
+
+def _ladder(stairs: CumulativeCounts) -> tuple[Floats, Ladder]:
+    """Return the lower edges of all cells, and the cells."""
+    low = np.concatenate([step.low for step in stairs.steps()] or [np.zeros(0)])
+    cells = Ladder.of(stairs, float(stairs.positives), float(stairs.negatives))
+    return low.astype(np.float64, copy=False), cells
+
+
+def _roc(stairs: CumulativeCounts) -> CurveInfluence:
+    """Return the influence of a row of each cell on the area under the ROC curve."""
+    low, cells = _ladder(stairs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        beats, beaten = structural_components(cells)
+        area = float(np.dot(cells.p, beats)) / cells.positives
+    return CurveInfluence(low, cells.p, cells.n, beats - area, beaten - area)
+
+
+def _precision(stairs: CumulativeCounts) -> CurveInfluence:
+    """Return the influence of a row of each cell on the average precision."""
+    low, cells = _ladder(stairs)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
+        area = float(np.dot(cells.p, tp / (tp + fp))) / cells.positives
+        (positive, negative), _ = precision_influences(cells, area, trapezoid=False)
+    return CurveInfluence(
+        low, cells.p, cells.n, positive * cells.positives, negative * cells.negatives
+    )
 
 
 def partial_roc_influences(cells: Ladder, rate: float) -> Influences:

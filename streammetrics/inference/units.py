@@ -1,58 +1,346 @@
-"""Confidence intervals for clustered rows, by a jackknife over groups of whole units.
+"""Units of a sample: confidence intervals for clustered rows, and sets that keep rows by unit.
 
 Rows of one user are correlated, so many rows of few users carry less information than their number
-suggests. Units are hashed into groups, and the value is computed without each group. The variance
-of these values estimates that between samples of units (Kott 2001; Chamandy et al. 2012).
+suggests. The sample is the units: the variance of a value comes from what each unit adds to it. A
+state is kept for each of up to `MOST_UNITS` units; more of them are united in 64 groups by hash,
+and the variance comes from those (Kott 2001; Chamandy et al. 2012).
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from streammetrics.core.confidence import ConfidenceInterval
+from streammetrics.core.accumulator import Accumulator, ReadOnly
+from streammetrics.core.arithmetic.exact import ExactSum
+from streammetrics.core.columns.column import numbered
+from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.ids import as_integers, flat
+from streammetrics.core.columns.schema import reject
+from streammetrics.core.confidence import (
+    ConfidenceInterval,
+    check_level,
+    unsure,
+    without,
+    without_units,
+)
+from streammetrics.core.counting import is_dense
+from streammetrics.core.errors import InvalidBatchError, StateFormatError, UndefinedMetricWarning
+from streammetrics.core.fields.labels import coded_labels
+from streammetrics.core.fields.sums import GroupedSums
+from streammetrics.core.fields.tables import GroupedCells
+from streammetrics.core.fields.weights import WeightedCount
+from streammetrics.core.floating import own_arithmetic
+from streammetrics.core.groups import GroupedStates
+from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.labelled import LabelledArray
+from streammetrics.core.results.values import Values
+from streammetrics.inference.areas import class_influences
 from streammetrics.inference.distributions import limits, t_quantile
+from streammetrics.metrics.families import Family
+from streammetrics.metrics.scores.base import staircases
+from streammetrics.statistics.grouped.grouped import MOST_UNITS, unit_plan
+from streammetrics.statistics.grouped.groups import Groups
+from streammetrics.statistics.grouped.keys import GROUPS, unit_keys, united
+from streammetrics.statistics.grouped.schema import KeyColumn, KeyedSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.feeding.plan import Plan
+    from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
-    from streammetrics.core.results.values import Interval
     from streammetrics.core.types import Floats, Numeric
+    from streammetrics.statistics.grouped.keys import Part
+
+    Rests = dict[Part, State]  # for each group of units, the state of all rows outside it
+
+BY_UNIT = "by unit"  # the canonical name of the column of units
+FEW = 30  # units below which limits hold too seldom, see docs/confidence.md
+MOST_LEFT_OUT = 512  # units left out one by one where the others must be merged
 
 
-def unit_limits(
-    metric: Metric,
-    value: Any,
-    without: Sequence[Any],
-    level: float,
-    certain: Interval[Any] | None = None,
-) -> ConfidenceInterval | None:
-    """Return limits of a value, given the values `without` each group of units.
+def unit_column(value: object, title: str) -> KeyColumn:
+    """Return the key of each row's unit; that of its group where these are too many.
 
-    Returns ``None`` unless the value is a number or a labelled array. If it is not exact, `certain`
-    has guaranteed limits of the exact value: the lower limit is then computed from the lower one,
-    and the upper limit from the upper one.
+    Raises:
+        InvalidBatchError: The column does not exist, or a row has no valid id.
     """
+    if value is None:
+        raise InvalidBatchError(f"no column {title!r}, which says what unit each row is of", title)
+    column = flat(as_column(value, title, advice="units are text or integers"), title)
+    values, missing = column.values, column.nulls
+    if values.dtype.kind == "f":
+        values, missing = as_integers(values, missing, title, "holds numbers that are no ids")
+    if missing is not None and missing.any():
+        reject(title, "is missing", missing, advice="every row is of a unit")
+    codes, units = coded_labels(Column(values, None, False, column.vocabulary))
+    places, found = numbered(codes, len(units))
+    keys = unit_keys(units[found])
+    if keys.size > MOST_UNITS:
+        keys = keys & (GROUPS - 1)
+    kind = "integers" if column.vocabulary is None else "text"
+    return KeyColumn(keys[places], None, True, None, {f"units {title!r}": kind})
+
+
+def units_of(groups: Groups | UnitInfluence) -> str:
+    """Return what the groups are, in words."""
+    keys = groups.keys
+    return "units" if keys.dtype.kind == "i" and (keys < 0).all() else "groups of units"
+
+
+class UnitInfluence(NamedTuple):
+    """What each unit adds to a value, and its share of the rows that the value is computed from.
+
+    `adds` is (units,), or (units, ...) for a value of several numbers, and sums to about 0.
+    """
+
+    keys: Any
+    adds: Floats
+    share: Floats
+
+    @property
+    def of(self) -> str:
+        """The units, in words."""
+        return f"{len(self.keys):,} {units_of(self)}"
+
+    @property
+    def error(self) -> Numeric:
+        """The standard error: a unit's influence is divided by the root of 1 - its share (CR2)."""
+        if len(self.keys) < 2:
+            return np.full(self.adds.shape[1:], math.nan)
+        rest = 1 - self.share.reshape(-1, *[1] * (self.adds.ndim - 1))
+        found: Numeric = np.sqrt((self.adds**2 / rest).sum(axis=0))
+        return found
+
+    @property
+    def df(self) -> float:
+        """Satterthwaite's degrees of freedom of the variance: one less than equal units."""
+        h = self.share
+        if len(h) < 2 or h.max() == 1:
+            return 1.0
+        each = h**2 / (1 - h)
+        return 1 / float((h**2).sum() + each.sum() ** 2 - (each**2).sum())
+
+
+def influence_of_units(metric: Any, groups: Groups, whole: State) -> UnitInfluence:
+    """Return what each unit adds to a metric.
+
+    It is exact for areas under curves and means over queries. For other metrics it is the change of
+    the value without the unit, or without each of 64 groups of units if the states of all other
+    units must be merged and there are more than 512, or more than 64 for quantiles and other values
+    that move in steps.
+    """
+    groups = groups.seen_by(metric)
+    forms, statistics = groups.forms(metric) or (), metric._chosen(whole)
+    found: tuple[Floats, Floats] | None = None
+    if len(forms) == 1:
+        if metric.family in {Family.ROC_AREA, Family.AVERAGE_PRECISION} and is_whole_area(metric):
+            found = _of_area(metric, forms[0], statistics[0])
+        elif metric.family == Family.QUERIES and metric.aggregation == "mean":
+            found = _of_queries(metric, forms[0], statistics[0])
+    if found is None:
+        groups, adds = _of_rests(metric, groups, forms, statistics)
+        size: Any = groups.rows_of(metric)
+    else:
+        adds, size = found
+    return UnitInfluence(groups.keys, adds, size / size.sum() if len(size) else size)
+
+
+# Values that move in steps: leaving out a single unit says little of how they vary.
+_STEPS = {
+    Family.QUANTILE, Family.ERROR_QUANTILE, Family.BEST_RATE, Family.CROSSING, Family.DEPTH,
+}  # fmt: skip
+
+
+def is_whole_area(metric: Any) -> bool:
+    """Whether a metric is a whole area under a curve, of one class or as an average of several."""
+    return metric.family == Family.AVERAGE_PRECISION or (
+        metric.max_fpr in {None, 1.0}
+        and metric.min_tpr in {None, 0.0}
+        and metric.multi_class == "ovr"
+        and metric.average != "micro"
+    )
+
+
+def _of_rests(
+    metric: Any, groups: Groups, forms: Sequence[GroupedStates], statistics: Sequence[Any]
+) -> tuple[Groups, Floats]:
+    """Return the influences by leaving units out, and the units or groups of units."""
+    others = [rest for form in forms if (rest := rest_of(form)) is not None]
+    together = None
+    if not forms or len(others) < len(forms):
+        if len(groups) > (GROUPS if metric.family in _STEPS else MOST_LEFT_OUT):
+            keys, places = united(groups.keys)
+            groups = groups.regrouped(places, keys)
+        states = [groups.state(np.array([place])) for place in range(len(groups))]
+        rests = [
+            metric._chosen(rest) for rest in without_each(groups.plan, states, [True] * len(states))
+        ]
+    else:
+        together = metric._of_groups(*others)
+        rests = [] if together else list(zip(*[other.each() for other in others], strict=True))
+    value = metric._judged(*statistics)[0]
+    values = together.values if together else [metric._judged(*rest)[0] for rest in rests]
+    if any(np.shape(each) != np.shape(value) for each in values):  # a class is of one unit alone
+        return groups, np.full((len(groups), *np.shape(value)), math.nan)
+    apart = np.asarray(value, np.float64) - np.array(
+        [np.asarray(each, np.float64) for each in values]
+    )
+    rows = groups.rows_of(metric)
+    rest = 1 - rows / max(rows.sum(), 1)
+    return groups, apart * rest.reshape(-1, *[1] * (apart.ndim - 1))
+
+
+def _of_area(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, Floats]:
+    """Return the influences of units on an area, and their weights."""
+    classes = staircases(whole)
+    parts, total = list(class_influences(metric, classes)), classes[0].rows if classes else 0.0
+    adds, rows = np.full(form.size, math.nan if not parts else 0.0), np.zeros(form.size)
+    every: Any = form.each()
+    for unit, own in enumerate(every):
+        mine = staircases(own)
+        rows[unit] = mine[0].rows
+        for place, weight, share, area, influence in parts:
+            steps = mine[place]
+            scale = steps.rows / (steps.positives + steps.negatives)
+            gain = scale * float(steps.positives) - share * steps.rows
+            adds[unit] += area * gain + weight * scale * influence.of_steps(steps, share)
+    return adds / total if total else adds, rows
+
+
+def _of_queries(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, Floats] | None:
+    """Return the influences of units on a mean over queries, and their weights.
+
+    Returns ``None`` if a query has rows of several units.
+    """
+    value, sums, weights, n = metric.readout(whole), [], [], 0
+    for own in form.each():
+        counted, values = metric._counted(own)
+        weight = metric._weights(own, counted)
+        weight = np.ones(len(values)) if weight is None else weight
+        n += len(values)
+        weights.append(float(weight.sum()))
+        sums.append(float(np.dot(weight, values - value)))
+    if n != len(metric._counted(whole)[1]):
+        return None
+    size = np.array(weights)
+    return np.array(sums) / (size.sum() or math.nan), size
+
+
+def without_each(plan: Plan, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:
+    """Return, for each wanted state, the merged state of all others; ``None`` for the rest."""
+    rests: list[State | None] = [None] * len(states)
+
+    def walk(start: int, stop: int, outside: State) -> None:
+        if not any(wanted[start:stop]):
+            return
+        if stop - start == 1:
+            rests[start] = outside
+            return
+        middle = (start + stop) // 2
+        walk(start, middle, plan.merged(outside, states[middle:stop]))
+        walk(middle, stop, plan.merged(outside, states[start:middle]))
+
+    if states:
+        walk(0, len(states), plan.start)
+    return rests
+
+
+def rest_of(states: GroupedStates) -> GroupedStates | None:
+    """Return for each group the merged state of all others; ``None`` if that is too expensive."""
+    values = {name: _rest(value, states.size) for name, value in states.values.items()}
+    if any(value is None for value in values.values()):
+        return None
+    return GroupedStates(states.of, states.size, values)
+
+
+def _rest(value: Any, size: int) -> Any:
+    """Return, for the grouped value of a field, what all other groups hold."""
+    if isinstance(value, ExactSum):
+        return value.regroup(np.zeros(size, np.intp), 1)[np.zeros(size, np.intp)] - value
+    if isinstance(value, WeightedCount):
+        if value.weights is None:
+            return WeightedCount.of_counts(value.counts.sum(axis=0) - value.counts)
+        squares = value.squared()
+        left = None if squares is None else _rest(squares, size)
+        return WeightedCount.of_weights(_rest(value.exact(), size), left)
+    if isinstance(value, GroupedSums):
+        left = {name: _rest(sums, size) for name, sums in value.sums.items()}
+        return GroupedSums(np.count_nonzero(value.seen) > value.seen, left)
+    if isinstance(value, GroupedCells):
+        return _rest_of_cells(value, size)
+    if isinstance(value, np.ndarray):  # widths, which are equal in all groups with rows
+        return np.where(np.count_nonzero(value) > (value > 0), value.max(initial=0), 0)
+    return None
+
+
+def _rest_of_cells(cells: GroupedCells, size: int) -> GroupedCells | None:
+    if not is_dense(size * cells.area, cells.codes.size):
+        return None
+    amount = cells.amount.spread(cells.codes, size * cells.area)
+    left = _rest(amount.shaped((size, cells.area)), size).shaped((size * cells.area,))
+    found = np.flatnonzero(left.signs())
+    return cells._replace(codes=found, amount=left.at(found))
+
+
+def limits_by_unit(
+    metric: Any, whole: State, rests: Sequence[State], level: float
+) -> ConfidenceInterval:
+    """Return jackknife limits from the states of all rows and without each group of units."""
+    with warnings.catch_warnings(), own_arithmetic():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
+    groups, error = len(others), np.full(np.shape(value), math.nan)
+    if groups > 1 and not any(np.shape(each) != np.shape(value) for each in others):
+        every = np.array([np.asarray(each, np.float64) for each in others])
+        error = np.sqrt((groups - 1) * np.var(every, axis=0))
+    method = f"jackknife of {groups} groups of units, Student's t"
+    return _limits(metric, whole, value, error, max(groups - 1, 1), level, method)
+
+
+def limits_of_units(metric: Any, groups: Groups, whole: State, level: float) -> ConfidenceInterval:
+    """Return limits from what each unit adds, on the logit for values in [0, 1]."""
+    with warnings.catch_warnings(), own_arithmetic():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        value = metric._judged(*metric._chosen(whole))[0]
+        if not isinstance(value, int | float | LabelledArray):
+            return unsure(level, NO_NUMBER)
+        found = influence_of_units(metric, groups, whole)
+    warn_few(metric, found)
+    return _limits(metric, whole, value, found.error, found.df, level, f"{found.of}, Student's t")
+
+
+def warn_few(metric: Any, found: UnitInfluence) -> None:
+    """Warn of limits that hold too seldom because there are few units."""
+    if 1 < len(found.keys) < FEW:
+        warnings.warn(
+            f"{type(metric).__name__} has limits of {found.of}: of fewer than {FEW}, they are "
+            "often too narrow; see docs/confidence.md",
+            stacklevel=3,
+        )
+
+
+NO_NUMBER = "its value is not one number, nor an array of some"
+
+
+def _limits(
+    metric: Any, whole: State, value: Any, error: Numeric, df: float, level: float, method: str
+) -> ConfidenceInterval:
+    """Return the limits of a value, widened by its guaranteed ones if it is not exact."""
     arrays = isinstance(value, LabelledArray)
     if not arrays and not isinstance(value, int | float):
-        return None
-    groups = len(without)
-    method = f"jackknife of {groups} groups of units, Student's t"
-    if groups < 2 or any(np.shape(each) != np.shape(value) for each in without):
-        nothing = np.full(np.shape(value), math.nan)
-        low = high = LabelledArray(nothing, value.axes) if arrays else math.nan
-        return ConfidenceInterval(low, high, level, method)
-    every = np.array([np.asarray(each, np.float64) for each in without])
-    error = np.sqrt((groups - 1) * np.var(every, axis=0))
-    quantile = t_quantile((1 + level) / 2, groups - 1)
-    ends = metric.value_range or (-math.inf, math.inf)
+        return unsure(level, NO_NUMBER)
+    ends, quantile = metric.value_range or (-math.inf, math.inf), t_quantile((1 + level) / 2, df)
     low, high = limits(np.asarray(value), error, quantile, *ends)
-    if certain is not None:
-        least, most = (np.asarray(side, np.float64) for side in certain)
+    statistics = metric._chosen(whole)
+    if not metric.is_exact(*statistics):
+        least, most = (np.asarray(s, np.float64) for s in metric.interval(*statistics))
         low = _widened(low, limits(least, error, quantile, *ends)[0], least)
         high = _widened(high, limits(most, error, quantile, *ends)[1], most)
     if arrays:
@@ -66,3 +354,203 @@ def _widened(limit: Numeric, of_end: Numeric, end: Floats) -> Numeric:
     """Return the limit computed for an end of the range of a value; the end itself if it is NaN."""
     wider = np.where(np.isnan(of_end), end, of_end)
     return np.where(np.isnan(limit), limit, wider)
+
+
+def warn_unsure(name: str, interval: ConfidenceInterval, depth: int = 3) -> None:
+    """Warn of limits by unit that are missing or nan."""
+    why = interval.method
+    if why != NO_NUMBER:
+        if not np.isnan(np.asarray(interval.low, np.float64)).any():
+            return
+        why = f"has limits that are nan: its units do not tell how it varies ({why})"
+        warnings.warn(f"{name} {why}", UndefinedMetricWarning, stacklevel=depth + 1)
+    else:
+        warnings.warn(f"{name}: {why}", UndefinedMetricWarning, stacklevel=depth + 1)
+
+
+def check_one_time(unit: str, *, anytime: bool) -> None:
+    """Raise `ValueError` if limits by unit are requested for all times simultaneously."""
+    if anytime:
+        raise ValueError(
+            f"confidence(anytime=True): limits by the unit {unit!r} hold at one time only; "
+            "unit=None has limits of rows at all times"
+        )
+
+
+# The limits by unit of a metric, for a level.
+Limits = Callable[[Any, float], ConfidenceInterval]
+
+
+def _limits_or_refusal(metric: object, found: Limits, level: float) -> ConfidenceInterval:
+    """Return the limits by unit of one metric; raise `NoConfidenceError` if there are none."""
+    interval = found(metric, check_level(level))
+    if interval.method == NO_NUMBER:
+        raise without(metric, NO_NUMBER)
+    warn_unsure(type(metric).__name__, interval, depth=4)
+    return interval
+
+
+class UnitRows(Accumulator):
+    """Rows that have limits by unit until other rows are added."""
+
+    __slots__ = ("_known", "_limits", "unit")
+
+    def __init__(self, plan: Plan, state: State, unit: str, found: Limits) -> None:
+        super().__init__(plan, state)
+        self.unit, self._limits, self._known = unit, found, self.flush()
+
+    def by_unit(
+        self, metric: object, unit: str, level: float, *, anytime: bool
+    ) -> ConfidenceInterval:
+        """Return the limits of one metric."""
+        if unit != self.unit or self.flush() is not self._known:
+            without_units(metric, unit)
+        check_one_time(unit, anytime=anytime)
+        return _limits_or_refusal(metric, self._limits, level)
+
+
+class WholeView(ReadOnly):
+    """The accumulator that a metric of a set by unit reads: all rows, and their limits by unit."""
+
+    __slots__ = ("_set",)
+
+    def __init__(self, of: Any) -> None:
+        self._set, self.unit = of, of.unit
+        self.plan, self.flush, self.part = of._suite._plan, self._read, self._part
+
+    def _read(self) -> State:
+        found: State = self._set._whole(self._set._accumulator.flush())
+        return found
+
+    def _part(self, plan: Plan) -> State:
+        return self.plan.part(self._read(), plan)
+
+    def by_unit(
+        self, metric: object, unit: str, level: float, *, anytime: bool
+    ) -> ConfidenceInterval:
+        """Return the limits of one metric of the set."""
+        self._set._check_unit(unit, anytime=anytime)
+        return _limits_or_refusal(metric, self._set._limits_by_unit, level)
+
+
+class UnitSet(MetricSet):
+    """The class of ``MetricSet(..., unit="user")``: a set of metrics with limits by unit."""
+
+    def __init__(
+        self,
+        metrics: Mapping[str, Metric],
+        *,
+        columns: Mapping[str, str | Sequence[str]] | None = None,
+        unit: str,
+        counts: str | None = None,
+    ) -> None:
+        if not isinstance(unit, str) or not unit:
+            raise ValueError(f"MetricSet(unit={unit!r}): expected the name of a column")
+        self.unit, self._suite = unit, MetricSet(metrics, columns=columns, counts=counts)
+        super().__init__(dict(self._suite.items()), columns=self._suite.columns)
+        plan = self._suite._plan
+        self._plan, (self._places,) = unit_plan(plan, [plan.schemas], BY_UNIT)
+        self._accumulator = Accumulator(self._plan)
+        self._titles = {**self._titles, BY_UNIT: unit}
+        self._needed = tuple(dict.fromkeys((*self._needed, unit)))
+        self._viewed = None
+        self._merged: tuple[State | None, State] = (None, plan.start)
+
+    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Add rows given as columns by name, including the column of units."""
+        return super().feed(*with_units(columns, renamed, self.unit))
+
+    def groups(self) -> Groups:
+        """Return the states of all units, or groups of units."""
+        return groups_at(self._accumulator.flush(), self._suite._plan, self._places)
+
+    def _whole(self, state: State) -> State:
+        known, merged = self._merged
+        if known is not state:
+            merged = whole_of(groups_at(state, self._suite._plan, self._places))
+            self._merged = (state, merged)
+        return merged
+
+    def _open_view(self) -> ReadOnly:
+        return WholeView(self)
+
+    @property
+    def _kept_unit(self) -> str | None:
+        return self.unit
+
+    def _check_unit(self, unit: str, *, anytime: bool) -> None:
+        if unit != self.unit:
+            raise ValueError(
+                f"confidence(unit={unit!r}): units are kept by {self.unit!r}; "
+                f"MetricSet(..., unit={unit!r}) keeps those"
+            )
+        check_one_time(unit, anytime=anytime)
+
+    def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
+        state = self._accumulator.flush()
+        groups = groups_at(state, self._suite._plan, self._places)
+        return limits_of_units(metric, groups, self._whole(state), level)
+
+    def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:
+        self._check_unit(unit, anytime=anytime)
+        level, values = check_level(level), Values()
+        for name, metric in self._metrics.items():
+            values[name] = interval = self._limits_by_unit(metric, level)
+            warn_unsure(repr(name), interval)
+        return values
+
+    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
+        return kept_infos(self._plan, state)
+
+    @property
+    def _kinds(self) -> dict[str, Kind]:
+        return {**super()._kinds, BY_UNIT: "id"}
+
+    @property
+    def _identity(self) -> object:
+        return super()._identity, self.unit
+
+    def _configuration(self) -> dict[str, object]:
+        return {**super()._configuration(), "unit": self.unit}
+
+    @classmethod
+    def _configured(cls, meta: Mapping[str, object]) -> Self:
+        suite, unit = MetricSet._configured(meta), meta.get("unit")
+        if not isinstance(unit, str):
+            raise StateFormatError("the state does not say what its units are")
+        return cls(dict(suite.items()), columns=suite.columns, unit=unit)
+
+    def _apart(self, other: Any) -> str:
+        if self.unit != other.unit:
+            return f"unit is {other.unit!r} there and {self.unit!r} here"
+        return super()._apart(other)
+
+    def __repr__(self) -> str:
+        inside = repr(self._suite).partition(" <")[0].removesuffix(")")
+        return f"{inside}, unit={self.unit!r}) <{self.n_rows:,} rows>"
+
+
+def with_units(
+    columns: Mapping[str, Any], renamed: Mapping[str, str] | None, unit: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return a batch with a column of the keys of its units, as `unit_plan` reads it."""
+    title = f"by {unit}"
+    given = {**columns, title: unit_column(columns.get(unit), unit)}
+    return given, {**(renamed or {}), BY_UNIT: title}
+
+
+def groups_at(state: State, plan: Plan, places: Sequence[int]) -> Groups:
+    """Return the groups of a state of `unit_plan`, of the side with these places."""
+    every: Any = [state.statistics[place] for place in places]
+    return Groups.holding(plan, every)
+
+
+def whole_of(groups: Groups) -> State:
+    """Return the state of all rows."""
+    return groups.state(np.arange(len(groups))) if len(groups) else groups.plan.start
+
+
+def kept_infos(plan: Plan, state: State) -> Sequence[RowInfo]:
+    """Return the information about rows that are kept, not about those left out."""
+    pairs = zip(plan.schemas, state.infos, strict=True)
+    return [info for schema, info in pairs if isinstance(schema, KeyedSchema)]

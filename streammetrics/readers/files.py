@@ -34,6 +34,7 @@ _KINDS = {
     "trec": "TREC",
     "conll": "tagged text",
     "coco": "COCO JSON",
+    "eval": "a log of Inspect",
 }
 
 

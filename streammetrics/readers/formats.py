@@ -11,6 +11,7 @@ from streammetrics.core.errors import InvalidBatchError
 from streammetrics.readers.columnar import Arrow, Parquet
 from streammetrics.readers.conll import Conll
 from streammetrics.readers.delimited import Csv
+from streammetrics.readers.evallog import EvalLog
 from streammetrics.readers.jsonlines import JsonLines
 from streammetrics.readers.numbers import exact
 from streammetrics.readers.selection import resolve, spelled
@@ -31,6 +32,7 @@ FILES: dict[str, type[File]] = {
     "tsv": Csv,
     "jsonl": JsonLines,
     "conll": Conll,
+    "eval": EvalLog,
 }
 
 

@@ -38,6 +38,7 @@ SUFFIXES = {
     ".conll": "conll",
     ".iob": "conll",
     ".bio": "conll",
+    ".eval": "eval",
 }
 FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
 _COMPRESSED = (".gz", ".zst")

@@ -253,7 +253,7 @@ def _same(path: str, other: str) -> bool:
 
 
 def _flowing(pipe: Pipe, title: str, form: str, delimiter: str) -> Source:
-    if form == "parquet" or (form == "arrow" and _has_directory(pipe)):
+    if form in {"parquet", "eval"} or (form == "arrow" and _has_directory(pipe)):
         return _kept(pipe, title, form)
     return Source(title, form, title, pipe=pipe, delimiter=delimiter)
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
+    from streammetrics.inference.units import Rests
     from streammetrics.slices.disparity import Method
     from streammetrics.slices.fairness import Slice
     from streammetrics.slices.table import SliceTable
-    from streammetrics.slices.units import Rests
 
     Chosen = KeySpec | Sequence[KeySpec] | None  # the columns of one kind of slice
 

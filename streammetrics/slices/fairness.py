@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,14 +18,13 @@ from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.results.values import Interval, plain
 from streammetrics.inference.distributions import margin, normal_quantile, normal_tail, t_tail
 from streammetrics.inference.tables import Readings
+from streammetrics.inference.units import limits_by_unit
 from streammetrics.slices.table import named
-from streammetrics.slices.units import limits_by_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.confidence import ConfidenceInterval
-    from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
@@ -148,25 +147,6 @@ def p_by_unit(difference: float, without: Sequence[float]) -> float:
     if not error > 0:  # nan, or the same difference without any group
         return 1.0 if difference == 0 == error else math.nan
     return 2 * t_tail(abs(difference) / error, groups - 1)
-
-
-def without_each(plan: Plan, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:
-    """Return, for each wanted state, the merged state of all others; ``None`` for the rest."""
-    rests: list[State | None] = [None] * len(states)
-
-    def walk(start: int, stop: int, outside: State) -> None:
-        if not any(wanted[start:stop]):
-            return
-        if stop - start == 1:
-            rests[start] = outside
-            return
-        middle = (start + stop) // 2
-        walk(start, middle, plan.merged(outside, states[middle:stop]))
-        walk(middle, stop, plan.merged(outside, states[start:middle]))
-
-    if states:
-        walk(0, len(states), plan.start)
-    return rests
 
 
 def plain_limits(limits: ConfidenceInterval | None) -> tuple[float, float]:

@@ -9,18 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.batch import near
-from streammetrics.core.counting import is_dense
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.fields.sums import GroupedSums
-from streammetrics.core.fields.tables import GroupedCells
-from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.floating import own_arithmetic
-from streammetrics.core.groups import GroupedStates
 from streammetrics.core.metric import GroupValues
 from streammetrics.core.results.values import Interval
 from streammetrics.inference.tables import Readings, limits_of_groups, readings_of
+from streammetrics.inference.units import rest_of
 from streammetrics.slices.bins import Bins, KeySpec, title_of
 from streammetrics.slices.dates import day_of, days_of
 from streammetrics.slices.fairness import Slice, reading, readings
@@ -42,6 +37,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.feeding.states import State
+    from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Ints, Places
@@ -386,40 +382,3 @@ def _day(times: Any, value: object, by: KeySpec) -> Part:
 def _each(forms: Sequence[GroupedStates]) -> Iterator[tuple[Statistic, ...]]:
     """Yield the statistics of each group in turn."""
     return zip(*[states.each() for states in forms], strict=True)
-
-
-def rest_of(states: GroupedStates) -> GroupedStates | None:
-    """Return for each group the merged state of all others; ``None`` if that is too expensive."""
-    values = {name: _rest(value, states.size) for name, value in states.values.items()}
-    if any(value is None for value in values.values()):
-        return None
-    return GroupedStates(states.of, states.size, values)
-
-
-def _rest(value: Any, size: int) -> Any:
-    """Return, for the grouped value of a field, what all other groups hold."""
-    if isinstance(value, ExactSum):
-        return value.regroup(np.zeros(size, np.intp), 1)[np.zeros(size, np.intp)] - value
-    if isinstance(value, WeightedCount):
-        if value.weights is None:
-            return WeightedCount.of_counts(value.counts.sum(axis=0) - value.counts)
-        squares = value.squared()
-        left = None if squares is None else _rest(squares, size)
-        return WeightedCount.of_weights(_rest(value.exact(), size), left)
-    if isinstance(value, GroupedSums):
-        left = {name: _rest(sums, size) for name, sums in value.sums.items()}
-        return GroupedSums(np.count_nonzero(value.seen) > value.seen, left)
-    if isinstance(value, GroupedCells):
-        return _rest_of_cells(value, size)
-    if isinstance(value, np.ndarray):  # widths, which are equal in all groups with rows
-        return np.where(np.count_nonzero(value) > (value > 0), value.max(initial=0), 0)
-    return None
-
-
-def _rest_of_cells(cells: GroupedCells, size: int) -> GroupedCells | None:
-    if not is_dense(size * cells.area, cells.codes.size):
-        return None
-    amount = cells.amount.spread(cells.codes, size * cells.area)
-    left = _rest(amount.shaped((size, cells.area)), size).shaped((size * cells.area,))
-    found = np.flatnonzero(left.signs())
-    return cells._replace(codes=found, amount=left.at(found))

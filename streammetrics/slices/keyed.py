@@ -4,36 +4,38 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.conversion import Column
-from streammetrics.core.confidence import (
-    ConfidenceInterval,
-    check_level,
-    without,
-    without_units,
-)
 from streammetrics.core.errors import an
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.inference.units import (
+    UnitRows,
+    UnitSet,
+    WholeView,
+    check_one_time,
+    limits_by_unit,
+    without_each,
+)
 from streammetrics.slices.bins import Bins, KeySpec, specs_of, title_of
-from streammetrics.slices.fairness import without_each
 from streammetrics.slices.groups import FinestSlices, Grouping, GroupLookup, spec_of, state_of_all
 from streammetrics.slices.reading import key_column, read_keys
 from streammetrics.slices.table import BESIDE, OWN
-from streammetrics.slices.units import GROUPS, groups_of, hashed, limits_by_unit, warn_unsure
+from streammetrics.slices.units import groups_of, hashed
+from streammetrics.statistics.grouped.keys import GROUPS
 from streammetrics.statistics.grouped.schema import GroupedPlan, KeyedSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.feeding.plan import Plan
+    from streammetrics.core.confidence import ConfidenceInterval
     from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
+    from streammetrics.inference.units import Rests
     from streammetrics.slices.fairness import Slice
-    from streammetrics.slices.units import Rests
+    from streammetrics.statistics.grouped.groups import Groups
     from streammetrics.statistics.grouped.keys import Part
 
     By = Sequence[Sequence[KeySpec] | KeySpec] | KeySpec
@@ -57,7 +59,7 @@ class KeyedSet(MetricSet):
     ) -> None:
         if isinstance(suite, Mapping) and not isinstance(suite, MetricSet):
             suite = MetricSet(suite)
-        if not isinstance(suite, MetricSet) or isinstance(suite, KeyedSet):
+        if not isinstance(suite, MetricSet) or isinstance(suite, KeyedSet | UnitSet):
             raise TypeError(
                 f"Slices are of a MetricSet, not of {an(type(suite).__name__)}: "
                 'Slices(MetricSet({"f1": F1()}), by=[["country"]])'
@@ -167,9 +169,10 @@ class KeyedSet(MetricSet):
         ((each, rests),) = self._without_groups(spec, self._accumulator.flush())
         return each, rests
 
-    def _without_units(self) -> Rests:
-        """Return the states without each group of units, by group."""
-        return self._whole_by_unit()[1]
+    def groups(self) -> Groups:
+        """Return the states of groups of units."""
+        state, cut = self._accumulator.flush(), self._cuts[0]
+        return Grouping((hashed(str(self.unit)),), cut).groups(state)[1]
 
     @property
     def _kept_unit(self) -> str | None:
@@ -180,8 +183,14 @@ class KeyedSet(MetricSet):
         found = self._slice(state, which)
         if self.unit is None:
             return self._suite._at(found)
-        parts = partial(self._parts_of, state, which)
-        return self._suite._over(SliceRows(self._suite._plan, found, self.unit, parts))
+
+        def of_units(metric: Any, level: float) -> ConfidenceInterval:
+            return limits_by_unit(metric, found, self._parts_of(state, which), level)
+
+        return self._suite._over(UnitRows(self._suite._plan, found, self.unit, of_units))
+
+    def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
+        return limits_by_unit(metric, *self._parts_by_unit(), level)
 
     def _parts_of(self, state: State, which: Mapping[str, object]) -> list[State]:
         """Return the states of a slice without each group of its units."""
@@ -238,68 +247,3 @@ class KeyedSet(MetricSet):
     @property
     def _identity(self) -> object:
         return super()._identity, self.by, self.max_slices, self.overflow, self.unit
-
-
-class SliceRows(Accumulator):
-    """The rows of one slice; has limits by unit until other rows are added."""
-
-    __slots__ = ("_known", "_parts", "unit")
-
-    def __init__(
-        self, plan: Plan, state: State, unit: str, parts: Callable[[], list[State]]
-    ) -> None:
-        super().__init__(plan, state)
-        self.unit, self._parts, self._known = unit, parts, self.flush()
-
-    def by_unit(
-        self, metric: object, unit: str, level: float, *, anytime: bool
-    ) -> ConfidenceInterval:
-        """Return the limits of one metric of the slice."""
-        state = self.flush()
-        if unit != self.unit or state is not self._known:
-            without_units(metric, unit)
-        check_one_time(unit, anytime=anytime)
-        return limits_or_refusal(metric, state, self._parts(), level)
-
-
-def check_one_time(unit: str, *, anytime: bool) -> None:
-    """Raise `ValueError` if limits by unit are requested for all times simultaneously."""
-    if anytime:
-        raise ValueError(
-            f"confidence(anytime=True): limits by the unit {unit!r} hold at one time only; "
-            "unit=None has limits of rows at all times"
-        )
-
-
-def limits_or_refusal(
-    metric: object, state: State, rests: Sequence[State], level: float
-) -> ConfidenceInterval:
-    """Return the limits by unit of one metric; raise `NoConfidenceError` if there are none."""
-    interval = limits_by_unit(metric, state, rests, check_level(level))
-    if not interval.method.startswith("jackknife"):
-        raise without(metric, interval.method)
-    warn_unsure(type(metric).__name__, interval, depth=4)
-    return interval
-
-
-class WholeView(ReadOnly):
-    """The accumulator that a metric of the set reads: all rows, and groups of units for limits."""
-
-    __slots__ = ("_set",)
-
-    def __init__(self, of: KeyedSet) -> None:
-        self._set, self.unit = of, of.unit
-        self.plan, self.flush, self.part = of._suite._plan, self._read, self._part
-
-    def _read(self) -> State:
-        return self._set._whole(self._set._accumulator.flush())
-
-    def _part(self, plan: Plan) -> State:
-        return self.plan.part(self._read(), plan)
-
-    def by_unit(
-        self, metric: object, unit: str, level: float, *, anytime: bool
-    ) -> ConfidenceInterval:
-        """Return the limits of one metric of the set."""
-        self._set._check_unit(unit, anytime=anytime)
-        return limits_or_refusal(metric, *self._set._parts_by_unit(), level)

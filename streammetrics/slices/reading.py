@@ -13,6 +13,7 @@ import numpy as np
 from streammetrics.core.columns.batch import near
 from streammetrics.core.columns.column import numbered, unique
 from streammetrics.core.columns.conversion import Column, as_column
+from streammetrics.core.columns.ids import as_integers, flat
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import Hint, InvalidBatchError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streammetrics.core.columns.schema import Facts
-    from streammetrics.core.types import Array, Bools, Foreign, Ints, Places
+    from streammetrics.core.types import Array, Bools, Places
 
     Codes = Array  # integers, of any width
 
@@ -255,19 +256,6 @@ def _check_unicode(texts: Sequence[str], codes: Codes, nulls: Bools | None, titl
             reject(title, what, wrong, np.array(texts, object)[codes], advice=advice)
 
 
-def flat(column: Column, title: str) -> Column:
-    """Return a column with one value a row as (n,)."""
-    if column.values.ndim > 1:
-        if column.values.shape[1:] != (1,):
-            shape = column.values.shape
-            raise InvalidBatchError(
-                f"{title} has shape {shape}; a key to slice by is one value a row"
-            )
-        nulls = None if column.nulls is None else column.nulls.reshape(-1)
-        return Column(column.values.reshape(-1), nulls, column.owned, column.vocabulary)
-    return column
-
-
 def _places(values: Array) -> tuple[Codes, Sequence[int]]:
     """Return a code for each integer, and the sorted values of codes; some may not occur."""
     if not values.size:
@@ -280,20 +268,6 @@ def _places(values: Array) -> tuple[Codes, Sequence[int]]:
         # In the dtype of the values the difference could overflow.
         return values.astype(np.int64) - low, range(low, high + 1)
     return values, range(high + 1)
-
-
-def as_integers(
-    values: Array, nulls: Bools | None, title: str, what: str, advice: str | Hint = ""
-) -> tuple[Ints, Foreign]:
-    """Return floats as integers with a mask of missing values; raise if a value is not whole."""
-    missing = np.isnan(values)
-    if nulls is not None:
-        missing |= nulls
-    kept = np.where(missing, 0, values).astype(np.float64)
-    wrong = (np.rint(kept) != kept) | (np.abs(kept) >= 2.0**63)
-    if wrong.any():
-        reject(title, what, wrong, values, advice=advice)
-    return kept.astype(np.int64), missing if missing.any() else None
 
 
 def _binned(value: object, bins: Bins) -> _CodedColumn:

@@ -17,6 +17,7 @@ from streammetrics.core.feeding.states import State
 from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.hooks import Drawing, drawn
+from streammetrics.inference.units import limits_by_unit
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins, KeySpec, Periods
 from streammetrics.slices.groups import keys_of
@@ -27,7 +28,6 @@ from streammetrics.slices.table import (
     merged_tables,
     value_columns,
 )
-from streammetrics.slices.units import limits_by_unit
 from streammetrics.slices.worst import limits_of
 
 if TYPE_CHECKING:

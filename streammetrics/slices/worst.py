@@ -12,6 +12,7 @@ from streammetrics.core.confidence import unsure
 from streammetrics.core.errors import NoConfidenceError, UndefinedMetricWarning
 from streammetrics.inference.distributions import benjamini_hochberg
 from streammetrics.inference.tables import Readings
+from streammetrics.inference.units import without_each
 from streammetrics.slices.fairness import (
     Measured,
     Slice,
@@ -20,7 +21,6 @@ from streammetrics.slices.fairness import (
     plain_limits,
     readings,
     value_of,
-    without_each,
 )
 from streammetrics.slices.table import SliceTable, key_columns
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints
+    from streammetrics.inference.units import Rests
     from streammetrics.slices.groups import GroupView
-    from streammetrics.slices.units import Rests
     from streammetrics.statistics.grouped.keys import Part
 
 

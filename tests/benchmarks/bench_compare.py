@@ -91,6 +91,23 @@ def several(scale):
     )
 
 
+def by_unit(scale):
+    """Two models whose rows are of a tenth as many units, and without units."""
+    rows = columns(scale)
+    n = len(rows["a"])
+    units = rows | {"unit": np.random.default_rng(0).permutation(n) % max(n // 10, 1)}
+    metrics = {"accuracy": sm.Accuracy(threshold=0.5), "loss": sm.LogLoss(), "auc": sm.ROCAUC()}
+    models = ["a", "b"]
+    return Case(
+        f"accuracy, log loss, AUC of two models by unit, {n:,} rows",
+        lambda: sm.Comparison(metrics, models, unit="unit").update(units).compute(),
+        {"without units": lambda: duel(rows, metrics)},
+        {"without units": 1 / 2},
+        tuple(units.values()),
+        repeats=2,
+    )
+
+
 def flips(scale):
     """Signs of the differences of queries flipped ten thousand times."""
     del scale
@@ -118,5 +135,6 @@ def flips(scale):
 BENCHMARKS = {
     "DeLong of two models": delong,
     "two models": several,
+    "by unit": by_unit,
     "sign flips": flips,
 }

@@ -1,11 +1,13 @@
 """How often confidence limits hold the value of the population: a study by simulation.
 
     python tests/benchmarks/coverage.py --samples 1000 > table.md
+    python tests/benchmarks/coverage.py --clustered --seconds 60 > clustered.md
 
 Each line draws `--samples` samples of n rows from a population whose value is known from a large
 draw, and counts how many of their nominal 95 % intervals hold it. Everything is seeded, so a run
 gives the same table again; `--only auc` takes the lines that say so, and `--seconds` ends a line
-early, which then tells from how many samples it is. docs/confidence.md has the table.
+early, which then tells from how many samples it is. `--clustered` has the tables of clustered rows
+and of decisions. docs/confidence.md has all tables.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import streammetrics as sm
+from streammetrics.inference.distributions import _BETS as BETS
+from streammetrics.inference.distributions import normal_quantile, normal_tail
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -303,14 +307,164 @@ def coverage(line: Line, n: int, truth: float, samples: int, seconds: float) -> 
     return held / drawn, drawn
 
 
+class Clustered(NamedTuple):
+    """A metric, and rows of two models in units of 1 to 64 rows, or of 1 to 8 queries of 8 rows."""
+
+    metric: sm.Metric
+    score: str = "y_score"
+    shared: tuple[str, ...] = ("y_true",)
+    base: float = 1.0  # skill
+
+    def draw(self, rng: np.random.Generator, units: int, apart: float = 0.2) -> dict[str, Any]:
+        """Return the rows of so many units, in which model b is less able by `apart`."""
+        ranked = self.score == "score"
+        sizes = rng.integers(1, 9 if ranked else 65, units)
+        unit = np.repeat(np.arange(units), 8 * sizes if ranked else sizes)
+        n, easy = unit.size, 0.7 * rng.normal(size=units)[unit]
+        y = rng.integers(0, 2, n)
+        rows: dict[str, Any] = {self.shared[-1]: y, "unit": unit}
+        if ranked:
+            rows["query"] = np.repeat(np.arange(n // 8), 8)
+        common = rng.normal(size=n)
+        for model, skill in (("a", self.base), ("b", self.base - apart)):
+            z = (2 * y - 1) * (skill + easy) + common + 0.7 * rng.normal(size=n)
+            rows[model] = 1 / (1 + np.exp(-z))
+        return rows
+
+    def duel(self, rows: dict[str, Any]) -> sm.Comparison:
+        """Return the comparison of both models by unit."""
+        return sm.Comparison({"it": self.metric.copy()}, ["a", "b"], unit="unit").update(rows)
+
+    def alone(self, rows: dict[str, Any], model: str) -> sm.MetricSet:
+        """Return the metric of one model by unit."""
+        suite = sm.MetricSet({"it": self.metric.copy()}, columns={self.score: model}, unit="unit")
+        return suite.update(rows)
+
+    def truth(self, apart: float = 0.2) -> tuple[float, float]:
+        """Return the values of both models in the population, from a large draw."""
+        rows = self.draw(np.random.default_rng(12345), 100_000, apart)
+        values = []
+        for model in "ab":
+            suite = sm.MetricSet({"it": self.metric.copy()}, columns={self.score: model})
+            known = {name: rows[name] for name in (*self.shared, model)}
+            values.append(suite.update(known).compute()["it"])
+        return values[0], values[1]
+
+
+CLUSTERED = {
+    "Accuracy": Clustered(sm.Accuracy(threshold=0.5)),
+    "LogLoss": Clustered(sm.LogLoss()),
+    "ROCAUC": Clustered(sm.ROCAUC()),
+    "NDCG(k=5)": Clustered(sm.NDCG(k=5), "score", ("query", "relevance")),
+}
+HIGH = Clustered(sm.Accuracy(threshold=0.5), base=2.2)  # an accuracy of 0.94
+
+
+def clustered(
+    line: Clustered, units: int, samples: int, seconds: float
+) -> tuple[float, float, int]:
+    """Return how often limits hold the value of a model, and the difference of two."""
+    truth, held, drawn = line.truth(), [0, 0], 0
+    until = time.perf_counter() + seconds
+    while drawn < samples and time.perf_counter() < until:
+        rows = line.draw(np.random.default_rng([drawn, units]), units)
+        duel = line.duel(rows)
+        (found,) = duel.compute(LEVEL)
+        low, high = duel["a"].confidence(LEVEL)["it"]
+        held[0] += bool(low <= truth[0] <= high)
+        held[1] += bool(found.low <= truth[0] - truth[1] <= found.high)
+        drawn += 1
+    return held[0] / drawn, held[1] / drawn, drawn
+
+
+def gates(line: Clustered, units: int, samples: int, seconds: float) -> tuple[float, int]:
+    """Return how often a gate calls one of two equal models worse."""
+    worse = drawn = 0
+    until = time.perf_counter() + seconds
+    while drawn < samples and time.perf_counter() < until:
+        rows = line.draw(np.random.default_rng([drawn, units, 1]), units, 0.0)
+        states = [line.alone(rows, model) for model in "ab"]
+        (found,) = sm.compare(*states, paired=True, margin=0.001)
+        worse += found.verdict == "worse"
+        drawn += 1
+    return worse / drawn, drawn
+
+
+def power(units: int, samples: int, seconds: float) -> tuple[float, float, int]:
+    """Return the power that a pilot promises for a difference, and how often it is found."""
+    line, apart = CLUSTERED["Accuracy"], 0.06
+    one, other = line.truth(apart)
+    pilot = line.duel(line.draw(np.random.default_rng(99), 4_000, apart))
+    half, eighty = (
+        pilot.detectable(share)["it"] * math.sqrt(4_000 / units) for share in (0.5, 0.8)
+    )
+    error = (eighty - half) / normal_quantile(0.8)
+    promised = 1 - normal_tail((one - other - half) / error)
+    found = drawn = 0
+    until = time.perf_counter() + seconds
+    while drawn < samples and time.perf_counter() < until:
+        duel = line.duel(line.draw(np.random.default_rng([drawn, units, 2]), units, apart))
+        found += duel.compute(LEVEL, margin=0.0)[0].verdict == "better"
+        drawn += 1
+    return promised, found / drawn, drawn
+
+
+def looks(samples: int, seconds: float) -> tuple[float, int]:
+    """Return how often limits at all times miss a difference once in 20,000 looks."""
+    missed = drawn = 0
+    until = time.perf_counter() + seconds
+    while drawn < samples and time.perf_counter() < until:
+        rng = np.random.default_rng([drawn, 3])
+        x = rng.choice([1, -1, 0], 20_000, p=[0.12, 0.08, 0.8])
+        only, other = np.cumsum(x == 1), np.cumsum(x == -1)
+        rest = np.arange(1, x.size + 1) - only - other
+        counts = np.stack([only, rest, other]).astype(float)
+        for sign in (1, -1):  # the capital of bets on both sides of the true difference
+            gains = np.log1p(sign * BETS[:, None] * (np.array([1.0, 0.0, -1.0]) - 0.04))
+            capital = np.exp(gains @ counts).mean(axis=0)
+            if capital.max() > 2 / (1 - LEVEL):
+                missed += 1
+                break
+        drawn += 1
+    return missed / drawn, drawn
+
+
+def print_clustered(samples: int, seconds: float) -> None:
+    """Print the tables of clustered rows and of decisions."""
+    print("| metric | units | one model | difference of two | samples |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    lines = [("Accuracy 0.94", HIGH, size) for size in (10, 20, 30)]
+    lines += [(name, line, size) for name, line in CLUSTERED.items() for size in (30, 100, 1000)]
+    for name, line, size in lines:
+        longer = seconds * (4 if size == 1000 else 1)
+        one, two, drawn = clustered(line, size, samples, longer)
+        print(f"| {name} | {size:,} | {one:.1%} | {two:.1%} | {drawn:,} |")
+        sys.stdout.flush()
+    print("\n| decision | expected | simulated | samples |\n| --- | ---: | ---: | ---: |")
+    for name, line in CLUSTERED.items():
+        share, drawn = gates(line, 100, samples, seconds)
+        title = f"{name}, 100 units: equal models called worse"
+        print(f"| {title} | at most 5% | {share:.1%} | {drawn:,} |")
+    promised, share, drawn = power(200, samples, seconds)
+    print(f"| Accuracy, 200 units: difference found | {promised:.1%} | {share:.1%} | {drawn:,} |")
+    share, drawn = looks(samples, seconds)
+    print(
+        f"| anytime limits that ever miss in 20,000 looks | at most 5% | {share:.1%} | {drawn:,} |"
+    )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=20.0, help="for each number of rows")
     parser.add_argument("--only", default="")
+    parser.add_argument("--clustered", action="store_true", help="tables of clustered rows")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
+    if arguments.clustered:
+        print_clustered(arguments.samples, arguments.seconds)
+        return
     print("| metric | rows | held | |\n| --- | ---: | ---: | --- |")
     for line in LINES:
         if arguments.only.lower() not in named(line).lower():

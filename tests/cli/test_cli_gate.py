@@ -133,3 +133,11 @@ def test_runs_of_attempts_are_gated_by_question(command, tmp_path):
     found = command(*run, "pass@2=0.01")
     assert found.code == 0
     assert "sign flips" in found.out
+
+
+def test_units_are_paired_one_by_one_or_in_the_same_64_groups(gate):
+    """500 questions have a state each, and 5,000 do not."""
+    found = gate(0.85, "--margin", "accuracy=0.01")
+    assert "500 units, sign flips" in found.out
+    found = gate(0.85, "--margin", "accuracy=0.01", n=20_000)
+    assert (found.code, "64 groups of units, sign flips" in found.out) == (0, True)

@@ -222,3 +222,26 @@ def test_a_column_of_weights_that_nothing_names_is_told_once(command, path, tmp_
     auc = sm.ROCAUC().update(*columns[:2], sample_weight=columns[2]).compute()
     assert f"{auc:.6f}" in weighted.out
     assert f"{auc:.6f}" not in plain.out
+
+
+def test_models_are_compared_by_unit(command, tmp_path):
+    rng = np.random.default_rng(0)
+    table = {"y_true": rng.integers(0, 2, 300), "question": np.arange(300) // 5}
+    table |= {model: rng.random(300).round(3) for model in "ab"}
+    path = tmp_path / "rows.csv"
+    lines = [
+        ",".join(table),
+        *(",".join(map(str, row)) for row in zip(*table.values(), strict=True)),
+    ]
+    path.write_text("\n".join(lines))
+    given = ("--y-true", "y_true", "--y-score", "a", "--y-score", "b", "--unit", "question")
+    out = command("evaluate", path, "--task", "binary", *given, "--save", tmp_path / "s").out
+    assert "60 units, sign flips" in out
+    assert "unit='question'" in repr(sm.load(tmp_path / "s"))
+    assert "60 units, sign flips" in command("show", tmp_path / "s").out
+    lines = json.loads(command("evaluate", path, "--task", "binary", *given, "--json", "-").out)
+    duel = sm.Comparison({"Accuracy": sm.Accuracy(threshold=0.5)}, ["a", "b"], unit="question")
+    (line,) = duel.update(table).compute()
+    (told,) = [each for each in lines["comparison"]["differences"] if each["metric"] == "Accuracy"]
+    assert told["p"] == line.p
+    (tmp_path / "s").unlink()

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import streammetrics as sm
-from streammetrics.slices.units import groups_of
+from streammetrics.inference.comparing.tests import sign_flips
 
 
 def duel(gaps, metric=None):
@@ -107,8 +107,8 @@ def test_units_needed_of_one_state_are_those_of_each_of_two_samples():
     needed = sm.units_needed(sm.Mean().update(values), 0.1)["Mean"]
     exact = 2 * ((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * values.std() / 0.1) ** 2
     assert needed == pytest.approx(exact, rel=0.01)
-    kept = sm.MetricSet({"m": sm.Accuracy()}, unit="u")
-    with pytest.raises(ValueError, match="keeps groups of 'u'"):
+    kept = kept_by_unit(np.arange(5000), np.arange(5000) % 3 == 0)
+    with pytest.raises(ValueError, match="groups of 'u' are kept, and not how many"):
         sm.units_needed(kept, 0.1)
     attempts = sm.PassAtK(k=1).update(np.repeat(np.arange(40), 5), np.arange(200) % 3 == 0)
     assert sm.units_needed(attempts, 0.05)["PassAtK"] > 2
@@ -152,20 +152,18 @@ def states(rng, **given):
     return [kept_by_unit(unit, each) for each in right]
 
 
-def test_sets_of_the_same_units_are_paired_by_group():
+def test_sets_of_the_same_units_are_paired():
     unit, right = answers(np.random.default_rng(0), shift=0.05)
     old, new = (kept_by_unit(unit, each) for each in right)
     (line,) = sm.compare(new, old, paired=True, margin=0.01)
     (apart,) = sm.compare(new, old, margin=0.01)
     assert line.high - line.low < 0.7 * (apart.high - apart.low)
-    group = groups_of(unit, "u")
-    kept = [group != each for each in np.unique(group)]
-    gaps = np.array([right[1][rows].mean() - right[0][rows].mean() for rows in kept])
-    n = gaps.size
-    half = stats.t.ppf(0.975, n - 1) * math.sqrt((n - 1) * np.var(gaps))
+    gaps = (right[1].astype(float) - right[0]).reshape(200, -1).mean(axis=1)
+    half = stats.t.ppf(0.975, 199) * math.sqrt(np.var(gaps, ddof=1) / 200)
     expected = [line.difference - half, line.difference + half]
     np.testing.assert_allclose([line.low, line.high], expected, rtol=1e-9)
-    assert line.test == f"jackknife of {n} groups of units, paired"
+    assert line.test == "200 units, sign flips"
+    assert line.p == pytest.approx(sign_flips(gaps), abs=0.01)
 
 
 def test_units_with_other_rows_cannot_be_paired():

@@ -137,3 +137,38 @@ def test_a_set_takes_one_method_or_one_by_metric():
     with pytest.raises(ValueError, match="unit=None treats the rows as the sample"):
         units.confidence(method="wilson")
     assert units.confidence(method="wilson", unit=None)["a"].method == "Wilson, 1 of 1"
+
+
+# DeLong, DeLong and Clarke-Pearson, Biometrics 44 (1988): albumin, total protein, K-G score and
+# whether surgery helped, of the 43 patients with all three tests. The figures are those of the
+# example of ROCCONTRAST in the SAS/STAT manual, which has the same data.
+PATIENTS = """
+3.0 5.8 10 0  3.2 6.3  5 1  3.9 6.8  3 1  2.8 4.8  6 0  3.2 5.8  3 1  0.9 4.0  5 0  2.5 5.7  8 0
+1.6 5.6  5 1  3.8 5.7  5 1  3.7 6.7  6 1  3.2 5.4  4 1  3.8 6.6  6 1  4.1 6.6  5 1  3.6 5.7  5 1
+4.3 7.0  4 1  3.6 6.7  4 0  2.3 4.4  6 1  4.2 7.6  4 0  4.0 6.6  6 0  3.5 5.8  6 1  3.8 6.8  7 1
+3.0 4.7  8 0  4.5 7.4  5 1  3.7 7.4  5 1  3.1 6.6  6 1  4.1 8.2  6 1  4.3 7.0  5 1  4.3 6.5  4 1
+3.2 5.1  5 1  2.6 4.7  6 1  3.3 6.8  6 0  1.7 4.0  7 0  3.7 6.1  5 1  3.3 6.3  7 1  4.2 7.7  6 1
+3.5 6.2  5 1  2.9 5.7  9 0  2.1 4.8  7 1  2.8 6.2  8 0  4.0 7.0  7 1  3.3 5.7  6 1  3.7 6.9  5 1
+3.6 6.6  5 1
+"""
+
+
+def test_delong_1988():
+    albumin, protein, score, helped = np.array(PATIENTS.split(), float).reshape(-1, 4).T
+    rows = {"y_true": helped.astype(int), "albumin": albumin, "protein": protein, "kg": 10 - score}
+    models = ["albumin", "protein", "kg"]
+    duel = sm.Comparison({"auc": sm.ROCAUC()}, models, baseline="kg").update(rows)
+    published = {
+        "albumin": (0.7366, 0.5549, 0.9182),
+        "protein": (0.6478, 0.4518, 0.8439),
+        "kg": (0.7258, 0.5243, 0.9273),
+    }
+    for model, figures in published.items():
+        auc = duel[model]["auc"]
+        found = (auc.compute(), *auc.confidence(method="delong"))
+        assert tuple(round(each, 4) for each in found) == figures
+    lines = [(n.difference, n.low, n.high, n.p) for n in duel.compute()]
+    assert [tuple(round(each, 4) for each in line) for line in lines] == [
+        (0.0108, -0.1761, 0.1976, 0.9102),
+        (-0.078, -0.283, 0.1271, 0.4561),
+    ]

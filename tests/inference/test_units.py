@@ -236,10 +236,14 @@ def test_two_sets_with_a_unit_are_compared_by_it():
     assert sm.compare(one, other)[0].p > by_row.p
 
 
-def test_a_comparison_of_rows_refuses_a_set_with_a_unit():
+def test_a_comparison_takes_the_unit_of_its_set_unless_rows_are_asked_for():
     suite = sm.MetricSet({"acc": sm.Accuracy()}, unit="user")
-    with pytest.raises(ValueError, match=r"MetricSet\(dict\(suite.items\(\)\)\)"):
-        sm.Comparison(suite, {"a": "one", "b": "two"})
+    models = {"a": "one", "b": "two"}
+    assert sm.Comparison(suite, models).unit == "user"
+    assert sm.Comparison(suite, models, unit=None).unit is None
+    assert sm.Comparison(suite, models, unit="item").unit == "item"
+    with pytest.raises(ValueError, match=r"unit=3\): expected the name of a column"):
+        sm.Comparison(suite, models, unit=3)
 
 
 @pytest.mark.long

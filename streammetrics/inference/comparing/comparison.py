@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 
 from streammetrics.core.columns.batch import as_text, near
-from streammetrics.core.confidence import check_level
+from streammetrics.core.confidence import check_level, unit_of
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     NoConfidenceError,
@@ -44,19 +44,35 @@ from streammetrics.inference.comparing.tests import (
     Side,
     clipped,
     family_of,
-    paired_by_group,
+    of_units,
     paired_by_unit,
     verdict,
     widened,
 )
 from streammetrics.inference.distributions import holm, margin, normal_quantile, normal_tail
+from streammetrics.inference.units import (
+    BY_UNIT,
+    UnitRows,
+    check_one_time,
+    groups_at,
+    influence_of_units,
+    kept_infos,
+    limits_of_units,
+    units_of,
+    whole_of,
+    with_units,
+)
 from streammetrics.metrics.families import Family
+from streammetrics.statistics.grouped.grouped import unit_plan
+from streammetrics.statistics.grouped.groups import Groups
 from streammetrics.statistics.joint import OF_MODELS, ModelSchema, alias
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from streammetrics.core.columns.schema import Kind
     from streammetrics.core.confidence import ConfidenceInterval, Unit
+    from streammetrics.core.feeding.states import RowInfo
     from streammetrics.core.statistic import Statistic
 
 
@@ -137,6 +153,12 @@ class Comparison(MetricSet):
       which flips the signs of differences (B = 9,999, seeded by the values).
     - All other metrics use a jackknife.
 
+    With a `unit`, the sample is the units, such as questions with several rows each: the variance
+    of a difference comes from what each unit adds to it (Student's t with Satterthwaite's degrees
+    of freedom), and p from flipping the signs of these differences. A state of every model is kept
+    for each of up to 4,096 units, and for 64 groups of units by hash if there are more; the name of
+    the test says which.
+
     Args:
         suite: The metrics by name, or a set without rows. The ``columns`` of a set are those of the
             inputs that models share: ``{"y_true": "label"}``.
@@ -146,7 +168,8 @@ class Comparison(MetricSet):
         baseline: The model that all others are compared with; ``None`` compares all pairs.
         max_rows: How many distinct rows to keep, per class if there are two, for metrics whose
             joint variance cannot be computed from sums: ROC AUC, average precision, R2 and similar
-            ones.
+            ones. Not used with a `unit`.
+        unit: Column that identifies clustered rows, such as those of one question or user.
 
     Raises:
         ValueError: There are fewer than two models, two of them read the same columns, or a metric
@@ -172,15 +195,14 @@ class Comparison(MetricSet):
         *,
         baseline: str | None = None,
         max_rows: int = MAX_ROWS,
+        unit: Unit = ...,
     ) -> None:
         if isinstance(suite, Comparison):
             raise TypeError("suite is a Comparison already: pass the set of metrics")
-        if isinstance(suite, MetricSet) and suite._kept_unit is not None:
-            raise ValueError(
-                f"suite has unit={suite._kept_unit!r}, and a Comparison tests rows: pass "
-                "MetricSet(dict(suite.items())) to compare by rows, or pair a set for each model "
-                "with sm.compare(a, b, paired=True)"
-            )
+        kept = suite._kept_unit if isinstance(suite, MetricSet) else None
+        self.unit = unit_of(unit, kept)
+        if self.unit is not None and (not isinstance(self.unit, str) or not self.unit):
+            raise ValueError(f"Comparison(unit={unit!r}): expected the name of a column")
         renamed = suite.columns if isinstance(suite, MetricSet) else {}
         metrics = dict(suite.items()) if isinstance(suite, MetricSet) else suite
         self._suite = MetricSet(metrics, columns=renamed)
@@ -203,12 +225,16 @@ class Comparison(MetricSet):
         self._joints = {
             name: family.joints(self.models, self.pairs) for name, family in self._families.items()
         }
-        self._open(self._plan_of())
+        self._open(self._plan_of() if self.unit is None else self._plan_by_unit())
         optional = self._plan.optional
         own_titles = {
             self._titles[alias(n, m)] for m in asked for n in own if alias(n, m) in optional
         }
         self._needed = tuple(title for title in self._needed if title not in own_titles)
+        if self.unit is not None:
+            self._titles[BY_UNIT] = self.unit
+            needed = (self._titles.get(title, title) for title in self._needed)
+            self._needed = tuple(dict.fromkeys(needed))
 
     def _plan_of(self) -> Plan:
         """Return a plan of the statistics of each model, followed by the joint ones."""
@@ -223,6 +249,23 @@ class Comparison(MetricSet):
             statistics += [joint.statistic for joint in joints]
             schemas += [joint.schema(self.models) for joint in joints]
         return Plan(statistics, schemas)
+
+    def _plan_by_unit(self) -> Plan:
+        """Return a plan of the statistics of each model, kept by unit."""
+        plain = self._suite._plan
+        sides = [
+            [ModelSchema.over(schema, self.models, [model]) for schema in plain.schemas]
+            for model in self.models
+        ]
+        plan, places = unit_plan(plain, sides, BY_UNIT)
+        self._places = dict(zip(self.models, places, strict=True))
+        return plan
+
+    def feed(self, columns: Mapping[str, Any], renamed: Mapping[str, str] | None = None) -> Self:
+        """Add rows given as columns by name, including the column of units if there is one."""
+        if self.unit is None:
+            return super().feed(columns, renamed)
+        return super().feed(*with_units(columns, renamed, self.unit))
 
     @property
     def of_metrics(self) -> tuple[str, ...]:
@@ -314,9 +357,13 @@ class Comparison(MetricSet):
 
     def _units_needed(self, power: float, level: float) -> Iterator[tuple[str, Needed]]:
         """Yield for each metric and pair of models a function that returns the units needed."""
-        for name, one, _, estimate in self._estimates(self._accumulator.flush(), level):
+        state = self._accumulator.flush()
+        for name, one, _, estimate in self._estimates(state, level):
             error = standard_error(estimate.low, estimate.high, level, estimate.df)
-            n = self._families[name].n_units(one)
+            if self.unit is None:
+                n = self._families[name].n_units(one)
+            else:
+                n = _number_of(self._groups(one.model, state), self.unit)
             _check_varies(name, error)
             yield name, partial(needed, error, n, power=power, level=level)
 
@@ -327,6 +374,9 @@ class Comparison(MetricSet):
         self, state: State, level: float, *, anytime: bool = False
     ) -> Iterator[tuple[str, Side, Side, Estimate]]:
         """Yield the estimated difference of each pair of models, metric by metric."""
+        if self.unit is not None:
+            yield from self._estimates_by_unit(state, level, anytime=anytime)
+            return
         suites = {model: self._of(model, state) for model in self.models}
         values = {model: suite.compute() for model, suite in suites.items()}
         for name, family in self._families.items():
@@ -344,6 +394,31 @@ class Comparison(MetricSet):
                     test = UNKNOWN if anytime else "none"
                     nothing = (one.value - other.value, math.nan, math.nan, math.nan, test)
                     yield name, one, other, Estimate(*nothing)
+
+    def _estimates_by_unit(
+        self, state: State, level: float, *, anytime: bool
+    ) -> Iterator[tuple[str, Side, Side, Estimate]]:
+        check_one_time(str(self.unit), anytime=anytime)
+        groups = {model: self._groups(model, state) for model in self.models}
+        wholes = {model: whole_of(of) for model, of in groups.items()}
+        suites = {model: self._suite._at(whole) for model, whole in wholes.items()}
+        values = {model: suite.compute() for model, suite in suites.items()}
+        for name in self._families:
+            adds = {
+                model: influence_of_units(suite[name], groups[model], wholes[model])
+                for model, suite in suites.items()
+            }
+            sides = {
+                model: Side(model, suite[name], float(values[model][name]), place)
+                for place, (model, suite) in enumerate(suites.items())
+            }
+            for one, other in self.pairs:
+                estimate = of_units(sides[one], sides[other], adds[one], adds[other], level)
+                yield name, sides[one], sides[other], estimate
+
+    def _groups(self, model: str, state: State) -> Groups:
+        """Return the states of a model by unit."""
+        return groups_at(state, self._suite._plan, self._places[model])
 
     def _compared(
         self, state: State, level: float, margins: Mapping[str, float], *, anytime: bool = False
@@ -372,6 +447,14 @@ class Comparison(MetricSet):
     def _of(self, model: str, state: State) -> MetricSet:
         """Return the metrics of a model with its part of a state."""
         plan = self._suite._plan
+        if self.unit is not None:
+            groups = self._groups(model, state)
+            whole = whole_of(groups)
+
+            def found(metric: Any, level: float) -> ConfidenceInterval:
+                return limits_of_units(metric, groups, whole, level)
+
+            return self._suite._over(UnitRows(plan, whole, self.unit, found))
         infos = tuple(
             state.infos[self._plan.schemas.index(ModelSchema.over(schema, self.models, [model]))]
             for schema in plan.schemas
@@ -438,9 +521,21 @@ class Comparison(MetricSet):
         return tuple(dict.fromkeys(names))
 
     @property
+    def _kept_unit(self) -> str | None:
+        return self.unit
+
+    @property
+    def _kinds(self) -> dict[str, Kind]:
+        return super()._kinds | ({} if self.unit is None else {BY_UNIT: "id"})
+
+    def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
+        return state.infos if self.unit is None else kept_infos(self._plan, state)
+
+    @property
     def _identity(self) -> object:
         metrics = tuple((name, metric._key) for name, metric in self._metrics.items())
-        return metrics, self.models, self.baseline, self.max_rows, sorted(self.columns.items())
+        columns = sorted(self.columns.items())
+        return metrics, self.models, self.baseline, self.max_rows, columns, self.unit
 
     def _titled(self) -> str:
         return f"a Comparison of {', '.join(self.models)}"
@@ -451,7 +546,7 @@ class Comparison(MetricSet):
             return f"models are {list(theirs.models)} there and {list(mine.models)} here"
         parts = [
             f"{name} is {getattr(theirs, name)!r} there and {getattr(mine, name)!r} here"
-            for name in ("baseline", "max_rows")
+            for name in ("baseline", "max_rows", "unit")
             if getattr(theirs, name) != getattr(mine, name)
         ]
         return "; ".join(parts) or super()._apart(other)
@@ -466,12 +561,13 @@ class Comparison(MetricSet):
         ]
         told = super()._configuration()
         more = {"models": models, "baseline": self.baseline, "max_rows": self.max_rows}
+        more |= {} if self.unit is None else {"unit": self.unit}
         return {**told, "class": registered_name(type(self)), "columns": shared, **more}
 
     @classmethod
     def _configured(cls, meta: Mapping[str, object]) -> Self:
         """Return an empty comparison from the result of `_configuration`."""
-        options: Any = {name: meta.get(name) for name in ("baseline", "max_rows")}
+        options: Any = {name: meta.get(name) for name in ("baseline", "max_rows", "unit")}
         suite = MetricSet._configured(meta)
         try:
             return cls(suite, told_columns(meta.get("models")), **options)
@@ -482,7 +578,8 @@ class Comparison(MetricSet):
         against = "" if self.baseline is None else f", baseline={self.baseline!r}"
         metrics = ", ".join(self._metrics)
         models = ", ".join(self.models)
-        return f"Comparison of {models} by {metrics}{against} <{self.n_rows:,} rows>"
+        by_unit = "" if self.unit is None else f", unit={self.unit!r}"
+        return f"Comparison of {models} by {metrics}{against}{by_unit} <{self.n_rows:,} rows>"
 
     def _repr_html_(self) -> str:
         return self.compute()._repr_html_() or "" if self.n_rows else f"<p>{escape(repr(self))}</p>"
@@ -569,15 +666,13 @@ def compare(
     one, other = map(_by_name, states)
     _check_same(one, other, names)
     margins = {} if margin is None else margins_of(margin, one)
-    groups = _groups(states, names, unit) if paired else None
+    by_unit = _by_unit(states, names, unit) if paired else None
     lines, refused = [], []
     for name, metric in one.items():
         try:
             sides = _sides((metric, other[name]), names)
-            if groups is None:
-                estimate = _unpaired(sides, level, unit)
-            else:
-                estimate = _paired(sides, groups, level)
+            how = partial(_paired, by_unit=by_unit) if paired else partial(_unpaired, unit=unit)
+            estimate = how(sides, level=level)
         except NoConfidenceError as error:
             refused.append(f"{name!r}: {error}")
         else:
@@ -632,14 +727,16 @@ def _unpaired(sides: tuple[Side, Side], level: float, unit: Unit) -> Estimate:
     return unpaired(limits, (sides[0].value, sides[1].value), level)
 
 
-Rests: TypeAlias = tuple[Sequence[State], Sequence[State]]
+ByUnit: TypeAlias = tuple[tuple[Groups, State], tuple[Groups, State]]
 
 
-def _groups(states: tuple[Metric | MetricSet, ...], names: tuple[str, str], unit: Unit) -> Rests:
-    """Return both states without each group of units; two empty lists for states without units.
+def _by_unit(
+    states: tuple[Metric | MetricSet, ...], names: tuple[str, str], unit: Unit
+) -> ByUnit | None:
+    """Return both states by unit; ``None`` for states without units.
 
     Raises:
-        IncompatibleMetricsError: A group has different numbers of rows in the two states.
+        IncompatibleMetricsError: A unit has different numbers of rows in the two states.
     """
     kept = [s._kept_unit if isinstance(s, MetricSet) else None for s in states]
     if unit is not ... and any(unit != each for each in kept):
@@ -649,38 +746,28 @@ def _groups(states: tuple[Metric | MetricSet, ...], names: tuple[str, str], unit
             f"unit is {kept[0]!r} in {names[0]} and {kept[1]!r} in {names[1]}, which are no pairs"
         )
     if kept[0] is None:
-        return (), ()
-    one, other = (state._without_units() for state in states)  # type: ignore[union-attr]  # sets with a unit
-    rows = [{group: _rows(rest) for group, rest in rests.items()} for rests in (one, other)]
-    whole = [state.n_rows for state in states]
-    apart = [
-        group
-        for group in {**one, **other}
-        if group not in one
-        or group not in other
-        or whole[0] - rows[0][group] != whole[1] - rows[1][group]
-    ]
+        return None
+    one, other = (state.groups() for state in states)  # type: ignore[union-attr]  # sets with a unit
+    rows = [dict(zip(of.keys.tolist(), of.n_rows.tolist(), strict=True)) for of in (one, other)]
+    every = {**rows[0], **rows[1]}
+    apart = [key for key in every if rows[0].get(key) != rows[1].get(key)]
     if apart:
         raise IncompatibleMetricsError(
-            f"units have other rows in {names[0]} ({whole[0]:,}) than in {names[1]} "
-            f"({whole[1]:,}): those of {len(apart)} of {len({**one, **other})} groups by hash of "
-            f"{kept[0]!r}; paired=False compares them as different ones"
+            f"units have other rows in {names[0]} ({states[0].n_rows:,}) than in {names[1]} "
+            f"({states[1].n_rows:,}): {len(apart)} of {len(every)} {units_of(one)} by {kept[0]!r}; "
+            "paired=False compares them as different ones"
         )
-    return list(one.values()), [other[group] for group in one]
+    return (one, whole_of(one)), (other, whole_of(other))
 
 
-def _rows(state: State) -> int:
-    return max((info.n_rows for info in state.infos), default=0)
-
-
-def _paired(sides: tuple[Side, Side], rests: Rests, level: float) -> Estimate:
+def _paired(sides: tuple[Side, Side], by_unit: ByUnit | None, level: float) -> Estimate:
     """Estimate the difference between two values of the same units."""
     one, other = sides
     if one.metric._incomparable:
         raise NoConfidenceError(
             f"{one.metric._titled()} cannot be paired: {one.metric._incomparable}"
         )
-    if not rests[0]:
+    if by_unit is None:
         estimate = paired_by_unit(one, other, level)
         if estimate is None:
             raise NoConfidenceError(
@@ -688,11 +775,10 @@ def _paired(sides: tuple[Side, Side], rests: Rests, level: float) -> Estimate:
                 "MetricSet({...}, unit='question'), or compare with paired=False"
             )
     else:
-        values = [
-            [float(side.metric._judged(*side.metric._chosen(state))[0]) for state in of]
-            for side, of in zip(sides, rests, strict=True)
-        ]
-        estimate = paired_by_group((one.value, other.value), (values[0], values[1]), level)
+        ours, theirs = (
+            influence_of_units(side.metric, *of) for side, of in zip(sides, by_unit, strict=True)
+        )
+        estimate = of_units(one, other, ours, theirs, level)
     return clipped(widened(estimate, one, other), one.metric)
 
 
@@ -711,10 +797,10 @@ def units_needed(
 ) -> dict[str, int]:
     """Return the number of units needed to detect a difference, by metric.
 
-    Units are rows, queries of rankings, or units of repeated attempts. For a `Comparison` it is the
-    number that suffices for every pair of its models. For a metric or a set it is the number in
-    each of two independent samples. Standard errors scale with one over the root of the number of
-    units.
+    Units are rows, queries of rankings, units of repeated attempts, or the units of a set or
+    comparison that has a `unit`. For a `Comparison` it is the number that suffices for every pair
+    of its models. For a metric or a set it is the number in each of two independent samples.
+    Standard errors scale with one over the root of the number of units.
 
     Args:
         state: A pilot, from which the standard error is taken.
@@ -723,8 +809,8 @@ def units_needed(
         confidence: Level of the confidence limits.
 
     Raises:
-        ValueError: A difference is not positive, or names a metric that does not exist; or the set
-            has a `unit`, whose number is not kept.
+        ValueError: A difference is not positive, or names a metric that does not exist; or there
+            are so many units that only groups of them are kept, and not their number.
         NoConfidenceError: A metric has no confidence limits, or the rows do not tell how it varies.
 
     Example:
@@ -739,13 +825,11 @@ def units_needed(
     if isinstance(state, Comparison):
         names, found = state.of_metrics, state._units_needed(power, level)
     else:
-        if isinstance(state, MetricSet) and state._kept_unit is not None:
-            raise ValueError(
-                f"the set keeps groups of {state._kept_unit!r} and not how many of them there are"
-            )
         metrics = _by_name(state)
         names = tuple(metrics)
-        found = ((name, _alone(metric, power, level)) for name, metric in metrics.items())
+        unit = state._kept_unit if isinstance(state, MetricSet) else None
+        n = None if unit is None else _number_of(state.groups(), unit)  # type: ignore[union-attr]  # a set with a unit
+        found = ((name, _alone(metric, n, power, level)) for name, metric in metrics.items())
     wanted = difference if isinstance(difference, Mapping) else dict.fromkeys(names, difference)
     for name, value in wanted.items():
         if name not in names:
@@ -769,13 +853,21 @@ def _check_varies(name: str, error: float) -> None:
         raise NoConfidenceError(f"{name!r}: these rows do not tell how it varies: pass more rows")
 
 
-def _alone(metric: Metric, power: float, level: float) -> Needed:
-    """Return a function of the units needed in each of two samples like this one."""
-    counts = {str(Family.QUERIES): "n_queries", str(Family.UNITS): "n_units"}
-    n = counts.get(str(metric.family), "n_rows")
+def _number_of(groups: Groups, unit: str) -> int:
+    """Return the number of units; raise `ValueError` if only groups of them are kept."""
+    if units_of(groups) != "units" and len(groups):
+        raise ValueError(f"groups of {unit!r} are kept, and not how many of them there are")
+    return len(groups)
+
+
+def _alone(metric: Metric, n: int | None, power: float, level: float) -> Needed:
+    """Return a function of the units needed in each of two samples like this one, of `n` units."""
+    if n is None:
+        counts = {str(Family.QUERIES): "n_queries", str(Family.UNITS): "n_units"}
+        n = getattr(metric, counts.get(str(metric.family), "n_rows"))
     error = standard_error(*metric.confidence(level), level)
     _check_varies(metric._titled(), error)
-    return partial(needed, error * math.sqrt(2), getattr(metric, n), power=power, level=level)
+    return partial(needed, error * math.sqrt(2), n, power=power, level=level)
 
 
 def unpaired(

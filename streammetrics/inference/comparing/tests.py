@@ -17,11 +17,11 @@ from streammetrics.core.confidence import without
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.inference.areas import (
     GROUPS,
-    Ladder,
+    CurveInfluence,
+    class_influences,
+    curve_influence,
     influence,
-    precision_influences,
     seeded,
-    structural_components,
 )
 from streammetrics.inference.distributions import (
     anytime_difference,
@@ -32,6 +32,7 @@ from streammetrics.inference.distributions import (
     t_tail,
 )
 from streammetrics.inference.means import error_of_mean
+from streammetrics.inference.units import is_whole_area, warn_few
 from streammetrics.metrics.classification.multilabel import MultilabelMetric
 from streammetrics.metrics.families import NO_MEAN, SEVERAL, Family
 from streammetrics.metrics.scores.base import staircases
@@ -55,9 +56,10 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Bools, Floats, Ints, Options
+    from streammetrics.core.types import Array, Floats, Ints, Options
+    from streammetrics.inference.units import UnitInfluence
     from streammetrics.metrics.classification.base import ContingencyMetric
-    from streammetrics.metrics.scores.base import ClassScoreMetric, CumulativeCounts
+    from streammetrics.metrics.scores.base import ClassScoreMetric
     from streammetrics.statistics.joint import Bring
     from streammetrics.statistics.tables.contingency import LabelCells
 
@@ -419,23 +421,6 @@ DELONG = "DeLong, paired"
 INFLUENCE = "influence of rows"
 
 
-class Influence(NamedTuple):
-    """The influence of a row of each cell on an area, times the number of rows of its class."""
-
-    low: Floats  # lower edges of the cells, ascending
-    p: Floats
-    n: Floats
-    of_positive: Floats
-    of_negative: Floats
-
-    def at(self, positive: Bools, scores: Floats) -> Floats:
-        """Return the influence of rows, from their class and score."""
-        order = np.argsort(scores)  # ascending look-ups stay in the cache
-        cell = np.empty(scores.size, np.intp)
-        cell[order] = np.searchsorted(self.low, scores[order], side="right") - 1
-        return np.where(positive, self.of_positive[cell], self.of_negative[cell])
-
-
 class CurveFamily(PairedTest):
     """Areas under curves for (n,) scores, and averages of them for (n, K) scores."""
 
@@ -463,12 +448,12 @@ class CurveFamily(PairedTest):
         n = int(one.metric.n_rows)
         return estimated(difference, math.sqrt(variance), level, test, math.inf, n)
 
-    def _influence(self, stairs: CumulativeCounts) -> Influence:
-        return (_roc if self.metric.family == Family.ROC_AREA else _precision)(stairs)
-
     def _by_class(self, one: Side, other: Side, sample: RowSample) -> float:
         """Return the variance, from the exact one of each class and the sampled correlation."""
-        a, b = (self._influence(staircases(side.metric._read()[0])[0]) for side in (one, other))
+        a, b = (
+            curve_influence(side.metric, staircases(side.metric._read()[0])[0])
+            for side in (one, other)
+        )
         total = 0.0
         for positive, (rows, count) in enumerate(zip(sample.strata, sample.counts, strict=True)):
             is_positive = np.full(len(rows.points), bool(positive))
@@ -500,56 +485,22 @@ class CurveFamily(PairedTest):
 
     def _adds(self, side: Side, points: Floats) -> Floats:
         """Return the influence of rows on the class average, times the weight of all rows."""
-        (histogram,) = side.metric._read()
-        classes = staircases(histogram)
-        width = len(classes)
-        weighted = width > 1 and self.metric.average == "weighted"
-        shares = np.array([stairs.share for stairs in classes])
-        seen = (shares > 0) & (shares < 1)
-        each = shares if weighted else seen / max(int(seen.sum()), 1)
-        total = np.zeros(len(points))
-        for k in np.flatnonzero(seen).tolist():  # other classes have no area
-            adds = self._influence(classes[k])
-            positive = points[:, 0] == (k if width > 1 else 1)
-            scores = points[:, 1 + side.place * width + k]
-            share = np.where(positive, shares[k], 1 - shares[k])
-            total += each[k] * adds.at(positive, scores) / share
-            if weighted:  # another row of a class also increases its weight
-                total += (positive - shares[k]) * self.metric.read(classes[k])
+        classes = staircases(side.metric._read()[0])
+        width, total = len(classes), np.zeros(len(points))
+        for each in class_influences(self.metric, classes):
+            positive = points[:, 0] == (each.place if width > 1 else 1)
+            scores = points[:, 1 + side.place * width + each.place]
+            share = np.where(positive, each.share, 1 - each.share)
+            total += each.weight * each.adds.at(positive, scores) / share
+            total += (positive - each.share) * each.area
         return total
 
 
-def _square(adds: Influence, positive: bool) -> float:
+def _square(adds: CurveInfluence, positive: bool) -> float:
     """Return the mean squared influence of the rows of a class."""
     rows = adds.p if positive else adds.n
     squares = (adds.of_positive if positive else adds.of_negative) ** 2
     return float(np.dot(rows, squares) / rows.sum())
-
-
-def _ladder(stairs: CumulativeCounts) -> tuple[Floats, Ladder]:
-    """Return the lower edges of all cells, and the cells."""
-    low = np.concatenate([step.low for step in stairs.steps()] or [np.zeros(0)])
-    cells = Ladder.of(stairs, float(stairs.positives), float(stairs.negatives))
-    return low.astype(np.float64, copy=False), cells
-
-
-def _roc(stairs: CumulativeCounts) -> Influence:
-    """Return the influence of a row of each cell on the area under the ROC curve."""
-    low, cells = _ladder(stairs)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        beats, beaten = structural_components(cells)
-        area = float(np.dot(cells.p, beats)) / cells.positives
-    return Influence(low, cells.p, cells.n, beats - area, beaten - area)
-
-
-def _precision(stairs: CumulativeCounts) -> Influence:
-    """Return the influence of a row of each cell on the average precision."""
-    low, cells = _ladder(stairs)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        tp, fp = cells.p_above + cells.p, cells.n_above + cells.n
-        area = float(np.dot(cells.p, tp / (tp + fp))) / cells.positives
-        (positive, negative), _ = precision_influences(cells, area, trapezoid=False)
-    return Influence(low, cells.p, cells.n, positive * cells.positives, negative * cells.negatives)
 
 
 PERMUTATIONS = 9_999
@@ -637,18 +588,30 @@ def paired_by_unit(one: Side, other: Side, level: float) -> Estimate | None:
     return of_gaps(gaps, one.value - other.value, None, level)
 
 
-def paired_by_group(
-    value: tuple[float, float], without: tuple[Sequence[float], Sequence[float]], level: float
+def of_units(
+    one: Side, other: Side, ours: UnitInfluence, theirs: UnitInfluence, level: float
 ) -> Estimate:
-    """Estimate the difference of two values by a jackknife over groups of the same units.
+    """Estimate a difference from what each unit adds to it.
 
-    `without` are the values without each group, in the same order.
+    The limits are by Student's t with Satterthwaite's degrees of freedom; p is by flipping the
+    signs of the units' parts of the difference.
+
+    Raises:
+        StreamMetricsError: A unit counts for only one of the two.
     """
-    gaps, difference = np.subtract(*without), value[0] - value[1]
-    groups = len(gaps)
-    test = f"jackknife of {groups} group{'s' * (groups != 1)} of units, paired"
-    error = math.sqrt((groups - 1) / groups) * _spread(gaps) if groups > 1 else math.nan
-    return estimated(difference, error, level, test, max(groups - 1, 1))
+    if not np.array_equal(ours.keys, theirs.keys):
+        apart = np.setxor1d(ours.keys, theirs.keys)
+        raise StreamMetricsError(
+            f"{one.metric._titled()} counts other units for {one.model!r} than for "
+            f"{other.model!r}: {len(apart)} of them count for one only"
+        )
+    difference, adds = one.value - other.value, ours._replace(adds=ours.adds - theirs.adds)
+    warn_few(one.metric, adds)
+    found = estimated(difference, float(adds.error), level, f"{adds.of}, t", adds.df)
+    if math.isnan(found.low) or not found.low < found.high:
+        return found
+    p = sign_flips(adds.adds + adds.share * difference)
+    return found._replace(p=p, test=f"{adds.of}, sign flips")
 
 
 def _spread(values: Floats) -> float:
@@ -824,19 +787,11 @@ def family_of(name: str, metric: Any, models: int, max_rows: int) -> PairedTest:
         return TableFamily(metric)
     if metric.family in _MEANS:
         return MeanFamily(metric)
-    if metric.family == Family.AVERAGE_PRECISION or _is_whole_area(metric):
+    if metric.family == Family.AVERAGE_PRECISION or (
+        metric.family == Family.ROC_AREA and is_whole_area(metric)
+    ):
         return CurveFamily(metric, max_rows)
     return SampledFamily(metric, models, max_rows)
-
-
-def _is_whole_area(metric: Any) -> bool:
-    return (
-        metric.family == Family.ROC_AREA
-        and metric.max_fpr in {None, 1.0}
-        and metric.min_tpr in {None, 0.0}
-        and metric.multi_class == "ovr"
-        and metric.average != "micro"
-    )
 
 
 def refused(metric: Metric) -> str:

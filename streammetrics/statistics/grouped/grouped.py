@@ -21,7 +21,14 @@ from streammetrics.core.sorted_union import Union
 from streammetrics.core.state.arrays import nested, part, same, take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.grouped.buffered import BufferedStates
-from streammetrics.statistics.grouped.keys import OTHER, checked, lowest, too_many
+from streammetrics.statistics.grouped.keys import (
+    GROUPS,
+    OTHER,
+    checked,
+    lowest,
+    too_many,
+    united,
+)
 from streammetrics.statistics.grouped.schema import KEY, GroupedPlan, keyed, leaves_out
 
 if TYPE_CHECKING:
@@ -31,6 +38,8 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Facts, Rows, Schema
     from streammetrics.core.feeding.plan import Plan
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Places
+
+MOST_UNITS = 4096  # that have a state each
 
 
 class _Places(NamedTuple):
@@ -67,7 +76,8 @@ class Grouped(Statistic):
         titles: The columns that a key of text is made of, for messages.
         most: How many keys there may be; ``None`` is any number.
         overflow: What becomes of more: they raise, or those with the highest hashes are folded
-            into the key `OTHER`, for good and whatever the order.
+            into the key `OTHER`, or, with ``"groups"``, all are united in 64 groups; for good and
+            whatever the order. Keys are then hashes of units, see `keys`.
         left_out: Keep only how many rows the schema has left out, by key.
     """
 
@@ -75,7 +85,7 @@ class Grouped(Statistic):
     name: str = KEY
     titles: tuple[Any, ...] = ()
     most: int | None = None
-    overflow: Literal["raise", "other"] = "raise"
+    overflow: Literal["raise", "other", "groups"] = "raise"
     left_out: bool = False
 
     def __post_init__(self) -> None:
@@ -138,7 +148,7 @@ class Grouped(Statistic):
         own = rows._replace(columns=rows.columns[1:-1])
         if any(statistic.may_refuse(own) for statistic in self.of):
             return True
-        if self.most is None or self.overflow == "other":
+        if self.most is None or self.overflow != "raise":
             return False
         codes, labels = coded_labels(rows.columns[0])
         found = labels[counts_of((len(labels),), codes) > 0]
@@ -203,9 +213,10 @@ class Grouped(Statistic):
         seen = seen[before[seen] < 0]
         keys, mine, found = Union.of(self.keys, labels[seen])
         theirs = np.arange(len(keys)) if found is None else found
-        if self.most is not None and len(keys) > self.most:
+        if self.most is not None and (len(keys) > self.most or self._are_mixed(keys)):
             keys, cut = self._cut(keys)
             mine, theirs = cut[: self.size] if mine is None else cut[mine], cut[theirs]
+            mine = None if np.array_equal(mine, np.arange(len(keys))) else mine
         self._move(keys, mine)
         if labels.dtype.kind != "U":
             places = np.full(len(labels), -1, np.intp)
@@ -224,9 +235,15 @@ class Grouped(Statistic):
         self._known = _Places(labels, places, same)
         return places
 
+    def _are_mixed(self, keys: Array) -> bool:
+        """Whether sorted keys are of units and of groups of units, which they are united in."""
+        return self.overflow == "groups" and len(keys) > 0 and bool(keys[0] < 0 <= keys[-1])
+
     def _cut(self, keys: Array) -> tuple[Array, Places]:
         """Return no more keys than there may be, and the place of each of the given ones."""
         assert self.most is not None
+        if self.overflow == "groups":
+            return united(keys)
         keep = lowest(keys, self.most)
         others = int(np.count_nonzero(~keep))
         if not others or (keys.dtype.kind == "U" and others == 1 and keys[0] == OTHER):
@@ -250,6 +267,16 @@ class Grouped(Statistic):
         self.kinds = self.kinds.moved(kept, mine[kept], len(keys))
         self.states = tuple([states.regrouped(mine, len(keys)) for states in self.states])
         self.keys, self.rows = keys, self._counted(moved)
+
+    @property
+    def are_groups(self) -> bool:
+        """Whether the keys are of groups of units, which are more than `most`."""
+        return self.overflow == "groups" and bool((self.keys[-1:] >= 0).any())
+
+    def united(self) -> Grouped:
+        """Return the states of groups of units; only with ``overflow="groups"``."""
+        groups, places = united(self.keys)
+        return self.regrouped(places, groups)
 
     def merge(self, other: Grouped) -> None:
         """Add what another has seen, key by key."""
@@ -337,7 +364,10 @@ class Grouped(Statistic):
         rows = take_array(arrays, "rows", "int64")
         if not (keys[1:] > keys[:-1]).all():
             raise StateFormatError("the keys of groups are out of order")
-        if self.titles:
+        if self.overflow == "groups":
+            if keys.dtype.kind != "i" or self._are_mixed(keys) or keys.max(initial=0) >= GROUPS:
+                raise StateFormatError("the keys are neither those of units nor of their groups")
+        elif self.titles:
             checked(keys.tolist(), len(self.titles))
         if self.most is not None and len(keys) - (OTHER in keys) > self.most:
             raise StateFormatError(f"there are {len(keys):,} keys, more than {self.most:,}")
@@ -363,7 +393,7 @@ def grouped(
     name: str = KEY,
     titles: tuple[str, ...] = (),
     most: int | None = None,
-    overflow: Literal["raise", "other"] = "raise",
+    overflow: Literal["raise", "other", "groups"] = "raise",
 ) -> list[Grouped]:
     """Return the statistics of a plan, kept by key: a `Grouped` for each of its schemas.
 
@@ -379,3 +409,23 @@ def grouped(
             for left_out in (False, True)[: 1 + leaves_out(schema)]
         ]
     return every
+
+
+def unit_plan(
+    plan: Plan, sides: Sequence[Sequence[Schema]], name: str
+) -> tuple[Plan, list[list[int]]]:
+    """Return the statistics of a plan by unit, once for each side, and the places of each side's.
+
+    A side has its own schemas in place of those of the plan.
+    """
+    every = grouped(plan, name=name, most=MOST_UNITS, overflow="groups")
+    sources = [plan.schemas.index(each.of[0].schema) for each in every]
+    schemas = [
+        keyed(side[source], name, left_out=each.left_out)
+        for side in sides
+        for source, each in zip(sources, every, strict=True)
+    ]
+    found, size = GroupedPlan(every * len(sides), schemas), len(every)
+    keys = zip([each._key for each in every] * len(sides), schemas, strict=True)
+    places = [found.places[key] for key in keys]
+    return found, [places[k * size : (k + 1) * size] for k in range(len(sides))]

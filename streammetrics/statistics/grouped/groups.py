@@ -55,6 +55,8 @@ class Groups:
     def holding(cls, plan: Plan, every: Sequence[Grouped]) -> Groups:
         """Return the groups of grouped statistics, in the order of `grouped_plan`."""
         parts: list[_Part] = []
+        if len({grouped.are_groups for grouped in every if grouped.size}) > 1:
+            every = [grouped.united() for grouped in every]
         for grouped in every:
             if grouped.left_out:
                 parts[-1] = _Part(parts[-1].kept, grouped)
@@ -121,6 +123,15 @@ class Groups:
             found.append(kept.states[self.plan.sources[:place].count(source)].states)
         return tuple(found)
 
+    def seen_by(self, metric: Metric) -> Groups:
+        """Return the groups in which a metric has rows."""
+        there = np.ones(len(self), np.bool_)
+        for source in metric._feeds:
+            there &= np.isin(self.keys, self._parts[source].kept.keys)
+        if there.all():
+            return self
+        return self.regrouped(np.where(there, np.cumsum(there) - 1, -1), self.keys[there])
+
     def rows_of(self, metric: Metric) -> Ints:
         """Return how many rows of each key a metric has seen."""
         rows: Ints = np.zeros(len(self), np.int64)
@@ -167,7 +178,7 @@ class Groups:
 
 def _within(keys: Array, grouped: Grouped) -> Array:
     """Return the keys that there may be, where statistics that saw other rows hold others."""
-    if grouped.overflow == "raise" or grouped.most is None or len(keys) <= grouped.most:
+    if grouped.overflow != "other" or grouped.most is None or len(keys) <= grouped.most:
         return keys
     kept = keys[lowest(keys, grouped.most)]
     return np.concatenate([[OTHER], kept]) if len(kept) < len(keys) else keys

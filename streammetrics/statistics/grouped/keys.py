@@ -4,6 +4,9 @@ A key is a JSON list with an entry for each column: a string, an integer, true o
 where the value is missing, ``{"date": "2026-11-22"}``, or for a bin its two edges,
 ``{"bin": [18, 30]}``, the outer ones null. Equal keys are equal text, so they can be
 sorted, joined and written as labels are; for people they are sorted by their values.
+
+Units of a sample have integers as keys: their hashes with the highest bit set. If there are too
+many, they are united in groups 0 to 63.
 """
 
 from __future__ import annotations
@@ -18,12 +21,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.errors import Hint, InvalidBatchError, StateFormatError
+from streammetrics.statistics.points import label_hashes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from streammetrics.core.types import Array, Bools
+    from streammetrics.core.types import Array, Bools, Ints, Places
 
+GROUPS = 64  # of units, by the lowest bits of their hashes
 OTHER = ""  # the key of what was folded away, which is no list
 
 _RANKS = {bool: 0, int: 1, str: 3}
@@ -144,6 +149,21 @@ def lowest(texts: Array, most: int) -> Bools:
         keep = np.zeros(len(texts), np.bool_)
         keep[kept] = True
     return keep
+
+
+def unit_keys(units: Array) -> Ints:
+    """Return a key of each unit, its hash, which is negative; that of a group is not."""
+    keys: Ints = (label_hashes(units, 0) | np.uint64(1 << 63)).view(np.int64)
+    return keys
+
+
+def united(keys: Ints) -> tuple[Ints, Places]:
+    """Return the groups of units, sorted, and the place of each key among them.
+
+    >>> united(np.array([-3, -1, 0, 63]))
+    (array([ 0, 61, 63]), array([1, 2, 0, 2]))
+    """
+    return np.unique(keys & (GROUPS - 1), return_inverse=True)
 
 
 def _hash(text: object) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -91,10 +91,11 @@ class KeyedSchema(Schema):
     of a key may be party to less of it: to no negative label, where they have only positive ones.
     """
 
+    of: Schema = field(kw_only=True)
+
     def present(self, columns: Columns) -> Columns:
         """Return keys, facts, and the columns as the statistics take them."""
-        key, *others = super().present(columns[:-1])
-        return (key, columns[-1], *others)
+        return (columns[0], columns[-1], *self.of.present(columns[1:-1]))
 
 
 @dataclass(frozen=True)
@@ -188,9 +189,13 @@ def leaves_out(schema: Schema) -> bool:
 
 def keyed(schema: Schema, name: str = KEY, *, left_out: bool = False) -> Schema:
     """Return the schema of the rows of another with their keys, or of those it leaves out."""
-    cls = LeftOutSchema if left_out else KeyedSchema
-    fields = (Key(name), *schema.fields)
-    return cls(fields, schema.nan_policy, schema.unweighted, schema.conditions)
+    given: Any = (
+        (Key(name), *schema.fields),
+        schema.nan_policy,
+        schema.unweighted,
+        schema.conditions,
+    )
+    return LeftOutSchema(*given) if left_out else KeyedSchema(*given, of=schema)
 
 
 def _parties(facts: Facts, codes: Any, n: int) -> Column:

@@ -1,0 +1,256 @@
+"""Comparisons of models whose rows are clustered in units."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import streammetrics as sm
+from streammetrics.inference.comparing.tests import sign_flips
+
+METRICS = {
+    "accuracy": sm.Accuracy(threshold=0.5),
+    "loss": sm.LogLoss(),
+    "f1": sm.F1(threshold=0.5),
+    "auc": sm.ROCAUC(),
+    "ap": sm.AveragePrecision(),
+    "ks": sm.KolmogorovSmirnov(),
+}
+
+
+def rows(units=60, seed=0, most=12):
+    rng = np.random.default_rng(seed)
+    unit = np.repeat(np.arange(units), rng.integers(1, most + 1, units))
+    easy, y = rng.normal(size=units)[unit], rng.integers(0, 2, unit.size)
+    found = {"y_true": y, "question": unit}
+    for model, skill in (("a", 1.0), ("b", 0.7)):
+        logit = (2 * y - 1) * (skill + easy) + rng.normal(size=unit.size)
+        found[model] = 1 / (1 + np.exp(-logit))
+    return found
+
+
+def duel(metrics=METRICS, models=("a", "b"), unit="question", **options):
+    return sm.Comparison(metrics, list(models), unit=unit, **options)
+
+
+def cr2(adds, size, difference, level=0.95):
+    """Return limits and p from the influence of each unit, written out as a matrix."""
+    n, share = size.sum(), size / size.sum()
+    residual = np.eye(n) - 1 / n
+    unit = np.repeat(np.arange(size.size), size)
+    vectors = [residual[unit == g].sum(axis=0) / n / math.sqrt(1 - h) for g, h in enumerate(share)]
+    gram = np.array(vectors) @ np.array(vectors).T
+    df = np.trace(gram) ** 2 / np.trace(gram @ gram)
+    error = math.sqrt((adds**2 / (1 - share)).sum())
+    half = stats.t.ppf((1 + level) / 2, df) * error
+    return difference - half, difference + half, sign_flips(adds + share * difference)
+
+
+def by_unit(values, table):
+    """Return the mean over rows, the influence of each unit on it, and the sizes of units."""
+    size = np.bincount(table["question"])
+    sums = np.bincount(table["question"], values - values.mean())
+    return values.mean(), sums / size.sum(), size
+
+
+def placements(y, score):
+    """Return the influence of each row on the area under the ROC curve."""
+    positive, negative = score[y == 1], score[y == 0]
+    beats = (positive[:, None] > negative).astype(float) + 0.5 * (positive[:, None] == negative)
+    adds = np.zeros(y.size)
+    adds[y == 1] = (beats.mean(axis=1) - beats.mean()) / positive.size
+    adds[y == 0] = (beats.mean(axis=0) - beats.mean()) / negative.size
+    return adds
+
+
+def test_means_have_limits_of_a_sample_of_units():
+    table = rows()
+    found = duel().update(table).compute()
+    hits = [((table[m] >= 0.5) == table["y_true"]).astype(float) for m in "ab"]
+    losses = [-np.log(np.where(table["y_true"] == 1, table[m], 1 - table[m])) for m in "ab"]
+    for name, (one, other) in {"accuracy": hits, "loss": losses}.items():
+        (line,) = found[name]
+        difference, adds, size = by_unit(one - other, table)
+        low, high, p = cr2(adds, size, difference)
+        np.testing.assert_allclose([line.difference, line.low, line.high], [difference, low, high])
+        assert line.p == pytest.approx(p, abs=0.01)
+        assert line.test == "60 units, sign flips"
+
+
+def test_the_clustered_standard_error_is_that_of_miller_2024():
+    """The naive variance, and the products of all pairs of rows of a unit (arXiv 2411.00640).
+
+    Miller divides by n, and here equal units are corrected by G / (G - 1).
+    """
+    rng = np.random.default_rng(0)
+    score, unit = rng.random((40, 6)) + rng.random((40, 1)), np.repeat(np.arange(40), 6)
+    suite = sm.MetricSet({"mean": sm.Mean()}, unit="unit").update(values=score.ravel(), unit=unit)
+    apart, n = score - score.mean(), score.size
+    pairs = apart[:, :, None] * apart[:, None, :]
+    naive, cross = np.trace(pairs, axis1=1, axis2=2).sum(), pairs.sum()
+    error = math.sqrt((naive + (cross - naive)) / n**2 * 40 / 39)
+    low, high = suite["mean"].confidence()
+    assert (high - low) / 2 == pytest.approx(error * stats.t.ppf(0.975, 39))
+
+
+def test_areas_have_limits_from_the_placements_of_a_units_rows():
+    table = rows()
+    (line,) = duel().update(table).compute()["auc"]
+    adds = placements(table["y_true"], table["a"]) - placements(table["y_true"], table["b"])
+    of_units, size = np.bincount(table["question"], adds), np.bincount(table["question"])
+    low, high, _ = cr2(of_units, size, line.difference)
+    np.testing.assert_allclose([line.low, line.high], [low, high])
+
+
+def test_a_ranking_has_limits_of_units_of_queries():
+    rng = np.random.default_rng(3)
+    query = np.repeat(np.arange(160), 8)
+    table = {"query": query, "relevance": rng.integers(0, 3, query.size), "topic": query // 4}
+    table |= {m: table["relevance"] + rng.normal(0, s, query.size) for m, s in (("a", 1), ("b", 2))}
+    trial = duel({"ndcg": sm.NDCG(k=5)}, unit="topic").update(table)
+    plain = duel({"ndcg": sm.NDCG(k=5)}, unit=None)
+    plain.update({name: column for name, column in table.items() if name != "topic"})
+    values = [np.array(list(plain[m]["ndcg"].per_query().values())) for m in "ab"]
+    gaps = values[0] - values[1]
+    (line,) = trial.compute()
+    adds = (gaps - gaps.mean()).reshape(40, 4).sum(axis=1) / 160
+    low, high, _ = cr2(adds, np.full(40, 4), gaps.mean())
+    np.testing.assert_allclose([line.low, line.high], [low, high])
+    assert line.test == "40 units, sign flips"
+
+
+def test_values_are_those_of_the_rows_and_limits_of_models_are_by_unit():
+    table = rows()
+    found = duel().update(table)
+    plain = sm.Comparison(METRICS, ["a", "b"])
+    plain.update({name: column for name, column in table.items() if name != "question"})
+    for model in "ab":
+        assert found[model].compute() == plain[model].compute()
+        suite = sm.MetricSet(METRICS, columns={"y_score": model}, unit="question").update(table)
+        assert found[model].confidence() == suite.confidence()
+    assert found.n_rows == plain.n_rows
+    assert found.compute(margin=0.5)[0].verdict in {"better", "not worse"}
+    assert 0 < found.detectable()["accuracy"] < 0.2
+
+
+@pytest.mark.parametrize("units", [60, 5000])
+def test_the_state_is_a_function_of_the_rows(units):
+    """Also of more units than have a state each, of which early shards know nothing."""
+    metrics = {name: METRICS[name] for name in ("accuracy", "loss", "auc")}
+    table = rows(units, most=3)
+    whole, rng = duel(metrics).update(table), np.random.default_rng(1)
+    n = table["question"].size
+    cuts = np.sort(rng.integers(0, n, 4))
+    shards = []
+    for part in np.split(rng.permutation(n), cuts):
+        shard = duel(metrics)
+        for batch in np.array_split(part, 3):
+            shard.update({name: column[batch] for name, column in table.items()})
+        shards.append(shard)
+    for merged in (sm.merge(shards), sm.merge(shards[::-1])):
+        assert merged.to_bytes() == whole.to_bytes()
+    back = sm.from_bytes(whole.to_bytes())
+    assert back == whole
+    assert back.compute() == whole.compute()
+    test = "60 units" if units == 60 else "64 groups of units"
+    assert whole.compute()[0].test == f"{test}, sign flips"
+    assert sm.evaluate(duel(metrics), [table]) == whole
+
+
+def test_a_thousand_rows_of_each_of_few_units_say_little():
+    """Ten units: rows would tell the models apart, and units do not."""
+    rng = np.random.default_rng(5)
+    unit = np.repeat(np.arange(10), 1000)
+    gap = rng.normal(0, 0.15, 10)[unit]
+    hits = [rng.random(unit.size) < 0.7 + shift for shift in (gap, 0)]
+    table = {"y_true": np.ones(unit.size, int), "question": unit}
+    table |= dict(zip("ab", (h.astype(int) for h in hits), strict=True))
+    metrics = {"accuracy": sm.Accuracy()}
+    of_rows = sm.Comparison(metrics, ["a", "b"]).update({k: table[k] for k in ("y_true", "a", "b")})
+    of_units = duel(metrics).update(table)
+    with pytest.warns(UserWarning, match="limits of 10 units"):
+        apart = [each.compute()[0] for each in (of_rows, of_units)]
+    assert apart[1].high - apart[1].low > 5 * (apart[0].high - apart[0].low)
+
+
+def test_bad_units_are_refused_and_nothing_changes():
+    table = rows()
+    found = duel().update(table)
+    before = found.to_bytes()
+    some = table["question"].tolist()
+    some[7] = some[9] = None
+    with pytest.raises(sm.InvalidBatchError, match="question is missing in 2 rows, first in row 7"):
+        found.update({**table, "question": some})
+    with pytest.raises(sm.InvalidBatchError, match="no column 'question'"):
+        found.update({name: column for name, column in table.items() if name != "question"})
+    with pytest.raises(
+        sm.InvalidBatchError, match="units 'question': 'text' here, 'integers' in rows"
+    ):
+        found.update({**table, "question": table["question"].astype(str)})
+    with pytest.raises(sm.InvalidBatchError, match="holds numbers that are no ids"):
+        found.update({**table, "question": table["question"] + 0.5})
+    with pytest.raises(ValueError, match="no metric 'acuracy'; did you mean 'accuracy'"):
+        found.compute(margin={"acuracy": 0.1})
+    with pytest.raises(ValueError, match="hold at one time only"):
+        found.compute(anytime=True)
+    assert found.to_bytes() == before
+    with pytest.raises(sm.IncompatibleMetricsError, match="unit is None there and 'question' here"):
+        found.merge(duel(unit=None))
+
+
+def test_units_needed_are_units_and_not_rows():
+    table = rows(200)
+    pilot = duel({"loss": sm.LogLoss()}).update(table)
+    (line,) = pilot.compute()
+    needed = sm.units_needed(pilot, {"loss": 0.01})["loss"]
+    error = (line.high - line.low) / 2 / 1.97
+    assert needed == pytest.approx(200 * (error * 2.8 / 0.01) ** 2, rel=0.02)
+    suite = sm.MetricSet({"loss": sm.LogLoss()}, columns={"y_score": "a"}, unit="question")
+    suite.update(table)
+    low, high = suite["loss"].confidence()
+    error = math.sqrt(2) * (high - low) / 2 / 1.96
+    needed = sm.units_needed(suite, 0.05)["loss"]
+    assert needed == pytest.approx(200 * (error * 2.8 / 0.05) ** 2, rel=0.02)
+    many = duel({"loss": sm.LogLoss()}).update(rows(5000, most=2))
+    with pytest.raises(ValueError, match="groups of 'question' are kept, and not how many"):
+        sm.units_needed(many, 0.01)
+
+
+def test_quantiles_leave_out_groups_of_units():
+    """Without a single unit a median hardly moves, or jumps."""
+    rng = np.random.default_rng(0)
+    y, unit = rng.normal(size=600), np.arange(600) // 3
+    table = {"y_true": y, "a": y + rng.normal(size=600), "b": y + 2 * rng.normal(size=600)}
+    metrics = {"median": sm.MedianAbsoluteError(), "mae": sm.MAE()}
+    median, mae = duel(metrics).update({**table, "question": unit}).compute()
+    assert (median.test, mae.test) == ("62 groups of units, sign flips", "200 units, sign flips")
+    assert median.high < 0 > mae.high
+
+
+def test_few_units_warn():
+    with pytest.warns(UserWarning, match=r"LogLoss has limits of 29 units: of fewer than 30, they"):
+        duel({"loss": sm.LogLoss()}).update(rows(29)).compute()
+    duel({"loss": sm.LogLoss()}).update(rows(30)).compute()
+
+
+def test_a_state_without_rows_is_read_again():
+    assert sm.from_bytes(duel().to_bytes()) == duel()
+
+
+def test_one_unit_has_no_limits():
+    table = rows(1, most=30)
+    (line, *_) = duel().update(table).compute()
+    assert math.isnan(line.low)
+    assert line.test == "1 units, t"
+
+
+def test_a_ledger_takes_it():
+    table = rows()
+    ledger = sm.Ledger(duel())
+    for shard in range(3):
+        part = {name: column[shard::3] for name, column in table.items()}
+        ledger.add(f"s{shard}", duel().update(part))
+    assert ledger.merged() == duel().update(table)
