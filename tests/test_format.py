@@ -1,4 +1,9 @@
-"""docs/format.md names what states hold, no more and no fewer, and tests/vectors is up to date."""
+"""docs/format.md names what states hold, no more and no fewer, and tests/vectors is up to date.
+
+    python tests/test_format.py
+
+writes the table of metrics and their statistics anew.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,9 @@ ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
 PAGE = (ROOT / "docs" / "format.md").read_text()
 COLUMNS = r"^\|(.*?)\|(.*?)\|"
+ROWS = re.compile(
+    r"^\| metrics \| statistics, in order \|\n\| --- \| --- \|\n((?:\|.*\n)*)", re.MULTILINE
+)
 CONTAINERS = {"Comparison", "Ledger", "Slices", "UnitSet"}
 # The arrays that an entry of a kind stands for: pattern, type and dimensions.
 SUM = [("digits", "I64", 2), ("exponent", "I64", 0)]
@@ -88,7 +96,7 @@ def test_arrays_are_those_of_the_page(files):
         for array, form in arrays.items():
             number, _, name = array.partition("/")
             statistic = names[int(number)]
-            fits = [p for p in page[statistic] if re.fullmatch(p, f"{name} {form}")]
+            fits = [p for p in page.get(statistic, ()) if re.fullmatch(p, f"{name} {form}")]
             assert fits, f"{statistic}: {name} {form} is not on the page"
             used |= {(of, fit) for fit in fits for of in (statistic, None)}
         met.update(names)
@@ -118,16 +126,19 @@ def test_keys_and_facts_are_those_of_the_page(files):
     assert set().union(*named) == keys | facts
 
 
-def test_metrics_have_the_statistics_of_the_page():
-    table = PAGE.partition("## Which metric has")[2].partition("\n## ")[0]
-    told, found = {}, {}
-    for names, lists in re.findall(r"^\| (`.*?) \| (`.*?) \|$", table, re.MULTILINE):
-        every = {tuple(re.findall(r"`(\w+)`", one)) for one in lists.split(";")}
-        told |= dict.fromkeys(re.findall(r"`(\w+)`", names), every)
+def table():
+    """Return the rows of the page that tell which statistics a metric has."""
+    found, rows = {}, {}
     for oracle in ORACLES:
-        name = type(oracle.metric).__name__
-        found.setdefault(name, set()).add(tuple(statistics(oracle.metric)))
-    assert told == found
+        names = ", ".join(f"`{name}`" for name in statistics(oracle.metric))
+        found.setdefault(type(oracle.metric).__name__, set()).add(names)
+    for name in sorted(found):
+        rows.setdefault("; ".join(sorted(found[name])), []).append(f"`{name}`")
+    return "".join(f"| {', '.join(names)} | {of} |\n" for of, names in rows.items())
+
+
+def test_metrics_have_the_statistics_of_the_page():
+    assert table() == ROWS.search(PAGE)[1], "run python tests/test_format.py"
 
 
 def test_vectors_are_up_to_date():
@@ -147,3 +158,8 @@ def test_reader_in_javascript():
         [node, "--test", EXAMPLES / "js" / "test.js"], capture_output=True, text=True, check=False
     )
     assert told.returncode == 0, told.stdout[-4000:]
+
+
+if __name__ == "__main__":
+    start, stop = ROWS.search(PAGE).span(1)
+    (ROOT / "docs" / "format.md").write_text(PAGE[:start] + table() + PAGE[stop:], "utf-8")
