@@ -76,3 +76,11 @@ def test_measure_is_printed_as_by_trec_eval(measure, ours, names):
     }
     assert f"{metric.compute():.4f}" == printed[measure]
     assert isinstance(metric, sm.Metric)
+
+
+TOOLS = (HERE.parent / "docs" / "migrating-tools.md").read_text()
+
+
+@pytest.mark.parametrize("ours", sorted(set(re.findall(r"`(sm\.[A-Z]\w*\([^`]*\))`", TOOLS))))
+def test_metrics_that_stand_for_those_of_tools_can_be_made(ours):
+    assert isinstance(eval(ours), sm.Metric)

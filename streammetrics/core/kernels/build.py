@@ -29,6 +29,8 @@ SOURCES = ["module.c", "baseline.c", "avx2.c"]
 REASON = "reason.txt"  # holds the reason why there are no kernels, for `sm.kernels()`
 # -fno-trapping-math lets compilers vectorize comparisons; it does not affect results.
 EXACT = ["-O3", "-std=c11", "-ffp-contract=off", "-fno-fast-math", "-fno-trapping-math"]
+ANYWHERE = f"-ffile-prefix-map={HERE.parents[2]}=."  # the same bytes from any folder
+WINDOWS = ["/O2", "/std:c11", "/fp:precise"]
 LIMITED = ("Py_LIMITED_API", "0x030B0000")  # Python 3.11: one wheel for it and all later versions
 TARGETS = {  # platform tag of the wheel: zig target
     "manylinux_2_17_x86_64": "x86_64-linux-gnu.2.17",
@@ -122,7 +124,7 @@ def compiled(folder: Path) -> Path:
         "_kernels",
         sources=[str(HERE / name) for name in SOURCES],
         depends=[str(path) for path in HERE.glob("*.h")],
-        extra_compile_args=["/O2", "/std:c11", "/fp:precise"] if os.name == "nt" else EXACT,
+        extra_compile_args=WINDOWS if os.name == "nt" else [*EXACT, ANYWHERE],
         define_macros=[LIMITED if limited else ("Py_GIL_DISABLED", "1")],
         py_limited_api=limited,
     )
