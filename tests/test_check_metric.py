@@ -466,6 +466,15 @@ def test_nothing_is_found_where_nothing_is_missing(metric):
     check_metric(metric)
 
 
+def test_a_report_has_the_value_of_the_oracle_and_the_smallest_batch():
+    check_metric(Whole, VALUES, oracle=lambda values: float(np.mean(values)))
+    with pytest.raises(AssertionError, match="oracle: the values differ: ") as caught:
+        check_metric(Whole, VALUES, oracle=lambda values: float(np.max(values)))
+    assert "(smallest batch, 2 rows of 30: values=[" in str(caught.value)
+    with pytest.raises(AssertionError, match="oracle: it cannot be compared: ZeroDivisionError"):
+        check_metric(Whole, VALUES, oracle=lambda values: 1 / 0)
+
+
 def test_moments_are_there_to_be_read():
     class Spread(sm.Metric[float]):
         """Standard deviation."""

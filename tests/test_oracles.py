@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from oracles.base import assert_close
@@ -11,8 +9,7 @@ from oracles.table import ORACLES, distinct, thinned
 from thinning import some
 
 import streammetrics as sm
-from streammetrics.core import tuning
-from streammetrics.testing import check_laws, laws, split_rows
+from streammetrics.testing import check_laws, split_rows
 
 FEW = 60
 SEEN = {type(oracle.metric): oracle for oracle in reversed(ORACLES)}
@@ -51,18 +48,3 @@ def value_is_the_references(oracle, n, seed):
 def test_laws_hold(oracle):
     rows = oracle.rows(np.random.default_rng(99), min(oracle.n, 60))
     check_laws(oracle.metric, rows, seed=5)
-
-
-@pytest.mark.parametrize("oracle", thinned(distinct(ORACLES), columns=False))
-def test_states_of_objects_travel_after_long_batches(oracle, monkeypatch):
-    """Of such rows the laws have no batch that is read in several slices: here slices are short."""
-    rows = oracle.rows(np.random.default_rng(3), min(oracle.n, 60))
-    if all(np.asarray(column).dtype != object for column in rows.values()):
-        pytest.skip("the laws have such a batch")
-    long = laws._repeated(rows, 300)
-    expected = oracle.metric.copy().update(**long).update(**rows)
-    monkeypatch.setattr(tuning, "STAGED_ROWS", 50)
-    monkeypatch.setattr(tuning, "BATCH_ROWS", 100)
-    begun = oracle.metric.copy().update(**long)
-    for twin in (begun.copy(), pickle.loads(pickle.dumps(begun)), sm.from_bytes(begun.to_bytes())):
-        assert twin.update(**rows) == expected

@@ -1,26 +1,56 @@
-"""Checks of a metric fed with rows: columns, laws, bounds, threads, extreme numbers."""
+"""Checks of a metric fed with rows: columns, weights, bounds, limits, threads, extreme numbers."""
 
 from __future__ import annotations
 
 import inspect
 import math
+import sys
 import threading
+import time
 import warnings
-from functools import cached_property
-from itertools import permutations
+from functools import cached_property, partial
+from itertools import islice, permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.columns.batch import WEIGHT, n_rows
-from streammetrics.core.errors import EstimateWarning, StreamMetricsError, UndefinedMetricWarning
-from streammetrics.core.results.values import plain
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.errors import (
+    EstimateWarning,
+    IncompatibleMetricsError,
+    InvalidBatchError,
+    NoConfidenceError,
+    StreamMetricsError,
+    UndefinedMetricWarning,
+)
+from streammetrics.core.mergeable import merge
+from streammetrics.core.results.values import Interval, plain
+from streammetrics.core.stateful import from_bytes
 from streammetrics.core.statistic import Statistic
-from streammetrics.testing.laws import laws, same_value, split_rows
+from streammetrics.testing.forged import forged_states
+from streammetrics.testing.laws import (
+    LAWS,
+    BrokenLawError,
+    Case,
+    UnreadableValue,
+    computed,
+    fed,
+    holds,
+    repeated,
+    same,
+    same_value,
+    seen,
+    shown,
+    smallest,
+    split_rows,
+    taken,
+    true,
+)
+from streammetrics.testing.processes import seen_elsewhere, seen_or_refused
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from streammetrics.core.metric import Metric
 
@@ -31,47 +61,113 @@ _HOSTILE = (
     -math.inf, math.nan,
 )  # fmt: skip
 _FAR = 1.7e308
+_DOUBLINGS = 70
+_LOOKED_AT = (8, 9, 44, 45, _DOUBLINGS)  # doublings after which values are compared
+_DOUBLED_ROWS = 16
+_ROUNDING = 1e-9
+_SLOW = 0.05  # seconds
 
 Finding = tuple[str, str]  # subject, and advice
 
 
-def of_rows(metric: Metric, rows: Mapping[str, object], seed: int) -> Iterator[Finding]:
+def of_rows(
+    metric: Metric, rows: Mapping[str, object], seed: int, oracle: Callable[..., object] | None
+) -> Iterator[Finding]:
     """Yield the findings for rows that the metric accepts."""
-    yield from _of_update(metric, rows)
-    yield from _of_fields(metric, rows)
-    yield from _of_weights(metric, rows)
-    yield from _of_given_columns(metric, rows)
-    broken = list(_of_laws(metric, rows, seed, ""))
+    case: Case[Any] = Case(metric, rows, seed=seed)
+    found = list(_of_case(case, oracle))
+    yield from found
+    if not found:  # a new process takes longer than all the rest
+        yield from _broken(case, [_elsewhere])
+
+
+def _of_case(case: Case[Any], oracle: Callable[..., object] | None) -> Iterator[Finding]:
+    for check in (_update, _fields, _weights, _omitted, _containers):
+        yield from _broken(case, [check])
+    broken = list(_broken(case, LAWS))
     yield from broken
-    yield from _of_bounds(metric, rows)
-    if not broken:  # otherwise the batches, not the threads, may cause a difference
-        yield from _of_threads(metric, rows, seed)
-    yield from _of_hostile(metric, rows, seed)
+    checks = [_contradictions, _limits, _zeros, _doubled, _forged]
+    if oracle is not None:
+        checks.append(partial(_oracle, oracle=oracle))
+    for check in checks:
+        yield from _broken(case, [check])
+    if not broken:  # otherwise the batches, not the threads, cause a difference
+        yield from _broken(case, [_long, _threads, _apart_in_threads])
+    yield from _of_hostile(case)
 
 
-def _of_update(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
-    expected = metric.copy().feed(rows).to_bytes()
+def _broken(case: Case[Any], checks: Sequence[Any], of: str = "") -> Iterator[Finding]:
+    """Yield the findings of checks; an error that several of them raise is yielded once."""
+    failed = set[str]()
+    for check in checks:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UndefinedMetricWarning)
+                warnings.simplefilter("ignore", EstimateWarning)
+                check(case)
+                continue
+        except BrokenLawError as error:
+            broken = error
+        except Exception as error:
+            if said(error) not in failed:
+                failed.add(said(error))
+                yield "laws", f"they cannot be checked{of}: {said(error)}"
+            continue
+        does_not = ": this does not hold" if broken.about == "laws" else ""
+        yield broken.about, f"{broken}{does_not}{of} {smallest(case, check, broken)}"
+
+
+# ---- columns ----
+
+
+def _update(case: Case[Any]) -> None:
+    metric, rows = case.empty, case.rows
     asked = inspect.signature(metric.update).parameters
     lacking = [name for name in metric.inputs if name in rows and name not in asked]
     if lacking and not any(p.kind is p.VAR_KEYWORD for p in asked.values()):
-        yield "update", f"it does not take {', '.join(lacking)}, which the statistics read"
-        return
-    fed = metric.copy()
+        law = f"it does not take {', '.join(lacking)}, which the statistics read"
+        raise BrokenLawError(law, about="update")
+    fresh = metric.copy()
+    _updated(fresh, rows, returns=True)
+    true(
+        fresh.to_bytes() == case.expected.blob,
+        "what it feeds are not the columns that it is given",
+        about="update",
+    )
+    _updated(fresh, taken(rows, np.arange(0)))
+    same(fresh, case.expected, "an empty batch changes nothing")
+    for spoilt in _spoilt(rows):
+        try:
+            fresh.update(**spoilt)
+        except StreamMetricsError:
+            same(fresh, case.expected, "a refused batch changes nothing")
+        else:
+            return  # whether nan may be taken is checked below
+
+
+def _updated(metric: Metric, rows: Mapping[str, Any], *, returns: bool = False) -> None:
     try:
-        back = fed.update(**rows)
+        back = metric.update(**rows)
     except Exception as error:
-        yield "update", f"rows by name are refused: {said(error)}"
-        return
-    if back is not fed:
-        yield "update", "it does not return the metric: end with `return self.feed(...)`"
-    if fed.to_bytes() != expected:
-        yield "update", "what it feeds are not the columns that it is given"
+        some = len(next(iter(rows.values())))
+        law = "rows by name are refused" if some else "an empty batch is refused"
+        raise BrokenLawError(law, f": {said(error)}", about="update") from error
+    if returns:
+        advice = "it does not return the metric: end with `return self.feed(...)`"
+        true(back is metric, advice, about="update")
 
 
-def _of_fields(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
+def _spoilt(rows: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the rows with a missing number in the last of them."""
+    for name, column in rows.items():
+        if np.asarray(column).dtype.kind == "f":
+            yield {**rows, name: _with(column, -1, math.nan)}
+
+
+def _fields(case: Case[Any]) -> None:
     """Find state that a statistic keeps outside its fields, which is neither merged nor saved."""
-    fed = metric.copy().feed(rows)._accumulator.flush().statistics
-    for empty, statistic in zip(metric._accumulator.flush().statistics, fed, strict=True):
+    states = (each._accumulator.flush().statistics for each in (case.empty, case.whole))
+    for empty, statistic in zip(*states, strict=True):
         cls = type(statistic)
         if cls.arrays is not Statistic.arrays:
             continue  # it serializes its state itself
@@ -79,144 +175,434 @@ def _of_fields(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
         known = {*statistic.fields, *statistic.config}
         for name, value in vars(statistic).items():
             changed = name not in before or before[name] is not value
-            if changed and name not in known and not isinstance(_of(cls, name), cached_property):
-                yield (
-                    "state",
+            own = inspect.getattr_static(cls, name, None)
+            if changed and name not in known and not isinstance(own, cached_property):
+                raise BrokenLawError(
                     f"{cls.__name__}.{name} is no field, so that it is neither merged nor saved: "
                     f"declare it in the class, as {name} = Sum(), Weight() or another field",
+                    about="state",
                 )
 
 
-def _of(cls: type, name: str) -> object:
-    return inspect.getattr_static(cls, name, None)
+def _containers(case: Case[Any]) -> None:
+    """Check that only the numbers of a column count, and not how an array holds them."""
+    forms: dict[str, Callable[[Any], Any]] = {
+        "strided": lambda column: np.repeat(column, 2, axis=0)[::2],
+        "reversed in memory": lambda column: column[::-1].copy()[::-1],
+        "in Fortran's order": np.asfortranarray,
+        "read-only": _read_only,
+        "lists": lambda column: column.tolist(),
+    }
+    for n in (case.n, tuning.STAGED_ROWS + 1):  # buffered, and the arrays themselves
+        rows = repeated(case.rows, n)
+        if n > case.n and any(column.dtype == object for column in rows.values()):
+            return  # slow
+        expected = _tried(case.empty, rows)
+        if expected is None:
+            return
+        for form, made in forms.items():
+            if n > case.n and form == "lists":
+                continue
+            columns = {name: made(column) for name, column in rows.items()}
+            law = f"columns that are {form} are the same columns"
+            try:
+                fresh = fed(case.empty, [columns])
+            except Exception as error:
+                raise BrokenLawError(law, f" ({said(error)})") from error
+            true(fresh.to_bytes() == expected, law)
+    for dtype in (np.float32, np.float16):
+        with np.errstate(over="ignore"):
+            columns = {
+                name: column.astype(dtype) if column.dtype.kind == "f" else column
+                for name, column in repeated(case.rows, case.n).items()
+            }
+        back = {
+            name: column.astype(case.rows[name].dtype) if column.dtype == dtype else column
+            for name, column in columns.items()
+        }
+        if (expected := _tried(case.empty, back)) is not None:
+            law = f"numbers in {np.dtype(dtype).name} are those numbers in float64"
+            found = _tried(case.empty, columns)
+            true(found is None or found == expected, law)
 
 
-def _of_weights(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
+def _tried(metric: Metric, rows: Mapping[str, Any]) -> bytes | None:
+    """Return the bytes of rows; None if they are refused."""
+    try:
+        return fed(metric, [dict(rows)]).to_bytes()
+    except StreamMetricsError:
+        return None
+
+
+def _read_only(column: Any) -> Any:
+    column = column.copy()
+    column.flags.writeable = False
+    return column
+
+
+def _omitted(case: Case[Any]) -> None:
+    """Check ``nan_policy="omit"``, if the metric has it: rows with nan are as if absent."""
+    metric = case.empty
+    if metric.config.get("nan_policy") != "raise":
+        return
+    twin = type(metric)(**{**metric.config, "nan_policy": "omit"})
+    for name, column in case.rows.items():
+        if np.asarray(column).dtype.kind != "f" or name == WEIGHT:
+            continue
+        more = taken(case.rows, np.r_[np.arange(case.n), 0])
+        spoilt = {**more, name: _with(more[name], -1, math.nan)}
+        if _tried(metric, spoilt) is not None:  # nan has a meaning here
+            continue
+        law = f'with nan_policy="omit" a row with nan in {name} is left out'
+        try:
+            found = fed(twin, [spoilt])
+        except Exception as error:
+            raise BrokenLawError(law, f" ({said(error)})") from error
+        true(found.n_omitted == 1, law, f" (n_omitted is {found.n_omitted})")
+        true(same_value(computed(found), case.expected.value), law)
+
+
+# ---- weights ----
+
+
+def _weights(case: Case[Any]) -> None:
     """Check weights, if the metric takes them: a weight counts as that many rows, 0 as none."""
+    metric = case.empty
     if WEIGHT not in inspect.signature(metric.update).parameters:
         return
-    times = np.arange(n_rows(rows)) % 3
-    weighted, repeated = metric.copy(), metric.copy()
-    plainly = {name: np.asarray(column) for name, column in rows.items() if name != WEIGHT}
-    try:
-        weighted.update(**{**plainly, WEIGHT: times.astype(np.float64)})
-        repeated.feed({name: np.repeat(c, times, axis=0) for name, c in plainly.items()})
-        mine, theirs = (list(numbers_in(plain(_read(each)))) for each in (weighted, repeated))
-    except Exception:  # laws() checks the rows without weights, and a metric may reject weights
+    plainly = {name: np.asarray(c) for name, c in case.rows.items() if name != WEIGHT}
+    place = np.arange(case.n)
+    ones, times, parts = np.ones(case.n), place % 3, np.array([1.0, 2.5, 0.75, 1.5])[place % 4]
+    advice = "hand sample_weight to feed(), and weight to ExactSum.of and WeightedCount.of_rows"
+    _alike(
+        metric,
+        [{**plainly, WEIGHT: times.astype(np.float64)}],
+        [{name: np.repeat(c, times, axis=0) for name, c in plainly.items()}],
+        f"a row of weight 2 does not count as two rows, or one of weight 0 as none: {advice}",
+    )
+    _alike(
+        metric,
+        [{**plainly, WEIGHT: parts}],
+        [{**plainly, WEIGHT: parts / 4}, {**plainly, WEIGHT: 3 * parts / 4}],
+        "a row of weight 1 does not count as two of 0.25 and 0.75: multiply by the weight",
+    )
+    half = case.n // 2
+    _alike(
+        metric,
+        [taken(plainly, place[:half]), taken({**plainly, WEIGHT: ones}, place[half:])],
+        [plainly],
+        "rows of weight 1 do not count as rows without a weight",
+    )
+    if not _takes(metric, {**plainly, WEIGHT: parts}):
         return
-    if len(mine) != len(theirs) or not np.allclose(mine, theirs, rtol=1e-9, equal_nan=True):
-        told = "a row of weight 2 does not count as two rows, or one of weight 0 as none"
-        advice = "hand sample_weight to feed(), and weight to ExactSum.of and WeightedCount.of_rows"
-        yield "weights", f"{told}: {advice}"
+    weighted = case.of({**plainly, WEIGHT: parts})
+    if WEIGHT not in case.rows:
+        for check in LAWS[:3]:
+            check(weighted)
+    halved = case.of({**plainly, WEIGHT: parts / 2})
+    states = (each.whole._accumulator.flush().statistics for each in (weighted, halved))
+    for statistic, half in zip(*states, strict=True):
+        try:
+            found = statistic.scaled(0.5)
+        except InvalidBatchError:
+            continue
+        law = f"a scaled {type(statistic).__name__} is that of scaled weights"
+        true(found.is_same(half), law)
 
 
-def _of_given_columns(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
-    """Feed a batch too long for the buffer: the statistics then receive the caller's own arrays."""
-    many = np.arange(tuning.STAGED_ROWS + 1) % n_rows(rows)
-    given = {name: np.asarray(column)[many] for name, column in rows.items()}
-    before = {name: column.copy() for name, column in given.items()}
+def _alike(
+    metric: Metric, batches: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], law: str
+) -> None:
     try:
-        metric.copy().feed(given).to_bytes()
-    except Exception:  # rejections are found with fewer rows
+        one, other = (metric.copy(), metric.copy())
+        for batch in batches:
+            one.update(**batch)
+        for batch in others:
+            other.update(**batch)
+        mine, theirs = (list(numbers_in(plain(computed(each)))) for each in (one, other))
+    except Exception:  # the laws check rows without weights, and a metric may reject weights
         return
-    written = [name for name, column in given.items() if not same_value(column, before[name])]
-    if written:
-        yield (
-            "update",
-            f"a statistic writes to {', '.join(written)}, which is its caller's: copy it",
+    if len(mine) != len(theirs) or not np.allclose(mine, theirs, rtol=_ROUNDING, equal_nan=True):
+        raise BrokenLawError(law, f" ({mine[:3]} and {theirs[:3]})", about="weights")
+
+
+# ---- values ----
+
+
+def _contradictions(case: Case[Any]) -> None:
+    """Check that `bounds`, `exact` and `value_range` agree with each other and with the value."""
+    metric, value = case.whole, case.expected.value
+    if isinstance(value, UnreadableValue):
+        return
+    try:
+        bounds, exact = metric.bounds(), metric.exact
+        low, high = (list(numbers_in(plain(side))) for side in bounds)
+    except Exception as error:
+        raise BrokenLawError("they cannot be read", f": {said(error)}", about="bounds") from error
+    pairs = list(zip(low, high, strict=False))
+    true(not any(a > b for a, b in pairs), "the lower one lies above the upper one", about="bounds")
+    law = "they lie apart where `exact` says that the value is known: see is_exact()"
+    true(not (exact and any(a < b for a, b in pairs)), law, about="bounds")
+    if exact:
+        law = "they are not the value, which `exact` says is known"
+        true(same_value(bounds.low, value) or holds(bounds, value), law, about="bounds")
+    if metric.value_range is not None:
+        least, most = metric.value_range
+        law = f"a number outside value_range = {metric.value_range}"
+        numbers = [*numbers_in(plain(value)), *low, *high]
+        outside = [n for n in numbers if not (n != n or least <= n <= most)]  # noqa: PLR0124 - nan
+        true(not outside, law, f": {outside[:3]}", about="value_range")
+
+
+def _limits(case: Case[Any]) -> None:
+    """Check that confidence limits hold the value, and that a higher level has wider ones."""
+    metric, value = case.whole, case.expected.value
+    try:
+        narrow, wide = metric.confidence(0.5), metric.confidence(0.95)
+    except (NoConfidenceError, StreamMetricsError):
+        return
+    except Exception as error:
+        law = "the limits cannot be read"
+        raise BrokenLawError(law, f": {said(error)}", about="confidence") from error
+    if isinstance(value, dict | tuple) or np.shape(wide.low) != np.shape(value):
+        return  # a value with several numbers of which one has limits
+    law = "the limits do not hold the value: see `family`, which belongs to a formula"
+    true(
+        holds(wide, value, _ROUNDING), law, f" ({shown(wide)}, {shown(value)})", about="confidence"
+    )
+    law = "the limits of a higher level are narrower"
+    held = all(holds(wide, side, _ROUNDING) for side in narrow)
+    true(held, law, f" ({shown(narrow)}, {shown(wide)})", about="confidence")
+    if metric.value_range is not None:
+        inside = all(holds(Interval(*metric.value_range), side, _ROUNDING) for side in wide)
+        law = f"limits outside value_range = {metric.value_range}"
+        true(inside, law, f": {shown(wide)}", about="confidence")
+
+
+def _zeros(case: Case[Any]) -> None:
+    """Check that 0.0 and -0.0 are one number, in any order."""
+    for name, column in case.rows.items():
+        if np.asarray(column).dtype.kind != "f" or name == WEIGHT:
+            continue
+        for places in (np.arange(min(case.n, 3)), np.arange(case.n)):
+            zero, mixed = np.array(column), np.array(column)
+            zero.reshape(case.n, -1)[places, 0] = 0.0
+            mixed.reshape(case.n, -1)[places, 0] = np.where(places % 2, 0.0, -0.0)
+            try:
+                plainly = fed(case.empty, [{**case.rows, name: zero}])
+                signed = {**case.rows, name: mixed}
+                both = fed(case.empty, [signed])
+                back = fed(case.empty, [taken(signed, np.arange(case.n)[::-1])])
+                one, other = (list(numbers_in(plain(computed(x)))) for x in (plainly, both))
+            except StreamMetricsError:
+                continue
+            alike = len(one) == len(other) and np.array_equal(one, other, equal_nan=True)
+            law = f"-0.0 in {name} counts as 0.0"
+            true(bool(alike), law, f" ({one[:3]}, {other[:3]})")
+            true(back.to_bytes() == both.to_bytes(), f"0.0 and -0.0 in {name} in any order")
+
+
+def _doubled(case: Case[Any]) -> None:
+    """Merge a state with itself 70 times: it grows as before, or is refused."""
+    few = case if case.n <= _DOUBLED_ROWS else case.of(taken(case.rows, np.arange(_DOUBLED_ROWS)))
+    state: Any = from_bytes(few.expected.blob)
+    before, values = state.n_rows, list[list[float]]()
+    law = "a state merged with itself 70 times is right, or refused"
+    for done in range(1, _DOUBLINGS + 1):
+        start = time.thread_time()
+        try:
+            state = merge([state, state])
+        except IncompatibleMetricsError:
+            return
+        if time.thread_time() - start > _SLOW:  # it keeps every row
+            return
+        rows = state.n_rows
+        true(rows in {before, before << done}, law, f" (it has {rows} rows after {done})")
+        if done in _LOOKED_AT:
+            again = from_bytes(state.to_bytes())
+            true(again == state, law, f" (it is not read back after {done})")
+            values.append([float(x) for x in numbers_in(plain(computed(state)))])
+    for a, b, c, d, e in zip(*values, strict=True):
+        if not (_grows_alike(a, b, c, 36, 0.1) and _grows_alike(c, d, e, 26, 1e-6)):
+            told = ", ".join(map(repr, (a, b, c, d, e)))
+            raise BrokenLawError(law, f" ({told} after {', '.join(map(str, _LOOKED_AT))})")
+
+
+def _grows_alike(first: float, second: float, last: float, steps: int, slack: float) -> bool:
+    """Whether a number grew by the same factor, or summand, in each of so many steps."""
+    if math.isnan(first) or math.isnan(second) or math.isinf(last):
+        return True
+    slack = slack * max(abs(first), abs(last)) + 1e-12
+    factor = second / first if first else 1.0
+    with np.errstate(over="ignore"):
+        grown = first * float(np.float64(factor) ** steps)
+    return abs(last - grown) <= slack or abs(last - first - steps * (second - first)) <= slack
+
+
+def _forged(case: Case[Any]) -> None:
+    """Read forged states: each is refused with `StateFormatError`, or is a state."""
+    few = case if case.n <= _DOUBLED_ROWS else case.of(taken(case.rows, np.arange(_DOUBLED_ROWS)))
+    for what, error in forged_states(few.whole):
+        law = "a forged state is refused with StateFormatError, or can be read"
+        raise BrokenLawError(law, f": {what} raises {said(error)}", about="forged state") from error
+
+
+def _oracle(case: Case[Any], oracle: Callable[..., object]) -> None:
+    """Compare with the author's oracle, on all rows, halves and a weighted batch."""
+    every = np.arange(case.n)
+    batches = [case.rows, taken(case.rows, every[::2]), taken(case.rows, every[: case.n // 2])]
+    if WEIGHT in inspect.signature(oracle).parameters and WEIGHT not in case.rows:
+        batches.append({**case.rows, WEIGHT: (every % 4) / 2})
+    for batch in batches:
+        try:
+            value = (
+                case.expected.value if batch is case.rows else computed(fed(case.empty, [batch]))
+            )
+            expected = oracle(**batch)
+        except Exception as error:
+            if batch is case.rows:
+                law = "it cannot be compared"
+                raise BrokenLawError(law, f": {said(error)}", about="oracle") from error
+            continue
+        mine, theirs = ([float(x) for x in numbers_in(plain(each))] for each in (value, expected))
+        alike = len(mine) == len(theirs) and np.allclose(
+            mine, theirs, rtol=_ROUNDING, atol=1e-12, equal_nan=True
+        )
+        true(
+            alike,
+            "the values differ",
+            f": {shown(value)} here, {shown(expected)} there",
+            about="oracle",
         )
 
 
-def _of_laws(metric: Metric, rows: Mapping[str, object], seed: int, of: str) -> Iterator[Finding]:
-    checks, failed = laws(metric, rows, seed=seed), set[str]()
-    while True:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UndefinedMetricWarning)
-                warnings.simplefilter("ignore", EstimateWarning)
-                check = next(checks, None)
-                if check is None:
-                    return
-                check()
-        except AssertionError as error:
-            yield "laws", f"{str(error).removeprefix('law broken: ')}: this does not hold{of}"
-        except Exception as error:
-            if said(error) not in failed:
-                failed.add(said(error))
-                yield "laws", f"they cannot be checked{of}: {said(error)}"
+# ---- sizes, threads and processes ----
 
 
-def _of_bounds(metric: Metric, rows: Mapping[str, object]) -> Iterator[Finding]:
-    fed = metric.copy().feed(rows)
-    try:
-        low, high = (list(numbers_in(plain(side))) for side in fed.bounds())
-        exact = fed.exact
-    except Exception as error:
-        yield "bounds", f"they cannot be read: {said(error)}"
+def _long(case: Case[Any]) -> None:
+    """Check a batch longer than the slices in which batches are read."""
+    if any(np.asarray(column).dtype == object for column in case.rows.values()):
+        return  # a second per 10,000 rows
+    n = tuning.BATCH_ROWS + 1
+    long = _tried(case.empty, repeated(case.rows, n))
+    if long is None:
         return
-    if any(a > b for a, b in zip(low, high, strict=False)):
-        yield "bounds", "the lower one lies above the upper one"
-    if exact and any(a < b for a, b in zip(low, high, strict=False)):
-        yield "bounds", "they lie apart where `exact` says that the value is known: see is_exact()"
+    half = repeated(case.rows, n)
+    parts = [taken(half, slice(None, n // 3)), taken(half, slice(n // 3, None))]
+    true(fed(case.empty, parts).to_bytes() == long, "a batch of a million rows is its parts")
 
 
-def _of_threads(metric: Metric, rows: Mapping[str, object], seed: int) -> Iterator[Finding]:
-    shared, raised = metric.copy(), list[BaseException]()
-    batches = split_rows(rows, np.random.default_rng(seed)) * _THREADS
+def _threads(case: Case[Any]) -> None:
+    """Share an object among threads: no row is lost."""
+    shared = case.empty.copy()
+    batches = split_rows(case.rows, case.rng()) * _THREADS
 
     def work(place: int) -> None:
+        for batch in batches[place::_THREADS]:
+            shared.feed(batch)
+            computed(shared)
+
+    raised = _together(work)
+    law = "several at a time raise"
+    true(not raised, law, f": {said(raised[0])}" if raised else "", about="threads")
+    law = "several at a time lose rows: let update() rebind attributes, never write"
+    true(shared.to_bytes() == fed(case.empty, batches).to_bytes(), law, about="threads")
+
+
+def _apart_in_threads(case: Case[Any]) -> None:
+    """Feed separate objects in threads: each is what it is alone."""
+    starts = [case.n * place // _THREADS for place in range(_THREADS)]
+    parts = [taken(case.rows, np.arange(case.n)[start:]) for start in starts]
+    alone = [seen(fed(case.empty, [part] * 2)) for part in parts]
+    found: list[Any] = [None] * _THREADS
+
+    def work(place: int) -> None:
+        for _ in range(8):
+            mine = fed(case.empty, [parts[place]] * 2)
+            found[place] = seen(mine)
+            same(mine, alone[place], law)
+
+    law = "objects of their own in several threads share nothing: keep no state on the class"
+    raised = _together(work)
+    if raised:
+        raise BrokenLawError(law, f" ({said(raised[0])})", about="threads")
+
+
+def _together(work: Callable[[int], None]) -> list[BaseException]:
+    """Run `work` in threads that switch often; return what they raise."""
+    raised = list[BaseException]()
+    start = threading.Barrier(_THREADS)
+
+    def caught(place: int) -> None:
         try:
-            for batch in batches[place::_THREADS]:
-                shared.feed(batch)
-                _read(shared)
+            start.wait()
+            work(place)
         except BaseException as error:
             raised.append(error)
 
-    threads = [threading.Thread(target=work, args=(place,)) for place in range(_THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    alone = metric.copy()
-    for batch in batches:
-        alone.feed(batch)
-    if raised:
-        yield "threads", f"several at a time raise: {said(raised[0])}"
-    elif shared.to_bytes() != alone.to_bytes():
-        yield "threads", "several at a time lose rows: let update() rebind attributes, never write"
+    threads = [threading.Thread(target=caught, args=(place,)) for place in range(_THREADS)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    return raised
 
 
-def _of_hostile(metric: Metric, rows: Mapping[str, Any], seed: int) -> Iterator[Finding]:
+def _elsewhere(case: Case[Any]) -> None:
+    """Compare with a new process, where text has other hashes, and which reads in reverse."""
+    sizes = [n for n in (1, 2, 3, 5, 8, 13, 21, 34) if n < case.n]
+    batches = [taken(case.rows, np.arange(n)) for n in [*sizes, case.n]]
+    batches.append(taken(case.rows, case.rng().integers(0, case.n, case.n)))
+    here = [seen_or_refused(case.empty, batch) for batch in batches]
+    there = seen_elsewhere(case.empty, batches)
+    for batch, mine, other in zip(batches, here, there, strict=False):
+        if mine.blob != other.blob or not same_value(mine.value, other.value):
+            law = "a new process with other hashes gives the same bytes and values"
+            raise BrokenLawError(law, rows=batch)
+
+
+# ---- extreme numbers ----
+
+
+def _of_hostile(case: Case[Any]) -> Iterator[Finding]:
     """Feed extreme numbers: each is accepted or rejected with an error, and the laws still hold."""
+    metric, rows = case.empty, case.rows
     names = [name for name, column in rows.items() if np.asarray(column).dtype.kind == "f"]
     yield from _of_far_apart(metric, rows, names)
     for name in names:
-        taken = []
+        accepted = []
         for number in _HOSTILE:
             hard = {**rows, name: _with(rows[name], 0, number)}
-            fed = metric.copy().feed(rows)
-            before = fed.to_bytes()
+            grown = case.whole.copy()
             try:
-                fed.feed(hard)
+                grown.feed(hard)
             except StreamMetricsError:
-                if fed.to_bytes() != before:
+                if grown.to_bytes() != case.expected.blob:
                     yield "all or nothing", f"refusing {name}={number!r} has changed the state"
             except Exception as error:
                 told = f"{name}={number!r} raises {said(error)}"
                 yield "hostile values", f"{told}: let the schema refuse what the metric cannot take"
             else:
-                taken.append(number)
-                yield from _of_reading(fed, f"{name}={number!r}")
-        if any(number != number for number in taken):  # noqa: PLR0124 - the test for nan
+                accepted.append(number)
+                yield from _of_reading(grown, f"{name}={number!r}")
+        if any(number != number for number in accepted):  # noqa: PLR0124 - the test for nan
             yield "hostile values", f"nan in {name} is taken: let the schema refuse it"
         hard = dict(rows)
-        some = [number for number in taken if math.isfinite(number)][: len(rows[name]) // 2]
+        some = [number for number in accepted if math.isfinite(number)][: len(rows[name]) // 2]
         for place, number in enumerate(some):
             trial = {**hard, name: _with(hard[name], place, number)}
             if _takes(metric, trial):  # together with the extreme numbers added before
                 hard = trial
-        found = list(_of_laws(metric, hard, seed, f" where {name} is hard"))
-        yield from found[:1]
+        of = f" where {name} is hard"
+        try:
+            yield from islice(_broken(case.of(hard), LAWS, of), 1)
+        except Exception as error:
+            yield "laws", f"they cannot be checked{of}: {said(error)}"
 
 
 def _of_far_apart(
@@ -225,12 +611,12 @@ def _of_far_apart(
     """Feed two columns whose numbers fit float64 but whose difference overflows."""
     for name, other in permutations(names, 2):
         apart = {name: _with(rows[name], 0, _FAR), other: _with(rows[other], 0, -_FAR)}
-        fed = metric.copy()
+        grown = metric.copy()
         try:
-            fed.feed({**rows, **apart})
+            grown.feed({**rows, **apart})
         except StreamMetricsError:
             continue
-        yield from _of_reading(fed, f"{name}={_FAR} beside {other}={-_FAR}")
+        yield from _of_reading(grown, f"{name}={_FAR} beside {other}={-_FAR}")
 
 
 def _with(column: object, row: int, number: float) -> object:
@@ -256,16 +642,9 @@ def _of_reading(metric: Metric, where: str) -> Iterator[Finding]:
         yield "hostile values", told
         return
     try:
-        _read(metric)
+        computed(metric)
     except Exception as error:
         yield "hostile values", f"compute() with {where} raises {said(error)}"
-
-
-def _read(metric: Metric) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        warnings.simplefilter("ignore", EstimateWarning)
-        return metric.compute()
 
 
 def numbers_in(value: object) -> Iterator[Any]:

@@ -8,23 +8,25 @@
     >>> check_laws(sm.F1(), rows)
 
 Use rows that are hard for the metric: ties, repeated rows, huge and tiny numbers, rows that cancel.
-If a law does not hold, `AssertionError` names it.
+If a law does not hold, `AssertionError` names it, and the smallest batch that breaks it.
 """
 
 from __future__ import annotations
 
 import copy
 import pickle
+import threading
 import warnings
-from functools import partial
+from contextlib import contextmanager, suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from streammetrics.core import tuning
 from streammetrics.core.errors import (
     EstimateWarning,
+    IncompatibleMetricsError,
     InvalidBatchError,
     StreamMetricsError,
     UndefinedMetricWarning,
@@ -40,12 +42,17 @@ from streammetrics.testing.states import broken_states
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from streammetrics.core.types import Places
 
-__all__ = ["check_laws", "laws", "same_value", "split_rows"]
+
+__all__ = ["LAWS", "BrokenLawError", "Case", "check_laws", "same_value", "smallest", "split_rows"]
 
 M = TypeVar("M", Metric, MetricSet)
 Rows = dict[str, Any]
 
+_TRIES = 40  # most smaller batches to try
+_SHOWN = 300  # characters of a batch to show
+_FEW = 12  # single rows to try
 
 # Ways to copy an object, which may have been fed some of its rows.
 _COPIES: dict[str, Callable[[Any], Any]] = {
@@ -56,10 +63,69 @@ _COPIES: dict[str, Callable[[Any], Any]] = {
     "copy.deepcopy": copy.deepcopy,
     "copy": lambda metric: metric.copy(),
 }
+# Lengths of buffers and slices at which a batch of some hundred rows passes all of them.
+_SHORT = {
+    "STAGED_ROWS": 16,
+    "BATCH_ROWS": 48,
+    "BUFFERED_ROWS": 32,
+    "JOINED_ROWS": 8,
+    "PENDING_RANKINGS": 24,
+    "RANKED_ROWS": 32,
+}
+_TUNING = threading.Lock()
+
+
+class BrokenLawError(AssertionError):
+    """A law that does not hold, details, the subject, and the smallest batch if it is known."""
+
+    def __init__(
+        self, law: str, detail: str = "", about: str = "laws", rows: Rows | None = None
+    ) -> None:
+        super().__init__(law + detail)
+        self.law, self.about, self.rows = law, about, rows
+
+
+class BytesAndValue(NamedTuple):
+    """What two equal objects have in common: their bytes, and their values or a refusal."""
+
+    blob: bytes
+    value: Any
+
+
+class UnreadableValue(str):
+    """The message of an error in place of a value that cannot be read."""
+
+    __slots__ = ()
+
+
+class Case(Generic[M]):
+    """A metric and rows, for the laws; and what all rows in one batch give."""
+
+    def __init__(
+        self, metric: M, rows: Mapping[str, Any], *, seed: int = 0, trials: int = 4
+    ) -> None:
+        self.rows: Rows = dict(rows)
+        self.seed, self.trials = seed, trials
+        self.n = _length(self.rows)
+        self.empty: M = metric.copy().reset()
+        self.whole: M = fed(self.empty, [self.rows])
+        self.expected = seen(self.whole)
+
+    def rng(self) -> np.random.Generator:
+        """Return new random numbers, the same ones for every law."""
+        return np.random.default_rng(self.seed)
+
+    def of(self, rows: Mapping[str, Any]) -> Case[M]:
+        """Return the same case with other rows."""
+        return Case(self.empty, rows, seed=self.seed, trials=self.trials)
+
+    def same(self, metric: M, law: str) -> None:
+        """Check that an object has the bytes and the values of all rows in one batch."""
+        same(metric, self.expected, law)
 
 
 def check_laws(metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: int = 4) -> None:
-    """Check that a metric satisfies all laws on the given rows.
+    """Check that a metric satisfies all laws on the given rows, in bytes and in values.
 
     Args:
         metric: The metric or metric set; its rows, if any, are ignored.
@@ -68,36 +134,56 @@ def check_laws(metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: 
         trials: How many of each to try.
 
     Raises:
-        AssertionError: A law does not hold; the message names it.
+        AssertionError: A law does not hold; the message names it, and the smallest batch found
+            for which it does not hold.
     """
-    for check in laws(metric, rows, seed=seed, trials=trials):
-        check()
+    case = Case(metric, rows, seed=seed, trials=trials)
+    for law in LAWS:
+        try:
+            law(case)
+        except BrokenLawError as broken:
+            raise AssertionError(f"law broken: {broken} {smallest(case, law, broken)}") from broken
 
 
-def laws(
-    metric: M, rows: Mapping[str, object], *, seed: int = 0, trials: int = 4
-) -> Iterator[Callable[[], None]]:
-    """Yield the checks of `check_laws`; each raises `AssertionError` on its own."""
-    rng = np.random.default_rng(seed)
-    empty = metric.copy().reset()
-    whole = _fed(empty, [dict(rows)])
-    expected = whole.to_bytes()
-    yield partial(_check_splits, empty, expected, rows, rng, trials)
-    yield partial(_check_monoid, empty, whole, expected, rows, rng)
-    yield partial(_check_travels, empty, expected, rows)
-    yield partial(_check_long_batches, empty, rows)
-    yield partial(_check_readings, whole, expected)
-    yield partial(_check_states, whole)
-    yield partial(_check_groups, empty, rows, rng)
-    yield partial(_check_independence, empty, whole, expected, rows)
-    yield partial(_check_refusals, empty, whole, expected, rows)
+def smallest(case: Case[M], law: Callable[[Case[M]], object], broken: BrokenLawError) -> str:
+    """Return the smallest batch found that breaks a law in the same way, as text."""
+    rows = broken.rows or taken(case.rows, _smallest(case, law, broken))
+    batch = ", ".join(f"{name}={np.asarray(column).tolist()!r}" for name, column in rows.items())
+    n = _length(rows)
+    return f"(smallest batch, {n} row{'s' * (n > 1)} of {case.n}: {brief(batch, _SHOWN)})"
+
+
+def _smallest(case: Case[M], law: Callable[[Case[M]], object], broken: BrokenLawError) -> Places:
+    """Leave out half of the rows, then a quarter and so on, while the law is still broken."""
+    kept, size, tries = np.arange(case.n), case.n // 2, 0
+    while size and tries < _TRIES:
+        start = 0
+        while start < len(kept) > 1 and tries < _TRIES:
+            fewer = np.delete(kept, slice(start, start + size))
+            tries += 1
+            if len(fewer) and _breaks(case, law, taken(case.rows, fewer), broken.law):
+                kept = fewer
+            else:
+                start += size
+        size = min(size // 2, len(kept) - 1)
+    return kept
+
+
+def _breaks(case: Case[M], law: Callable[[Case[M]], object], rows: Rows, name: str) -> bool:
+    try:
+        law(case.of(rows))
+    except BrokenLawError as broken:
+        return broken.law == name
+    except Exception:  # fewer rows may be undefined or refused
+        return False
+    return False
 
 
 def split_rows(rows: Mapping[str, object], rng: np.random.Generator) -> list[Rows]:
     """Return the rows as consecutive batches of random lengths, some possibly empty."""
     n = _length(rows)
     cuts = np.sort(rng.integers(0, n + 1, size=int(rng.integers(1, 6))))
-    return [_taken(rows, np.arange(a, b)) for a, b in pairwise([0, *cuts.tolist(), n])]
+    return [taken(rows, np.arange(a, b)) for a, b in pairwise([0, *cuts.tolist(), n])]
 
 
 def same_value(a: object, b: object) -> bool:
@@ -116,46 +202,60 @@ def same_value(a: object, b: object) -> bool:
     )
 
 
-def _check_splits(
-    empty: M, expected: bytes, rows: Mapping[str, object], rng: np.random.Generator, trials: int
-) -> None:
-    n = _length(rows)
-    for _ in range(trials):
-        order = rng.permutation(n)
-        batches = split_rows(_taken(rows, order), rng)
-        _same(_fed(empty, batches), expected, "rows in another order and other batches")
-        shards = [_fed(empty, [batch]) for batch in batches]
+# ---- the laws ----
+
+
+def splits(case: Case[M]) -> None:
+    """Check that order, batches, shards and merge trees do not matter."""
+    rng = case.rng()
+    for _ in range(case.trials):
+        order = rng.permutation(case.n)
+        batches = split_rows(taken(case.rows, order), rng)
+        case.same(fed(case.empty, batches), "rows in another order and other batches")
+        shards = [fed(case.empty, [batch]) for batch in batches]
         before = [shard.to_bytes() for shard in shards]
-        _same(_tree(shards, rng), expected, "shards merged in a random tree")
+        case.same(_tree(shards, rng), "shards merged in a random tree")
         after = [shard.to_bytes() for shard in shards]
-        _true(before == after, "merge leaves its arguments untouched")
+        true(before == after, "merge leaves its arguments untouched")
 
 
-def _check_monoid(
-    empty: M, whole: M, expected: bytes, rows: Mapping[str, Any], rng: np.random.Generator
-) -> None:
-    _same(whole.copy().merge(empty), expected, "identity: merging an empty state changes nothing")
-    _same(empty.copy().merge(whole), expected, "identity: an empty state merged with another is it")
-    _same(merge([empty, whole, empty]), expected, "identity: sm.merge with empty states")
+def single_rows(case: Case[M]) -> None:
+    """Check that batches and shards of a single row do not matter."""
+    few = range(min(case.n, _FEW))
+    each: list[Rows] = [taken(case.rows, np.arange(row, row + 1)) for row in few]
+    rest = taken(case.rows, np.arange(min(case.n, _FEW), case.n))
+    case.same(fed(case.empty, [*each, rest]), "rows one at a time are the batch of them")
+    shards = [fed(case.empty, [batch]) for batch in [*each, rest]]
+    case.same(merge(shards[::-1]), "states of single rows, merged, are that of the batch")
+
+
+def monoid(case: Case[M]) -> None:
+    """Check identity, associativity, commutativity, and that `update` is a merge."""
+    empty, whole = case.empty, case.whole
+    case.same(whole.copy().merge(empty), "identity: merging an empty state changes nothing")
+    case.same(empty.copy().merge(whole), "identity: an empty state merged with another is it")
+    case.same(merge([empty, whole, empty]), "identity: sm.merge with empty states")
     nothing = empty.to_bytes()
     blank: Any = from_bytes(nothing)
-    _same(blank, nothing, "round trip of an empty state")
-    _same(blank.merge(whole), expected, "identity: an empty state read from bytes")
-    a, b, c = (_fed(empty, [part]) for part in _thirds(rows))
-    _same(merge([merge([a, b]), c]), expected, "associativity: (a + b) + c")
-    _same(merge([a, merge([b, c])]), expected, "associativity: a + (b + c)")
-    _same(merge([c, b, a]), expected, "commutativity: c + b + a")
-    twice = merge([whole, whole])
-    _same(_fed(whole, [dict(rows)]), twice.to_bytes(), "update is merge of the lifted batch")
-    order = rng.permutation(_length(rows))
-    _same(_fed(whole, [_taken(rows, order)]), twice.to_bytes(), "update after other rows")
+    true(blank.to_bytes() == nothing, "round trip of an empty state")
+    case.same(blank.merge(whole), "identity: an empty state read from bytes")
+    a, b, c = (fed(empty, [part]) for part in _thirds(case.rows))
+    case.same(merge([merge([a, b]), c]), "associativity: (a + b) + c")
+    case.same(merge([a, merge([b, c])]), "associativity: a + (b + c)")
+    case.same(merge([c, b, a]), "commutativity: c + b + a")
+    twice = seen(merge([whole, whole]))
+    same(fed(whole, [case.rows]), twice, "update is merge of the lifted batch")
+    order = case.rng().permutation(case.n)
+    same(fed(whole, [taken(case.rows, order)]), twice, "update after other rows")
 
 
-def _check_travels(empty: M, expected: bytes, rows: Mapping[str, object]) -> None:
+def travels(case: Case[M]) -> None:
     """Check that after every operation an object processes rows as a new one does."""
+    empty = case.empty
 
     def read(metric: M) -> M:
-        _computed(metric), metric.bounds(), metric.exact, metric.nbytes, repr(metric)
+        with suppress(StreamMetricsError):  # a value that cannot be read
+            computed(metric), metric.bounds(), metric.exact, metric.nbytes, repr(metric)
         return metric
 
     def refused(metric: M) -> M:
@@ -167,116 +267,255 @@ def _check_travels(empty: M, expected: bytes, rows: Mapping[str, object]) -> Non
         **_COPIES,
         "merging empty states": lambda metric: metric.merge(empty, from_bytes(empty.to_bytes())),
         "sm.merge after an empty state": lambda metric: merge([empty, metric]),
-        "reset": lambda metric: _fed(metric, [dict(rows)]).reset().merge(metric),
+        "reset": lambda metric: fed(metric, [case.rows]).reset().merge(metric),
         "reading": read,
         "a refused batch": refused,
     }
-    first, *rest = _thirds(rows)
-    for begun, left in ((empty, [dict(rows)]), (_fed(empty, [first]), rest)):
+    first, *rest = _thirds(case.rows)
+    for begun, left in ((empty, [case.rows]), (fed(empty, [first]), rest)):
         for name, operation in operations.items():
-            moved = operation(begun.copy())
-            for batch in left:
-                moved.feed(batch, getattr(moved, "columns", None))
-            _same(moved, expected, f"after {name} rows are taken as a fresh object takes them")
+            moved = fed(operation(begun.copy()), left)
+            case.same(moved, f"after {name} rows are taken as a fresh object takes them")
 
 
-def _check_long_batches(empty: M, rows: Mapping[str, object]) -> None:
-    """Check copies made after batches too long for the buffer, and longer than a slice.
+def long_batches(case: Case[M]) -> None:
+    """Check batches longer than each buffer, and longer than a slice, which is short here.
 
-    Columns of Python objects take a second per batch, so for them only the first length is tried.
+    Columns of Python objects take a second per 10,000 rows, so only short buffers are tried.
     """
-    begun = empty.copy()
-    plain = all(np.asarray(column).dtype != object for column in rows.values())
+    if all(np.asarray(column).dtype != object for column in case.rows.values()):
+        _long_batch(case, tuning.STAGED_ROWS + 1)
+    with short_buffers():
+        _long_batch(case, 3 * tuning.BATCH_ROWS + 1)
+
+
+def _long_batch(case: Case[M], n: int) -> None:
+    long = repeated(case.rows, n)
+    before = {name: column.copy() for name, column in long.items()}
+    begun = case.empty.copy()
     try:
-        for n in (tuning.STAGED_ROWS + 1, tuning.BATCH_ROWS + 1)[: 1 + plain]:
-            begun.feed(_repeated(rows, n), getattr(begun, "columns", None))
-    except InvalidBatchError:  # rows that cannot be repeated, or too many rows
+        begun.feed(long, getattr(begun, "columns", None))
+        parts = merge(_powers(case.whole, n // case.n)).merge(fed(case.empty, [_rest(case, n)]))
+    except (InvalidBatchError, IncompatibleMetricsError):  # rows that cannot be repeated
         return
-    expected = _fed(begun, [dict(rows)]).to_bytes()
-    for name, operation in _COPIES.items():
-        moved = _fed(operation(begun), [dict(rows)])
-        _same(moved, expected, f"after long batches and {name} rows are taken as without it")
-
-
-def _check_readings(whole: M, expected: bytes) -> None:
-    value, bounds = _computed(whole), whole.bounds()
-    _same(whole, expected, "reading changes nothing")
-    back: Any = from_bytes(expected)
-    _true(type(back) is type(whole), "round trip: from_bytes builds the same class")
-    _same(back, expected, "round trip: from_bytes, then to_bytes")
-    _true(same_value(_computed(back), value), "round trip: the value is the same to the bit")
-    _true(same_value(back.bounds(), bounds), "round trip: the bounds are the same to the bit")
-    _true(pickle.loads(pickle.dumps(whole)) == whole, "round trip: pickle")
-    _true(back == whole and back.n_rows == whole.n_rows, "equal states are equal")
-    _true(whole.nbytes >= 0, "nbytes is a number of bytes")
-    pairs = bounds.values() if isinstance(bounds, dict) else [bounds]
-    values = value.values() if isinstance(bounds, dict) else [value]
-    for interval, one in zip(pairs, values, strict=True):
-        _true(_holds(interval, one), f"bounds {interval} hold the value {one}")
-
-
-def _check_states(whole: M) -> None:
-    for law in broken_states(whole):
-        _true(holds=False, law=law)
-
-
-def _check_groups(empty: M, rows: Mapping[str, object], rng: np.random.Generator) -> None:
-    for law in broken_groups(empty, rows, rng):
-        _true(holds=False, law=law)
-
-
-def _check_independence(empty: M, whole: M, expected: bytes, rows: Mapping[str, object]) -> None:
-    copy = whole.copy()
-    _same(copy, expected, "a copy is equal")
-    copy.merge(whole)
-    _same(whole, expected, "a copy is independent")
-    _same(copy.reset(), empty.to_bytes(), "reset forgets everything")
-    _same(whole, expected, "resetting a copy leaves the original")
-    mine = {name: np.array(column) for name, column in rows.items()}
-    given = {name: column.copy() for name, column in mine.items()}
-    fed = _fed(empty, [mine])
-    _true(
-        all(same_value(mine[name], given[name]) for name in mine), "update leaves its columns alone"
+    written = [name for name in long if not same_value(long[name], before[name])]
+    true(
+        not written,
+        f"a statistic writes to {', '.join(written)}, which is its caller's: copy it",
+        about="update",
     )
-    for column in mine.values():
-        for place in range(1, len(column)):  # assigned one by one, because an item may be an array
-            column[place] = column[0]
-    _same(fed, expected, "writing to a column after update changes nothing")
+    _overwrite(long)
+    expected = seen(parts)
+    same(begun, expected, "a long batch, whose columns are written to afterwards, is its parts")
+    expected = seen(fed(parts, [case.rows]))
+    for name, operation in _COPIES.items():
+        moved = fed(operation(begun), [case.rows])
+        same(moved, expected, f"after long batches and {name} rows are taken as without it")
 
 
-def _check_refusals(empty: M, whole: M, expected: bytes, rows: Mapping[str, object]) -> None:
+def readings(case: Case[M]) -> None:
+    """Check reading, round trips, and that bounds hold the value."""
+    whole, expected = case.whole, case.expected
+    readable = not isinstance(expected.value, UnreadableValue)
+    bounds = whole.bounds() if readable else None
+    case.same(whole, "reading changes nothing")
+    back: Any = from_bytes(expected.blob)
+    true(type(back) is type(whole), "round trip: from_bytes builds the same class")
+    case.same(back, "round trip: from_bytes, then to_bytes")
+    true(pickle.loads(pickle.dumps(whole)) == whole, "round trip: pickle")
+    true(back == whole and back.n_rows == whole.n_rows, "equal states are equal")
+    true(whole.nbytes >= 0, "nbytes is a number of bytes")
+    if bounds is None:
+        return
+    true(same_value(back.bounds(), bounds), "round trip: the bounds are the same to the bit")
+    pairs = bounds.values() if isinstance(bounds, dict) else [bounds]
+    values = expected.value.values() if isinstance(bounds, dict) else [expected.value]
+    for interval, one in zip(pairs, values, strict=True):
+        true(holds(interval, one), "bounds hold the value", f": {shown(interval)}, {shown(one)}")
+
+
+def states(case: Case[M]) -> None:
+    """Check the laws of single statistics."""
+    for law in broken_states(case.whole):
+        raise BrokenLawError(law)
+
+
+def groups(case: Case[M]) -> None:
+    """Check the laws of states over groups."""
+    for law in broken_groups(case.empty, case.rows, case.rng()):
+        raise BrokenLawError(law)
+
+
+def independence(case: Case[M]) -> None:
+    """Check that copies are independent, and that columns are neither changed nor kept."""
+    whole = case.whole
+    twin = whole.copy()
+    case.same(twin, "a copy is equal")
+    twin.merge(whole)
+    case.same(whole, "a copy is independent")
+    true(twin.reset().to_bytes() == case.empty.to_bytes(), "reset forgets everything")
+    case.same(whole, "resetting a copy leaves the original")
+    mine = {name: np.array(column) for name, column in case.rows.items()}
+    given = {name: column.copy() for name, column in mine.items()}
+    fresh = fed(case.empty, [mine])
+    unchanged = all(same_value(mine[name], given[name]) for name in mine)
+    true(unchanged, "update leaves its columns alone")
+    _overwrite(mine)
+    case.same(fresh, "writing to a column after update changes nothing")
+
+
+def refusals(case: Case[M]) -> None:
+    """Check that a refused call changes nothing."""
+    empty, whole, rows = case.empty, case.whole, case.rows
     metric = whole.copy()
-    nothing = _taken(rows, np.arange(0))
-    _same(_fed(metric, [nothing]), expected, "an empty batch changes nothing")
+    nothing = taken(rows, np.arange(0))
+    case.same(fed(metric, [nothing]), "an empty batch changes nothing")
     if len(rows) > 1:
         first = next(iter(rows))
         uneven = {**rows, first: np.asarray(rows[first])[:-1]}
-        _true(_refused(lambda: metric.feed(uneven)), "columns of unequal length raise")
-        _same(metric, expected, "a refused batch changes nothing")
+        true(_refused(lambda: metric.feed(uneven)), "columns of unequal length raise")
+        case.same(metric, "a refused batch changes nothing")
     other = MetricSet({"metric": empty}) if isinstance(empty, Metric) else MetricSet({})
     refused = _refused(lambda: metric.merge(whole, other))  # type: ignore[arg-type]  # wrong on purpose
-    _true(refused, "merging another type raises")
-    _same(metric, expected, "a refused merge changes nothing")
+    true(refused, "merging another type raises")
+    case.same(metric, "a refused merge changes nothing")
 
 
-def _refused(call: Callable[[], object]) -> bool:
-    try:
-        call()
-    except StreamMetricsError:
-        return True
-    return False
+LAWS: tuple[Callable[[Case[Any]], None], ...] = (
+    splits,
+    single_rows,
+    monoid,
+    travels,
+    long_batches,
+    readings,
+    states,
+    groups,
+    independence,
+    refusals,
+)
 
 
-def _fed(metric: M, batches: Sequence[Rows]) -> M:
-    fed = metric.copy()
+# ---- what the laws share ----
+
+
+def fed(metric: M, batches: Sequence[Rows]) -> M:
+    """Return a copy that was fed the batches."""
+    grown = metric.copy()
     for batch in batches:
-        fed.feed(batch, getattr(fed, "columns", None))
+        grown.feed(batch, getattr(grown, "columns", None))
     try:
-        fed.n_rows  # noqa: B018 - reading passes buffered rows to the statistics
+        grown.n_rows  # noqa: B018 - reading passes buffered rows to the statistics
     except InvalidBatchError as error:
-        law = f"a statistic takes every row that its schema accepts ({error})"
-        raise AssertionError(f"law broken: {law}") from error
-    return fed
+        law = "a statistic takes every row that its schema accepts"
+        raise BrokenLawError(law, f" ({error})") from error
+    return grown
+
+
+def seen(metric: Metric | MetricSet) -> BytesAndValue:
+    """Return the bytes and the values of an object."""
+    return BytesAndValue(metric.to_bytes(), _answer(metric))
+
+
+def same(metric: Metric | MetricSet, expected: BytesAndValue, law: str) -> None:
+    """Check that an object has these bytes and values."""
+    true(metric.to_bytes() == expected.blob, law)
+    value = _answer(metric)
+    if not same_value(value, expected.value):
+        told = f"{shown(expected.value)} and {shown(value)}"
+        raise BrokenLawError(law, f" (equal bytes have the values {told})")
+
+
+def true(holds: bool, law: str, detail: str = "", about: str = "laws") -> None:
+    """Raise `BrokenLawError` unless a law holds."""
+    if not holds:
+        raise BrokenLawError(law, detail, about)
+
+
+def computed(metric: Metric | MetricSet) -> Any:
+    """Return the value, without warnings of what is undefined."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        warnings.simplefilter("ignore", EstimateWarning)
+        return metric.compute()
+
+
+def _answer(metric: Metric | MetricSet) -> Any:
+    try:
+        return computed(metric)
+    except StreamMetricsError as error:
+        return UnreadableValue(error)
+
+
+def holds(interval: Interval, value: object, slack: float = 0.0) -> bool:
+    """Whether an interval holds a value, number by number; what is undefined is held."""
+    low, high = interval
+    if isinstance(value, dict):
+        return all(holds(Interval(low[key], high[key]), value[key], slack) for key in value)
+    if isinstance(value, tuple):
+        each = zip(low, high, value, strict=True)
+        return all(holds(Interval(a, b), one, slack) for a, b, one in each)
+    lows, highs, values = (np.asarray(x, dtype=np.float64) for x in (low, high, value))
+    more = slack * np.where(np.isfinite(values), np.abs(values), 0.0)
+    undefined = np.isnan(values) | np.isnan(lows) | np.isnan(highs)
+    return bool((undefined | ((lows <= values + more) & (values - more <= highs))).all())
+
+
+def shown(value: object) -> str:
+    """Return a value as short text."""
+    return brief(repr(value), 80)
+
+
+def brief(text: str, most: int) -> str:
+    """Return the beginning of a text."""
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+@contextmanager
+def short_buffers() -> Iterator[None]:
+    """Make buffers and slices short, which changes no result."""
+    with _TUNING:
+        before = {name: getattr(tuning, name) for name in _SHORT}
+        try:
+            for name, length in _SHORT.items():
+                setattr(tuning, name, length)
+            yield
+        finally:
+            for name, length in before.items():
+                setattr(tuning, name, length)
+
+
+def repeated(rows: Mapping[str, Any], n: int) -> Rows:
+    """Return the rows over and over, `n` of them."""
+    return taken(rows, np.arange(n) % max(_length(rows), 1))
+
+
+def taken(rows: Mapping[str, Any], index: Any) -> Rows:
+    """Return some of the rows."""
+    return {name: np.asarray(column)[index] for name, column in rows.items()}
+
+
+def _rest(case: Case[M], n: int) -> Rows:
+    return taken(case.rows, np.arange(n % case.n))
+
+
+def _powers(metric: M, times: int) -> list[M]:
+    """Return states that together hold the rows of a metric so many times."""
+    parts = []
+    while times:
+        if times & 1:
+            parts.append(metric)
+        times >>= 1
+        metric = merge([metric, metric])
+    return parts
+
+
+def _overwrite(columns: Rows) -> None:
+    for column in columns.values():
+        if column.dtype != object:
+            column[1:] = column[:1]
+            continue
+        for place in range(1, len(column)):  # one by one, because an item may be an array
+            column[place] = column[0]
 
 
 def _tree(shards: list[M], rng: np.random.Generator) -> M:
@@ -287,44 +526,17 @@ def _tree(shards: list[M], rng: np.random.Generator) -> M:
     return shards[0]
 
 
-def _computed(metric: Metric | MetricSet) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
-        warnings.simplefilter("ignore", EstimateWarning)
-        return metric.compute()
-
-
-def _holds(interval: Interval, value: object) -> bool:
-    low, high = interval
-    if isinstance(value, dict):
-        return all(_holds(Interval(low[key], high[key]), value[key]) for key in value)
-    if isinstance(value, tuple):
-        return all(_holds(Interval(a, b), one) for a, b, one in zip(low, high, value, strict=True))
-    lows, highs, values = (np.asarray(x, dtype=np.float64) for x in (low, high, value))
-    undefined = np.isnan(values)
-    return bool((undefined | ((lows <= values) & (values <= highs))).all())
+def _refused(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except StreamMetricsError:
+        return True
+    return False
 
 
 def _length(rows: Mapping[str, Any]) -> int:
     return len(next(iter(rows.values())))
 
 
-def _repeated(rows: Mapping[str, Any], n: int) -> Rows:
-    return _taken(rows, np.arange(n if _length(rows) else 0) % max(_length(rows), 1))
-
-
-def _taken(rows: Mapping[str, Any], index: Any) -> Rows:
-    return {name: np.asarray(column)[index] for name, column in rows.items()}
-
-
 def _thirds(rows: Mapping[str, object]) -> list[Rows]:
-    return [_taken(rows, index) for index in np.array_split(np.arange(_length(rows)), 3)]
-
-
-def _same(metric: Metric | MetricSet, expected: bytes, law: str) -> None:
-    _true(metric.to_bytes() == expected, law)
-
-
-def _true(holds: bool, law: str) -> None:
-    if not holds:
-        raise AssertionError(f"law broken: {law}")
+    return [taken(rows, index) for index in np.array_split(np.arange(_length(rows)), 3)]

@@ -64,11 +64,9 @@ def test_periods_are_those_of_the_calendar(column, period):
 @pytest.mark.parametrize("period", KEYS)
 def test_laws_hold(period):
     table = {"values": np.arange(9.0), "when": np.array(TIMES, object)}
-    expected = slices(period).update(table).to_bytes()
-    rng = np.random.default_rng(0)
-    laws._check_splits(slices(period), expected, table, rng, 4)
-    laws._check_monoid(slices(period), sm.from_bytes(expected), expected, table, rng)
-    laws._check_travels(slices(period), expected, table)
+    case = laws.Case(slices(period), table)
+    for law in (laws.splits, laws.monoid, laws.travels):
+        law(case)
 
 
 @pytest.mark.parametrize(

@@ -55,18 +55,10 @@ def taken(table, index):
 @pytest.mark.parametrize("overflow", ["raise", pytest.param("other", marks=pytest.mark.long)])
 def test_laws_hold(overflow):
     empty, table = sm.Slices(suite(), by=BY, overflow=overflow, max_slices=900), rows(50)
-    expected = empty.copy().update(table).to_bytes()
-    whole, rng = sm.from_bytes(expected), np.random.default_rng(1)
-    assert whole.to_bytes() == expected
-    laws._check_monoid(empty, whole, expected, table, rng)
-    laws._check_travels(empty, expected, table)
-    laws._check_independence(empty, whole, expected, table)
-    laws._check_refusals(empty, whole, expected, table)
-    for _ in range(3):
-        batches = laws.split_rows(taken(table, rng.permutation(50)), rng)
-        assert laws._fed(empty, batches).to_bytes() == expected
-        shards = [laws._fed(empty, [batch]) for batch in batches]
-        assert laws._tree(shards, rng).to_bytes() == expected
+    case = laws.Case(empty, table, seed=1, trials=3)
+    for law in (laws.splits, laws.monoid, laws.travels, laws.independence, laws.refusals):
+        law(case)
+    whole = case.whole
     again = whole.copy().reset().update(table).compute()["auc"]
     assert whole.batch(table)["auc"].tobytes() == again.tobytes()
 

@@ -196,8 +196,9 @@ def test_states_travel_between_processes_after_long_batches(oracle):
     table = {**given, "key": np.arange(len(next(iter(given.values())))) % 3}
     weight = {"sample_weight": "sample_weight"} if "sample_weight" in given else None
     slices = sm.Slices(sm.MetricSet({"metric": oracle.metric}, columns=weight), by=[[], ["key"]])
-    laws._check_travels(slices, slices.copy().update(table).to_bytes(), table)
-    laws._check_long_batches(slices, table)
+    case = laws.Case(slices, table)
+    laws.travels(case)
+    laws.long_batches(case)
 
 
 def wide_rows(seed, n=1500):

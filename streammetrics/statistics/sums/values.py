@@ -73,9 +73,11 @@ class Extremes(Statistic):
         return columns[0] - columns[1] if self.of == "errors" else nearest(columns[0])
 
     def check_fields(self) -> None:
-        """Check that nothing is smaller than the smallest."""
+        """Check that nothing is smaller than the smallest, and that targets are finite."""
         if self.low.shape != self.high.shape or not (self.low <= self.high).all():
             raise StateFormatError("the extremes are not those of any rows")
+        if self.of == "targets" and np.isinf([self.low, self.high]).any():
+            raise StateFormatError("the extremes of the targets are not finite")
 
 
 def only(extremes: Floats) -> float:
