@@ -119,7 +119,7 @@ def test_keys_and_facts_are_those_of_the_page(files):
     for meta, _, _ in files:
         keys |= meta.keys() | {key for each in meta.get("metrics", []) for key in each}
         for told, _, _ in meta.get("feeds", []):
-            facts |= {re.sub(r"(labels of|by) .*", r"\1 ...", name) for name in told}
+            facts |= {re.sub(r"(labels of|by|units) .*", r"\1 ...", name) for name in told}
     section = PAGE.partition("## Description")[2].partition("## Arrays")[0]
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
     named = [set(re.findall("`([^`]+)`", row)) for row in rows]

@@ -7,6 +7,7 @@ import inspect
 import math
 import warnings
 from abc import abstractmethod
+from collections.abc import Mapping  # noqa: TC003 - an annotation of a class is read at run time
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import (
@@ -54,7 +55,7 @@ from streammetrics.core.results.values import Interval
 from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.axes import Axes
 

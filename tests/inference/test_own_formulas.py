@@ -236,8 +236,8 @@ def test_limits_by_unit_clip_only_at_a_stated_range():
     labels = {"labels_true": rng.integers(0, 3, 600), "labels_pred": rng.integers(0, 3, 600)}
     low, high = by_unit(sm.AdjustedRandIndex(), labels, user)
     assert -1 < low < 0 < high < 1
-    wrong = {"reference": ["a b"] * 60, "prediction": ["a b"] * 57 + ["c"] * 3}
-    low, high = by_unit(sm.ExactMatch(), wrong, np.arange(60) % 12)
+    wrong = {"reference": ["a b"] * 160, "prediction": ["a b"] * 152 + ["c"] * 8}
+    low, high = by_unit(sm.ExactMatch(), wrong, np.arange(160) % 32)
     assert 0 < low < 0.95 < high < 1
 
 
