@@ -506,3 +506,12 @@ def test_forged_arrays_of_ready_fields_are_refused_by_the_name_of_the_field(name
     field = name.partition("/")[0]
     with pytest.raises(sm.StateFormatError, match=f"the field '{field}'"):
         Visits().restored({**arrays, name: array})
+
+
+def test_a_sample_is_not_repeated_beyond_memory():
+    metric = MedianGap().update([0.25, 0.5, 1.0], [0.5, 0.5, 0.5])
+    for _ in range(40):
+        metric = sm.merge([metric, metric])
+    assert metric.n_rows == 3 << 40
+    with pytest.raises(sm.StreamMetricsError, match="seen 3,298,534,883,328 times"):
+        metric.compute()

@@ -44,7 +44,8 @@ class SampleMetric(NamedColumns):
     def of_sample(self, *columns: Any, **named: Any) -> Any:
         """Return the value of rows, given as columns (n,) in an order without meaning.
 
-        Rows that were seen several times are repeated. There are no weights.
+        Rows that were seen several times are repeated, up to 67,108,864 rows in all; beyond,
+        reading raises a `StreamMetricsError`. There are no weights.
         """
 
     def statistics(self) -> tuple[SampledRows]:

@@ -722,6 +722,9 @@ class MomentSample(RowSample):
         super().update(*tables, weight=weight)
 
 
+MOST_REPEATED = 1 << 26  # rows, some 0.5 GB a column
+
+
 class SampledRows(RowSample):
     """A canonical sample of the rows of any columns of numbers."""
 
@@ -737,6 +740,16 @@ class SampledRows(RowSample):
         super().update(*[column[:, None] for column in columns], weight=weight)
 
     def columns(self) -> list[Floats]:
-        """Return the columns of the sampled rows, repeated as often as each was seen."""
+        """Return the columns of the sampled rows, repeated as often as each was seen.
+
+        Raises:
+            StreamMetricsError: These are more rows than fit in memory.
+        """
+        n = sum(int(rows.copies.sum()) for rows in self.strata)
+        if n > MOST_REPEATED:
+            raise StreamMetricsError(
+                f"the sampled rows were seen {n:,} times, and repeating them is limited to "
+                f"{MOST_REPEATED:,} rows: use a metric of sums or counts"
+            )
         repeated = [np.repeat(rows.points, rows.copies, axis=0) for rows in self.strata]
         return list(repeated[0].T[:-1]) if repeated else []

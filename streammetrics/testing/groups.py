@@ -86,11 +86,11 @@ def _broken_keys(
 
 def _are_read_alike(metric: Metric, groups: Groups, states: Sequence[State]) -> bool:
     forms = groups.forms(metric)
-    try:
-        judged = [metric._judged(*state.statistics) for state in states]
-    except StreamMetricsError:  # the value of a group is undefined
-        return True
     with own_arithmetic():
+        try:
+            judged = [metric._judged(*state.statistics) for state in states]
+        except StreamMetricsError:  # the value of a group is undefined
+            return True
         found = None if forms is None or not states else metric._of_groups(*forms)
     if found is None or not isinstance(found.values, np.ndarray):
         return True
