@@ -217,7 +217,9 @@ class Store:
         place, size = _seen(self.path)
         log, written = _seen(f"{self.path}-wal")
         if place is None:
-            what = "the file was deleted: move it back, or restart the service with a new one"
+            what = (
+                "the file was deleted: move it back, or restart the service with a new, empty one"
+            )
         elif place != self._place:
             what = "another file has its place: move it back, or restart the service with this one"
         elif size < self._size or (log and (log != self._log or written == 0 < self._written)):

@@ -295,7 +295,8 @@ def _long_batch(case: Case[M], n: int) -> None:
     begun = case.empty.copy()
     try:
         begun.feed(long, getattr(begun, "columns", None))
-        parts = merge(_powers(case.whole, n // case.n)).merge(fed(case.empty, [_rest(case, n)]))
+        rest: M = fed(case.empty, [_rest(case, n)])
+        parts: M = merge([rest, *_powers(case.whole, n // case.n)])
     except (InvalidBatchError, IncompatibleMetricsError):  # rows that cannot be repeated
         return
     written = [name for name in long if not same_value(long[name], before[name])]

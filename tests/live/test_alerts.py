@@ -295,6 +295,7 @@ def test_alerts_are_a_table():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: sm.Below("auc", 1e400), r"Below\(threshold=inf\): expected a finite number"),
         (lambda: sm.Below("auc", "high"), r"Below\(threshold='high'\): expected a number"),
         (lambda: sm.Below("auc", 0.8, window="1"), "window='1' is not a duration"),
         (lambda: sm.Below("auc", 0.8, for_="soon"), "for_='soon' is not a duration"),

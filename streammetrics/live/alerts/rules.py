@@ -120,6 +120,11 @@ class _MetricThreshold(_Threshold):
             name=name,
         )
 
+    def check_parameters(self) -> None:
+        """Check that the threshold is finite."""
+        super().check_parameters()
+        require(self, "threshold", math.isfinite(self.threshold), "a finite number")
+
     def part(self, suite: Mergeable) -> Mergeable:
         """Return the metric."""
         found: Mergeable = metric_of(suite, self.metric)
