@@ -295,8 +295,9 @@ def _long_batch(case: Case[M], n: int) -> None:
     begun = case.empty.copy()
     try:
         begun.feed(long, getattr(begun, "columns", None))
-        rest: M = fed(case.empty, [_rest(case, n)])
-        parts: M = merge([rest, *_powers(case.whole, n // case.n)])
+        parts = fed(case.empty, [_rest(case, n)])
+        for power in _powers(case.whole, n // case.n):
+            parts.merge(power)
     except (InvalidBatchError, IncompatibleMetricsError):  # rows that cannot be repeated
         return
     written = [name for name in long if not same_value(long[name], before[name])]
