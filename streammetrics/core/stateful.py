@@ -221,7 +221,7 @@ def _without_later(configuration: Document, written: Document) -> Document:
             if name in known or name not in later
         }
     if "metrics" in kept:
-        pairs = zip(kept["metrics"], written["metrics"], strict=True)
+        pairs = zip(kept["metrics"], written["metrics"], strict=False)  # forged ones may be fewer
         kept["metrics"] = [_without_later(one, other) for one, other in pairs]
     return kept
 

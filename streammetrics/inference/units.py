@@ -172,6 +172,9 @@ def _of_rests(
     metric: Any, groups: Groups, forms: Sequence[GroupedStates], statistics: Sequence[Any]
 ) -> tuple[Groups, Floats]:
     """Return the influences by leaving units out, and the units or groups of units."""
+    value = metric._judged(*statistics)[0]
+    if not len(groups):
+        return groups, np.zeros((0, *np.shape(value)))
     others = [rest for form in forms if (rest := rest_of(form)) is not None]
     together = None
     if not forms or len(others) < len(forms):
@@ -185,7 +188,6 @@ def _of_rests(
     else:
         together = metric._of_groups(*others)
         rests = [] if together else list(zip(*[other.each() for other in others], strict=True))
-    value = metric._judged(*statistics)[0]
     values = together.values if together else [metric._judged(*rest)[0] for rest in rests]
     if any(np.shape(each) != np.shape(value) for each in values):  # a class is of one unit alone
         return groups, np.full((len(groups), *np.shape(value)), math.nan)

@@ -128,3 +128,11 @@ def test_limits_of_one_unit_are_nan_and_warn():
         assert np.isnan(one.confidence(unit="user")["acc"].low)
     with pytest.warns(sm.UndefinedMetricWarning, match="Accuracy has limits that are nan"):
         assert np.isnan(one["acc"].confidence(unit="user").high)
+
+
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("metric", [sm.F1(), sm.F1(average=None, labels=[0, 1]), sm.ROCAUC()])
+def test_no_rows_have_no_units(metric):
+    limits = sm.MetricSet({"value": metric}, unit="user").confidence()["value"]
+    assert limits.method == "0 units, Student's t"
+    assert np.isnan(limits.low).all()
