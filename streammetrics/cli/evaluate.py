@@ -20,15 +20,13 @@ from streammetrics.cli.outputs import (
 )
 from streammetrics.cli.result import CommandError, CommandResult, say
 from streammetrics.cli.tasks import (
-    COUNTS,
     PROBABILITIES,
-    WEIGHT,
     columns_of,
     delimiter_of,
     parameters_of,
     parse,
 )
-from streammetrics.core.columns.batch import is_several
+from streammetrics.core.columns.batch import COUNTS, WEIGHT, is_several
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.engines.local import evaluate as evaluated
 from streammetrics.readers.pieces import BATCH_ROWS

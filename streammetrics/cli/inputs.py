@@ -8,19 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.result import CommandError
 from streammetrics.cli.tasks import (
-    COUNTS,
     OF_MODELS,
     OF_TREC_FILES,
     SHORTHANDS,
     TASKS,
-    WEIGHT,
     Task,
     at_each,
     construct,
     flag,
     parse,
 )
-from streammetrics.core.columns.batch import near
+from streammetrics.core.columns.batch import COUNTS, WEIGHT, near
 from streammetrics.core.elsewhere import ELSEWHERE
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
 from streammetrics.core.metric_set import MetricSet

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from streammetrics.cli.result import CommandError
-from streammetrics.core.columns.batch import near
+from streammetrics.core.columns.batch import COUNTS, WEIGHT, near
 from streammetrics.metrics import specs
 from streammetrics.metrics.specs import Spec, SpecError
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _LISTS = ("k", "labels", "levels")  # parameters that are always lists, even with one value
 
-WEIGHT = "sample_weight"
-COUNTS = "counts"
 # Inputs with their own option; --column names the columns of the others.
 SHORTHANDS = {
     **{name: f"--{name.replace('_', '-')}" for name in ("y_true", "y_score", "y_pred")},

@@ -51,11 +51,8 @@ class NamedInputs:
 
     def _name_inputs(self, required: Iterable[str], optional: Iterable[str]) -> None:
         """Derive the tables of names from `columns` once, because small batches need them often."""
-        self._in_tables = {
-            WEIGHT: "",
-            COUNTS: "",
-            **self.columns,
-        }  # no column of a table has an empty name
+        # No column of a table has an empty name.
+        self._in_tables = {WEIGHT: "", COUNTS: "", **self.columns}
         self._told = False
         self._titles = {
             name: self.columns.get(name, name) for name in (*required, *optional, COUNTS)

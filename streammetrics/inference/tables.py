@@ -25,6 +25,7 @@ from streammetrics.inference.distributions import (
     normal_quantile,
     share_limits,
 )
+from streammetrics.metrics.arena import StrengthFit
 from streammetrics.metrics.classification.base import ContingencyMetric, is_table
 from streammetrics.metrics.classification.multilabel import LabelCounts, RowCounts
 from streammetrics.metrics.classification.view import Confusion
@@ -51,6 +52,8 @@ if TYPE_CHECKING:
     from streammetrics.statistics.tables.topk import TopKHits
 
     Counts = Ints
+    from streammetrics.metrics.arena import BradleyTerry
+    from streammetrics.statistics.matches import MatchTable
 
 
 WILSON = "Wilson's score"
@@ -694,3 +697,17 @@ def overlap(rows: Places, columns: Places, counts: Counts) -> Overlap:
     sides = [np.unique(side[occurs], return_inverse=True)[1] for side in (rows, columns)]
     sizes = [np.bincount(side, counts[occurs]).astype(np.int64) for side in sides]
     return Overlap(int(counts.sum()), counts[occurs], sides[0], sides[1], sizes[0], sizes[1])
+
+
+@rule_of(Family.STRENGTHS)
+def of_strengths(
+    metric: BradleyTerry, asked: ConfidenceRequest, table: MatchTable
+) -> ConfidenceInterval:
+    """The sandwich variance, which holds if matches do not follow the model, too."""
+    if asked.anytime:
+        raise not_anytime(metric)
+    fit = StrengthFit.of(table)
+    error = np.sqrt(fit.covariance().diagonal())
+    quantile = normal_quantile(1 - asked.tail)
+    low, high = (fit.labelled(sign * quantile * error) for sign in (-1, 1))
+    return ConfidenceInterval(low, high, asked.level, "sandwich")

@@ -19,7 +19,7 @@ from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.column import numbered
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.ids import as_integers, flat
+from streammetrics.core.columns.labels import as_integers, flat
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.confidence import (
     ConfidenceInterval,
@@ -302,7 +302,7 @@ def limits_by_unit(
     if groups > 1 and not any(np.shape(each) != np.shape(value) for each in others):
         every = np.array([np.asarray(each, np.float64) for each in others])
         error = np.sqrt((groups - 1) * np.var(every, axis=0))
-    method = f"jackknife of {groups} groups of units, Student's t"
+    method = f"jackknife of {groups} group{'s' * (groups != 1)} of units, Student's t"
     return _limits(metric, whole, value, error, max(groups - 1, 1), level, method)
 
 

@@ -89,7 +89,7 @@ class NamedColumns(Metric[float]):
 
     def _stateless(self) -> Configuration:
         """Return the class and the parameters, without the state."""
-        return Configuration(type(self), self._key, {**self.config, "_key": self._key})
+        return Configuration(type(self), self._key, self.config)
 
     def _schema(self, formula: RowFormula | None = None, unweighted: str = "") -> Schema:
         """Return the schema of the columns, or of the numbers that a formula makes of them."""

@@ -13,7 +13,7 @@ import numpy as np
 from streammetrics.core.columns.batch import near
 from streammetrics.core.columns.column import numbered, unique
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.ids import as_integers, flat
+from streammetrics.core.columns.labels import as_integers, flat
 from streammetrics.core.columns.schema import reject
 from streammetrics.core.counting import extent
 from streammetrics.core.errors import Hint, InvalidBatchError

@@ -449,7 +449,7 @@ def _answer(metric: Metric | MetricSet) -> Any:
 
 
 def holds(interval: Interval, value: object, slack: float = 0.0) -> bool:
-    """Whether an interval holds a value, number by number; what is undefined is held."""
+    """Whether each number of a value lies in its interval; an undefined one counts as inside."""
     low, high = interval
     if isinstance(value, dict):
         return all(holds(Interval(low[key], high[key]), value[key], slack) for key in value)

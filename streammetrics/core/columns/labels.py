@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Finished, Kind, Taken
-    from streammetrics.core.types import Array, Bools, Columns, Places
+    from streammetrics.core.types import Array, Bools, Columns, Ints, Places
 
     Marks = NDArray[np.uint8]
 
@@ -62,24 +62,37 @@ def label_column(
         what = "is beyond 64 signed bits"
         reject(batch.title(name), what, wrong, values, advice="pass such labels and ids as strings")
     if values.dtype.kind == "f":
-        return _whole(values, batch.title(name), missing, advice)
+        # Frameworks pass targets as floats: 1.0 is the label 1, while 0.5 is not a label.
+        what = f"is not a label ({A_LABEL})"
+        whole, missing = as_integers(values, missing, batch.title(name), what, advice)
+        return Column(whole, None, True), missing
     return column, missing
 
 
-def _whole(
-    values: Array, title: str, nulls: Bools | None, advice: str | Hint
-) -> tuple[Column, Bools | None]:
-    # Frameworks pass targets as floats: 1.0 is the label 1, while 0.5 is not a label.
+def flat(column: Column, title: str) -> Column:
+    """Return a column with one value a row as (n,)."""
+    if column.values.ndim > 1:
+        if column.values.shape[1:] != (1,):
+            shape = column.values.shape
+            raise InvalidBatchError(f"{title} has shape {shape}; a key is one value a row")
+        nulls = None if column.nulls is None else column.nulls.reshape(-1)
+        return Column(column.values.reshape(-1), nulls, column.owned, column.vocabulary)
+    return column
+
+
+def as_integers(
+    values: Array, nulls: Bools | None, title: str, what: str, advice: str | Hint = ""
+) -> tuple[Ints, Bools | None]:
+    """Return floats as integers with a mask of missing values; raise if a value is not whole."""
     values = values.astype(np.float64, copy=False)  # 2**63 overflows float16
-    absent = np.isnan(values)
+    missing = np.isnan(values)
     if nulls is not None:
-        absent |= nulls
-    whole = np.where(absent, 0, values)
+        missing |= nulls
+    whole = np.where(missing, 0, values)
     wrong = (np.rint(whole) != whole) | (np.abs(whole) >= 2.0**63)
     if wrong.any():
-        what = f"is not a label ({A_LABEL})"
         reject(title, what, wrong, values, advice=advice)
-    return Column(whole.astype(np.int64), None, True), absent if absent.any() else None
+    return whole.astype(np.int64), missing if missing.any() else None
 
 
 def ignored_rows(column: Column, ignore_index: int | None) -> Bools | None:

@@ -81,10 +81,8 @@ class Configuration:
 
     @cached_property
     def metric(self) -> Any:
-        """A metric of the configuration that has no state, for calls of its formula."""
-        twin: Any = object.__new__(self.cls)
-        twin.__dict__.update(self.values)
-        return twin
+        """A metric of the configuration without rows, for calls of its formula."""
+        return self.cls(**self.values)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Configuration, (self.cls, self.key, self.values)
