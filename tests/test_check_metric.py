@@ -355,7 +355,7 @@ class Scribbled(Whole):
 BROKEN = [
     (Unweighted, "weights: a row of weight 2 does not count as two rows"),
     (LostWeight, "weights: a row of weight 2 does not count as two rows"),
-    (Remembered, "state: Remembering.largest is no field, so that it is neither merged nor saved"),
+    (Remembered, "state: Remembering.largest is not a field, so it is neither merged nor saved"),
     (Scribbled, "update: a statistic writes to values, which is its caller's: copy it"),
     (Undocumented, "documentation: the class has no docstring"),
     (WithoutExample, "documentation: the docstring has no example"),

@@ -107,7 +107,7 @@ def plan(
         is_argmax = key == "y_score" and task.argmax in read - columns.keys()
         if key not in read and not is_argmax:
             raise CommandError(
-                f"{flag(key)} is read by none of the metrics ({', '.join(built)}): leave it "
+                f"{flag(key)} is not read by any of the metrics ({', '.join(built)}): leave it "
                 "out, or add a metric that reads it to --metrics"
             )
     if metrics and "k" not in options:

@@ -491,7 +491,7 @@ def _stored(settings: Settings) -> Live:
 def _read(paths: Sequence[str]) -> Any:
     state = _in_one(paths)
     if not isinstance(state, Metric | MetricSet | Ledger | Live):
-        raise StateFormatError(f"{paths[0]}: there is no report of {an(type(state).__name__)}")
+        raise StateFormatError(f"{paths[0]}: no report exists for {an(type(state).__name__)}")
     if isinstance(state, Ledger) and not state.ids:
         raise CommandError(f"{paths[0]}: the ledger has no shard")
     return state

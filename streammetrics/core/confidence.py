@@ -131,8 +131,8 @@ def confidence_of(metric: Any, asked: ConfidenceRequest, *statistics: object) ->
     if family not in _RULES:
         raise without(
             metric,
-            "no rule says how its value varies from sample to sample; MetricSet({...}, unit='id') "
-            "has limits for any value, by a jackknife of what the column 'id' tells apart",
+            "no rule for its sampling variance is known; MetricSet({...}, unit='id') "
+            "has limits for any value, by a jackknife over the units in column 'id'",
         )
     return _RULES[family](metric, asked, *statistics)
 
@@ -171,6 +171,4 @@ def unit_of(asked: Unit, kept: str | None) -> str | None:
 
 def not_anytime(metric: object) -> NoConfidenceError:
     """Return the error for a metric without an anytime-valid interval."""
-    return without(
-        metric, "anytime=True is for rates of rows and means of what is bounded, which it is not"
-    )
+    return without(metric, "anytime=True is for rates of rows and for means of bounded values")

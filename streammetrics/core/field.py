@@ -190,7 +190,8 @@ class StateField(ABC, Generic[V]):
         Raises `IncompatibleMetricsError` if there is none, or if it cannot be determined.
         """
         raise IncompatibleMetricsError(
-            f"{self.name} cannot be told without some of its rows: merge those that are to stay"
+            f"{self.name} cannot be computed without some of its rows: merge the states to "
+            "keep instead"
         )
 
 
@@ -205,7 +206,7 @@ def _placed(every: list[V], values: Sequence[V], places: Places) -> tuple[V, ...
 def not_among(what: str) -> IncompatibleMetricsError:
     """Return the error for a `minus` of rows that were never added."""
     return IncompatibleMetricsError(
-        f"the rows to be taken out are not among those of this state: {what}"
+        f"the rows to subtract are not among those of this state: {what}"
     )
 
 

@@ -304,5 +304,7 @@ def merge(metrics: Iterable[S]) -> S:
     for place, one in enumerate(every):
         if not isinstance(one, Stateful):
             kind = type(one).__name__
-            raise TypeError(f"item {place} to be merged is no metric, set or ledger, but of {kind}")
+            raise TypeError(
+                f"item {place} to merge is not a metric, set or ledger but of type {kind}"
+            )
     return every[0].copy().merge(*every[1:])

@@ -383,7 +383,7 @@ class MetricSet(NamedInputs, ByName):
         try:
             return cls(metrics, columns=columns)
         except ValueError as error:
-            raise StateFormatError(f"these metrics are no set: {error}") from error
+            raise StateFormatError(f"these metrics cannot form a set: {error}") from error
 
     def __repr__(self) -> str:
         inside = ", ".join(

@@ -47,10 +47,10 @@ def read_receipt(text: str | bytes) -> Options:
     try:
         found: Json = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise StreamMetricsError(f"this is no receipt: it is not JSON: {error}") from error
+        raise StreamMetricsError(f"this is not a receipt: it is not JSON: {error}") from error
     version = found.get("receipt") if isinstance(found, dict) else None
     if not isinstance(found, dict) or type(version) is not int or "sha256" not in found:
-        raise StreamMetricsError("this is no receipt: it has no 'receipt' and 'sha256'")
+        raise StreamMetricsError("this is not a receipt: it has no 'receipt' and 'sha256'")
     if version > RECEIPT:
         raise StreamMetricsError(
             f"a later version wrote this receipt (version {version}, and {RECEIPT} is read here)"

@@ -290,7 +290,9 @@ class Statistic(Configured, ABC):
                 f"{an(type(self).__name__)} cannot be scaled: {what} do not accept weights"
             )
         if not (isinstance(weight, int | float) and 0 < weight < math.inf):
-            raise InvalidBatchError(f"{weight!r} is no weight: expected a positive finite number")
+            raise InvalidBatchError(
+                f"{weight!r} is not a weight: expected a positive finite number"
+            )
         twin = self.fork()
         for name, field in self.fields.items():
             twin.__dict__[name] = field.scaled(self.__dict__[name], float(weight))

@@ -146,7 +146,7 @@ def beside_a_table(columns: Mapping[str, object]) -> InvalidBatchError:
 
 def _made_with(name: str, value: object) -> InvalidBatchError:
     return InvalidBatchError(
-        f"{name} is no column but said once, when the set is made: "
+        f"{name} is not a column: it is set once, when the set is made: "
         f"MetricSet(..., {name}={brief(value)}), whose update(table) takes the table alone"
     )
 

@@ -81,7 +81,7 @@ class Offload(Locked, Generic[M]):
 
     def __init__(self, suite: M, queue: int = 64, *, block: bool = True) -> None:
         if not isinstance(suite, Mergeable):
-            raise TypeError(f"{an(type(suite).__name__)} is no metric and no MetricSet")
+            raise TypeError(f"{an(type(suite).__name__)} is not a metric or a MetricSet")
         if queue < 1:
             raise ValueError(f"queue={queue}, but at least 1 batch must have room")
         super().__init__()

@@ -64,7 +64,7 @@ def _check_startable() -> None:
         sys.exit(_UNGUARDED)
     if process.daemon:
         raise StreamMetricsError(
-            "this process is daemonic, and such cannot start workers: pass workers=1, or start it "
+            "this process is daemonic and cannot start workers: pass workers=1, or start it "
             "with daemon=False"
         )
 

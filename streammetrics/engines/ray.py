@@ -183,7 +183,7 @@ def _columns(dataset: object) -> list[str] | None:
     """Return the columns of a dataset; None where it has no block at all."""
     if not isinstance(dataset, Dataset):
         raise TypeError(
-            f"{an(type(dataset).__name__)} is no Ray dataset: pass one, such as "
+            f"{an(type(dataset).__name__)} is not a Ray dataset: pass one, such as "
             "ray.data.read_parquet(path) or ray.data.from_pandas(frame)"
         )
     names: list[str] | None = dataset.columns()

@@ -24,7 +24,7 @@ def blank(suite: S) -> S:
 
     Raises:
         TypeError: It is not a set.
-        IncompatibleMetricsError: It holds rows, which would count once for every shard.
+        IncompatibleMetricsError: It holds rows, which would be counted in every shard.
     """
     if not isinstance(suite, MetricSet):
         raise TypeError(
@@ -33,8 +33,8 @@ def blank(suite: S) -> S:
         )
     if suite.n_rows or suite.n_omitted:
         raise IncompatibleMetricsError(
-            f"the set has already seen {suite.n_rows:,} rows, which would count once for every "
-            "shard: pass suite.copy().reset(), and merge the result with what you have"
+            f"the set has already seen {suite.n_rows:,} rows, which would be counted in every "
+            "shard: pass suite.copy().reset() and merge the result into the set"
         )
     return suite.copy()
 

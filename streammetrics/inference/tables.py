@@ -145,7 +145,7 @@ def trials_of(metric: Any, *statistics: Any) -> tuple[float, float]:
 
 def _no_share(metric: object) -> TypeError:
     return TypeError(
-        f"{type(metric).__name__} is no share of rows: Accuracy, TopKAccuracy, BrierScore, and "
+        f"{type(metric).__name__} is not a share of rows: Accuracy, TopKAccuracy, BrierScore, and "
         "Precision, Recall, Specificity and their kin of one class or with average='micro' are"
     )
 

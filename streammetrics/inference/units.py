@@ -72,13 +72,15 @@ def unit_column(value: object, title: str) -> KeyColumn:
         InvalidBatchError: The column does not exist, or a row has no valid id.
     """
     if value is None:
-        raise InvalidBatchError(f"no column {title!r}, which says what unit each row is of", title)
+        raise InvalidBatchError(
+            f"no column {title!r}, which identifies the unit of each row", title
+        )
     column = flat(as_column(value, title, advice="units are text or integers"), title)
     values, missing = column.values, column.nulls
     if values.dtype.kind == "f":
-        values, missing = as_integers(values, missing, title, "holds numbers that are no ids")
+        values, missing = as_integers(values, missing, title, "holds numbers that are not ids")
     if missing is not None and missing.any():
-        reject(title, "is missing", missing, advice="every row is of a unit")
+        reject(title, "is missing", missing, advice="every row needs a unit")
     codes, units = coded_labels(Column(values, None, False, column.vocabulary))
     places, found = numbered(codes, len(units))
     keys = unit_keys(units[found])
@@ -124,8 +126,9 @@ class UnitInfluence(NamedTuple):
         h = self.share
         if len(h) < 2 or h.max() == 1:
             return 1.0
-        each = h**2 / (1 - h)
-        return 1 / float((h**2).sum() + each.sum() ** 2 - (each**2).sum())
+        each = np.sort(h**2 / (1 - h))
+        pairs = (each[1:] * np.cumsum(each)[:-1]).sum()  # (sum² - sum of squares) / 2 cancels
+        return 1 / float((h**2).sum() + 2 * pairs)
 
 
 def influence_of_units(metric: Any, groups: Groups, whole: State) -> UnitInfluence:

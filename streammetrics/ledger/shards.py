@@ -200,11 +200,11 @@ def total(known: Known, chosen: Collection[ShardId] | None = None) -> Mergeable:
     known = known.folded()
     empty, table = known.empty, known.table
     if empty is None or table is None:
-        raise ValueError("the ledger has no shards, and was not told of which metric")
+        raise ValueError("the ledger has no shards and no metric")
     if names := known.overlapping:
         raise IncompatibleMetricsError(
             f"{listed(names)} {'were' if names[1:] else 'was'} sealed in two places, each time "
-            "with shards that the other has not, which cannot be taken apart: merge a ledger that "
+            "with shards that the other lacks: merge a ledger that "
             "sealed them all"
         )
     held = table.having(HELD) if chosen is None else ordered(chosen)

@@ -50,7 +50,7 @@ class Config:
         if isinstance(default_label, np.generic):
             default_label = default_label.item()
         if default_label is not None and not isinstance(default_label, _SCALARS):
-            raise ValueError(f"default_label={default_label!r} is no label")
+            raise ValueError(f"default_label={default_label!r} is not a label")
         ttl, lateness = duration(label_ttl, "label_ttl"), duration(label_lateness, "label_lateness")
         parts = tiers_of(tiers)
         panes = (("the length of a pane", tier.length) for tier in parts)
@@ -108,7 +108,7 @@ class Config:
             mine = {name: told[name] for name in _own()}
             return cls.of(**{**mine, **times, "tiers": tiers, "declared": declared})
         except (TypeError, ValueError) as error:
-            raise StateFormatError(f"the state has no such parameters: {error}") from error
+            raise StateFormatError(f"the state has unknown parameters: {error}") from error
 
     def differing(self, other: Config) -> str:
         """Return the differences to another configuration, for a message."""

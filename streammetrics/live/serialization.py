@@ -100,7 +100,7 @@ def _pipeline(suite: Mergeable, config: Config) -> Pipeline:
     try:
         return Pipeline(suite, config)
     except ValueError as error:
-        raise StateFormatError(f"the state has no such parameters: {error}") from error
+        raise StateFormatError(f"the state has unknown parameters: {error}") from error
 
 
 # --- panes ---------------------------------------------------------------------------------------

@@ -155,7 +155,9 @@ class Store:
                 "written and has room, and that nobody holds the file"
             ) from error
         except sqlite3.DatabaseError as error:
-            raise StateFormatError(f"{self.path} is no store of streammetrics: {error}") from error
+            raise StateFormatError(
+                f"{self.path} is not a store of streammetrics: {error}"
+            ) from error
 
     def _prepare_in_turn(self, empty: bytes, worker: str, *, durable: bool, timeout: float) -> None:
         """Prepare the file; workers that start together do it one after the other."""

@@ -427,7 +427,9 @@ class Declared:
         self.weights = _weights(suite)
         self._given = _types(types, {*self._kinds, self.weights})
         if target_range is not None and self._kinds.get(self._truth) != "number":
-            raise ValueError("target_range is for regressions: these metrics read no such target")
+            raise ValueError(
+                "target_range is for regressions: these metrics do not read a target of numbers"
+            )
         check_range(target_range)
         self.target_range = target_range and (float(target_range[0]), float(target_range[1]))
         self.labels, self._ignored = self._classes(labels)
@@ -463,7 +465,7 @@ class Declared:
             target_range = limits and tuple(map(float, limits))
             return cls(suite, told["labels"], dict(told["types"]), target_range)
         except (TypeError, ValueError) as error:
-            raise StateFormatError(f"the state has no such declaration: {error}") from error
+            raise StateFormatError(f"the state has an invalid declaration: {error}") from error
 
     @property
     def _has_weights(self) -> bool:

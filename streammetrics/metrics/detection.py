@@ -540,7 +540,7 @@ class PanopticMetric(Metric[float | Floats]):
 
     def check_parameters(self) -> None:
         """Check the categories."""
-        words = "categories, finite integers from 0 on, none of them twice"
+        words = "distinct categories, integers of at least 0"
         for name in ("things", "stuffs"):
             whole = all(type(each) is int and 0 <= each < 1 << 53 for each in getattr(self, name))
             require(self, name, whole, words)
@@ -549,7 +549,7 @@ class PanopticMetric(Metric[float | Floats]):
             self,
             "things",
             0 < len({*categories}) == len(categories),
-            f"{words}, beside those of stuffs",
+            f"{words}, that are not in stuffs",
         )
 
     @property

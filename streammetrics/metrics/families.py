@@ -102,7 +102,7 @@ POINTS = Refusal(
     "are no sample of its parts"
 )
 LISTS = Refusal(
-    f"items were chosen with those of the same list, so rows are no sample; {BY.format('list')}"
+    f"items were chosen with those of the same list, so rows are not a sample; {BY.format('list')}"
 )
 CORPUS = Refusal(
     f"it is of the corpus, and how much its texts differ is not kept; {BY.format('text')}"

@@ -182,7 +182,7 @@ class CsvPiece(FilePiece):
         if not ended:
             raise InvalidBatchError(
                 f"{self.source}: a double quote opens a field of row {rows - 1}, and none closes "
-                "it: all that follows would be in it",
+                "it: the rest of the file would belong to this field",
                 None,
                 rows - 1,
             )
@@ -204,8 +204,8 @@ class CsvPiece(FilePiece):
     def _explain(self, message: str) -> None:
         if "straddl" in message:
             raise InvalidBatchError(
-                f"{self.source}: a row is longer than {_BLOCK:,} bytes: maybe a double quote opens "
-                "a field and none closes it"
+                f"{self.source}: a row is longer than {_BLOCK:,} bytes: does a double quote open "
+                "a field and none closes it?"
             )
         torn = _TORN.match(message)
         if torn:
@@ -213,8 +213,8 @@ class CsvPiece(FilePiece):
             row = self._row(line)
             raise InvalidBatchError(
                 f"{self.source}: row {row} has {got} field{'s' * (got != 1)}, and the first line "
-                f"{expected} name{'s' * (expected != 1)}, parted by {self.head.delimiter!r}: a "
-                "field that holds that stands in double quotes",
+                f"has {expected} name{'s' * (expected != 1)}: put a field that contains "
+                f"{self.head.delimiter!r} in double quotes",
                 None,
                 row,
             )
@@ -285,10 +285,10 @@ def _head(stream: io.BufferedReader, source: Source) -> Head:
             if score > best:
                 best, rows, found = score, parted, delimiter
     if not rows:
-        raise InvalidBatchError(f"{source}: is empty; a line with the columns' names is expected")
+        raise InvalidBatchError(f"{source}: is empty; expected a first line with column names")
     names = tuple(rows[0])
     if any("\udc80" <= sign <= "\udcff" for name in names for sign in name):
-        raise InvalidBatchError(f"{source}: the columns' names are not in UTF-8 or UTF-16")
+        raise InvalidBatchError(f"{source}: the column names are not in UTF-8 or UTF-16")
     blank = _BLANK.match(text)
     lines = len(blank[0].splitlines()) if blank else 0
     if len(names) == 1:  # an empty line is a row

@@ -103,7 +103,7 @@ class Audit:
         if low_is_bad is None:
             value_of(metric, read, self._suite._plan.start)  # raises if it is several numbers
             raise ValueError(
-                f"{metric!r} does not say which values are bad: pass lowest=True or lowest=False"
+                f"{metric!r} has no better direction: pass lowest=True or lowest=False"
             )
         state = self._accumulator.flush()
         found: list[RankedSlices] = []
@@ -200,7 +200,7 @@ class Audit:
         specs = self._chosen_specs(by)
         if len(specs) > 1:
             known = [list(spec.columns) for spec in specs]
-            raise ValueError(f"say between which slices: by={known[0]}, or another of {known}")
+            raise ValueError(f"by is required: pass by={known[0]} or another of {known}")
         every = [
             (one, without)
             for one, without in self._with_units(specs[0], state, unit)
@@ -266,10 +266,10 @@ class Audit:
         found = [spec for spec in self._specs if spec.columns and set(spec.columns) == columns]
         if not found:
             known = [list(spec.columns) for spec in self._specs if spec.columns]
-            raise KeyError(f"slices are by {known}, and none by {sorted(columns)}")
+            raise KeyError(f"no slices by {sorted(columns)}; slices are by {known}")
         return found
 
 
 def _check_count(name: str, value: int, least: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name}={value!r}: expected an integer from {least} on")
+        raise ValueError(f"{name}={value!r}: expected an integer of at least {least}")

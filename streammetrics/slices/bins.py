@@ -54,7 +54,7 @@ class Bins:
         rounded = [edge for edge, number in zip(given, numbers, strict=True) if edge != number]
         if rounded and math.isfinite(rounded[0]):
             raise ValueError(
-                f"Bins({column!r}, ...): the edge {rounded[0]} is no float64; the nearest one is "
+                f"Bins({column!r}, ...): the edge {rounded[0]} is not a float64; the nearest is "
                 f"{int(float(rounded[0]))}"
             )
         ascending = all(a < b for a, b in pairwise(numbers))
@@ -136,7 +136,7 @@ def column_of(text: str) -> KeySpec:
     """
     name, *edges = text.strip().split(":")
     if not name:
-        raise ValueError(f"{text!r} names no column")
+        raise ValueError(f"{text!r} does not name a column")
     if not edges:
         return name
     if len(edges) == 1 and (period := next((p for p in PERIODS if p == edges[0]), None)):
@@ -158,7 +158,9 @@ def specs_of(by: object, *, some: bool = True) -> tuple[tuple[KeySpec, ...], ...
             kind of slice has the same columns as another, or `by` is a set, which has no order.
     """
     if any(isinstance(each, set | frozenset) for each in (by, *(by if iterable(by) else ()))):
-        raise ValueError(f"by={by!r}: a set has no order, and results would differ in it: a list")
+        raise ValueError(
+            f"by={by!r}: a set has no order, which would change the order of results: pass a list"
+        )
     given = [by] if isinstance(by, KeySpec) or not iterable(by) else list(by)
     specs: list[tuple[KeySpec, ...]] = []
     for spec in given:
@@ -169,7 +171,7 @@ def specs_of(by: object, *, some: bool = True) -> tuple[tuple[KeySpec, ...], ...
                 '[["country"], ["country", "device"]], where a column is a name, Bins or Periods'
             )
         if len(set(map(title_of, columns))) < len(columns):
-            raise ValueError(f"by names a column twice in {list(columns)!r}")
+            raise ValueError(f"by has a column twice in {list(columns)!r}")
         if columns in specs:
             continue
         same = next((other for other in specs if set(other) == set(columns)), None)
@@ -177,7 +179,7 @@ def specs_of(by: object, *, some: bool = True) -> tuple[tuple[KeySpec, ...], ...
             raise ValueError(f"by has one kind of slice twice: {list(same)} and {list(columns)}")
         specs.append(columns)
     if not any(specs) and (some or not specs):
-        raise ValueError(f'by={by!r} names no column to slice by: by=[["country"]]')
+        raise ValueError(f'by={by!r} does not name a column: pass by=[["country"]]')
     ways: dict[str, KeySpec] = {}
     for column in (column for spec in specs for column in spec):
         if ways.setdefault(title_of(column), column) != column:

@@ -328,7 +328,7 @@ def spec_of(
     if not which or (len(cuts) == 1 and set(which) <= set(cuts[0].titles)):
         return Grouping(tuple(title for title in cuts[0].titles if title in which), cuts[0])
     known = [list(spec.columns) for spec in specs]
-    raise KeyError(f"slices are by {known}, and none by {list(which)}")
+    raise KeyError(f"no slices by {list(which)}; slices are by {known}")
 
 
 def _by(spec: Grouping, title: str) -> KeySpec:
@@ -365,7 +365,9 @@ def _asked(value: Any, by: KeySpec) -> Part:
         return int(value)
     if isinstance(value, str | int | datetime.date):
         return value
-    raise KeyError(f"{title_of(by)}={value!r} is no key: text, an integer, a boolean or a date")
+    raise KeyError(
+        f"{title_of(by)}={value!r} is not a key: expected text, an integer, a boolean or a date"
+    )
 
 
 def _day(times: Any, value: object, by: KeySpec) -> Part:
@@ -374,7 +376,7 @@ def _day(times: Any, value: object, by: KeySpec) -> Part:
         days: Any = days_of(times, title_of(by))
     except InvalidBatchError:
         raise KeyError(
-            f"{title_of(by)}={value!r} is no key: times of day, or of a zone, are no dates"
+            f"{title_of(by)}={value!r} is not a key: times of day, or of a zone, are no dates"
         ) from None
     return None if np.isnat(days[0]) else day_of(int(days[0].astype(np.int64)))
 

@@ -66,8 +66,8 @@ class KeyedSet(MetricSet):
             )
         if suite.n_rows or suite.n_omitted:
             raise ValueError(
-                f"the set has already seen {suite.n_rows:,} rows, whose keys are not known: "
-                "reset() it or make a new one"
+                f"the set has already seen {suite.n_rows:,} rows, whose keys are unknown: "
+                "pass suite.copy().reset()"
             )
         if isinstance(max_slices, bool) or not isinstance(max_slices, int) or max_slices < 1:
             raise ValueError(f"Slices(max_slices={max_slices!r}): expected a positive integer")
@@ -77,7 +77,7 @@ class KeyedSet(MetricSet):
         if unit is not None and (not isinstance(unit, str) or not unit or overflow == "other"):
             raise ValueError(
                 f"{self._called}(unit={unit!r}): expected the name of a column"
-                + (", and overflow='raise': what is folded has no units" * (overflow == "other"))
+                + (", and overflow='raise', as folded slices have no units" * (overflow == "other"))
             )
         if counts is not None:
             suite = MetricSet(dict(suite.items()), columns=suite.columns, counts=counts)
@@ -109,15 +109,14 @@ class KeyedSet(MetricSet):
         for name in metrics:
             if name in OWN:
                 raise ValueError(
-                    f"a metric is called {name!r}, as a column of the result is: rename it"
+                    f"the result has a column {name!r}: rename the metric of this name"
                 )
         limits = {f"{name}{end}": name for name in metrics for end in BESIDE}
         for title in (*columns, *metrics):
             named = f"by names the column {title!r}" if title in columns else f"metric {title!r}"
             if title in limits:
                 raise ValueError(
-                    f"{named}, and so is called what stands beside metric {limits[title]!r}: "
-                    "rename one"
+                    f"{named}, which is the name of a limit of metric {limits[title]!r}: rename one"
                 )
             if title in columns and (title in metrics or title in OWN):
                 what = "a metric is called" if title in metrics else "the result has a column"

@@ -112,7 +112,7 @@ def read_keys(column: Column, by: Sequence[KeySpec]) -> KeyColumn:
         InvalidBatchError: A column has keys of two kinds, or the stored keys are not text.
     """
     if column.vocabulary is None:
-        raise InvalidBatchError("the keys of the rows that wait are no text")
+        raise InvalidBatchError("the keys of the waiting rows are not text")
     facts: Facts = {}
     used = column.vocabulary[np.unique(column.values)]
     for text in used.tolist():
@@ -225,7 +225,7 @@ def _part(value: object, title: str) -> _CodedColumn:
     _check_truths(value, title)
     if values.dtype.kind == "f":
         hint = Hint("keys are text, integers, booleans or dates; {bins} cuts numbers", bins=title)
-        values, nulls = as_integers(values, nulls, title, "is no key to slice by", hint)
+        values, nulls = as_integers(values, nulls, title, "is not a key to slice by", hint)
     places, found = _places(values)
     return _CodedColumn.of(places, found, nulls, "integers")
 

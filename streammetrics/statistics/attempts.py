@@ -256,8 +256,8 @@ class AttemptField(StateField[Attempts]):
         """Return the other attempts; one with an id counts once, however often it came."""
         if len(value.table.ids):
             raise IncompatibleMetricsError(
-                "attempts with ids cannot be told without some of their rows, because an attempt "
-                "counts once: merge the states that are to stay"
+                "attempts with ids cannot be computed without some of their rows, because an "
+                "attempt counts once: merge the states to keep instead"
             )
         table = value.table.plus(other.table._replace(times=-other.table.times))
         if (table.times < 0).any():

@@ -299,7 +299,7 @@ class Boxes(Field):
             shape = "one number" if flat.values.ndim == 1 else f"{flat.values.shape[1]} numbers"
             row = int(np.argmax(boxes.values > 0))
             raise InvalidBatchError(
-                f"{title} has boxes of {shape}, first in row {row}; a box is of four", title, row
+                f"{title} has boxes of {shape}, first in row {row}; a box is four", title, row
             )
         values = _numbers(title, flat).reshape(-1, 4)
         reject_values(title, "has an infinite number", ~np.isfinite(values), boxes, missing)
@@ -311,7 +311,7 @@ class Boxes(Field):
     def _check_numbers(self, title: str, name: str, column: Nested, missing: Bools | None) -> None:
         values = _numbers(title, column.flat)
         if values.ndim > 1:
-            raise InvalidBatchError(f"{title} has lists of lists; one number a box is needed")
+            raise InvalidBatchError(f"{title} holds lists of lists; pass one number per box")
         if name == "true_crowd":
             wrong = (values != 0) & (values != 1)
             reject_values(title, "is neither 0 nor 1", wrong, column, missing)
@@ -343,7 +343,7 @@ class Boxes(Field):
         if len(kinds) > 1:
             one, other = batch.title("true_labels"), batch.title("pred_labels")
             raise InvalidBatchError(
-                f"one of {one} and {other} holds strings, the other integers: pass one kind"
+                f"{one} and {other} must both hold strings or both hold integers"
             )
         return finished, {"labels": kinds.pop()} if kinds else {}
 
@@ -367,7 +367,7 @@ def _floats(like: Nested, values: Floats) -> Nested:
 
 def _numbers(title: str, flat: Column) -> Floats:
     if flat.vocabulary is not None:
-        raise InvalidBatchError(f"{title} holds text; numbers are needed")
+        raise InvalidBatchError(f"{title} holds text; expected numbers")
     return flat.values.astype(np.float64, copy=False)
 
 
@@ -382,9 +382,9 @@ def _whole(labels: Nested) -> Nested:
 def _check_labels(title: str, labels: Nested, missing: Bools | None) -> None:
     flat = labels.flat
     if flat.values.ndim > 1:
-        raise InvalidBatchError(f"{title} has lists of lists; one label a box is needed")
+        raise InvalidBatchError(f"{title} holds lists of lists; pass one label per box")
     if flat.vocabulary is None and flat.values.dtype.kind not in KINDS | {"f": ""}:
-        raise InvalidBatchError(f"{title} holds no labels; a label is {A_LABEL}")
+        raise InvalidBatchError(f"{title} does not hold labels; a label is {A_LABEL}")
     if flat.vocabulary is None:
         values = flat.values.astype(np.float64)
         wrong = (np.rint(values) != values) | ~(np.abs(values) < 2.0**63)
@@ -482,7 +482,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
         keys = take_array(arrays, "outcomes", "int64", 2)
         every = (1 << len(of.ious)) - 1
         if keys.shape[1:] != (3,) or keys.min(initial=0) < 0:
-            raise StateFormatError("an outcome of boxes is not a class, an area and a code")
+            raise StateFormatError("the key of an outcome must be a class, an area and a code")
         places, areas, codes = keys.T
         hits, ignored = codes & every, codes >> len(of.ious)
         if (
@@ -491,7 +491,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
             or (hits & ignored).any()
             or (ignored >= every).any()
         ):
-            raise StateFormatError("an outcome of boxes is none that there can be")
+            raise StateFormatError("an outcome of boxes has an unknown class, area or code")
         each = taken_apart(widened(part(arrays, "scores")), len(keys))
         histograms = [SortedHistogram.from_arrays(of.max_bins, 1, held) for held in each]
         if not all(histogram.totals()[0] for histogram in histograms):
@@ -502,7 +502,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
             for (place, area, code), histogram in zip(keys.tolist(), histograms, strict=True)
         }
         if not same(self.arrays(value), arrays):
-            raise StateFormatError(f"the arrays of {self.name} are not such as are written")
+            raise StateFormatError(f"the arrays of {self.name} are invalid")
         return value
 
     def nbytes(self, value: Held) -> int:
@@ -512,7 +512,7 @@ class OutcomeHistograms(StateField["dict[Outcome, SortedHistogram]"]):
     def minus(self, value: Held, other: Held) -> dict[Outcome, SortedHistogram]:
         """Return the difference; histograms that exceeded `max_bins` cannot be subtracted."""
         if not other.keys() <= value.keys():
-            raise not_among("some outcomes of boxes are not here")
+            raise not_among("some outcomes of boxes are not in this state")
         left = dict(value)
         for outcome, histogram in other.items():
             left[outcome] = value[outcome].minus(histogram)
@@ -593,7 +593,7 @@ class BoxStatistic(Statistic):
         """Raise unless the column labels of `counts` are within ``range(columns)``."""
         known = self.counts.column_labels
         if known.dtype != np.int64 or (known.size and not 0 <= known[0] <= known[-1] < columns):
-            raise StateFormatError("something else than boxes is counted")
+            raise StateFormatError("the counts are not counts of boxes")
 
 
 class BoxHits(BoxStatistic):

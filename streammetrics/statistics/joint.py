@@ -78,8 +78,8 @@ class JointStatistic(Statistic):
     def schema(self) -> Schema:
         """Raise `TypeError`: the comparison that owns the statistic provides the schema."""
         raise TypeError(
-            "a Comparison feeds its joint statistics itself: it has no slices, and no decay; make "
-            "one comparison for each slice"
+            "joint statistics of a Comparison cannot be sliced or decayed: make "
+            "one Comparison per slice"
         )
 
 
@@ -318,7 +318,7 @@ class _Terms:
 @singledispatch
 def row_terms(statistic: Statistic, *columns: object) -> Floats:  # noqa: ARG001 - overloads use the columns
     """Return each row's term of the statistic's sum (n,), averaged over outputs."""
-    raise StreamMetricsError(f"{an(type(statistic).__name__)} is no sum over rows")
+    raise StreamMetricsError(f"{an(type(statistic).__name__)} is not a sum over rows")
 
 
 @row_terms.register(LossSum)
@@ -424,10 +424,12 @@ class TripleTable(StateField[Triples]):
         cells = take_array(arrays, "cells", "int64", 2)
         parts = [part(arrays, name) for name in ("amount", "squares")]
         if len(arrays) != 2 + sum(map(len, parts)) or cells.shape[1] != 3:
-            raise StateFormatError(f"{sorted(arrays)} are not the arrays of triples of labels")
+            raise StateFormatError(
+                f"expected the arrays of triples of labels, got {sorted(arrays)}"
+            )
         sums = [ExactSum.from_arrays((len(cells),), each) for each in parts]
         if not np.array_equal(np.unique(cells), np.arange(len(labels))):
-            raise StateFormatError("the triples of a joint table do not fit its labels")
+            raise StateFormatError("the triples of a joint table do not match its labels")
         ordered = np.array_equal(cells, np.unique(cells, axis=0))
         if not ordered or not (labels[1:] > labels[:-1]).all():
             raise StateFormatError("labels or triples of a joint table are out of order")
@@ -575,8 +577,8 @@ class RowSample(JointStatistic):
         """Return the sample without the rows of another, if it contains all rows."""
         if not self.complete:
             raise IncompatibleMetricsError(
-                f"a sample of more than {self.max_rows} distinct rows cannot be told without some "
-                "of its rows: merge the states that are to stay"
+                f"a sample of more than {self.max_rows} distinct rows cannot be computed without "
+                "some of its rows: merge the states to keep instead"
             )
         if len(self.strata) != len(other.strata):
             raise not_among("they are rows of another kind")
@@ -622,11 +624,11 @@ class RowSample(JointStatistic):
         counts = take_array(arrays, "counts", "int64")
         size = len(counts)
         if size > 1 + self.by_class or (size and counts.min() < 0) or counts.max(initial=0) > _MOST:
-            raise StateFormatError(f"{counts.tolist()} are not the rows of a sample")
+            raise StateFormatError(f"invalid numbers of rows of a sample: {counts.tolist()}")
         sums = ExactSum.from_arrays((size, 2), part(arrays, "sums"))
         weights, squares = np.asarray(sums.to_float()).reshape(size, 2).T
         if not (((weights > 0) == (counts > 0)) & (squares >= 0)).all():
-            raise StateFormatError("the weights of a sample do not fit its rows")
+            raise StateFormatError("the weights of a sample do not match its rows")
         seeds = label_hashes(np.arange(size), self.seed)
         strata = []
         for stratum in range(size):
@@ -634,26 +636,26 @@ class RowSample(JointStatistic):
             copies = take_array(arrays, f"{stratum}/copies", "int64")
             strata.append(self._restored(stratum, points, copies, int(counts[stratum]), seeds))
         if len({rows.points.shape[1] for rows in strata}) > 1 or len(arrays) != 3 + 2 * size:
-            raise StateFormatError("the parts of a sample of rows do not fit together")
+            raise StateFormatError("the parts of a sample of rows differ in width")
         self.strata, self.counts, self.sums = tuple(strata), counts, sums
 
     def _restored(
         self, stratum: int, points: Floats, copies: Ints, count: int, seeds: Any
     ) -> PointRows:
         if len(points) != len(copies) or len(points) > self.max_rows or points.shape[1] < 2:
-            raise StateFormatError("the columns of a sample of rows do not fit together")
+            raise StateFormatError("the columns of a sample of rows differ in length")
         if np.isnan(points).any() or bool(np.signbit(points[points == 0.0]).any()):
-            raise StateFormatError("a number of a sample of rows is not one that we write")
+            raise StateFormatError("a number of a sample of rows is nan or -0.0")
         held = sum(copies.tolist())
         if bool((copies < 1).any()) or held > count:
             raise StateFormatError("rows occur less than once, or more often than in all rows")
         if len(points) < self.max_rows and held < count:
-            raise StateFormatError("a sample of rows lacks some")
+            raise StateFormatError("a sample below its size limit lacks rows")
         if not bool((np.isfinite(points[:, -1]) & (points[:, -1] > 0)).all()):
             raise StateFormatError("a row of a sample has no positive weight")
         codes = np.full(len(points), stratum, np.intp)
         if len(seeds) == 2 and bool((points[:, 0] != stratum).any()):
-            raise StateFormatError("a row of a sample is not of its class")
+            raise StateFormatError("a row of a sample has the wrong class")
         rows = PointRows(row_hashes(seeds, codes, point_hashes(points)), codes, points, copies)
         for column, again in zip(rows, canonical(rows, self.max_rows), strict=True):
             if not np.array_equal(column, again):

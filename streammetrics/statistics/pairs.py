@@ -73,7 +73,7 @@ class CountedPairs:
         rows = self.size + other.size
         if rows > _MOST:
             raise IncompatibleMetricsError(
-                f"the states hold {rows} rows together; rank correlations count at most 2**52"
+                f"the merged state would have {rows} rows; rank correlations count at most 2**52"
             )
         mine, theirs = self._form, other._form
         cells = mine.cells.union(theirs.cells).fitted(self.most)
@@ -141,12 +141,12 @@ class PairsField(StateField[CountedPairs]):
         cells, theirs = value.cells(), other.cells()
         if cells.level:
             raise IncompatibleMetricsError(
-                f"more than {value.most} distinct pairs are not told apart, so that none can be "
-                "taken out: merge the states that are to stay"
+                f"past {value.most} distinct pairs, pairs share cells and cannot be "
+                "subtracted: merge the states to keep instead"
             )
         left = None if theirs.level else cells.without(theirs)
         if left is None:
-            raise not_among("some pairs of numbers are not here")
+            raise not_among("some pairs of numbers are not in this state")
         return CountedPairs(value.most, _PairForm(left))
 
 
@@ -199,10 +199,10 @@ class PairHistogram(Statistic):
 
 def _read_cells(arrays: Arrays, max_pairs: int) -> PairCells:
     if set(arrays) != _NAMES:
-        raise StateFormatError(f"these are not the arrays of pairs: {sorted(arrays)}")
+        raise StateFormatError(f"expected the arrays of pairs, got {sorted(arrays)}")
     levels = take_array(arrays, "level", "int64").tolist()
     if len(levels) != 1 or not 0 <= levels[0] <= MAX_LEVEL:
-        raise StateFormatError(f"the level of pairs cannot be {levels}")
+        raise StateFormatError(f"invalid level of pairs: {levels}")
     level = levels[0]
     x, y = (_read_axis(arrays, name, level) for name in "xy")
     codes, counts = take_array(arrays, "pairs", "int64"), take_array(arrays, "counts", "int64")
@@ -215,7 +215,7 @@ def _read_cells(arrays: Arrays, max_pairs: int) -> PairCells:
     cells = PairCells(level, x, y, codes, counts)
     for axis, places in ((x, cells.rows), (y, cells.columns)):
         if places.size and places.max() >= axis.ids.size:
-            raise StateFormatError("a pair is of a cell that there is not")
+            raise StateFormatError("a pair refers to a cell that does not exist")
         held = np.bincount(places, np.minimum(counts, 2), axis.ids.size)
         if not (held > np.isnan(axis.values)).all():
             raise StateFormatError("a cell of pairs holds fewer rows than values")
@@ -234,7 +234,7 @@ def _read_axis(arrays: Arrays, name: str, level: int) -> Axis:
     mixed = np.isnan(values)
     plain = np.where(mixed, np.nan, values) + 0.0
     if plain.tobytes() != values.tobytes():
-        raise StateFormatError("values of pairs hold -0.0 or a nan that is not ours")
+        raise StateFormatError("values of pairs contain -0.0 or a non-canonical nan")
     if ids.size != (values.size if level else 0):
         raise StateFormatError(f"{ids.size} cells and {values.size} values of pairs")
     axis = Axis(ids.copy(), plain) if level else Axis(plain, plain)
@@ -243,10 +243,10 @@ def _read_axis(arrays: Arrays, name: str, level: int) -> Axis:
     if level and ids.size:
         low, high = cell_id_range(level)
         if not low <= ids[0] <= ids[-1] <= high:
-            raise StateFormatError("a cell of pairs is beyond every number")
+            raise StateFormatError("a cell of pairs is outside the range of float64")
         first, last = cell_edges(ids[mixed], level)
         if (cell_ids(plain[~mixed], level) != ids[~mixed]).any() or not (first < last).all():
-            raise StateFormatError("a cell of pairs cannot hold what it is said to")
+            raise StateFormatError("the values of a cell of pairs are not in its range")
     return axis
 
 

@@ -655,25 +655,25 @@ class SampleField(StateField[Sample]):
         codes, copies = (take_array(arrays, name, "int64") for name in ("codes", "copies"))
         width, limit = points.shape[1], of.config["max_points"]
         if low.shape != (len(labels), width) or high.shape != low.shape:
-            raise StateFormatError("the boxes of clusters do not fit the points")
+            raise StateFormatError("the bounding boxes of clusters do not match the points")
         if (width > 0) != (len(labels) > 0):
             raise StateFormatError("points have no coordinates")
         if not (len(codes) == len(copies) == len(points) <= limit):
-            raise StateFormatError("the columns of a sample of points do not fit together")
+            raise StateFormatError("the columns of a sample of points differ in length")
         if len(codes) and not 0 <= codes.min() <= codes.max() < len(labels):
             raise StateFormatError("a point is in no cluster")
         if not np.isfinite(points).all() or bool(np.signbit(points[points == 0.0]).any()):
-            raise StateFormatError("a coordinate is not one that we write")
+            raise StateFormatError("a coordinate is nan, infinite or -0.0")
         inside = (points >= low[codes]) & (points <= high[codes])
         if not bool((low <= high).all() and inside.all()):
             raise StateFormatError("a point lies outside the box of its cluster")
         if not countable(copies):
-            raise StateFormatError("points occur more often than is counted")
+            raise StateFormatError("there are too many points to count")
         held = added_at(codes, copies, len(labels))
         if bool((copies < 1).any() or (held > counts).any()):
             raise StateFormatError("points occur less than once, or more often than in all rows")
         if len(codes) < limit and bool((held < counts).any()):
-            raise StateFormatError("a sample of points lacks some")
+            raise StateFormatError("a sample below its size limit lacks points")
         hashes = row_hashes(label_hashes(labels, of.config["seed"]), codes, point_hashes(points))
         rows = PointRows(hashes, codes, points, copies)
         for column, again in zip(rows, canonical(rows, limit), strict=True):
@@ -685,8 +685,8 @@ class SampleField(StateField[Sample]):
         """Return the other rows, if all rows are in the sample."""
         if not value.complete:
             raise IncompatibleMetricsError(
-                f"a sample of more than {value.limit} distinct points cannot be told without some "
-                "of its rows: merge the states that are to stay"
+                f"a sample of more than {value.limit} distinct points cannot be computed without "
+                "some of its rows: merge the states to keep instead"
             )
         union = Union.of(value.clusters.labels, other.clusters.labels)
         if len(union.keys) != len(value.clusters.labels):

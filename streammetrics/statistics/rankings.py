@@ -635,8 +635,8 @@ class RankedField(StateField[Ranked]):
     def minus(self, value: Ranked, other: Ranked) -> Ranked:  # noqa: ARG002 - refused for any rows
         """Refuse."""
         raise IncompatibleMetricsError(
-            "a ranking cannot be told without some of its rows, because a document counts once and "
-            "rows below a cutoff are not kept: merge the states that are to stay"
+            "a ranking cannot be computed without some of its rows, because a document counts once "
+            "and rows below a cutoff are not kept: merge the states to keep instead"
         )
 
     def nbytes(self, value: Ranked) -> int:

@@ -61,22 +61,22 @@ class Segments(PairedLists):
         values = column.flat.values
         if column.flat.vocabulary is not None or values.dtype.kind == "b":
             raise InvalidBatchError(
-                f"{title} holds no numbers; a pixel is a category and an instance"
+                f"{title} does not hold numbers; a pixel is a category and an instance"
             )
         if not values.size:
             return
         if values.ndim != 2 or values.shape[1] != 2:
             shape = "one number" if values.ndim == 1 else f"{values.shape[1]} numbers"
-            raise InvalidBatchError(f"{title} has pixels of {shape}; of each two are needed")
+            raise InvalidBatchError(f"{title} has pixels of {shape}; pass two numbers per pixel")
         if values.dtype.kind == "f":
             broken: Bools = (np.rint(values) != values) | (np.abs(values) >= 2.0**53)
-            reject_values(title, "holds what is no whole number", broken, column, missing)
+            reject_values(title, "holds numbers that are not whole", broken, column, missing)
         negative: Bools = values < 0
         reject_values(title, "has a negative category or instance", negative, column, missing)
 
     def unequal(self, true: str) -> str:
         """Return the error text for maps with different numbers of pixels."""
-        return f"has not as many pixels as {true}"
+        return f"has another number of pixels than {true}"
 
     def canonical(self, column: Nested) -> Nested:
         """Return maps with instance 0 for all stuff, and one category for void."""
@@ -147,7 +147,7 @@ class SegmentCounts(Statistic):
         sound = labels.dtype == np.int64 and known.issuperset(labels.tolist())
         shapes = [columns[name].shape for name in ("counts", "overlaps")]
         if not sound or (len(labels) and shapes != [(len(labels), 3), (len(labels), 1)]):
-            raise StateFormatError("the counts are not those of any categories")
+            raise StateFormatError("the counts do not match the categories")
         overlaps, counts = map(self.overlap, range(len(labels))), self.counts()
         if any(
             min(each) < 0 or sum(each) != segments or not 0 <= overlap <= each[0]
@@ -155,7 +155,7 @@ class SegmentCounts(Statistic):
                 counts, columns["segments"].counts.tolist(), overlaps, strict=True
             )
         ):
-            raise StateFormatError("the counts are not those of any segments")
+            raise StateFormatError("the counts do not match the segments")
 
     def overlap(self, place: int) -> Fraction:
         """Return the summed overlap of the matched segments of the category at `place`."""

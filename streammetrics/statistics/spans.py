@@ -66,7 +66,7 @@ class Tags(PairedLists):
         if texts is None:
             if len(column.flat):
                 raise InvalidBatchError(
-                    f"{title} holds no text; a tag is a string, such as 'B-PER'"
+                    f"{title} does not hold text; a tag is a string, such as 'B-PER'"
                 )
             return
         at = -1 if self.suffix else 0
@@ -79,7 +79,7 @@ class Tags(PairedLists):
 
     def unequal(self, true: str) -> str:
         """Return the error text for sentences with different numbers of tags."""
-        return f"has not one tag for each of {true}"
+        return f"needs one tag for each of {true}"
 
 
 class Spans(NamedTuple):
@@ -224,7 +224,7 @@ class SpanCounts(Statistic):
         if kinds.dtype != np.int64 or (kinds.size and not 0 <= kinds[0] <= kinds[-1] < _KINDS):
             raise StateFormatError("something else than spans is counted")
         if types.size and types.dtype.kind != "U":
-            raise StateFormatError("the types of spans are no text")
+            raise StateFormatError("the types of spans are not text")
         _, table = self.table()
         if (table[:, 2] > table[:, :2].min(axis=1)).any():
             raise StateFormatError("more spans are right than there are")

@@ -8,7 +8,7 @@ import string
 import unicodedata
 from abc import abstractmethod
 from collections import Counter, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise, takewhile
 from operator import le
@@ -61,6 +61,15 @@ class Texts(Condition):
         for name in text_columns(self.references):
             if batch.n_rows and batch.column(name).vocabulary is None:
                 raise InvalidBatchError(f"{batch.title(name)} holds no text: pass strings")
+
+
+@dataclass(frozen=True)
+class Installed(Condition):
+    """Condition that rapidfuzz is installed, without which rows could not be counted later."""
+
+    def check(self, batch: Batch, missing: Bools | None) -> None:  # noqa: ARG002 - nothing of the rows
+        """Raise if it is missing."""
+        _levenshtein()
 
 
 def text_schema(*, references: int, nan_policy: str, unweighted: str = "") -> Schema:
@@ -390,6 +399,12 @@ class EditCounts(TextCounts):
     """Hits, substitutions, deletions and insertions of minimal edits, summed over rows."""
 
     of: Literal["words", "characters"]
+
+    @property
+    def schema(self) -> Schema:
+        """A reference and a prediction, which only rapidfuzz compares."""
+        found = super().schema
+        return replace(found, conditions=(*found.conditions, Installed()))
 
     @property
     def size(self) -> int:

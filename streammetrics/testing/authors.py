@@ -116,7 +116,10 @@ def _of_class(cls: type[Metric]) -> Iterator[Finding]:
     for name, value in vars(cls).items():
         constant = isinstance(value, bool | int | float | str | list | dict)
         if constant and not name.startswith("_") and name not in known:
-            yield "parameters", f"{name} has no annotation, so it is no parameter: give it a type"
+            yield (
+                "parameters",
+                f"{name} has no annotation, so it is not a parameter: give it a type",
+            )
     said = [
         argument
         for base in cls.__mro__

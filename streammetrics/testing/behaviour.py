@@ -178,7 +178,7 @@ def _fields(case: Case[Any]) -> None:
             own = inspect.getattr_static(cls, name, None)
             if changed and name not in known and not isinstance(own, cached_property):
                 raise BrokenLawError(
-                    f"{cls.__name__}.{name} is no field, so that it is neither merged nor saved: "
+                    f"{cls.__name__}.{name} is not a field, so it is neither merged nor saved: "
                     f"declare it in the class, as {name} = Sum(), Weight() or another field",
                     about="state",
                 )

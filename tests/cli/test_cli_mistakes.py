@@ -79,7 +79,7 @@ def changed(binary, name, row, value):
         (("evaluate", "{path}", *BINARY, "--metrics", "MAE"), "MAE needs --y-pred"),
         (
             ("evaluate", "{path}", *BINARY, "--y-pred", "label", "--metrics", "F1"),
-            "--y-score is read by none of the metrics (F1)",
+            "--y-score is not read by any of the metrics (F1)",
         ),
         (
             ("evaluate", "{path}", *BINARY, "--metrics", "F1", "--param", "max_bins=9"),
@@ -168,8 +168,8 @@ def test_text_among_numbers_is_told_with_its_row(mistake, tmp_path, binary):
         ("x.arrow", b"", "cannot be read as Arrow"),
         ("x.arrow", b"ARROW1 not really", "cannot be read as Arrow"),
         ("x.csv", b"", "is empty"),
-        ("x.csv", b"label,score\n1,0.5\n0\n", "row 1 has 1 field, and the first line 2 names"),
-        ("x.csv", b"label,score\n1,0.5,7\n", "row 0 has 3 fields, and the first line 2 names"),
+        ("x.csv", b"label,score\n1,0.5\n0\n", "row 1 has 1 field, and the first line has 2 names"),
+        ("x.csv", b"label,score\n1,0.5,7\n", "row 0 has 3 fields, and the first line has 2 names"),
         ("x.csv", b"\xff\xfe\x00,\n", "cannot be read as CSV"),
         ("x.csv", b"label,score,score\n1,0.5,0.5\n", "2 columns are called 'score'"),
         (

@@ -62,7 +62,7 @@ def test_mistakes_are_one_line(mistake, tmp_path, binary):
     assert "both write to" in line
     receipt.write_text("{}")
     assert mistake("verify", receipt, path) == (
-        f"{receipt}: this is no receipt: it has no 'receipt' and 'sha256'"
+        f"{receipt}: this is not a receipt: it has no 'receipt' and 'sha256'"
     )
     assert mistake("verify", tmp_path / "none.json", path).endswith("No such file or directory")
     receipt.write_text('{"receipt": 1, "sha256": "0"}')

@@ -205,7 +205,7 @@ def test_damaged_samples_are_refused(name, change):
 def test_truncated_samples_are_refused():
     arrays = damaged("labels", lambda a: a)
     arrays.update({name: arrays[name][:-1] for name in ("codes", "points", "copies")})
-    with pytest.raises(StateFormatError, match="lacks some"):
+    with pytest.raises(StateFormatError, match="lacks points"):
         PointSample(max_points=10).restore(arrays)
 
 

@@ -211,7 +211,7 @@ def test_the_law_kit_finds_statistics_that_refuse_too_late():
         (lambda: sm.Mean(x=1), "Mean has no parameter 'x'; there are: nan_policy"),
         (lambda: sm.F1(0.5), "by name: threshold, labels"),
         (lambda: sm.MetricSet({"a": sm.MAE()}, columns={"y_true": 0, "y_pred": 1}),
-         "0 is no column: .* where these are numbers or tuples, pass the columns by name"),
+         "0 is not a column: .* where these are numbers or tuples, pass the columns by name"),
     ],
 )  # fmt: skip
 def test_what_makes_no_metric_or_set_is_said_in_words(call, message):

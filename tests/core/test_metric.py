@@ -254,6 +254,6 @@ def test_what_is_merged_comes_in_a_list(what):
 
 def test_what_is_no_state_is_not_merged():
     with pytest.raises(
-        TypeError, match="item 1 to be merged is no metric, set or ledger, but of b"
+        TypeError, match="item 1 to merge is not a metric, set or ledger but of type b"
     ):
         sm.merge([sm.F1(), sm.F1().to_bytes()])

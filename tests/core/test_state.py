@@ -73,7 +73,7 @@ def test_the_forger_can_write_a_good_state():
     ],
 )
 def test_forged_metadata(change):
-    words = "the state|the array|parameters|exact sums|the counts of rows|no set"
+    words = "the state|the array|parameters|exact sums|the counts of rows|cannot form a set"
     with pytest.raises(sm.StateFormatError, match=words):
         sm.from_bytes(forged(example().to_bytes(), change))
 

@@ -25,7 +25,7 @@ def test_the_published_kappa():
 @pytest.mark.parametrize(
     ("ratings", "message"),
     [
-        ([[1, 2], [0.5, 2]], "ratings holds what is no whole number in 1 row, first in row 1"),
+        ([[1, 2], [0.5, 2]], "ratings holds numbers that are not whole in 1 row, first in row 1"),
         ([[1, -2]], r"ratings is outside \[0, .* in 1 row, first in row 0"),
     ],
 )
@@ -122,7 +122,7 @@ def test_codes_are_not_counts_unless_that_is_said(metric, value):
     [
         ([[0, -1]], r"is outside \[0, 1023\].*numbered from 0"),
         ([[0, 1024]], r"is outside \[0, 1023\]"),
-        ([[0, 0.5]], "no whole number"),
+        ([[0, 0.5]], "numbers that are not whole"),
         ([[0, np.inf]], "is infinite"),
     ],
 )

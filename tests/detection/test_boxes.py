@@ -245,11 +245,11 @@ def test_what_no_image_has_is_told_by_its_row(wrong, told):
         ({"true_areas": [[1.0, 2.0]]}, "true_areas is not one for each of true_boxes in 1 row"),
         ({"pred_scores": None}, "no column 'pred_scores'"),
         ({"true_boxes": [[[0, 0, 1, 1, 1]]]}, "true_boxes has boxes of 5 numbers, first in row 0; "
-         "a box is of four"),
+         "a box is four"),
         ({"true_boxes": [[0, 0, 1, 1]]}, "true_boxes has boxes of one number, first in row 0; a "
-         "box is of four"),
+         "box is four"),
         ({"true_labels": [[0.5]]}, "true_labels is not a label"),
-        ({"true_labels": [[7]]}, "one of true_labels and pred_labels holds strings, the other"),
+        ({"true_labels": [[7]]}, "true_labels and pred_labels must both hold strings or both"),
     ],
 )  # fmt: skip
 def test_what_no_column_is_is_told(wrong, told):

@@ -282,7 +282,7 @@ def test_closed():
 
 
 def test_what_is_no_suite():
-    with pytest.raises(TypeError, match="a dict is no metric and no MetricSet"):
+    with pytest.raises(TypeError, match="a dict is not a metric or a MetricSet"):
         Offload({})
     with pytest.raises(ValueError, match="queue=0"):
         Offload(sm.Sum(), 0)

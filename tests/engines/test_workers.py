@@ -135,7 +135,7 @@ def test_a_daemonic_process_is_told_so():
     process = context.Process(target=in_daemon, args=(results,), daemon=True)
     process.start()
     process.join(60)
-    assert results.get().startswith("this process is daemonic, and such cannot start workers: pass")
+    assert results.get().startswith("this process is daemonic and cannot start workers: pass")
 
 
 UNGUARDED = """

@@ -176,5 +176,5 @@ def _use(back: Any, seedling: Seedling) -> None:
         except sm.StreamMetricsError:
             continue
         except ValueError as error:
-            if "was not told of which metric" not in str(error):
+            if "has no shards and no metric" not in str(error):
                 raise

@@ -548,9 +548,9 @@ def test_files_are_read_by_several_processes(tmp_path):
 @pytest.mark.parametrize(
     ("metrics", "models", "options", "words"),
     [
-        ({"auc": sm.ROCAUC()}, {"a": "x"}, {}, "two at least"),
+        ({"auc": sm.ROCAUC()}, {"a": "x"}, {}, "at least two"),
         ({"auc": sm.ROCAUC()}, {"a": "x", "b": "x"}, {}, "'a' and 'b' are read from the same"),
-        ({"auc": sm.ROCAUC()}, {"a": "x", "b": "y"}, {"baseline": "c"}, "'c' is no model"),
+        ({"auc": sm.ROCAUC()}, {"a": "x", "b": "y"}, {"baseline": "c"}, "'c' is not a model"),
         ({"auc": sm.ROCAUC()}, {"a": "x", "b": "y"}, {"max_rows": 3}, "max_rows=3"),
         (
             {"roc": sm.ROCCurve()},
@@ -580,7 +580,7 @@ def test_what_cannot_be_compared_is_told(metrics, models, options, words):
 
 @pytest.mark.parametrize("column", [1, ["x", 2], None])
 def test_what_is_no_column_of_a_model_is_told(column):
-    with pytest.raises(TypeError, match="is no column: expected its name, or a list of names"):
+    with pytest.raises(TypeError, match="is not a column: expected its name, or a list of names"):
         sm.Comparison({"auc": sm.ROCAUC()}, {"a": column, "b": "y"})
 
 
@@ -592,7 +592,7 @@ def test_a_suite_with_rows_is_refused():
 
 def test_slices_of_a_comparison_are_refused():
     made = sm.Comparison({"auc": sm.ROCAUC()}, {"a": "a", "b": "b"})
-    with pytest.raises(TypeError, match="one comparison for each slice"):
+    with pytest.raises(TypeError, match="one Comparison per slice"):
         sm.Slices(made, by=["country"])
 
 
@@ -798,7 +798,7 @@ def test_models_that_agree_on_few_rows_have_no_limits(copies, known):
     assert (line.difference, line.p) == (0.0, 1.0)
     assert np.isfinite([line.low, line.high]).all() == known
     assert math.isnan(duel.detectable()["loss"])
-    with pytest.raises(sm.NoConfidenceError, match="do not tell how it varies"):
+    with pytest.raises(sm.NoConfidenceError, match="its variance cannot be estimated"):
         sm.units_needed(duel, 0.1)
 
 

@@ -190,7 +190,7 @@ def test_bad_units_are_refused_and_nothing_changes():
         sm.InvalidBatchError, match="units 'question': 'text' here, 'integers' in rows"
     ):
         found.update({**table, "question": table["question"].astype(str)})
-    with pytest.raises(sm.InvalidBatchError, match="holds numbers that are no ids"):
+    with pytest.raises(sm.InvalidBatchError, match="holds numbers that are not ids"):
         found.update({**table, "question": table["question"] + 0.5})
     with pytest.raises(ValueError, match="no metric 'acuracy'; did you mean 'accuracy'"):
         found.compute(margin={"acuracy": 0.1})

@@ -74,7 +74,7 @@ def test_nothing_of_the_parent_holds_for_another_formula(parent, method, name):
     holds(metric.bounds(), value)
     with contextlib.suppress(sm.NoConfidenceError):
         holds(metric.confidence(), value)
-    with pytest.raises(TypeError, match="is no share of rows"):
+    with pytest.raises(TypeError, match="is not a share of rows"):
         trials_of(metric)
     assert rule_of(metric, {}) is None
 

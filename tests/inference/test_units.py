@@ -97,9 +97,9 @@ def test_mistakes():
     slices = sliced()
     with pytest.raises(sm.InvalidBatchError, match="no column 'user'"):
         slices.update({name: table[name] for name in ("y_true", "y_pred")})
-    with pytest.raises(sm.InvalidBatchError, match="user is missing in .*; every row is of a unit"):
+    with pytest.raises(sm.InvalidBatchError, match="user is missing in .*; every row needs a unit"):
         slices.update({**table, "user": [None, *table["user"][1:].tolist()]})
-    with pytest.raises(sm.InvalidBatchError, match="user holds numbers that are no ids"):
+    with pytest.raises(sm.InvalidBatchError, match="user holds numbers that are not ids"):
         slices.update({**table, "user": table["user"] + 0.5})
     assert slices.n_rows == 0
     with pytest.raises(ValueError, match="units are kept by 'user'"):
@@ -113,7 +113,7 @@ def test_mistakes():
         )
     with pytest.raises(sm.IncompatibleMetricsError, match="unit is"):
         sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[["country"]], unit="user").merge(plain)
-    with pytest.raises(ValueError, match="names no column"):
+    with pytest.raises(ValueError, match="does not name a column"):
         sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=[[]])
 
 

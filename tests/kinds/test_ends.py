@@ -197,7 +197,7 @@ def test_zeros_below_zero_are_in_no_sample_of_points():
     start, stop = next(told for name, told in places(header) if name.endswith("points"))
     points = np.frombuffer(body[start:stop]).copy()
     points[points == 0.0] = -0.0
-    with pytest.raises(sm.StateFormatError, match="coordinate is not one that we write"):
+    with pytest.raises(sm.StateFormatError, match="coordinate is nan, infinite or -0.0"):
         sm.from_bytes(joined(header, body[:start] + points.tobytes() + body[stop:]))
 
 

@@ -33,7 +33,7 @@ def test_what_was_merged_is_taken_out_again_or_refused(oracle):
     for whole, less, left in zip(both.statistics, first.statistics, rest.statistics, strict=True):
         found = without(whole, less)
         if isinstance(found, str):
-            assert "cannot be told" in found
+            assert "cannot be computed" in found
         elif whole.arrays():
             assert same(found.arrays(), left.arrays())
             assert "not among" in without(less, whole)
@@ -72,7 +72,7 @@ def test_a_metric_without_rows_is_as_if_it_had_never_seen_them(oracle):
     whole, first, rest = halves(oracle)
     before = [each.to_bytes() for each in (whole, first)]
     if refuses(oracle.metric):
-        with pytest.raises(sm.IncompatibleMetricsError, match="cannot be told without"):
+        with pytest.raises(sm.IncompatibleMetricsError, match="cannot be computed without"):
             whole.without(first)
     else:
         assert whole.without(first).to_bytes() == rest.to_bytes()
@@ -177,7 +177,7 @@ def test_past_a_budget_rows_cannot_be_taken_back_and_the_error_says_why(make):
         for part in (slice(None), slice(0, 5))
     )
     before = whole.to_bytes()
-    with pytest.raises(sm.IncompatibleMetricsError, match=r"more than (64|5)"):
+    with pytest.raises(sm.IncompatibleMetricsError, match=r"(more than|past) (64|5)"):
         whole.without(less)
     assert whole.to_bytes() == before
 
@@ -185,7 +185,7 @@ def test_past_a_budget_rows_cannot_be_taken_back_and_the_error_says_why(make):
 def test_an_extreme_is_kept_where_the_rows_taken_back_cannot_have_set_it():
     whole = sm.Maximum().update([1.0, 5.0, 3.0])
     assert whole.without(sm.Maximum().update([3.0])).compute() == 5.0
-    for values, match in ([5.0], "cannot be told"), ([7.0], "not among"):
+    for values, match in ([5.0], "cannot be computed"), ([7.0], "not among"):
         with pytest.raises(sm.IncompatibleMetricsError, match=match):
             whole.without(sm.Maximum().update(values))
 

@@ -160,7 +160,9 @@ def test_budgets_burn_by_both_windows():
     assert [to for _, to in alert.changes] == ["ok", "firing", "ok"]
     assert times[1:] == [7, 8]  # 3 of 5 minutes wrong: 6 times the budget; then it is over
     assert sm.BurnRate("accuracy", 0.99).factor is None
-    with pytest.raises(ValueError, match=r"BurnRate\(factor=None\): expected a rate, for such"):
+    with pytest.raises(
+        ValueError, match=r"BurnRate\(factor=None\): expected a rate, for a window this long"
+    ):
         sm.BurnRate("accuracy", 0.99, windows=("2h", "5min"))
     with pytest.raises(ValueError, match="the long window first"):
         sm.BurnRate("accuracy", 0.99, windows=("5min", "1h"))
@@ -323,7 +325,7 @@ def test_parameters_are_checked(make, message):
         (sm.Below("accuracy", 0.5, window="90s"), "not a whole number of panes"),
         (sm.Below("accuracy", 0.5, window="1h"), "longer than they are kept"),
         (sm.Below("accuracy", 0.5, window="5min", for_="1h"), "once 61min are over"),
-        (sm.Change("auc", 0.5), "ROCAUC is no share of rows"),
+        (sm.Change("auc", 0.5), "ROCAUC is not a share of rows"),
         (sm.Drift(REFERENCE, "values"), "no histogram of 'values'"),
     ],
 )

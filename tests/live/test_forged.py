@@ -87,7 +87,9 @@ def test_keys_that_are_none_are_refused(base, word):
     blob = forged(
         META, {**without(base), **words, f"{base}/vocabulary": packed_labels(np.array([word]))}
     )
-    with pytest.raises(sm.StateFormatError, match=r"no key of 2 columns|no keys as text by c, new"):
+    with pytest.raises(
+        sm.StateFormatError, match=r"not a key of 2 columns|no keys as text by c, new"
+    ):
         sm.from_bytes(blob)
 
 
@@ -129,7 +131,7 @@ def test_columns_of_other_names_are_refused(names):
 )  # fmt: skip
 def test_a_declaration_that_does_not_fit_the_metrics_is_refused(name, told):
     config = {**META["config"], name: told}
-    with pytest.raises(sm.StateFormatError, match="no such declaration"):
+    with pytest.raises(sm.StateFormatError, match="invalid declaration"):
         sm.from_bytes(forged({**META, "config": config}, ARRAYS))
 
 

@@ -567,7 +567,7 @@ def test_one_label_among_many_that_contradicts_is_seen_and_named():
     n = 3000
     columns = {"id": np.arange(n), "time": np.full(n, START + 1)}
     labels = np.arange(n) % 2
-    labels[2000:] += 1  # 1 and 2, of which 2 is no label beside 0 and 1
+    labels[2000:] += 1  # 1 and 2, of which 2 is not a label beside 0 and 1
     before = state.to_bytes()
     with pytest.raises(sm.InvalidBatchError, match=r"2"):
         state.label(**columns, y_true=labels)

@@ -79,7 +79,7 @@ def test_marks_of_encodings(tmp_path, encoding, name):
 
 
 def test_names_in_an_encoding_that_is_not_said(tmp_path):
-    with pytest.raises(sm.InvalidBatchError, match=r"t.csv: the columns' names are not in UTF-8"):
+    with pytest.raises(sm.InvalidBatchError, match=r"t.csv: the column names are not in UTF-8"):
         state(tmp_path, "größe,label,score\n1,1,0.5\n", encoding="latin-1")
     body = "label,score,note\n1,0.75,größe\n0,0.25,x\n"  # where nobody reads it, it may be
     assert state(tmp_path, body, encoding="latin-1") == fed(
@@ -214,7 +214,7 @@ def test_decimals_are_the_nearest_numbers(tmp_path, name, kind):
 
 
 def test_a_row_of_other_width_is_counted_from_zero_as_all_rows_are(tmp_path):
-    told = r"row 1 has 3 fields, and the first line 2 names, parted by ',': a field that holds"
+    told = r"row 1 has 3 fields, and the first line has 2 names: put a field that contains ','"
     with pytest.raises(sm.InvalidBatchError, match=told) as caught:
         state(tmp_path, "\nlabel,score\n1,0.5\n0,0,1\n")
     assert caught.value.row == 1

@@ -152,7 +152,7 @@ def test_what_has_no_answer_says_why():
         slices.worst("accu")
     with pytest.raises(ValueError, match="'macro' is several numbers"):
         slices.worst("macro")
-    with pytest.raises(KeyError, match=r"none by \['country'\]"):
+    with pytest.raises(KeyError, match=r"no slices by \['country'\]"):
         slices.gap("acc", by="country")
     with pytest.raises(ValueError, match="method='range'"):
         slices.gap("acc", method="range")

@@ -239,7 +239,7 @@ REFUSED = [
         "by country: 'integers' here, 'text' in rows seen before; write keys as one kind",
     ),
     ({"country": [True, False]}, "by country: 'true or false' here, 'text'"),
-    ({"country": [0.5, 1.0]}, r"country is no key .* in 1 row, first in row 0 \(0.5\)"),
+    ({"country": [0.5, 1.0]}, r"country is not a key .* in 1 row, first in row 0 \(0.5\)"),
     ({"country": np.zeros((2, 2), int)}, r"country has shape \(2, 2\)"),
     ({"country": np.array(["2026-01-01T10", "2026-01-01"], "M8[h]")}, "country holds times of day"),
     ({"country": [datetime.date(2026, 1, 1), "x"]}, "country holds dates and 'x', first in row 1"),
@@ -295,10 +295,10 @@ def test_too_many_slices_do_not_merge():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"by": []}, "names no column"),
-        ({"by": [[]]}, "names no column"),
+        ({"by": []}, "does not name a column"),
+        ({"by": [[]]}, "does not name a column"),
         ({"by": [[1]]}, "expected a list of lists of columns"),
-        ({"by": [["a", "a"]]}, "names a column twice"),
+        ({"by": [["a", "a"]]}, "has a column twice"),
         ({"by": [["a"], [sm.Bins("a", [1])]]}, "in two ways"),
         ({"by": [["a", "b"], ["b", "a"]]}, r"twice: \['a', 'b'\] and \['b', 'a'\]"),
         ({"by": {"a", "b"}}, "a set has no order"),
@@ -332,7 +332,7 @@ def test_missing_slices_and_columns_are_named():
     slices = sm.Slices(suite(), by=BY).update(rows())
     with pytest.raises(KeyError, match="no slice country=DEE; did you mean .*country=DE"):
         slices[{"country": "DEE"}]
-    with pytest.raises(KeyError, match=r"none by \['city'\]"):
+    with pytest.raises(KeyError, match=r"no slices by \['city'\]"):
         slices[{"city": 1}]
     with pytest.raises(sm.InvalidBatchError, match="no column 'country'"):
         slices.update({k: v for k, v in rows().items() if k != "country"})
@@ -414,5 +414,5 @@ def test_keys_of_other_columns_are_no_state(change):
     slices = sm.Slices(f1, by=["country"], unit="age")
     slices.update({name: rows()[name] for name in ("label", "y_score", "country", "age")})
     blob = forged(slices.to_bytes(), lambda header, meta: change(meta))
-    with pytest.raises(sm.StateFormatError, match="is no key of"):
+    with pytest.raises(sm.StateFormatError, match="is not a key of"):
         sm.from_bytes(blob)

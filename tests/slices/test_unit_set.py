@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import streammetrics as sm
+from streammetrics.inference.units import UnitInfluence
 
 
 def rows(n=600, seed=0):
@@ -105,7 +107,7 @@ def test_mistakes_say_what_is_kept():
     before = by_user.to_bytes()
     with pytest.raises(sm.InvalidBatchError, match="user"):
         by_user.update({name: column for name, column in data.items() if name != "user"})
-    with pytest.raises(sm.InvalidBatchError, match="is missing in .*; every row is of a unit"):
+    with pytest.raises(sm.InvalidBatchError, match="is missing in .*; every row needs a unit"):
         by_user.update({**data, "user": [None, *data["user"][1:].tolist()]})
     assert by_user.to_bytes() == before
     with pytest.raises(sm.IncompatibleMetricsError, match="unit is 'other' there and 'user' here"):
@@ -136,3 +138,20 @@ def test_no_rows_have_no_units(metric):
     limits = sm.MetricSet({"value": metric}, unit="user").confidence()["value"]
     assert limits.method == "0 units, Student's t"
     assert np.isnan(limits.low).all()
+
+
+@pytest.mark.parametrize(
+    "share",
+    [
+        np.full(8, 0.125),
+        np.array([0.5, 0.25, 0.25]),
+        np.array([*[2.0**-51] * 11, 1 - 11 * 2.0**-51]),  # one unit has almost all rows
+        np.array([1e-300, 1e-12, 1 - 1e-12]),
+    ],
+)
+def test_degrees_of_freedom_do_not_cancel(share):
+    found = UnitInfluence(-1 - np.arange(len(share)), np.zeros(len(share)), share).df
+    h = [Fraction(float(part)) for part in share]
+    e = [part**2 / (1 - part) for part in h]
+    exact = 1 / (sum(part**2 for part in h) + sum(e) ** 2 - sum(part**2 for part in e))
+    assert found == pytest.approx(float(exact), rel=1e-12)

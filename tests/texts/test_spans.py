@@ -75,7 +75,7 @@ def test_sentences_without_tags_or_spans():
 @pytest.mark.parametrize(
     ("true", "pred", "told"),
     [
-        ([["O"], ["O", "O"]], [["O"], ["O"]], "y_pred has not one tag for each of y_true in 1 row, "
+        ([["O"], ["O", "O"]], [["O"], ["O"]], "y_pred needs one tag for each of y_true in 1 row, "
          "first in row 1"),
         ([["O"], ["X-PER"]], [["O"], ["O"]], "y_true has a tag that is not of the scheme IOB2 "
          r"\(I, O, B\) in 1 row, first in row 1"),

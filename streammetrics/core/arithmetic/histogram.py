@@ -371,7 +371,7 @@ class SortedHistogram:
         if self.level:
             raise IncompatibleMetricsError(
                 f"a histogram of more than {self.max_cells} distinct scores does not tell them "
-                "apart, so that none can be taken out: merge the states that are to stay"
+                "apart, so that none can be taken out: merge the states to keep instead"
             )
         return self._of(self._read().minus(other._read()))
 

@@ -72,7 +72,7 @@ def as_text(columns: str | Sequence[str]) -> str:
         return columns
     if not iterable(columns) or not all(isinstance(name, str) for name in columns):
         raise TypeError(
-            f"{columns!r} is no column: expected its name, or a list of names; where these are "
+            f"{columns!r} is not a column: expected its name, or a list of names; where these are "
             "numbers or tuples, pass the columns by name, or rename them"
         )
     odd = [name for name in columns if "," in name or not name.strip()]

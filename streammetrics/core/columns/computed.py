@@ -178,7 +178,9 @@ def _field(title: str, parameter: inspect.Parameter) -> Field:
     if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD or parameter.default is not (
         parameter.empty
     ):
-        raise TypeError(f"{title}: {parameter} is no column: name each column, without a default")
+        raise TypeError(
+            f"{title}: {parameter} is not a column: name each column, without a default"
+        )
     parts = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     low, high, above = -math.inf, math.inf, -math.inf
     for part in parts:

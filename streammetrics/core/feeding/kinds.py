@@ -109,7 +109,7 @@ class ColumnKinds(NamedTuple):
         if party.shape != (size,):
             raise StateFormatError("the facts of groups do not fit their number")
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-            raise StateFormatError("the facts of groups are no text")
+            raise StateFormatError("the facts of groups are not text")
         if size and not 0 <= party.min() <= party.max() < len(texts):
             raise StateFormatError("the rows of a group agree on no facts")
         facts = [facts_of(text) for text in texts]

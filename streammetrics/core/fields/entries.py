@@ -45,7 +45,7 @@ class Entries(ABC, Generic[C]):
     def minus(self, value: C, other: C, places: Places | None) -> C:  # noqa: ARG002 - most can
         """Return the entries less `other`, which stands at some of their places."""
         raise IncompatibleMetricsError(
-            "a smallest or a largest cannot be told without some of its rows"
+            "a minimum or maximum cannot be computed without some of its rows"
         )
 
     def scaled(self, value: C, weight: float) -> C:  # noqa: ARG002 - most do not weigh

@@ -68,7 +68,7 @@ class Histograms(StateField[ColumnHistograms]):
 
     def _check_width(self, value: ColumnHistograms, width: int) -> None:
         if len(value) != width:
-            raise IncompatibleMetricsError(f"{width} {self._of} cannot join {len(value)}")
+            raise IncompatibleMetricsError(f"expected {len(value)} {self._of}, got {width}")
 
     def plus(self, mine: ColumnHistograms, other: ColumnHistograms) -> ColumnHistograms:
         """Return the rows of both."""
@@ -111,13 +111,10 @@ class Histograms(StateField[ColumnHistograms]):
         parts = parts_of({key: array for key, array in arrays.items() if key != name})
         head = arrays.get(name)
         if head is None or head.dtype != np.int64 or head.shape != (size,):
-            raise StateFormatError(f"the array {name!r} does not say how many histograms there are")
+            raise StateFormatError(f"the array {name!r} does not give the number of histograms")
         count = int(head[0])
         if count != len(parts) or count > _MOST or parts.keys() != set(map(str, range(count))):
-            raise StateFormatError(
-                f"the number of {self._of} is said to be {count}, and there are the arrays "
-                f"{sorted(arrays)}"
-            )
+            raise StateFormatError(f"expected arrays of {count} {self._of}, got {sorted(arrays)}")
         cells, classes = self._cells(of), self._classes
         histograms = [
             SortedHistogram.from_arrays(cells, classes, parts[str(k)]) for k in range(count)
@@ -500,7 +497,7 @@ class WeighedHistograms(GroupedHistogramsField[Weighed]):
     def _beside(self, columns: ColumnHistograms, squares: ColumnHistograms) -> Weighed:
         places = [[_places(each) for each in _narrow(side)] for side in (columns, squares)]
         if not columns or places[0] != places[1]:
-            raise StateFormatError("the squares of weights are not where the weights are")
+            raise StateFormatError("the squared weights are in other cells than the weights")
         return Weighed(columns, squares)
 
     def no_groups(self, of: Configured, size: int) -> GroupedHistograms:
@@ -535,7 +532,7 @@ class WeighedHistograms(GroupedHistogramsField[Weighed]):
             return tuple(map(Weighed, columns)) if found is None else found
         there = take_array(held, "there", "bool")
         if there.shape != (size,) or not there.any():
-            raise StateFormatError("the squares of weights do not say whose they are")
+            raise StateFormatError("the squared weights do not name their groups")
         del held["there"]
         squares = iter(self._squares.groups_taken(held, int(np.count_nonzero(there)), of))
         return tuple(
@@ -569,7 +566,7 @@ class WeighedHistograms(GroupedHistogramsField[Weighed]):
         known = value.known and other.known
         if not left or not known or value.squares is None:
             if left and known and other.squares is not None:
-                raise not_among("no row here has a weight")
+                raise not_among("no row in this state has a weight")
             return Weighed(left, None, known or not left)
         squares = self._squares.minus(value.squares, _squared(other))
         pairs = zip(squares, _narrow(left), strict=True)

@@ -162,8 +162,8 @@ class Extreme(StateField["Floats"]):
             raise not_among(f"{self.name} is {value.tolist()} here, and {other.tolist()} there")
         if (value == other).any():
             raise IncompatibleMetricsError(
-                f"{self.name} cannot be told without the rows that it may be of: merge the states "
-                "that are to stay"
+                f"{self.name} cannot be computed without rows that may have set it: merge the "
+                "states to keep instead"
             )
         return value
 

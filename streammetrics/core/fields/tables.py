@@ -224,7 +224,7 @@ class PairTable(StateField[Pairs]):
         if pairs.size and not 0 <= pairs.min() <= pairs.max() < area:
             raise StateFormatError("a pair of a contingency table names no label")
         if area * size >= MANY:
-            raise StateFormatError("there are more pairs of labels than can be told apart")
+            raise StateFormatError("there are too many pairs of labels")
         group = np.repeat(np.arange(size), sizes)
         codes = group * max(area, 1) + pairs
         for values in (rows, columns, codes):

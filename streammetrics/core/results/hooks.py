@@ -71,4 +71,4 @@ def reported(state: object, path: object, **options: object) -> None:
     write = reported.dispatch(type(state))
     if write is not reported.dispatch(object):
         return write(state, path, **options)
-    raise TypeError(f"there is no report of {an(type(state).__name__)}")
+    raise TypeError(f"no report exists for {an(type(state).__name__)}")

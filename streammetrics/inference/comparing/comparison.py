@@ -91,7 +91,7 @@ def told_columns(models: Any) -> dict[str, dict[str, str]]:
     found = {}
     for model, columns in models:
         if not isinstance(columns, dict) or not all(isinstance(t, str) for t in columns.values()):
-            raise ValueError(f"the columns of {model!r} are not told")
+            raise ValueError(f"the columns of {model!r} are missing")
         found[model] = columns
     return found
 
@@ -109,13 +109,13 @@ def asked_columns(
             "{'a': 'score_a', 'b': 'score_b'}"
         )
     if len(models) < 2:
-        raise ValueError(f"models={dict(models)!r}: there are two at least to be compared")
+        raise ValueError(f"models={dict(models)!r}: pass at least two models")
     if not own:
         raise ValueError(f"none of the metrics reads an input of a model ({', '.join(OF_MODELS)})")
     asked: dict[str, dict[str, str]] = {}
     for model, given in models.items():
         if not isinstance(model, str) or not model:
-            raise ValueError(f"{model!r} is no name of a model: expected text")
+            raise ValueError(f"the name of a model must be text, not {model!r}")
         if not isinstance(given, Mapping):
             if len(own) > 1:
                 raise ValueError(
@@ -198,7 +198,7 @@ class Comparison(MetricSet):
         unit: Unit = ...,
     ) -> None:
         if isinstance(suite, Comparison):
-            raise TypeError("suite is a Comparison already: pass the set of metrics")
+            raise TypeError("suite is already a Comparison: pass a MetricSet")
         kept = suite._kept_unit if isinstance(suite, MetricSet) else None
         self.unit = unit_of(unit, kept)
         if self.unit is not None and (not isinstance(self.unit, str) or not self.unit):
@@ -213,7 +213,7 @@ class Comparison(MetricSet):
         asked = asked_columns(models, own)
         self.models = tuple(asked)
         if baseline is not None and baseline not in asked:
-            raise ValueError(f"baseline={baseline!r} is no model{near(str(baseline), asked)}")
+            raise ValueError(f"baseline={baseline!r} is not a model{near(str(baseline), asked)}")
         self._families = {
             name: family_of(name, metric, len(asked), max_rows)
             for name, metric in self._suite._metrics.items()
@@ -572,7 +572,7 @@ class Comparison(MetricSet):
         try:
             return cls(suite, told_columns(meta.get("models")), **options)
         except (ValueError, TypeError) as error:
-            raise StateFormatError(f"these are no models to compare: {error}") from error
+            raise StateFormatError(f"invalid models: {error}") from error
 
     def __repr__(self) -> str:
         against = "" if self.baseline is None else f", baseline={self.baseline!r}"
@@ -689,7 +689,7 @@ def _read(state: object) -> Metric | MetricSet:
     what = load(state) if isinstance(state, str | os.PathLike) else state
     if isinstance(what, Comparison) or not isinstance(what, Metric | MetricSet):
         raise TypeError(
-            f"{an(type(what).__name__)} cannot be compared: pass metrics, sets or paths of such"
+            f"{an(type(what).__name__)} cannot be compared: pass metrics, sets or paths of states"
         )
     return what
 
@@ -743,7 +743,8 @@ def _by_unit(
         raise ValueError(f"unit={unit!r}: the sets keep {kept[0]!r} and {kept[1]!r}")
     if kept[0] != kept[1]:
         raise IncompatibleMetricsError(
-            f"unit is {kept[0]!r} in {names[0]} and {kept[1]!r} in {names[1]}, which are no pairs"
+            f"unit is {kept[0]!r} in {names[0]} and {kept[1]!r} in {names[1]}, so their rows "
+            "cannot be paired"
         )
     if kept[0] is None:
         return None
@@ -850,7 +851,9 @@ def _nan_last(value: float) -> tuple[bool, float]:
 
 def _check_varies(name: str, error: float) -> None:
     if not error > 0:
-        raise NoConfidenceError(f"{name!r}: these rows do not tell how it varies: pass more rows")
+        raise NoConfidenceError(
+            f"{name!r}: its variance cannot be estimated from these rows: pass more rows"
+        )
 
 
 def _number_of(groups: Groups, unit: str) -> int:

@@ -204,7 +204,7 @@ def reading_of(metric: Any, name: str) -> Reading:
         value = metric.compute()
         low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):
-        told = f"{name} is no number but {an(type(value).__name__)}: watch one of its parts"
+        told = f"{name} is not a number but {an(type(value).__name__)}: watch one of its parts"
         raise ValueError(told)  # noqa: TRY004 - the user's metric name is wrong
     return Reading(float(value), float(low), float(high), int(metric.n_rows))
 

@@ -292,7 +292,7 @@ class BurnRate(WindowRule):
         require(self, "windows", long > short, "the long window first")
         require(self, "factor", self.factor is None or self.factor > 0, "a rate above 0")
         known = self.windows[0] in _FACTORS
-        require(self, "factor", known or self.factor is not None, "a rate, for such a long window")
+        require(self, "factor", known or self.factor is not None, "a rate, for a window this long")
 
     @property
     def lengths(self) -> tuple[int, ...]:
@@ -307,7 +307,7 @@ class BurnRate(WindowRule):
     def check(self, suite: Mergeable) -> None:
         """Check that the metric defines which way is better."""
         if metric_of(suite, self.metric).higher_is_better is None:
-            raise ValueError(f"{self.metric} is no share of rows that are right, or wrong")
+            raise ValueError(f"{self.metric} is not the share of right or wrong rows")
 
     def judge(self, end: int, windows: tuple[Any, ...]) -> Moment:
         """Compute the burn rates and compare them."""

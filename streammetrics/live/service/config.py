@@ -228,7 +228,7 @@ def _notice(table: Section, name: str, values: Mapping[str, object]) -> tuple[ob
             table.fail(name, f"no such key {key!r}{near(key, ('rule', 'severity', 'for'))}")
     severity, wait = told["severity"], told["for"]
     if not isinstance(severity, str) or not severity:
-        table.fail(name, 'severity is no text: write severity = "page"')
+        table.fail(name, 'severity is not text: write severity = "page"')
     try:
         duration(wait, "for")  # type: ignore[arg-type]  # duration checks it
     except (ValueError, TypeError):
@@ -299,7 +299,7 @@ def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Opt
     store = table.take("store", str)
     place = None if store is None else os.path.dirname(os.path.join(folder, store)) or "."
     if store == "" or (store and os.path.isdir(os.path.join(folder, store))):
-        table.fail("store", f"{store!r} is no file: name one, or leave the line out")
+        table.fail("store", f"{store!r} is not a file: name one, or leave the line out")
     if place is not None and not os.path.isdir(place):
         table.fail("store", f"there is no folder {place!r}")
     options["store"] = None if store is None else os.path.join(folder, store)

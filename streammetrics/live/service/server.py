@@ -109,7 +109,7 @@ def _size(table: Section, key: str, default: int) -> int:
     if text is None:
         return default
     if found is None or not int(found[1]):
-        table.fail(key, f'{text!r} is no size: write "500kB" or "16MB"')
+        table.fail(key, f'{text!r} is not a size: write "500kB" or "16MB"')
     return int(found[1]) * _BYTES[found[2]]
 
 

@@ -368,7 +368,7 @@ class MultilabelConfusionMatrix(MultilabelMetric[LabelledArray]):
         "its counts grow with the rows; Recall(average=None, multilabel=True) has shares"
     )
 
-    _nan_reason = "a label has no such rows, or there is none"
+    _nan_reason = "a label has none of these rows, or there are no labels"
 
     normalize: Literal["true", "pred", "all"] | None = None
     average: Literal["micro", "macro", "weighted"] | None = None

@@ -300,7 +300,7 @@ class Grouped(Statistic):
         if OTHER in self.keys.tolist():
             raise IncompatibleMetricsError(
                 f"more than {self.most:,} keys are folded into one slice, so that none of their "
-                "rows can be taken out: merge the states that are to stay"
+                "rows can be taken out: merge the states to keep instead"
             )
         union = Union.of(self.keys, other.keys)
         if len(union.keys) != self.size:

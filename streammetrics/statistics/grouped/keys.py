@@ -111,7 +111,7 @@ def checked(texts: Sequence[str], width: int) -> None:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             good = False
         if not good:
-            raise StateFormatError(f"{str(text)[:60]!r} is no key of {width} columns")
+            raise StateFormatError(f"{str(text)[:60]!r} is not a key of {width} columns")
 
 
 def _sound(parts: tuple[Part, ...]) -> bool:

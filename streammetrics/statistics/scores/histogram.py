@@ -190,8 +190,8 @@ class CountedScores(GroupedHistogramsField[Counted]):
             return Counted(left, value.whole or not left.columns)
         if all(_are_whole(histogram) for histogram in left.columns):
             raise IncompatibleMetricsError(
-                "the weights that are left add up to whole numbers, and it cannot be told whether "
-                "each is one: merge the states that are to stay"
+                "the weights that are left add up to whole numbers, and it is unknown whether "
+                "each is one: merge the states to keep instead"
             )
         return Counted(left, whole=False)
 

@@ -41,7 +41,7 @@ class WholeRatings(Condition):
         numbers = numbers[:, None] if numbers.ndim == 1 else numbers
         broken: Bools = ((np.rint(numbers) != numbers) & ~np.isnan(numbers)).any(axis=1)
         title = batch.title("ratings")
-        reject_present(title, "holds what is no whole number", broken, missing, numbers)
+        reject_present(title, "holds numbers that are not whole", broken, missing, numbers)
 
 
 @dataclass(frozen=True)
