@@ -361,7 +361,7 @@ BROKEN = [
     (WithoutExample, "documentation: the docstring has no example"),
     (WrongExample, "the example does not run as it is written"),
     (UnsaidParameter, "documentation: the parameter multiplier is not described"),
-    (NoParameter, "parameters: scale has no annotation, so it is no parameter"),
+    (NoParameter, "parameters: scale has no annotation, so it is not a parameter"),
     (Unsaid, "types: nobody knows what its value is: write class Unsaid(Metric[float])"),
     (Unfinished, "class: it does not say readout, statistics, update: write these methods"),
     (Needy, "class: it has parameters without a default (reason): pass an object"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _STEP = 2.0**-17  # relative step: truncation and rounding errors leave about ten digits
+_ROUNDED = 2.0**-50  # relative; values that are apart by less are equal
 _CANCELLED = 2.0**-30  # of the sum of absolute terms; smaller slopes are rounding errors
 _BITS = 60  # bits of the total when sums are converted to integers
 _ROOM = 1 << 20  # most numbers in perturbed tables read at a time
@@ -138,6 +139,7 @@ def derivatives(amounts: Floats, read: Callable[[Floats], Any]) -> Floats:
             moved[row::2][np.arange(index.size), index] = amounts[index] * (1 + sign * _STEP)
         values = np.asarray(read(moved), np.float64)
         up, down = values[::2], values[1::2]
+        up = np.where(np.abs(up - down) <= _ROUNDED * np.abs(down), down, up)
         amount = amounts[index].reshape(-1, *[1] * (values.ndim - 1))
         with np.errstate(all="ignore"):
             slopes = (up - down) / (2 * _STEP * amount)

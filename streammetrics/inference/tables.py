@@ -592,7 +592,7 @@ def of_rows(metric: Any, asked: ConfidenceRequest, table: RowTables) -> Confiden
         if not metric.normalize:
             raise without(metric, "a sum grows with the rows; normalize=True has the share of them")
         rows = RowCounts.of(table, joined=False)
-        _check_rows(metric, asked, float(rows.total[0]), rows.kinds.amount.weights is None)
+        _check_rows(metric, asked, float(rows.total[0]), rows.counted)
         right = float(rows.amount @ metric._of_rows(rows)[0])
         counts = right, float(rows.total[0]) - right
         return share(metric, asked, counts, counts)
@@ -613,7 +613,7 @@ def _of_rows(
     if asked.anytime:
         raise not_anytime(metric)
     rows = RowCounts.of(table, joined=joined)
-    _check_rows(metric, asked, float(rows.total[0]), rows.kinds.amount.weights is None)
+    _check_rows(metric, asked, float(rows.total[0]), rows.counted)
     if rows.size > _KINDS:
         raise without(metric, f"{rows.size:,} kinds of rows, more than {_KINDS:,}, take too long")
     if not rows.size:

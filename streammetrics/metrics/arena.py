@@ -26,7 +26,8 @@ __all__ = [
     "BradleyTerry",
 ]
 
-_STEPS = 200  # of Newton's method, which mostly needs fewer than ten
+_STEPS = 1000  # of Newton's method, which mostly needs fewer than ten
+_BALANCED = 1e-9  # of the sum of absolute scores; larger sums are not those of a maximum
 _SHOWN = 5  # players that a message names
 
 
@@ -131,7 +132,7 @@ class StrengthFit(NamedTuple):
                 fit = cls._maximum(outcomes)
         except (ArithmeticError, ValueError, np.linalg.LinAlgError):  # weights are too far apart
             return nothing
-        return fit if np.isfinite(fit.strengths).all() else nothing
+        return fit if fit._is_maximum() else nothing
 
     @classmethod
     def _maximum(cls, outcomes: MatchOutcomes) -> StrengthFit:
@@ -140,11 +141,11 @@ class StrengthFit(NamedTuple):
         wins = outcomes.amount.sum() - ties
         start[size] = math.log(2 * ties / wins) if ties else -math.inf
         fit = cls._at(outcomes, start)
-        free = size + bool(ties)
+        free = fit._free()
         for _ in range(_STEPS):
-            scores, information = fit._derivatives(outcomes.amount)
+            scores, information = fit._derivatives()
             step = np.zeros(size + 1)
-            step[:free] = np.linalg.solve(information[:free, :free], scores[:free])
+            step[free] = np.linalg.solve(information[np.ix_(free, free)], scores[free])
             before, likelihood = fit, fit._likelihood()
             scale = 1.0
             while True:
@@ -154,13 +155,30 @@ class StrengthFit(NamedTuple):
                 scale /= 2
             start = start + scale * step
             start[:size] -= start[:size].mean()
-            if np.abs(step[:free]).max() < 1e-13 * (1 + np.abs(before.strengths).max()):
+            if np.abs(step).max() < 1e-13 * (1 + np.abs(before.strengths).max()):
                 break
         return cls._at(outcomes, start)
 
     @classmethod
     def _at(cls, outcomes: MatchOutcomes, parameters: Floats) -> StrengthFit:
         return cls(outcomes, parameters[:-1], math.exp(parameters[-1]))
+
+    def _is_maximum(self) -> bool:
+        """Whether the scores of each parameter cancel; not where weights underflow."""
+        amount, (score, of_ties) = self.outcomes.amount, self._terms()
+        sums, sizes = np.zeros(len(self.strengths)), np.zeros(len(self.strengths))
+        for side, sign in ((self.outcomes.first, 1), (self.outcomes.second, -1)):
+            np.add.at(sums, side, sign * amount * score)
+            np.add.at(sizes, side, amount * np.abs(score))
+        sums = np.append(sums, (amount * of_ties).sum())
+        sizes = np.append(sizes, (amount * np.abs(of_ties)).sum())
+        exact = bool((amount > 0).all() and np.isfinite(self.strengths).all())
+        return exact and bool((np.abs(sums) <= _BALANCED * sizes).all())
+
+    def _free(self) -> Ints:
+        """Return the places of the parameters to fit: all strengths but one, and log nu."""
+        last = [len(self.strengths)] * bool(self.outcomes.tied.any())
+        return np.array([*range(1, len(self.strengths)), *last], np.intp)
 
     def _probabilities(self) -> tuple[Floats, Floats, Floats]:
         """Return those of a win of the first, of the second, and of a tie, for each outcome."""
@@ -171,18 +189,20 @@ class StrengthFit(NamedTuple):
         return first / total, second / total, tie / total
 
     def _likelihood(self) -> float:
-        first, _, tie = self._probabilities()
-        chances = np.where(self.outcomes.tied, tie, first)
-        return math.fsum(self.outcomes.amount * np.log(chances))
+        half = (self.strengths[self.outcomes.first] - self.strengths[self.outcomes.second]) / 2
+        rest = np.exp(-2 * np.abs(half)) + self.nu * np.exp(-np.abs(half))
+        logs = np.where(self.outcomes.tied, np.log(self.nu), half) - np.abs(half) - np.log1p(rest)
+        return math.fsum(self.outcomes.amount * logs)
 
     def _terms(self) -> tuple[Floats, Floats]:
         """Return the scores of a row of each outcome: of the first player, and of log nu.
 
         The score of the second player is the negative of that of the first.
         """
-        first, _, tie = self._probabilities()
-        won = np.where(self.outcomes.tied, 0.5, 1.0)
-        return won - (first + tie / 2), self.outcomes.tied - tie
+        first, second, tie = self._probabilities()
+        tied = self.outcomes.tied
+        score = np.where(tied, (second - first) / 2, second + tie / 2)
+        return score, np.where(tied, first + second, -tie)
 
     def _scattered(self, players: Floats, both: Floats, ties: Floats) -> Floats:
         """Return the matrix of sums over outcomes, each of two players and log nu."""
@@ -199,22 +219,18 @@ class StrengthFit(NamedTuple):
         matrix[size, size] = ties.sum()
         return matrix
 
-    def _derivatives(self, amount: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient, and the information with 1 / size added to all pairs of players."""
-        size = len(self.strengths)
+    def _derivatives(self) -> tuple[Floats, Floats]:
+        """Return the gradient and the information, without subtractions that cancel."""
+        size, amount = len(self.strengths), self.outcomes.amount
         score, of_ties = self._terms()
         gradient = np.zeros(size + 1)
         np.add.at(gradient, self.outcomes.first, amount * score)
         np.add.at(gradient, self.outcomes.second, -amount * score)
         gradient[size] = math.fsum(amount * of_ties)
-        first, _, tie = self._probabilities()
-        mean = first + tie / 2
-        spread = first * (1 - mean) ** 2 + tie * (0.5 - mean) ** 2 + (1 - first - tie) * mean**2
-        matrix = self._scattered(
-            amount * spread, amount * tie * (0.5 - mean), amount * tie * (1 - tie)
-        )
-        matrix[:size, :size] += amount.sum() / size
-        return gradient, matrix
+        first, second, tie = self._probabilities()
+        spread = first * second + tie * (first + second) / 4  # the variance of a row's score
+        both, ties = tie * (second - first) / 2, tie * (first + second)
+        return gradient, self._scattered(amount * spread, amount * both, amount * ties)
 
     def labelled(self, offset: Floats | float = 0.0) -> LabelledArray:
         """Return the strengths, plus an offset, by player."""
@@ -229,16 +245,21 @@ class StrengthFit(NamedTuple):
     def covariance(self) -> Floats:
         """Return the sandwich covariance of the strengths."""
         size = len(self.strengths)
-        if np.isnan(self.strengths).any() or not size:
+        if np.isnan(self.strengths).any() or not size or not self.outcomes.squares.all():
             return np.full((size, size), math.nan)
         score, of_ties = self._terms()
         squares = self.outcomes.squares
         meat = self._scattered(squares * score**2, squares * score * of_ties, squares * of_ties**2)
-        _, information = self._derivatives(self.outcomes.amount)
-        free = size + bool(self.outcomes.tied.any())
-        inverse = np.linalg.inv(information[:free, :free])
-        covariance: Floats = (inverse @ meat[:free, :free] @ inverse)[:size, :size]
-        return covariance
+        _, information = self._derivatives()
+        free, covariance = self._free(), np.zeros((size + 1, size + 1))
+        try:
+            inverse = np.linalg.inv(information[np.ix_(free, free)])
+        except np.linalg.LinAlgError:  # weights are too far apart
+            return np.full((size, size), math.nan)
+        covariance[np.ix_(free, free)] = inverse @ meat[np.ix_(free, free)] @ inverse
+        centred = np.eye(size) - 1 / size
+        found: Floats = centred @ covariance[:size, :size] @ centred
+        return found
 
 
 def _reached(size: int, tails: Ints, heads: Ints) -> Bools:

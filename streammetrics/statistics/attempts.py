@@ -224,7 +224,7 @@ class Attempts:
         rows = sum(table.rows for table in tables)
         if rows > _MOST and not any(len(table.ids) for table in tables):
             raise IncompatibleMetricsError(
-                f"the states hold {rows} attempts together; at most 2**52 are counted"
+                f"the merged state would have {rows} attempts; at most 2**52 are counted"
             )
         try:
             return Attempts((AttemptTable.joined(tables),))

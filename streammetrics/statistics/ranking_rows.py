@@ -159,13 +159,13 @@ def _bytes(texts: NDArray[np.str_]) -> Values:
     try:
         return narrowest(texts.astype("S"))
     except UnicodeEncodeError:  # not ASCII
-        return narrowest(np.strings.encode(texts, "utf-8"))
+        return narrowest(np.strings.encode(texts, "utf-8", "surrogatepass"))
 
 
 def decoded(values: Values) -> list[int] | list[str]:
     """Return ids as Python integers or strings; raise `UnicodeDecodeError` for invalid UTF-8."""
     if values.dtype.kind == "S":
-        return np.strings.decode(values, "utf-8").tolist()  # type: ignore[no-any-return]
+        return np.strings.decode(values, "utf-8", "surrogatepass").tolist()  # type: ignore[no-any-return]
     return values.tolist()  # type: ignore[no-any-return]
 
 

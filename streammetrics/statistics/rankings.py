@@ -568,7 +568,7 @@ class Ranked:
         rows = sum(int(times.sum()) for times in grades)
         if rows > MOST:
             raise IncompatibleMetricsError(
-                f"the states hold {rows} judgments without a document together; at most 2**52 "
+                f"the merged state would have {rows} judgments without a document; at most 2**52 "
                 "are counted"
             )
         return self._combined(tables, distinct=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from scipy.optimize import linprog
 
 import streammetrics as sm
 
+Z = 1.959963984540054
 NONE = "ignore::streammetrics.UndefinedMetricWarning"
 
 
@@ -61,6 +63,32 @@ def has_maximum(size, wins, ties):
         if found.fun < -1e-7:
             return False
     return True
+
+
+@pytest.mark.filterwarnings(NONE)
+@pytest.mark.parametrize("wins", [10**12, 10**17, 1 << 62, 1e20, 1e200])
+@pytest.mark.parametrize("tied", [0, 3])
+def test_lopsided_matches_of_two_have_the_strengths_of_their_odds(wins, tied):
+    n, times = 2 + bool(tied), [wins, 1, tied]
+    weight = {"counts" if isinstance(wins, int) else "sample_weight": times[:n]}
+    arena = sm.BradleyTerry().update(["a"] * n, ["b"] * n, ["a", "b", "tie"][:n], **weight)
+    assert arena.compute().to_dict()["a"] == pytest.approx(math.log(wins) / 2, rel=1e-12)
+    low = arena.confidence().low.to_dict()["a"]
+    # The variance of log odds is 1 / wins + 1 / losses; a squared weight of 1e200 is no float64.
+    if wins == 1e200:
+        assert math.isnan(low)
+    elif isinstance(wins, int):
+        assert low == pytest.approx(math.log(wins) / 2 - Z / 2, rel=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*has limits that are nan")
+def test_weights_too_far_apart_to_be_fitted_are_told():
+    arena = sm.BradleyTerry().update(
+        ["a"] * 3, ["b"] * 3, ["a", "b", "tie"], sample_weight=[1e300, 1, 1e-300]
+    )
+    with pytest.warns(sm.UndefinedMetricWarning, match="weights are too far apart"):
+        assert np.isnan(arena.compute()).all()
+    assert np.isnan(arena.confidence().low).all()
 
 
 @pytest.mark.filterwarnings(NONE)

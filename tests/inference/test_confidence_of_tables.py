@@ -244,3 +244,30 @@ def test_a_class_of_nearly_all_rows_has_limits_as_well():
     metric = sm.MatthewsCorrcoef().update(true, pred, sample_weight=weight)
     low, high = metric.confidence()
     assert -1 < low < metric.compute() < high < 1
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.HammingLoss(),
+        sm.SubsetAccuracy(),
+        sm.F1(average="micro", multilabel=True),
+        sm.F1(average="samples", multilabel=True),
+    ],
+)
+@pytest.mark.parametrize("weight", [[1, 1, 1], [1, 1, 0]])
+def test_weights_of_one_leave_multilabel_limits(metric, weight):
+    true, pred = [[0, 1, 1], [0, 1, 0], [1, 0, 0]], [[1, 1, 1], [0, 1, 0], [0, 0, 1]]
+    weighed = metric.copy().update(true, pred, sample_weight=weight)
+    kept = np.flatnonzero(weight)
+    plain = metric.copy().update(np.array(true)[kept], np.array(pred)[kept])
+    assert weighed.confidence() == plain.confidence()
+    assert sm.from_bytes(weighed.to_bytes()).confidence() == plain.confidence()
+
+
+def test_rows_of_equal_loss_have_no_variance():
+    true, pred = [[0, 1, 1]] * 100 + [[0, 0, 0]] * 50, [[1, 0, 1]] * 100 + [[0, 1, 1]] * 50
+    with pytest.warns(sm.UndefinedMetricWarning, match="do not tell how it varies"):
+        found = sm.HammingLoss().update(true, pred).confidence()
+    assert np.isnan(found.low)
+    assert np.isnan(found.high)

@@ -166,7 +166,7 @@ def test_budgets_burn_by_both_windows():
         sm.BurnRate("accuracy", 0.99, windows=("2h", "5min"))
     with pytest.raises(ValueError, match="the long window first"):
         sm.BurnRate("accuracy", 0.99, windows=("5min", "1h"))
-    with pytest.raises(ValueError, match="auc is no share"):
+    with pytest.raises(ValueError, match="auc is not the share of"):
         sm.Live(sm.MetricSet({"auc": sm.Mean()})).alerts([sm.BurnRate("auc", 0.9)])
 
 

@@ -295,3 +295,13 @@ def test_ids_far_apart_and_many_levels():
     metric = sm.NDCG(k=5).update(**rows)
     assert list(metric.per_query()) == sorted(far.tolist())
     check_laws(metric, {name: column[:300] for name, column in rows.items()})
+
+
+def test_ids_may_hold_lone_surrogates():
+    # Python decodes names of files and badly encoded text to these.
+    ids = {"query": ["a", "\ud800", "\ud800"], "doc": ["a", "b", "\udfff"]}
+    rows = {"relevance": [1, 0, 1], "score": [1.0, 2.0, 1.0]}
+    found = sm.NDCG().update(**ids, **rows)
+    plain = sm.NDCG().update(query=["a", "b", "b"], doc=["a", "b", "c"], **rows)
+    assert found.compute() == plain.compute()
+    assert sm.from_bytes(found.to_bytes()).to_bytes() == found.to_bytes()

@@ -114,7 +114,9 @@ def test_names_without_rows_and_nothing_at_all(tmp_path):
     assert state(tmp_path, "label,score\n") == suite()
     assert state(tmp_path, "label,score") == suite()
     for body in ("", "\n\n", b"\xef\xbb\xbf"):
-        with pytest.raises(sm.InvalidBatchError, match=r"t.csv: is empty; a line with the columns"):
+        with pytest.raises(
+            sm.InvalidBatchError, match=r"t.csv: is empty; expected a first line with column names"
+        ):
             state(tmp_path, body)
 
 

@@ -157,7 +157,7 @@ def test_what_has_no_answer_says_why():
     with pytest.raises(ValueError, match="method='range'"):
         slices.gap("acc", method="range")
     several = sm.Slices(sm.MetricSet({"acc": sm.Accuracy()}), by=["a", "b"])
-    with pytest.raises(ValueError, match=r"say between which slices: by=\['a'\]"):
+    with pytest.raises(ValueError, match=r"by is required: pass by=\['a'\]"):
         several.gap("acc")
     with pytest.warns(sm.UndefinedMetricWarning, match="gap of 0 slices: none has 1 rows"):
         nothing = several.gap("acc", by="a")
@@ -169,7 +169,7 @@ def test_what_has_no_answer_says_why():
     assert ranked.worst("max", confidence=None)["k"].tolist() == [2, 1]
     assert ranked.worst("max", confidence=None, lowest=True)["k"].tolist() == [1, 2]
     plain = sm.Slices(sm.MetricSet({"mean": sm.Mean()}), by="k").update(values=[1.0], k=[1])
-    with pytest.raises(ValueError, match="'mean' does not say which values are bad"):
+    with pytest.raises(ValueError, match="'mean' has no better direction"):
         plain.worst("mean")
     curves = sm.Slices(sm.MetricSet({"roc": sm.ROCCurve()}), by="k")
     curves.update(y_true=[0, 1], y_score=[0.1, 0.2], k=[1, 1])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 import sacrebleu
@@ -99,6 +101,16 @@ def test_jumps_begin_where_a_word_ends():
 def test_texts_without_a_character_are_as_far_apart_as_can_be(parameters):
     metric = sm.ExtendedEditDistance(language="ja", **parameters)
     assert metric.update(["", ""], ["", "a"]).compute() == 1.0
+
+
+@pytest.mark.parametrize("metric", [sm.WER(), sm.CER(), sm.EditDistance()])
+def test_rows_are_refused_where_rapidfuzz_is_missing(metric, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rapidfuzz.distance", None)
+    suite = sm.MetricSet({"edits": metric, "exact": sm.ExactMatch()})
+    with pytest.raises(ImportError, match=r"pip install 'streammetrics\[text\]'"):
+        suite.update(reference=["a b"], prediction=["a b"])
+    monkeypatch.undo()
+    assert suite.update(reference=["a"], prediction=["a"]).compute()["exact"] == 1
 
 
 def test_distances_may_be_weighted():

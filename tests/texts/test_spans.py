@@ -81,7 +81,7 @@ def test_sentences_without_tags_or_spans():
          r"\(I, O, B\) in 1 row, first in row 1"),
         ([["O"], ["O"]], [["O"], [""]], "y_pred has a tag that is not of the scheme"),
         ([["O"], [1]], [["O"], ["O"]], "y_true.* strings and numbers"),
-        ([[0], [1]], [["O"], ["O"]], "y_true holds no text"),
+        ([[0], [1]], [["O"], ["O"]], "y_true does not hold text"),
         (["O", "O"], [["O"], ["O"]], "y_true holds single values, first in row 0: a row is a list, "
          "the tags of a sentence"),
         ([["O"], None], [["O"], ["O"]], r"y_true is missing \(NaN or null\) in 1 row"),

@@ -509,7 +509,7 @@ def check_rows(*counts: Ints, most: int = MOST, of: str = "a clustering") -> Non
     rows = sum(int(count.sum()) for count in counts)
     if rows > most:
         raise IncompatibleMetricsError(
-            f"the states hold {rows} rows together; "
+            f"the merged state would have {rows} rows; "
             f"at most 2**{most.bit_length() - 1} of {of} are counted"
         )
 

@@ -152,6 +152,11 @@ class RowCounts(GroupedClasses):
             (counts._times,) = in_one_unit([exact])
         return counts
 
+    @property
+    def counted(self) -> bool:
+        """Whether the weights of all kinds are whole and below 2**62."""
+        return WeightedCount.of_exact(self.kinds.amount.exact()).weights is None
+
     def outcomes(self) -> list[list[Outcomes]]:
         """Return TP, FP, FN and TN of one row of each kind, or of all its rows, exactly."""
         kinds = self.kinds
