@@ -99,10 +99,11 @@ def _answer(
     values: Sequence[Fraction | float],
     errors: Sequence[float],
     low: float,
+    high: float = math.inf,
 ) -> ConfidenceInterval:
     """Return the limits of each output, or of their mean as if all were perfectly correlated."""
     n = asked.n_rows
-    scale = "" if math.isinf(low) else ", on the logarithm"
+    scale = _SCALES.get((math.isinf(low), math.isinf(high)), "")
     method = f"Student's t{scale}"
     if not values:
         return unsure(asked.level, method)
@@ -110,7 +111,7 @@ def _answer(
     multioutput = getattr(metric, "multioutput", "uniform_average")
     check_outputs(len(values), multioutput)
     if multioutput == "raw_values":
-        sides = limits(averaged(values, multioutput), np.array(errors), quantile, low)
+        sides = limits(averaged(values, multioutput), np.array(errors), quantile, low, high)
         below, above = (
             LabelledArray.of(s, range(len(values)), "output") for s in map(np.atleast_1d, sides)
         )
@@ -119,7 +120,7 @@ def _answer(
         method += ", of a mean over outputs as if they varied together (at most)"
     weights = multioutput if isinstance(multioutput, tuple) else None
     error = float(np.average(errors, weights=weights))
-    sides = limits(averaged(values, multioutput), error, quantile, low)
+    sides = limits(averaged(values, multioutput), error, quantile, low, high)
     return ConfidenceInterval(*sides, asked.level, method)
 
 
@@ -253,18 +254,19 @@ def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> Confidenc
         return _anytime(metric, asked, [] if mean is None else [held.total.fraction()], total, 1)
     if mean is None:
         return unsure(asked.level, "Student's t")
-    if (low, high) == (0.0, 1.0) and total == asked.n_rows:
+    powers = [held.powers[name].fraction() for name in ("squares", "values")]
+    # Numbers from 0 to 1 are all 0 or 1 where the squares add up to the same.
+    if (low, high) == (0.0, 1.0) and total == asked.n_rows and powers[0] == held.total.fraction():
         hits = float(held.total.fraction())
         sides = share_limits(hits, float(total) - hits, asked.tail)
         return ConfidenceInterval(float(sides[0]), float(sides[1]), asked.level, "Wilson's score")
-    powers = [held.powers[name].fraction() for name in ("squares", "values")]
     sums = (powers[0], powers[1], held.squared_weight.fraction())
     error, value = error_of(sums, mean, total, asked.n_rows), metric.readout(held)
     if metric.family == Family.ROOT_ROW_MEAN:
         error = error / 2 / value if value else 0.0
     elif mean:  # the value is a multiple of the mean
         error *= value / float(mean)
-    return _answer(metric, asked, [value], [error], low)
+    return _answer(metric, asked, [value], [error], low, high)
 
 
 _STEP = 2.0**-17  # of the larger of a mean and the spread of its numbers
