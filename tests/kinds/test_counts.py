@@ -68,6 +68,27 @@ def test_counts_beyond_memory_are_never_expanded(oracle):
     assert sm.merge([half, half]) == metric
 
 
+@pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")
+@pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
+def test_counted_rows_of_slices_are_the_expanded_rows(oracle):
+    # So many rows for each key that they are ordered by key before they are summed.
+    rows = arrays_of(oracle, 120)
+    n = len(next(iter(rows.values())))
+    if uncounted(oracle.metric) or not isinstance(oracle.metric, sm.Metric):
+        pytest.skip("its rows are refused with counts")
+    rng = np.random.default_rng(1)
+    rows |= {"key": rng.integers(0, 2, n), "n": rng.choice([0, 1, 1, 2, 3, 7, 20], n)}
+    weighed = {name: name for name in ("sample_weight",) if name in rows}
+    suite = sm.MetricSet({"it": oracle.metric}, columns=weighed, counts="n")
+    counted, expanded = (sm.Slices(suite, by=[[], ["key"]]) for _ in range(2))
+    whole = taken(rows, np.repeat(np.arange(n), rows["n"])) | {"n": np.ones(rows["n"].sum(), int)}
+    assert counted.update(rows).to_bytes() == expanded.update(whole).to_bytes()
+    for key in (0, 1):
+        own = taken(rows, np.flatnonzero(rows["key"] == key))
+        alone = suite.copy().update(own)
+        assert counted[{"key": key}]["it"] == alone["it"]
+
+
 def rows_of(n, seed=0):
     rng = np.random.default_rng(seed)
     return {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.columns.batch import COUNTS
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import (
     NEGATIVE,
@@ -122,7 +123,8 @@ class KeyedReading(SharedReading):
         columns, weight, n, omitted, facts = super().read(batch)
         if not n:
             return Rows((), None, n, omitted, facts)
-        columns, weight = _by_key(columns, weight)
+        if not batch.has(COUNTS):  # which are in the order of the batch
+            columns, weight = _by_key(columns, weight)
         mine = _of_values(batch, self._fields[0].names[0], facts)
         party = _parties(mine, columns[1], n)
         return Rows((*columns, party), weight, n, omitted, facts)
