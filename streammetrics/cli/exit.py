@@ -7,6 +7,7 @@ import io
 import os
 import signal
 import sys
+import sysconfig
 import threading
 import traceback
 from functools import cache
@@ -31,6 +32,7 @@ DEFECT = 70  # EX_SOFTWARE of sysexits.h
 BROKEN_PIPE = 141  # 128 plus the number of SIGPIPE
 
 _TRACEBACK = "STREAMMETRICS_TRACEBACK"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 def run_command(arguments: Sequence[str] | None = None) -> int:
@@ -110,11 +112,24 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
     if os.environ.get(_TRACEBACK):
         raise error
     frame = traceback.extract_tb(error.__traceback__)[-1]
+    if (own := _own_frame(error)) is not None:
+        return _mistake(f"{own.filename}, line {own.lineno}: {type(error).__name__}: {error}")
     say(
         f"error: a bug in streammetrics: {type(error).__name__}: {error} "
         f"({os.path.basename(frame.filename)}, line {frame.lineno}); {_TRACEBACK}=1 shows more"
     )
     return DEFECT
+
+
+def _own_frame(error: Exception) -> traceback.FrameSummary | None:
+    """Return the frame of a user's module that raised an error; None if the package did."""
+    libraries = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename.startswith(_PACKAGE):
+            return None
+        if os.path.isabs(frame.filename) and not frame.filename.startswith(libraries):
+            return frame
+    return None
 
 
 def _of_parser(error: Foreign, message: str, words: Sequence[str]) -> str:

@@ -21,12 +21,14 @@ from streammetrics.cli.tasks import (
 from streammetrics.core.columns.batch import COUNTS, WEIGHT, near
 from streammetrics.core.elsewhere import ELSEWHERE
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
+from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import catalogue
 from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.tests import refused
 from streammetrics.inference.units import BY_UNIT
+from streammetrics.ledger.ledger import Ledger
 from streammetrics.metrics.ranking.base import ranking_preset
 from streammetrics.metrics.specs import Spec
 from streammetrics.readers import coco, formats, trec
@@ -39,9 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.confidence import Unit
-    from streammetrics.core.metric import Metric
     from streammetrics.core.types import Options
-    from streammetrics.ledger.ledger import Ledger
     from streammetrics.readers.coco import CocoPiece
     from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
@@ -279,9 +279,12 @@ def column(text: str) -> KeySpec:
 def state_of(path: str) -> Metric | MetricSet | Ledger:
     """Read a saved state."""
     try:
-        state: Metric | MetricSet | Ledger = load(path)
+        state: object = load(path)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
+    if not isinstance(state, Metric | MetricSet | Ledger):
+        kind = type(state).__name__
+        raise CommandError(f"{path} is a saved {kind}, which has no report: load it in Python")
     return state
 
 
@@ -356,13 +359,28 @@ class Work:
     notes: Sequence[str] = ()  # about files left out
     comparison: ModelComparison | None = None  # if there are several models
 
-    def check_one_state(self, option: str) -> None:
-        """Raise if several models have no comparison, because the option is about one state."""
-        if len(self.models) > 1 and self.comparison is None:
+    def check_one_state(self, option: str) -> str:
+        """Return what the one state that an option is about lacks, in words.
+
+        Raises:
+            CommandError: There are several models and no comparison.
+        """
+        if self.comparison is not None:
+            metrics = next(iter(self.models.values())).plan.suite
+            compared = self.comparison.comparison.of_metrics
+            lacking = [name for name in metrics if name not in compared]
+            if not lacking:
+                return ""
+            return (
+                f"{option} is about the comparison, which has no {', '.join(lacking)}, as "
+                "such values cannot be compared; evaluate the models one by one to keep them"
+            )
+        if len(self.models) > 1:
             raise CommandError(
                 f"{option} is about one state, and the {len(self.models)} models are not compared: "
                 "no metric can be, or --by is given; evaluate them one by one"
             )
+        return ""
 
 
 def opened(asked: EvaluateOptions) -> Work:

@@ -245,3 +245,11 @@ def test_models_are_compared_by_unit(command, tmp_path):
     (told,) = [each for each in lines["comparison"]["differences"] if each["metric"] == "Accuracy"]
     assert told["p"] == line.p
     (tmp_path / "s").unlink()
+
+
+def test_what_a_saved_comparison_lacks_is_told(command, tmp_path):
+    (tmp_path / "two.csv").write_text("y,p,q\n" + "1,2,3\n2,2,1\n4,3,5\n" * 30)
+    columns = ("--task", "regression", "--y-true", "y", "--y-pred", "p", "--y-pred", "q")
+    saved = ("--metrics", "MAE,MaxError", "--save", tmp_path / "it.state")
+    found = command("evaluate", tmp_path / "two.csv", *columns, *saved)
+    assert "note: --save is about the comparison, which has no MaxError" in found.err

@@ -83,3 +83,10 @@ def test_a_service_watches_own_metrics(folder, command):
     (folder / "live.toml").write_text('[metrics]\nratio = "own_of_a_user:MeanRatio(scale=2)"\n')
     found = command("live", "check", "live.toml")
     assert "MeanRatio(scale=2.0)" in found.out, found.err
+
+
+def test_an_error_in_a_module_is_not_called_a_bug_of_the_package(folder, mistake):
+    text = MODULE.replace("self.scale * y_pred / y_true", "self.scale.of(y_pred)")
+    (folder / "own_of_a_user.py").write_text(text)
+    line = mistake("evaluate", "rows.csv", *ASKED[:-2], "--metrics", "own_of_a_user:MeanRatio")
+    assert "own_of_a_user.py, line 11: AttributeError: 'float' object has no attribute" in line
