@@ -20,7 +20,6 @@ const Kernels KERNELS = {
     add_rows,
     extent,
     bits,
-    group_order,
     group_rows,
     inversions,
     factorize,

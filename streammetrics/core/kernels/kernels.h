@@ -131,8 +131,6 @@ typedef struct {
   void (*extent)(const void *values, int kind, int64_t n, void *least, void *largest);
   int64_t (*bits)(uint8_t *out, const void *values, int kind, int64_t n);
   /* order.h */
-  int64_t (*group_order)(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
-                         int64_t n);
   int64_t (*group_rows)(int64_t *starts, int64_t groups, const Column *codes, int64_t n, const Moved *columns,
                         int64_t number);
   int64_t (*inversions)(uint64_t *result, const int32_t *ranks, const int64_t *first,

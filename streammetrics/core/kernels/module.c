@@ -427,17 +427,6 @@ KERNEL(bits) {
 
 /* ---- orders ---- */
 
-KERNEL(group_order) {
-  Column codes;
-  int64_t *order, *starts, size, groups, n, done;
-  TAKE("ooc", (void *)&order, &size, (void *)&starts, &groups, (void *)&codes, &n);
-  if (size != n || groups < 1 || groups > MOST_GROUPS)
-    return refuse("shapes do not fit");
-  RUN(n, done = kernels->group_order(order, starts, groups - 1, &codes, n))
-  if (done == NO_MEMORY) return PyErr_NoMemory();
-  return PyLong_FromLongLong(done);
-}
-
 #define MOST_MOVED 7
 KERNEL(group_rows) {
   Column codes;
@@ -820,7 +809,7 @@ static PyMethodDef methods[] = {
     FAST(exact_add_squares), FAST(exact_carry), FAST(exact_round),  FAST(exact_merge),
     FAST(count),       FAST(count_above),  FAST(bits),
     FAST(add_rows),
-    FAST(group_order), FAST(group_rows),   FAST(inversions),
+    FAST(group_rows),  FAST(inversions),
     FAST(factorize),
     FAST(table_put),   FAST(table_move),   FAST(extent),
     FAST(cells_ids),   FAST(cells_count),  FAST(cells_merge),

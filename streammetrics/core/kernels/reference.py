@@ -326,34 +326,24 @@ def _first(rows: Array) -> int | None:
 # ---- orders ----
 
 
-def group_order(order: Ints, starts: Ints, codes: Array, /) -> int:
-    """Write the rows ordered by code (stable), and the start of each group.
+def group_rows(starts: Ints, codes: Array, /, *columns: Array) -> int:
+    """Write every second column: the rows of the preceding one by code (stable), and the starts.
 
     There are ``len(starts) - 1`` groups. Returns n, or the first row with a code out of range.
     """
     groups = starts.size - 1
-    if order.size != codes.size or groups < 0:
+    if groups < 0 or any(len(column) != codes.size for column in columns):
         raise ValueError("shapes do not fit")
     bad = _first((codes < 0) | (codes >= groups))
     if bad is not None:
         return bad
-    narrow = codes.astype(np.min_scalar_type(max(groups, 1)))  # NumPy radix-sorts up to 16 bits
-    order[:] = np.argsort(narrow, kind="stable")
+    # NumPy radix-sorts up to 16 bits.
+    order = np.argsort(codes.astype(np.min_scalar_type(max(groups, 1))), kind="stable")
     starts[0] = 0
     np.cumsum(np.bincount(codes.astype(np.int64), minlength=groups), out=starts[1:])
+    for column, moved in zip(columns[::2], columns[1::2], strict=True):
+        moved[:] = column[order]
     return int(codes.size)
-
-
-def group_rows(starts: Ints, codes: Array, /, *columns: Array) -> int:
-    """Write every second column: the rows of the preceding one, ordered as by `group_order`."""
-    order = np.empty(codes.size, np.int64)
-    if any(len(column) != codes.size for column in columns):
-        raise ValueError("columns differ in length")
-    done = group_order(order, starts, codes)
-    if done == codes.size:
-        for column, moved in zip(columns[::2], columns[1::2], strict=True):
-            moved[:] = column[order]
-    return done
 
 
 def inversions(
