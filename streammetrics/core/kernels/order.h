@@ -23,15 +23,14 @@ static int64_t group_rows(int64_t *starts, int64_t groups, const Column *codes, 
   memset(place, 0, (size_t)n * sizeof *place);
   memset(starts, 0, (size_t)(groups + 1) * sizeof *starts);
   for (int64_t start = 0; start < n; start += CHECKED_ROWS) {
-    int64_t rows = n - start < CHECKED_ROWS ? n - start : CHECKED_ROWS, i = 0;
+    int64_t rows = n - start < CHECKED_ROWS ? n - start : CHECKED_ROWS;
     if (fill_cells(place + start, &column, start, rows) < 0) {
-      for (; i < rows - 1; i++)
-        if (place[start + i] = 0, fill_cells(place + start + i, &column, start + i, 1) < 0) break;
+      int64_t bad = first_bad(place + start, &column, start, rows);
       free(place);
       free(next);
-      return start + i;
+      return bad;
     }
-    for (; i < rows; i++) starts[place[start + i] + 1]++;
+    for (int64_t i = 0; i < rows; i++) starts[place[start + i] + 1]++;
   }
   for (int64_t k = 0; k < groups; k++) {
     next[k] = starts[k];
