@@ -450,12 +450,14 @@ class WeighedHistograms(GroupedHistogramsField[Weighed]):
         ones = all((weight == 1.0).all() for weight in weights)
         if not value.known or (value.squares is None and ones):
             return Weighed(columns, None, value.known)
-        if not all(column.plain for column in columns) or not all(map(_can_be_squared, weights)):
+        if not all(column.plain for column in columns) or not all(
+            weight.min() > _LIGHTEST and weight.max() < _HEAVIEST for weight in weights
+        ):
             return Weighed(columns, None, known=False)
         squares = self._squares.forks(_squared(value), len(rows), of)
         for column, (scores, codes, weight, _) in zip(squares, rows, strict=True):
             if scores.size:
-                _add_squares(column, scores, codes, None if ones else weight)
+                column.add(scores, codes, None if ones or weight is None else weight[:, None])
         return Weighed(columns, squares)
 
     def plus(self, mine: Weighed, other: Weighed) -> Weighed:
@@ -587,17 +589,3 @@ def _places(column: SortedHistogram) -> list[object]:
     """Return where there are rows of each class."""
     blocks = [(low.tolist(), (counts > 0).tolist()) for low, _, _, counts in column.cells()]
     return [column.level, blocks]
-
-
-def _can_be_squared(weight: Floats) -> bool:
-    return bool(weight.min() > _LIGHTEST and weight.max() < _HEAVIEST)
-
-
-def _add_squares(
-    column: SortedHistogram, scores: Floats, codes: NDArray[np.uint8] | None, weight: Floats | None
-) -> None:
-    """Add the squares of weights."""
-    if weight is None:
-        column.add(scores, codes)
-        return
-    column.add(scores, codes, weight[:, None])
