@@ -79,10 +79,7 @@ def group_order(codes: Array, size: int) -> tuple[Places, Places]:
     >>> order.tolist(), starts.tolist()
     ([1, 0, 2], [0, 1, 3])
     """
-    order, starts = np.empty(len(codes), np.int64), np.empty(size + 1, np.int64)
-    done = kernels.group_order(order, starts, codes)
-    if done < len(codes):
-        raise _beyond(done)
+    starts, (order,) = rows_by_group(codes, size, [np.arange(len(codes))])
     return order, starts
 
 

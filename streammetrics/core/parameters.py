@@ -46,12 +46,9 @@ class Option(NamedTuple):
         return (
             self._is_of_kind(value)
             # Comparisons with NaN are false, so that a constraint may let it pass.
-            and (value == value or self._knows_nan())  # noqa: PLR0124 - false for NaN
+            and (value == value or any(isinstance(each, OrNan) for each in self.constraints))  # noqa: PLR0124 - false for NaN
             and all(constraint.allows(value) for constraint in self.constraints)
         )
-
-    def _knows_nan(self) -> bool:
-        return any(isinstance(constraint, OrNan) for constraint in self.constraints)
 
     def _is_of_kind(self, value: object) -> bool:
         if self.kind is Any:

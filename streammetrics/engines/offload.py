@@ -236,7 +236,8 @@ class _Snapshot:
         self.events = []
         moved: dict[int, object] = {}  # by the identity of the clone
         for device in {clone.device for clone in clones}:
-            backend, side = _backend(device), _side_stream(device)
+            backend = _backend(device)
+            side = _SIDES.get(device) or _SIDES.setdefault(device, backend.Stream(device))
             side.wait_stream(backend.current_stream(device))
             with backend.stream(side):
                 for clone in clones:
@@ -278,10 +279,6 @@ def _own(clones: list[Foreign], value: Foreign) -> object:
 
 
 _SIDES: dict[Foreign, Foreign] = {}  # of each device, the stream on which its tensors are moved
-
-
-def _side_stream(device: Foreign) -> Foreign:
-    return _SIDES.get(device) or _SIDES.setdefault(device, _backend(device).Stream(device))
 
 
 def _backend(device: Foreign) -> Foreign:

@@ -75,7 +75,9 @@ def is_exact(results: ModelReports) -> bool:
 
 def _slices(report: ModelReport, slices: Sliced, model: str) -> Iterator[Grid]:
     of = f" of {model}" if model else ""
-    tables = [row.name for row in report.rows if _is_table(row)]
+    tables = [
+        row.name for row in report.rows if isinstance(part_of(row.value), Matrix | NumberTable)
+    ]
     table = slices.without(tables)
     header, lines, texts = cells_of(table)
     total = len(table)
@@ -185,10 +187,6 @@ def _elsewhere(row: MetricRow) -> str:
             return "below"
         case points:
             return f"{points} points, see --json" if points else "see --json"
-
-
-def _is_table(row: MetricRow) -> bool:
-    return isinstance(part_of(row.value), Matrix | NumberTable)
 
 
 # --- non-scalar values ---------------------------------------------------------------------------

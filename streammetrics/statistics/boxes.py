@@ -21,7 +21,7 @@ from streammetrics.core.counting import packed
 from streammetrics.core.errors import Hint, InvalidBatchError, StateFormatError
 from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.labels import coded_labels, packed_labels, unpacked_labels
-from streammetrics.core.fields.tables import Pairs, PairTable
+from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.state.arrays import (
     laid_out,
     narrowed,
@@ -570,7 +570,7 @@ class BoxStatistic(Statistic):
         width = first + marks.shape[1]
         shape = len(names), width
         found, amount = amounts_of(shape, places[rows], first + kinds, weight=None)
-        pairs = Pairs.of(names, np.arange(width), found, amount)
+        pairs = GroupedCells(names, np.arange(width), found, amount).narrowed()
         self.counts = type(self).counts.plus(self.counts, pairs)
 
     def table(self, labels: Iterable[object] = ()) -> tuple[list[ClassLabel], Ints]:

@@ -15,7 +15,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import GroupCodes
 from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.fields.labels import coded_labels
-from streammetrics.core.fields.tables import GroupedCells, Pairs, PairTable
+from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.ranking_rows import id_column, id_kind
 from streammetrics.statistics.tables.contingency import amounts_of
@@ -137,7 +137,7 @@ class MatchTable(Statistic):
         """Count the matches."""
         one = GroupCodes(np.zeros(len(columns[2]), np.intp), 1)
         for name, cells in self.by_group(one, columns, weight).items():
-            pairs = Pairs.of(*cells)
+            pairs = cells.narrowed()
             self.__dict__[name] = self.fields[name].plus(self.__dict__[name], pairs)
 
     def by_group(
@@ -149,7 +149,7 @@ class MatchTable(Statistic):
         for name, rows in (("wins", np.flatnonzero(~tied)), ("draws", np.flatnonzero(tied))):
             own = None if weight is None else weight[rows]
             if not rows.size:
-                found[name] = GroupedCells(*Pairs.empty())
+                found[name] = GroupedCells.empty()
                 continue
             (one, first), (two, second) = coded_labels(winner[rows]), coded_labels(loser[rows])
             shape = group.size, len(first), len(second)

@@ -547,7 +547,8 @@ class Ranked:
         """Return these rows and the `n` of a batch; raise if a document contradicts a held one."""
         table, pending, rows, seen = self._form
         if more.weights is not None:
-            _check_weights([*self._tables, more])
+            weighed = [each for each in (*self._tables, more) if each.weights is not None]
+            united_weights(weighed, *union([each.queries for each in weighed]))
         if len(more.docs):
             seen = with_hashes((), pair_hashes(table)) if seen is None else seen
             hashes = pair_hashes(more)
@@ -594,12 +595,6 @@ class Ranked:
         form = self._form
         tables = (form.table, *form.pending)
         return sum(t.nbytes for t in tables) + sum(h.nbytes for h in form.seen or ())
-
-
-def _check_weights(tables: Sequence[RankingTable]) -> None:
-    """Raise if tables have different weights for a query."""
-    weighed = [table for table in tables if table.weights is not None]
-    united_weights(weighed, *union([table.queries for table in weighed]))
 
 
 class RankedField(StateField[Ranked]):

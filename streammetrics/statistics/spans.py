@@ -12,7 +12,7 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.columns.scores import PairedLists, reject_values
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
-from streammetrics.core.fields.tables import Pairs, PairTable
+from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.statistic import Statistic
 
@@ -205,10 +205,9 @@ class SpanCounts(Statistic):
         kinds = np.repeat(np.arange(_KINDS), sizes)
         counts = np.bincount(types * _KINDS + kinds)
         found = np.flatnonzero(counts)
-        pairs = Pairs.of(
-            np.array(names), np.arange(_KINDS), found, WeightedCount.of_counts(counts[found])
-        )
-        self.counts = type(self).counts.plus(self.counts, pairs)
+        amount = WeightedCount.of_counts(counts[found])
+        pairs = GroupedCells(np.array(names), np.arange(_KINDS), found, amount)
+        self.counts = type(self).counts.plus(self.counts, pairs.narrowed())
 
     def table(self) -> tuple[list[str], Ints]:
         """Return the types and their counts (n, 3)."""

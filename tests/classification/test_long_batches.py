@@ -10,7 +10,6 @@ import streammetrics as sm
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import Batch
 from streammetrics.statistics.scores.histogram import ScoreHistogram
-from streammetrics.statistics.tables.contingency import ContingencyTable
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 ROWS = tuning.BATCH_ROWS + 5000
@@ -101,18 +100,14 @@ def test_kinds_of_labels_still_have_to_agree():
 
 def test_plain_columns_are_taken_at_once_and_others_are_not():
     labels, score = np.arange(ROWS) % 2, np.linspace(0, 1, ROWS)
-    cut, cells, pairs = ThresholdTable(), ScoreHistogram(), ContingencyTable()
+    cut, cells = ThresholdTable(), ScoreHistogram()
     assert cut.take_whole(Batch({"y_true": labels, "y_score": score})) is not None
     assert cells.take_whole(Batch({"y_true": labels, "y_score": score})) is not None
-    assert pairs.take_whole(Batch({"y_true": labels, "y_pred": labels})) is not None
     for truth, scores in ((labels, score + np.nan), (labels + 1, score), (labels * 1.0, score)):
         assert cut.take_whole(Batch({"y_true": truth, "y_score": scores})) is None
         assert cells.take_whole(Batch({"y_true": truth, "y_score": scores})) is None
-    weighed = {"y_true": labels, "y_pred": labels, "y_score": score, "sample_weight": score}
+    weighed = {"y_true": labels, "y_score": score, "sample_weight": score}
     assert cut.take_whole(Batch(weighed)) is None
-    assert pairs.take_whole(Batch(weighed)) is None
-    texts = labels.astype(str)
-    assert pairs.take_whole(Batch({"y_true": texts, "y_pred": texts})) is None
 
 
 def test_scores_by_other_names_are_read_as_ever():

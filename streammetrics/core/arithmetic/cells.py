@@ -211,15 +211,6 @@ class Cells(NamedTuple):
             cells = merged(cells, more, max_cells)
         return cells
 
-    def rows(self) -> ScoredRows | None:
-        """Return the rows if each has its own cell, else ``None``: sorting rows beats merging."""
-        if self.level or self.tails is not None or isinstance(self.mass, ExactSum):
-            return None
-        if not self.size or self.mass.sum() != self.size:
-            return None
-        codes = self.mass[:, 1].astype(np.uint8) if self.mass.shape[1] == 2 else None
-        return ScoredRows(self.scores, codes, None)
-
     def raised(self, level: int) -> Cells:
         """Return the cells at a higher or equal level, where neighbours may share an id.
 
@@ -394,26 +385,21 @@ def _united(a: Cells, b: Cells, max_cells: int) -> Cells:
 
 
 def merged_all(every: Sequence[Cells], max_cells: int) -> Cells:
-    """Return the rows of all: summed in a table if dense, otherwise small ones sorted together."""
+    """Return the rows of all: summed in a table if dense, sorted together if few, or by halves."""
     if (summed := _tabulated(every)) is not None:
         return merged(summed, Cells.empty(summed.mass.shape[1]), max_cells)
-    cells, start, level = every[0], 1, max(one.level for one in every)
-    while start < len(every):
-        size, stop = cells.size + every[start].size, start + 1
-        while stop < len(every) and size + every[stop].size <= tuning.SORTED_CELLS:
-            size += every[stop].size
-            stop += 1
-        some, start = every[start:stop], stop
-        if len(some) == 1 or any(one.tails is not None for one in (cells, *some)):
-            for one in some:
-                cells = merged(cells, one, max_cells)
-        else:
-            chain = _chained([cells, *some])
-            none = Cells.empty(cells.mass.shape[1])
-            cells = _united(chain, none.raised(chain.level), max_cells)
-        if cells.level > level:  # ids are denser now
-            return merged_all([cells, *every[start:]], max_cells)
-    return cells
+    if len(every) == 1:
+        return every[0]
+    few = sum([one.size for one in every]) <= tuning.SORTED_CELLS
+    if few and all(one.tails is None for one in every):
+        chain = _chained(every)
+        none = Cells.empty(chain.mass.shape[1])
+        return _united(chain, none.raised(chain.level), max_cells)
+    half = len(every) // 2
+    cells, rest = merged_all(every[:half], max_cells), every[half:]
+    if cells.level > max(one.level for one in every):  # ids are denser now
+        return merged_all([cells, *rest], max_cells)
+    return merged(cells, merged_all(rest, max_cells), max_cells)
 
 
 def _tabulated(every: Sequence[Cells]) -> Cells | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     Number = Fraction | float | None
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection
 
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Numeric, Places, ReadColumn
 
@@ -380,21 +380,6 @@ class ExactSum:
         return cls.of_digits(np.stack(tables), exponent)
 
     @classmethod
-    def gathered(cls, parts: Iterable[tuple[Places, Self]], size: int) -> Self:
-        """Return ``(size, ...)``: row ``i`` of each part is added to row ``index[i]``."""
-        every = list(parts)
-        shape = every[0][1].shape[1:]
-        entries = math.prod(shape)
-        low, width, tables = cls.placed([sums for _, sums in every])
-        totals = np.zeros((size * entries, width + 2), np.int64)
-        for (index, _), (table, first) in zip(every, tables, strict=True):
-            places = np.asarray(index, np.int64)
-            if entries != 1:
-                places = (places[:, None] * entries + np.arange(entries)).reshape(-1)
-            _merge(totals, table, places, first)
-        return cls((size, *shape), *canonical(totals, low))
-
-    @classmethod
     def of_digits(cls, digits: Digits, exponent: int) -> Self:
         """Return the sums of int64 digits ``(*shape, W)``, at most ``2**62`` in magnitude."""
         *shape, width = digits.shape
@@ -556,8 +541,17 @@ class ExactSum:
         """
         kept = np.flatnonzero(index >= 0)
         if kept.size < index.size:
-            return self.gathered([(index[kept], self[kept])], size)
-        return self.gathered([(index, self)], size)
+            return self[kept].regroup(index[kept], size)
+        shape, (rows, width) = self.shape[1:], self.digits.shape
+        entries, places = math.prod(shape), np.asarray(index, np.int64)
+        if entries != 1:
+            places = (places[:, None] * entries + np.arange(entries)).reshape(-1)
+        totals = np.zeros((size * entries, width + 3), np.int64)
+        if width and rows:
+            done = kernels.exact_merge(totals, width + 3, self.digits, width, places, 0)
+            if done < rows:
+                raise IndexError(f"groups {places.min()} to {places.max()} of {size * entries}")
+        return type(self)((size, *shape), *canonical(totals, self.exponent))
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> Self:
         """Return the sum over one axis, several axes, or all axes."""
@@ -759,18 +753,7 @@ def exact_dot(a: Ints, b: Ints) -> int:
     largest_a, largest_b = (max(int(part.max()), -int(part.min())) for part in (a, b))
     if a.size * largest_a * largest_b < 1 << 63:
         return int(a @ b)
-    total = 0
-    for i, left in enumerate(_thirds(a)):
-        for j, right in enumerate(_thirds(b)):
-            total += int(ExactSum.product(left, right).fraction()) << 21 * (i + j)
-    return total
-
-
-def _thirds(values: Ints) -> tuple[Floats, Floats, Floats]:
-    """Return three parts of 21 bits each, lowest first; the highest carries the sign."""
-    low = (1 << 21) - 1
-    parts = (values & low, (values >> 21) & low, values >> 42)
-    return tuple(part.astype(np.float64) for part in parts)  # type: ignore[return-value]  # three parts
+    return sum(map(operator.mul, a.tolist(), b.tolist()))
 
 
 def _in_one_unit(every: Sequence[ExactSum]) -> tuple[list[int], int]:
@@ -784,13 +767,6 @@ def _extent(column: Floats) -> tuple[int, int]:
     if type(found) is int:
         raise _infinite(found // max(1, column[0].size))
     return found  # type: ignore[no-any-return]  # a pair
-
-
-def _merge(totals: Digits, digits: Digits, places: Ints, first: int) -> None:
-    digits = np.ascontiguousarray(digits)
-    done = kernels.exact_merge(totals, totals.shape[1], digits, digits.shape[-1], places, first)
-    if done < len(places):
-        raise IndexError(f"groups {places.min()} to {places.max()} of {len(totals)}")
 
 
 def _ready(column: Array) -> Floats:

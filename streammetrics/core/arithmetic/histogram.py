@@ -201,9 +201,6 @@ class SortedHistogram:
 
     def _counted(self, cells: Cells, pending: Sequence[ScoredRows]) -> Cells:
         """Return the cells with pending rows added."""
-        size = sum([rows.scores.size for rows in pending])
-        if cells.size < size <= self.max_cells - cells.size and (single := cells.rows()):
-            cells, pending = Cells.empty(self.classes), (single, *pending)
         for kind in {rows.kind for rows in pending}:
             some = (rows for rows in pending if rows.kind == kind)
             for rows in batches(some, max(CALL_ROWS, self.max_cells)):

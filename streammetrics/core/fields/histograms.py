@@ -11,7 +11,7 @@ from streammetrics.core.arithmetic.cells import Cells
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.nested import within
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
-from streammetrics.core.field import StateField, V, not_among
+from streammetrics.core.field import StateField, not_among
 from streammetrics.core.fields.weights import split_squares
 from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import laid_out, nested, take_array, take_sizes
@@ -378,30 +378,6 @@ def _ids_of(ids: Ints | None, size: int) -> Ints:
     return np.zeros(size, np.int64) if ids is None else ids
 
 
-class GroupedHistogramsField(StateField[V]):
-    """Base of fields whose groups are `GroupedHistograms` where these can hold them."""
-
-    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
-        """Return the rows of both."""
-        if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
-            both = mine.plus(other)
-            if both is not None:
-                return both
-        return super().groups_plus(mine, other, size)
-
-    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
-        """Return the histograms of groups that go to one place."""
-        if isinstance(value, GroupedHistograms):
-            return value.moved(places, size)
-        return super().regrouped(value, places, size, of)
-
-    def groups_nbytes(self, value: Any) -> int:
-        """Bytes held now."""
-        if isinstance(value, GroupedHistograms):
-            return value.nbytes
-        return super().groups_nbytes(value)
-
-
 CELLS = 1 << 12  # of squares: what rows of neighbouring cells add differs by little
 _LIGHTEST, _HEAVIEST = 2.0**-400, 2.0**400  # weights whose squares are sums of two float64
 
@@ -409,12 +385,14 @@ _LIGHTEST, _HEAVIEST = 2.0**-400, 2.0**400  # weights whose squares are sums of 
 class Weighed(NamedTuple):
     """Histograms of weights, and of their squares: ``None`` where these are not held.
 
-    Then every row weighs one, or it is not `known` what they weigh.
+    Then every row weighs one, or it is not `known` what they weigh. Only fields that keep it say
+    whether every weight is a `whole` number.
     """
 
     columns: ColumnHistograms = ()
     squares: ColumnHistograms | None = None
     known: bool = True
+    whole: bool = True
 
     def of_ones(self, ones: bool) -> Weighed:
         """Return the value, which was read, told whether every row weighs one."""
@@ -422,8 +400,8 @@ class Weighed(NamedTuple):
         return self if known else self._replace(known=ones)
 
 
-class WeighedHistograms(GroupedHistogramsField[Weighed]):
-    """As `Histograms`, with the squares of weights.
+class WeighedHistograms(StateField[Weighed]):
+    """As `Histograms`, with the squares of weights; groups are `GroupedHistograms` if they can be.
 
     They are not known of states that were written without, nor of integers beyond 2**53 and
     weights beyond 2**±400.
@@ -450,12 +428,14 @@ class WeighedHistograms(GroupedHistogramsField[Weighed]):
         ones = all((weight == 1.0).all() for weight in weights)
         if not value.known or (value.squares is None and ones):
             return Weighed(columns, None, value.known)
-        if not all(column.plain for column in columns) or not all(map(_can_be_squared, weights)):
+        if not all(column.plain for column in columns) or not all(
+            weight.min() > _LIGHTEST and weight.max() < _HEAVIEST for weight in weights
+        ):
             return Weighed(columns, None, known=False)
         squares = self._squares.forks(_squared(value), len(rows), of)
         for column, (scores, codes, weight, _) in zip(squares, rows, strict=True):
             if scores.size:
-                _add_squares(column, scores, codes, None if ones else weight)
+                column.add(scores, codes, None if ones or weight is None else weight[:, None])
         return Weighed(columns, squares)
 
     def plus(self, mine: Weighed, other: Weighed) -> Weighed:
@@ -503,6 +483,26 @@ class WeighedHistograms(GroupedHistogramsField[Weighed]):
     def no_groups(self, of: Configured, size: int) -> GroupedHistograms:
         """Return no histograms."""
         return self.columns.no_groups_of(of, size)
+
+    def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
+        """Return the rows of both."""
+        if isinstance(mine, GroupedHistograms) and isinstance(other, GroupedHistograms):
+            both = mine.plus(other)
+            if both is not None:
+                return both
+        return super().groups_plus(mine, other, size)
+
+    def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
+        """Return the histograms of groups that go to one place."""
+        if isinstance(value, GroupedHistograms):
+            return value.moved(places, size)
+        return super().regrouped(value, places, size, of)
+
+    def groups_nbytes(self, value: Any) -> int:
+        """Bytes held now."""
+        if isinstance(value, GroupedHistograms):
+            return value.nbytes
+        return super().groups_nbytes(value)
 
     def at(self, value: Any, group: int) -> Weighed:
         """Return the histograms of one group."""
@@ -587,17 +587,3 @@ def _places(column: SortedHistogram) -> list[object]:
     """Return where there are rows of each class."""
     blocks = [(low.tolist(), (counts > 0).tolist()) for low, _, _, counts in column.cells()]
     return [column.level, blocks]
-
-
-def _can_be_squared(weight: Floats) -> bool:
-    return bool(weight.min() > _LIGHTEST and weight.max() < _HEAVIEST)
-
-
-def _add_squares(
-    column: SortedHistogram, scores: Floats, codes: NDArray[np.uint8] | None, weight: Floats | None
-) -> None:
-    """Add the squares of weights."""
-    if weight is None:
-        column.add(scores, codes)
-        return
-    column.add(scores, codes, weight[:, None])

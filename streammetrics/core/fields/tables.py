@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Array, Arrays, Ints, Places
 
 
-class Pairs(NamedTuple):
-    """Pairs of a row label and a column label, and how much there is of each.
+class GroupedCells(NamedTuple):
+    """How much there is of each pair of a row label and a column label: of one group, or by group.
 
-    Labels of both sides are sorted, and all in use. A pair is ``row * columns + column`` of their
-    places; pairs ascend.
+    Labels of both sides are sorted. A code is ``(group * rows + row) * columns + column``; codes
+    ascend. Of one group all labels are in use, and there is something of each code.
     """
 
     row_labels: Array
@@ -42,78 +42,10 @@ class Pairs(NamedTuple):
     amount: WeightedCount
 
     @classmethod
-    def empty(cls) -> Pairs:
+    def empty(cls) -> GroupedCells:
         """Return no pairs."""
         none = np.empty(0, np.int64)
         return cls(none, none, none, WeightedCount.of_counts(none))
-
-    @classmethod
-    def of(
-        cls,
-        row_labels: Array,
-        column_labels: Array,
-        codes: Ints,
-        amount: WeightedCount,
-    ) -> Pairs:
-        """Return pairs of labels of which some may not occur; of no pairs, labels of no kind."""
-        if not codes.size:
-            return cls.empty()
-        rows, columns = np.divmod(codes, max(len(column_labels), 1))
-        row_labels, rows = used_labels(row_labels, rows)
-        column_labels, columns = used_labels(column_labels, columns)
-        return cls(row_labels, column_labels, rows * len(column_labels) + columns, amount)
-
-    @property
-    def places(self) -> tuple[Ints, Ints]:
-        """The places of both labels of each pair."""
-        return np.divmod(self.codes, max(len(self.column_labels), 1))
-
-    def plus(self, other: Pairs) -> Pairs:
-        """Return the pairs of both, with the sums of their amounts."""
-        if not other.codes.size or not self.codes.size:
-            return self if self.codes.size else other
-        rows = Union.of(self.row_labels, other.row_labels)
-        columns = Union.of(self.column_labels, other.column_labels)
-        mine, theirs = self.codes, other.codes
-        if rows.mine is not None or columns.mine is not None:
-            mine = self._recoded(rows.mine, columns.mine, len(columns.keys))
-        if rows.theirs is not None or columns.theirs is not None:
-            theirs = other._recoded(rows.theirs, columns.theirs, len(columns.keys))
-        pairs = Union.of(mine, theirs)
-        size = len(pairs.keys)
-        amount = self.amount.spread(pairs.mine, size) + other.amount.spread(pairs.theirs, size)
-        return Pairs(rows.keys, columns.keys, pairs.keys, amount)
-
-    def _recoded(self, rows: Places | None, columns: Places | None, width: int) -> Ints:
-        """Return the codes of the same pairs among other labels, of which `width` are columns."""
-        row, column = self.places
-        codes: Ints = moved(rows, row) * width + moved(columns, column)
-        return codes
-
-    def minus(self, other: Pairs) -> Pairs:
-        """Return the pairs that are left without those of another."""
-        both = self.plus(other)
-        if both.codes.size != self.codes.size:
-            raise not_among("some pairs of labels are not here")
-        # As many pairs are the same ones, so those of the other are the only ones to find.
-        theirs = Pairs(*self[:2], self.codes, WeightedCount.zero((self.codes.size,))).plus(other)
-        left = self.amount - theirs.amount
-        kept = np.flatnonzero(left.signs())
-        if not kept.size:
-            return Pairs.empty()
-        return Pairs.of(*self[:2], self.codes[kept], left.at(kept))
-
-
-class GroupedCells(NamedTuple):
-    """Pairs of labels by group: a code is ``(group * rows + row) * columns + column``.
-
-    Codes ascend; there may be nothing of some of them.
-    """
-
-    row_labels: Array
-    column_labels: Array
-    codes: Ints
-    amount: WeightedCount
 
     @property
     def area(self) -> int:
@@ -126,45 +58,79 @@ class GroupedCells(NamedTuple):
         sides = (self.row_labels, self.column_labels)
         return tuple([side.dtype.kind for side in sides]) if self.codes.size else ()
 
+    @property
+    def places(self) -> tuple[Ints, Ints]:
+        """The places of the labels of each code: of rows with the group, and of columns."""
+        return np.divmod(self.codes, max(len(self.column_labels), 1))
+
+    def narrowed(self) -> GroupedCells:
+        """Return the same with the labels that occur; of no pairs, labels of no kind."""
+        if not self.codes.size:
+            return self.empty()
+        row, column = self.places
+        group: Ints | int = 0
+        if self.codes[-1] >= self.area:
+            group, row = np.divmod(row, len(self.row_labels))
+        rows, row = used_labels(self.row_labels, row)
+        columns, column = used_labels(self.column_labels, column)
+        codes = (group * len(rows) + row) * len(columns) + column
+        return GroupedCells(rows, columns, codes, self.amount)
+
     def used(self) -> GroupedCells:
         """Return the pairs of which there is something, of labels that all occur."""
         there = self.amount.signs() > 0
-        codes, amount = self.codes, self.amount
-        if not there.all():
-            codes, amount = codes[there], amount.at(np.flatnonzero(there))
-        if not codes.size:
-            return GroupedCells(*Pairs.empty())
-        row, column = np.divmod(codes, len(self.column_labels))
-        group, row = np.divmod(row, len(self.row_labels))
-        rows, row = used_labels(self.row_labels, row)
-        columns, column = used_labels(self.column_labels, column)
-        return GroupedCells(
-            rows, columns, (group * len(rows) + row) * len(columns) + column, amount
-        )
+        if there.all():
+            return self.narrowed()
+        amount = self.amount.at(np.flatnonzero(there))
+        return self._replace(codes=self.codes[there], amount=amount).narrowed()
 
-    def recoded(self, rows: Union, columns: Union, *, mine: bool) -> Ints:
-        """Return the codes for other labels, of which these are some."""
-        to_rows, to_columns = (rows.mine, columns.mine) if mine else (rows.theirs, columns.theirs)
-        if to_rows is None and to_columns is None:
+    def plus(self, other: GroupedCells) -> GroupedCells:
+        """Return the pairs of both, with the sums of their amounts."""
+        if not other.codes.size or not self.codes.size:
+            return self if self.codes.size else other
+        rows = Union.of(self.row_labels, other.row_labels)
+        columns = Union.of(self.column_labels, other.column_labels)
+        pairs = _united(
+            self._recoded(rows.mine, columns.mine, len(rows.keys), len(columns.keys)),
+            other._recoded(rows.theirs, columns.theirs, len(rows.keys), len(columns.keys)),
+        )
+        size = len(pairs.keys)
+        amount = self.amount.spread(pairs.mine, size) + other.amount.spread(pairs.theirs, size)
+        return GroupedCells(rows.keys, columns.keys, pairs.keys, amount)
+
+    def _recoded(
+        self, rows: Places | None, columns: Places | None, height: int, width: int
+    ) -> Ints:
+        """Return the codes among `height` row labels and `width` column labels."""
+        if rows is None and columns is None:
             return self.codes
-        row, column = np.divmod(self.codes, max(len(self.column_labels), 1))
-        group, row = np.divmod(row, max(len(self.row_labels), 1))
-        row = group * len(rows.keys) + moved(to_rows, row)
-        codes: Ints = row * len(columns.keys) + moved(to_columns, column)
+        row, column = self.places
+        group, row = np.divmod(row, len(self.row_labels))
+        codes: Ints = (group * height + moved(rows, row)) * width + moved(columns, column)
         return codes
+
+    def minus(self, other: GroupedCells) -> GroupedCells:
+        """Return the pairs of one group that are left without those of another."""
+        both = self.plus(other)
+        if both.codes.size != self.codes.size:
+            raise not_among("some pairs of labels are not here")
+        # As many pairs are the same ones, so those of the other are the only ones to find.
+        nothing = WeightedCount.zero((self.codes.size,))
+        left = self.amount - self._replace(amount=nothing).plus(other).amount
+        kept = np.flatnonzero(left.signs())
+        return self._replace(codes=self.codes[kept], amount=left.at(kept)).narrowed()
 
 
 def _united(mine: Ints, theirs: Ints) -> Union:
     """Unite sorted codes, of which those of a batch are mostly among those of all before."""
-    if np.array_equal(mine, theirs):
-        return Union(mine, None, None)
-    found = np.minimum(np.searchsorted(mine, theirs), len(mine) - 1)
-    if len(theirs) < len(mine) and np.array_equal(mine[found], theirs):
-        return Union(mine, None, found)
+    if len(theirs) < len(mine):
+        found = np.minimum(np.searchsorted(mine, theirs), len(mine) - 1)
+        if np.array_equal(mine[found], theirs):
+            return Union(mine, None, found)
     return Union.of(mine, theirs)
 
 
-class PairTable(StateField[Pairs]):
+class PairTable(StateField[GroupedCells]):
     """How much there is of each pair of two labels, and the squares of weights.
 
     Memory grows with the pairs that occur. Grouped values are `GroupedCells`, or a tuple where some
@@ -188,17 +154,17 @@ class PairTable(StateField[Pairs]):
         super().__init__(inline=inline)
         self._whole, self._most, self._of = whole, most, of
 
-    def empty(self, of: Configured) -> Pairs:  # noqa: ARG002 - nothing depends on it
+    def empty(self, of: Configured) -> GroupedCells:  # noqa: ARG002 - nothing depends on it
         """Return no pairs."""
-        return Pairs.empty()
+        return GroupedCells.empty()
 
-    def plus(self, mine: Pairs, other: Pairs) -> Pairs:
+    def plus(self, mine: GroupedCells, other: GroupedCells) -> GroupedCells:
         """Return the pairs of both."""
         if self._whole:
             check_rows(mine.amount.counts, other.amount.counts, most=self._most, of=self._of)
         return mine.plus(other)
 
-    def arrays(self, value: Pairs) -> dict[str, Array]:
+    def arrays(self, value: GroupedCells) -> dict[str, Array]:
         """Return labels, pairs and exact amounts."""
         return {
             "row_labels": packed_labels(value.row_labels),
@@ -207,10 +173,10 @@ class PairTable(StateField[Pairs]):
             **nested("amount", value.amount.arrays()),
         }
 
-    def taken(self, arrays: Arrays, of: Configured) -> Pairs:  # noqa: ARG002 - nothing depends on it
+    def taken(self, arrays: Arrays, of: Configured) -> GroupedCells:  # noqa: ARG002 - nothing depends on it
         """Return labels, pairs and amounts, all of which are in order and in use."""
         pairs = take_array(arrays, "pairs", "int64")
-        return Pairs(*self._read({**arrays, "sizes": np.array([len(pairs)])}, 1))
+        return self._read({**arrays, "sizes": np.array([len(pairs)])}, 1)
 
     def _read(self, arrays: Arrays, size: int) -> GroupedCells:
         """Return the pairs of all groups."""
@@ -244,21 +210,21 @@ class PairTable(StateField[Pairs]):
             raise StateFormatError("the counts of labelings are not whole, or too many")
         return GroupedCells(rows, columns, codes, amount)
 
-    def nbytes(self, value: Pairs) -> int:
+    def nbytes(self, value: GroupedCells) -> int:
         """Bytes held now."""
         return sum(part.nbytes for part in value)
 
-    def scaled(self, value: Pairs, weight: float) -> Pairs:
+    def scaled(self, value: GroupedCells, weight: float) -> GroupedCells:
         """Return the same pairs with as many times the amounts."""
         return value._replace(amount=value.amount.scaled(weight, squared=True))
 
-    def minus(self, value: Pairs, other: Pairs) -> Pairs:
+    def minus(self, value: GroupedCells, other: GroupedCells) -> GroupedCells:
         """Return the pairs that are left, and their labels."""
         return value.minus(other)
 
     def no_groups(self, of: Configured, size: int) -> GroupedCells:  # noqa: ARG002 - as of no rows
         """Return no pairs."""
-        return GroupedCells(*Pairs.empty())
+        return GroupedCells.empty()
 
     def regrouped(self, value: Any, places: Places, size: int, of: Configured) -> Any:
         """Return the pairs of groups that go to one place."""
@@ -278,36 +244,24 @@ class PairTable(StateField[Pairs]):
     def groups_plus(self, mine: Any, other: Any, size: int) -> Any:
         """Return the pairs of both."""
         both = isinstance(mine, GroupedCells) and isinstance(other, GroupedCells)
-        if both and (not mine.codes.size or not other.codes.size):
-            return mine if mine.codes.size else other
-        if not both or mine.kinds != other.kinds:
-            return super().groups_plus(mine, other, size)
-        rows = Union.of(mine.row_labels, other.row_labels)
-        columns = Union.of(mine.column_labels, other.column_labels)
-        pairs = _united(
-            mine.recoded(rows, columns, mine=True), other.recoded(rows, columns, mine=False)
-        )
-        length = len(pairs.keys)
-        amount = mine.amount.spread(pairs.mine, length) + other.amount.spread(pairs.theirs, length)
-        return GroupedCells(rows.keys, columns.keys, pairs.keys, amount)
+        if both and (not mine.codes.size or not other.codes.size or mine.kinds == other.kinds):
+            return mine.plus(other)
+        return super().groups_plus(mine, other, size)
 
-    def at(self, value: Any, group: int) -> Pairs:
+    def at(self, value: Any, group: int) -> GroupedCells:
         """Return the pairs of one group, and its labels."""
         if not isinstance(value, GroupedCells):
             return super().at(value, group)
         first = group * value.area
         low, high = np.searchsorted(value.codes, [first, first + value.area]).tolist()
-        codes, amount = value.codes[low:high], value.amount.at(slice(low, high))
-        there = amount.signs() > 0
-        if not there.all():
-            codes, amount = codes[there], amount.at(np.flatnonzero(there))
-        return Pairs.of(value.row_labels, value.column_labels, codes - first, amount)
+        codes, amount = value.codes[low:high] - first, value.amount.at(slice(low, high))
+        return value._replace(codes=codes, amount=amount).used()
 
     def of_groups(
         self,
-        values: Sequence[Pairs],
+        values: Sequence[GroupedCells],
         of: Configured,  # noqa: ARG002 - the values say it
-    ) -> GroupedCells | tuple[Pairs, ...]:
+    ) -> GroupedCells | tuple[GroupedCells, ...]:
         """Return the pairs of all groups."""
         return _grouped(values)
 
@@ -340,7 +294,7 @@ class PairTable(StateField[Pairs]):
         return self._read(arrays, size)
 
 
-def _grouped(values: Sequence[Pairs]) -> GroupedCells | tuple[Pairs, ...]:
+def _grouped(values: Sequence[GroupedCells]) -> GroupedCells | tuple[GroupedCells, ...]:
     """Return the pairs of groups, side by side where labels are of several kinds."""
     sizes = np.array([pairs.codes.size for pairs in values], np.int64)
     there = np.flatnonzero(sizes)
@@ -348,7 +302,7 @@ def _grouped(values: Sequence[Pairs]) -> GroupedCells | tuple[Pairs, ...]:
     if len({(p.row_labels.dtype.kind, p.column_labels.dtype.kind) for p in some}) > 1:
         return tuple(values)
     if not some:
-        return GroupedCells(*Pairs.empty())
+        return GroupedCells.empty()
     rows, height, row_starts = _vocabulary([pairs.row_labels for pairs in some])
     columns, width, column_starts = _vocabulary([pairs.column_labels for pairs in some])
     which = np.repeat(np.arange(len(some)), sizes[there])  # of the groups that have pairs

@@ -11,39 +11,39 @@
 
 /* cell = cell * size + code for each row. The result is negative if a code is negative or not below size,
  * which is at most 2^31: as 32-bit integers, larger codes are negative. */
-#define FILL(name, type, wide, unsigned_wide)                                                       \
-  static int64_t name(uint32_t *cells, const void *codes, int64_t start, int64_t n, int64_t size) { \
-    const type *code = (const type *)codes + start;                                                 \
-    wide bad = 0, most = (wide)(size - 1);                                                          \
-    for (int64_t i = 0; i < n; i++) {                                                               \
-      wide value = (wide)code[i];                                                                   \
-      bad |= value | (wide)((unsigned_wide)most - (unsigned_wide)value);                            \
-      cells[i] = cells[i] * (uint32_t)size + (uint32_t)value;                                       \
-    }                                                                                               \
-    return (int64_t)bad;                                                                            \
-  }
-FILL(fill_i8, int8_t, int32_t, uint32_t)
-FILL(fill_u8, uint8_t, int32_t, uint32_t)
-FILL(fill_i16, int16_t, int32_t, uint32_t)
-FILL(fill_u16, uint16_t, int32_t, uint32_t)
-FILL(fill_i32, int32_t, int32_t, uint32_t)
-FILL(fill_u32, uint32_t, int32_t, uint32_t)
-FILL(fill_i64, int64_t, int64_t, uint64_t)
-FILL(fill_u64, uint64_t, int64_t, uint64_t)
-#undef FILL
-
 static int64_t fill_cells(uint32_t *cells, const Column *column, int64_t start, int64_t n) {
+  const int64_t size = column->size;
+#define FILL(kind, type, wide, unsigned_wide)                                                    \
+  case kind: {                                                                                   \
+    const type *code = (const type *)column->data + start;                                       \
+    wide bad = 0, most = (wide)(size - 1);                                                       \
+    for (int64_t i = 0; i < n; i++) {                                                            \
+      wide value = (wide)code[i];                                                                \
+      bad |= value | (wide)((unsigned_wide)most - (unsigned_wide)value);                         \
+      cells[i] = cells[i] * (uint32_t)size + (uint32_t)value;                                    \
+    }                                                                                            \
+    return (int64_t)bad;                                                                         \
+  }
   switch (column->kind) {
-    case KIND_I8: return fill_i8(cells, column->data, start, n, column->size);
-    case KIND_U8: return fill_u8(cells, column->data, start, n, column->size);
-    case KIND_I16: return fill_i16(cells, column->data, start, n, column->size);
-    case KIND_U16: return fill_u16(cells, column->data, start, n, column->size);
-    case KIND_I32: return fill_i32(cells, column->data, start, n, column->size);
-    case KIND_U32: return fill_u32(cells, column->data, start, n, column->size);
-    case KIND_I64: return fill_i64(cells, column->data, start, n, column->size);
-    case KIND_U64: return fill_u64(cells, column->data, start, n, column->size);
+    FILL(KIND_I8, int8_t, int32_t, uint32_t)
+    FILL(KIND_U8, uint8_t, int32_t, uint32_t)
+    FILL(KIND_I16, int16_t, int32_t, uint32_t)
+    FILL(KIND_U16, uint16_t, int32_t, uint32_t)
+    FILL(KIND_I32, int32_t, int32_t, uint32_t)
+    FILL(KIND_U32, uint32_t, int32_t, uint32_t)
+    FILL(KIND_I64, int64_t, int64_t, uint64_t)
+    FILL(KIND_U64, uint64_t, int64_t, uint64_t)
     default: return -1;
   }
+#undef FILL
+}
+
+/* The first row whose code is out of range; `cells` may be overwritten. */
+static int64_t first_bad(uint32_t *cells, const Column *column, int64_t start, int64_t n) {
+  int64_t i = 0;
+  for (; i < n - 1; i++)
+    if (cells[i] = 0, fill_cells(cells + i, column, start + i, 1) < 0) break;
+  return start + i;
 }
 
 /* An integer that orders float64 values, with nan at both ends. Compilers do not vectorize floating-point
@@ -128,13 +128,9 @@ static int64_t add_rows(int64_t *totals, int64_t width, const int64_t *rows, con
                         int64_t n) {
   uint32_t places[COUNT_BLOCK];
   for (int64_t start = 0; start < n; start += COUNT_BLOCK) {
-    int64_t block = n - start < COUNT_BLOCK ? n - start : COUNT_BLOCK, i = 0;
-    if (cells_of(places, codes, 1, NULL, 0.0, start, block) < 0) {
-      for (; i < block - 1; i++)
-        if (cells_of(places, codes, 1, NULL, 0.0, start + i, 1) < 0) break;
-      return start + i;
-    }
-    for (; i < block; i++) {
+    int64_t block = n - start < COUNT_BLOCK ? n - start : COUNT_BLOCK;
+    if (cells_of(places, codes, 1, NULL, 0.0, start, block) < 0) return first_bad(places, codes, start, block);
+    for (int64_t i = 0; i < block; i++) {
       int64_t *total = totals + places[i] * width;
       const int64_t *row = rows + (start + i) * width;
       for (int64_t k = 0; k < width; k++) total[k] = (int64_t)((uint64_t)total[k] + (uint64_t)row[k]);
@@ -144,16 +140,18 @@ static int64_t add_rows(int64_t *totals, int64_t width, const int64_t *rows, con
 }
 
 /* The smallest and the largest of n > 0 values, in their own type; nan is beyond all others. */
+static void extent(const void *data, int kind, int64_t n, void *least, void *largest) {
+  const char *values = data;
 #define SAME(value) (value)
-#define EXTENT(name, type, key)                                                         \
-  static void name(const char *values, int64_t n, void *least, void *largest) {         \
-    enum { WIDE_LANES = 64 / sizeof(type) };                                                 \
-    type low[WIDE_LANES], high[WIDE_LANES], value;                                                \
+#define EXTENT(kind, type, key)                                                         \
+  case kind: {                                                                          \
+    enum { WIDE_LANES = 64 / sizeof(type) };                                            \
+    type low[WIDE_LANES], high[WIDE_LANES], value;                                      \
     int64_t i = 0;                                                                      \
     memcpy(&value, values, sizeof value);                                               \
-    for (int j = 0; j < WIDE_LANES; j++) low[j] = high[j] = key(value);                      \
-    for (; i + WIDE_LANES <= n; i += WIDE_LANES)                                                  \
-      for (int j = 0; j < WIDE_LANES; j++) {                                                 \
+    for (int j = 0; j < WIDE_LANES; j++) low[j] = high[j] = key(value);                 \
+    for (; i + WIDE_LANES <= n; i += WIDE_LANES)                                        \
+      for (int j = 0; j < WIDE_LANES; j++) {                                            \
         type each;                                                                      \
         memcpy(&each, values + (i + j) * (int64_t)sizeof each, sizeof each);            \
         each = key(each);                                                               \
@@ -166,7 +164,7 @@ static int64_t add_rows(int64_t *totals, int64_t width, const int64_t *rows, con
       low[0] = value < low[0] ? value : low[0];                                         \
       high[0] = value > high[0] ? value : high[0];                                      \
     }                                                                                   \
-    for (int j = 1; j < WIDE_LANES; j++) {                                                   \
+    for (int j = 1; j < WIDE_LANES; j++) {                                              \
       low[0] = low[j] < low[0] ? low[j] : low[0];                                       \
       high[0] = high[j] > high[0] ? high[j] : high[0];                                  \
     }                                                                                   \
@@ -174,71 +172,54 @@ static int64_t add_rows(int64_t *totals, int64_t width, const int64_t *rows, con
     high[0] = key(high[0]);                                                             \
     memcpy(least, low, sizeof(type));                                                   \
     memcpy(largest, high, sizeof(type));                                                \
+    return;                                                                             \
   }
-EXTENT(extent_i8, int8_t, SAME)
-EXTENT(extent_u8, uint8_t, SAME)
-EXTENT(extent_i16, int16_t, SAME)
-EXTENT(extent_u16, uint16_t, SAME)
-EXTENT(extent_i32, int32_t, SAME)
-EXTENT(extent_u32, uint32_t, SAME)
-EXTENT(extent_i64, int64_t, SAME)
-EXTENT(extent_u64, uint64_t, SAME)
-EXTENT(extent_f32, int32_t, key_32)
-EXTENT(extent_f64, int64_t, key_64)
+  switch (kind) {
+    EXTENT(KIND_I8, int8_t, SAME)
+    EXTENT(KIND_U8, uint8_t, SAME)
+    EXTENT(KIND_I16, int16_t, SAME)
+    EXTENT(KIND_U16, uint16_t, SAME)
+    EXTENT(KIND_I32, int32_t, SAME)
+    EXTENT(KIND_U32, uint32_t, SAME)
+    EXTENT(KIND_I64, int64_t, SAME)
+    EXTENT(KIND_U64, uint64_t, SAME)
+    EXTENT(KIND_F32, int32_t, key_32)
+    EXTENT(KIND_F64, int64_t, key_64)
+  }
 #undef EXTENT
 #undef SAME
-
-static void extent(const void *values, int kind, int64_t n, void *least, void *largest) {
-  switch (kind) {
-    case KIND_I8: extent_i8(values, n, least, largest); break;
-    case KIND_U8: extent_u8(values, n, least, largest); break;
-    case KIND_I16: extent_i16(values, n, least, largest); break;
-    case KIND_U16: extent_u16(values, n, least, largest); break;
-    case KIND_I32: extent_i32(values, n, least, largest); break;
-    case KIND_U32: extent_u32(values, n, least, largest); break;
-    case KIND_I64: extent_i64(values, n, least, largest); break;
-    case KIND_U64: extent_u64(values, n, least, largest); break;
-    case KIND_F32: extent_f32(values, n, least, largest); break;
-    default: extent_f64(values, n, least, largest);
-  }
 }
 
 /* Write zeros and ones as bytes; returns the number of ones, or -1 if there is another number. */
-#define BITS(name, type)                                             \
-  static int64_t name(uint8_t *bits, const void *values, int64_t n) { \
-    const type *x = values;                                          \
-    int64_t ones = 0;                                                \
-    for (int64_t start = 0; start < n; start += COUNT_BLOCK) {       \
-      int64_t rows = n - start < COUNT_BLOCK ? n - start : COUNT_BLOCK; \
-      type every = 0;                                                \
-      uint32_t sum = 0;                                              \
-      for (int64_t i = start; i < start + rows; i++) {               \
-        type value = x[i];                                           \
-        every |= value;                                              \
-        bits[i] = (uint8_t)(value & 1);                              \
-      }                                                              \
-      if (every > 1) return -1;                                      \
-      for (int64_t i = start; i < start + rows; i++) sum += bits[i]; \
-      ones += sum;                                                   \
-    }                                                                \
-    return ones;                                                     \
-  }
-BITS(bits_8, uint8_t)
-BITS(bits_16, uint16_t)
-BITS(bits_32, uint32_t)
-BITS(bits_64, uint64_t)
-#undef BITS
-
 static int64_t bits(uint8_t *out, const void *values, int kind, int64_t n) {
-  switch (kind) {
-    case KIND_I8:
-    case KIND_U8: return bits_8(out, values, n);
-    case KIND_I16:
-    case KIND_U16: return bits_16(out, values, n);
-    case KIND_I32:
-    case KIND_U32: return bits_32(out, values, n);
-    default: return bits_64(out, values, n);
+  int64_t ones = 0;
+#define BITS(signed_kind, kind, type)                                   \
+  case signed_kind:                                                     \
+  case kind: {                                                          \
+    const type *x = values;                                             \
+    for (int64_t start = 0; start < n; start += COUNT_BLOCK) {          \
+      int64_t rows = n - start < COUNT_BLOCK ? n - start : COUNT_BLOCK; \
+      type every = 0;                                                   \
+      uint32_t sum = 0;                                                 \
+      for (int64_t i = start; i < start + rows; i++) {                  \
+        type value = x[i];                                              \
+        every |= value;                                                 \
+        out[i] = (uint8_t)(value & 1);                                  \
+      }                                                                 \
+      if (every > 1) return -1;                                         \
+      for (int64_t i = start; i < start + rows; i++) sum += out[i];     \
+      ones += sum;                                                      \
+    }                                                                   \
+    return ones;                                                        \
   }
+  switch (kind) {
+    BITS(KIND_I8, KIND_U8, uint8_t)
+    BITS(KIND_I16, KIND_U16, uint16_t)
+    BITS(KIND_I32, KIND_U32, uint32_t)
+    BITS(KIND_I64, KIND_U64, uint64_t)
+    default: return -1;
+  }
+#undef BITS
 }
 
 #undef COUNT_BLOCK

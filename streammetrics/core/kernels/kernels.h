@@ -108,57 +108,50 @@ typedef struct {
   CellsIn cells;
 } Segments;
 
-typedef struct {
-  /* exact.h */
-  int64_t (*exact_sum)(int64_t *digits, const double *x, const double *y, const double *w, int64_t n);
-  int64_t (*exact_powers)(int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers);
-  int64_t (*exact_add)(int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x,
-                       const double *y, const double *w, const int64_t *group, int64_t n,
-                       int64_t columns);
-  int64_t (*exact_add_squares)(const Totals totals[2], int64_t groups, const double *x, const int64_t *group,
-                               int64_t n);
-  int64_t (*exact_extent)(const double *x, int64_t n, int64_t *lowest, int64_t *highest);
-  void (*exact_carry)(int64_t *digits, int64_t rows, int64_t width, int64_t *first, int64_t *last);
-  void (*exact_round)(double *values, const int64_t *digits, int64_t rows, int64_t width,
-                      int64_t exponent);
-  int64_t (*exact_merge)(int64_t *totals, int64_t groups, int64_t width, const int64_t *digits,
-                         int64_t other_width, const int64_t *index, int64_t n, int64_t shift);
-  /* counts.h */
-  int64_t (*count)(int64_t *counts, int64_t size, const Column *columns, int64_t number,
-                   const double *score, double threshold, int64_t n);
-  int64_t (*add_rows)(int64_t *totals, int64_t width, const int64_t *rows, const Column *codes,
-                      int64_t n);
-  void (*extent)(const void *values, int kind, int64_t n, void *least, void *largest);
-  int64_t (*bits)(uint8_t *out, const void *values, int kind, int64_t n);
-  /* order.h */
-  int64_t (*group_order)(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
-                         int64_t n);
-  int64_t (*group_rows)(int64_t *starts, int64_t groups, const Column *codes, int64_t n, const Moved *columns,
-                        int64_t number);
-  int64_t (*inversions)(uint64_t *result, const int32_t *ranks, const int64_t *first,
-                        const int64_t *second, int64_t n, int threads);
-  /* tables.h */
-  int64_t (*factorize)(int64_t *codes, const uint8_t *keys, int64_t n, Table *table, uint8_t *stored,
-                       int64_t capacity, int64_t *firsts);
-  int64_t (*table_put)(Table *table, int64_t start, int64_t stop);
-  int64_t (*table_move)(Table *table, const int64_t *numbers, const int64_t *others, int64_t n);
+/* K(result, name, arguments) of each kernel. */
+#define EACH_KERNEL(K) \
+  K(int64_t, exact_sum, (int64_t *digits, const double *x, const double *y, const double *w, int64_t n)) \
+  K(int64_t, exact_powers, (int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers)) \
+  K(int64_t, exact_add, (int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x, \
+      const double *y, const double *w, const int64_t *group, int64_t n, int64_t columns)) \
+  K(int64_t, exact_add_squares, (const Totals totals[2], int64_t groups, const double *x, \
+      const int64_t *group, int64_t n)) \
+  K(int64_t, exact_extent, (const double *x, int64_t n, int64_t *lowest, int64_t *highest)) \
+  K(void, exact_carry, (int64_t *digits, int64_t rows, int64_t width, int64_t *first, int64_t *last)) \
+  K(void, exact_round, (double *values, const int64_t *digits, int64_t rows, int64_t width, int64_t exponent)) \
+  K(int64_t, exact_merge, (int64_t *totals, int64_t groups, int64_t width, const int64_t *digits, \
+      int64_t other_width, const int64_t *index, int64_t n, int64_t shift)) \
+  K(int64_t, count, (int64_t *counts, int64_t size, const Column *columns, int64_t number, \
+      const double *score, double threshold, int64_t n)) \
+  K(int64_t, add_rows, (int64_t *totals, int64_t width, const int64_t *rows, const Column *codes, int64_t n)) \
+  K(void, extent, (const void *values, int kind, int64_t n, void *least, void *largest)) \
+  K(int64_t, bits, (uint8_t *out, const void *values, int kind, int64_t n)) \
+  K(int64_t, group_rows, (int64_t *starts, int64_t groups, const Column *codes, int64_t n, \
+      const Moved *columns, int64_t number)) \
+  K(int64_t, inversions, (uint64_t *result, const int32_t *ranks, const int64_t *first, const int64_t *second, \
+      int64_t n, int threads)) \
+  K(int64_t, factorize, (int64_t *codes, const uint8_t *keys, int64_t n, Table *table, uint8_t *stored, \
+      int64_t capacity, int64_t *firsts)) \
+  K(int64_t, table_put, (Table *table, int64_t start, int64_t stop)) \
+  K(int64_t, table_move, (Table *table, const int64_t *numbers, const int64_t *others, int64_t n)) \
+  K(void, cells_ids, (int64_t *ids, const double *scores, int64_t n, int64_t level)) \
+  K(int64_t, cells_count, (CellsOut *out, const double *scores, const Column *codes, double *weight, \
+      int64_t n, int64_t most, int64_t *index, int threads)) \
+  K(int64_t, cells_merge, (CellsOut *out, const CellsIn parts[2], int64_t most)) \
+  K(int64_t, cells_add, (const CellsOut *table, int64_t low, const CellsIn *part, int64_t level, \
+      int64_t *weight)) \
+  K(int64_t, cells_area, (const CellsIn *cells, int64_t *slack)) \
+  K(int64_t, segments_count, (CellsOut *out, const int64_t *starts, int64_t groups, const double *scores, \
+      const uint8_t *codes, int64_t n, int64_t most, int64_t *levels, int64_t *sizes)) \
+  K(int64_t, segments_merge, (CellsOut *out, const Segments sides[2], int64_t most, int64_t *levels, \
+      int64_t *sizes)) \
+  K(int64_t, segments_area, (int64_t *areas, int64_t *slacks, const int64_t *starts, int64_t groups, \
+      const CellsIn *cells)) \
+  K(int64_t, elementary, (double *out, const double *x, int64_t n, int64_t function, double p))
 
-  /* cells.h */
-  void (*cells_ids)(int64_t *ids, const double *scores, int64_t n, int64_t level);
-  int64_t (*cells_count)(CellsOut *out, const double *scores, const Column *codes, double *weight,
-                         int64_t n, int64_t most, int64_t *index, int threads);
-  int64_t (*cells_merge)(CellsOut *out, const CellsIn parts[2], int64_t most);
-  int64_t (*cells_add)(const CellsOut *table, int64_t low, const CellsIn *part, int64_t level,
-                       int64_t *weight);
-  int64_t (*cells_area)(const CellsIn *cells, int64_t *slack);
-  /* segments.h */
-  int64_t (*segments_count)(CellsOut *out, const int64_t *starts, int64_t groups, const double *scores,
-                            const uint8_t *codes, int64_t n, int64_t most, int64_t *levels, int64_t *sizes);
-  int64_t (*segments_merge)(CellsOut *out, const Segments sides[2], int64_t most, int64_t *levels, int64_t *sizes);
-  int64_t (*segments_area)(int64_t *areas, int64_t *slacks, const int64_t *starts, int64_t groups,
-                           const CellsIn *cells);
-  /* elementary.h */
-  int64_t (*elementary)(double *out, const double *x, int64_t n, int64_t function, double p);
+#define POINTER(result, name, arguments) result(*name) arguments;
+typedef struct {
+  EACH_KERNEL(POINTER)
 } Kernels;
 
 extern const Kernels kernels_baseline;

@@ -119,13 +119,41 @@ static int take_numbers(Buffers *buffers, PyObject *object, int floats, Column *
   return 1;
 }
 
+/* Get the weights of classes: counts (rows, classes) of 32 or 64 bits, or digits (rows, classes, width); None
+ * for no weights. */
+static int take_mass(Buffers *buffers, PyObject *object, int flags, Mass *mass) {
+  Py_buffer *view = &buffers->views[buffers->count];
+  int64_t size;
+  void *data;
+  *mass = (Mass){.rows = -1, .classes = 0};
+  if (object == Py_None) return 1;
+  if (!take(buffers, object, 'i', 4, flags, &data, &size)) {
+    if (!PyErr_ExceptionMatches(PyExc_BufferError)) return 0;
+    PyErr_Clear();
+    mass->wide = 1;
+    if (!take(buffers, object, 'i', 8, flags, &data, &size)) return 0;
+  }
+  if (view->ndim < 2 || view->ndim > 3 || view->shape[1] < 1 || view->shape[1] > 2) return wrong("counts do not fit");
+  mass->rows = view->shape[0];
+  mass->classes = view->shape[1];
+  if (view->ndim == 2) {
+    mass->counts = data;
+  } else {
+    mass->sums = data;
+    mass->width = view->shape[2];
+    if (!mass->wide || mass->width < 1 || mass->width > TOTAL_DIGITS) return wrong("digits do not fit");
+  }
+  return 1;
+}
+
 #define TAKE(...) \
   if (!take_all(buffers, args, count, __VA_ARGS__)) return NULL
 
 /* Parse arguments, given a letter for each, a pointer to its destination, and for arrays one to its length:
  *
- * l: an integer; c: a Column of integers; f, i, r, u: an array of float64, int64, int32 or uint8;
- * w, o, b: a writable array of float64, int64 or uint8. A capital letter allows None: data NULL, length -1. */
+ * l: an integer; d: a number; c: a Column of integers; f, i, r, u: an array of float64, int64, int32 or uint8;
+ * w, o, b: a writable array of float64, int64 or uint8; m, n: a Mass or None, to be read or written. A capital
+ * letter allows None: data NULL, length -1. */
 static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, const char *format, ...) {
   static const char letters[] = "firuwob", kinds[] = "fiiufiu", sizes[] = {8, 8, 4, 1, 8, 8, 1};
   va_list to;
@@ -139,6 +167,15 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
       continue;
     }
     void *data = va_arg(to, void *);
+    if (*format == 'd') {
+      double number = *(double *)data = PyFloat_AsDouble(*args);
+      ok = !(number == -1.0 && PyErr_Occurred());
+      continue;
+    }
+    if (*format == 'm' || *format == 'n') {
+      ok = take_mass(buffers, *args, *format == 'n' ? PyBUF_WRITABLE : 0, data);
+      continue;
+    }
     int64_t *length = va_arg(to, int64_t *);
     if (*format < 'a' && *args == Py_None) {
       *(void **)data = NULL;
@@ -356,10 +393,7 @@ KERNEL(count_above) {
   const double *score;
   double threshold;
   if (count < 3) return refuse("expected counts, scores and a threshold");
-  if (!take_all(buffers, args, 2, "of", (void *)&counts, &size, (void *)&score, &n))
-    return NULL;
-  threshold = PyFloat_AsDouble(args[2]);
-  if (threshold == -1.0 && PyErr_Occurred()) return NULL;
+  if (!take_all(buffers, args, 3, "ofd", (void *)&counts, &size, (void *)&score, &n, (void *)&threshold)) return NULL;
   return counted(buffers, args + 3, count - 3, counts, size, score, threshold, n);
 }
 
@@ -367,8 +401,7 @@ KERNEL(add_rows) {
   Column codes;
   int64_t *totals, *rows, width, size, all, n, done;
   TAKE("olic", (void *)&totals, &size, &width, (void *)&rows, &all, (void *)&codes, &n);
-  if (width < 1 || size % width || all % width || all / width != n ||
-      size / width > MOST_GROUPS)
+  if (width < 1 || size % width || all % width || all / width != n || size / width > MOST_GROUPS)
     return refuse("shapes do not fit");
   codes.size = size / width;
   RUN(n, done = kernels->add_rows(totals, width, rows, &codes, n))
@@ -376,24 +409,18 @@ KERNEL(add_rows) {
 }
 
 static PyObject *number_from(const void *value, int kind) {
-  union {
-    int64_t i;
-    uint64_t u;
-    double f;
-  } wide = {0};
   switch (kind) {
-    case KIND_I8: wide.i = *(const int8_t *)value; break;
-    case KIND_I16: wide.i = *(const int16_t *)value; break;
-    case KIND_I32: wide.i = *(const int32_t *)value; break;
-    case KIND_I64: wide.i = *(const int64_t *)value; break;
-    case KIND_U8: wide.u = *(const uint8_t *)value; break;
-    case KIND_U16: wide.u = *(const uint16_t *)value; break;
-    case KIND_U32: wide.u = *(const uint32_t *)value; break;
-    case KIND_U64: wide.u = *(const uint64_t *)value; break;
+    case KIND_I8: return PyLong_FromLong(*(const int8_t *)value);
+    case KIND_I16: return PyLong_FromLong(*(const int16_t *)value);
+    case KIND_I32: return PyLong_FromLong(*(const int32_t *)value);
+    case KIND_I64: return PyLong_FromLongLong(*(const int64_t *)value);
+    case KIND_U8: return PyLong_FromLong(*(const uint8_t *)value);
+    case KIND_U16: return PyLong_FromLong(*(const uint16_t *)value);
+    case KIND_U32: return PyLong_FromUnsignedLong(*(const uint32_t *)value);
+    case KIND_U64: return PyLong_FromUnsignedLongLong(*(const uint64_t *)value);
     case KIND_F32: return PyFloat_FromDouble(*(const float *)value);
     default: return PyFloat_FromDouble(*(const double *)value);
   }
-  return kind % 2 ? PyLong_FromUnsignedLongLong(wide.u) : PyLong_FromLongLong(wide.i);
 }
 
 KERNEL(extent) {
@@ -426,17 +453,6 @@ KERNEL(bits) {
 }
 
 /* ---- orders ---- */
-
-KERNEL(group_order) {
-  Column codes;
-  int64_t *order, *starts, size, groups, n, done;
-  TAKE("ooc", (void *)&order, &size, (void *)&starts, &groups, (void *)&codes, &n);
-  if (size != n || groups < 1 || groups > MOST_GROUPS)
-    return refuse("shapes do not fit");
-  RUN(n, done = kernels->group_order(order, starts, groups - 1, &codes, n))
-  if (done == NO_MEMORY) return PyErr_NoMemory();
-  return PyLong_FromLongLong(done);
-}
 
 #define MOST_MOVED 7
 KERNEL(group_rows) {
@@ -558,42 +574,9 @@ KERNEL(cells_ids) {
   Py_RETURN_NONE;
 }
 
-/* Get the weights of classes: counts (rows, classes) of 32 or 64 bits, or digits (rows, classes, width); None
- * for no weights. */
-static int take_mass(Buffers *buffers, PyObject *object, int flags, Mass *mass) {
-  Py_buffer *view = &buffers->views[buffers->count];
-  int64_t size;
-  void *data;
-  *mass = (Mass){.rows = -1, .classes = 0};
-  if (object == Py_None) return 1;
-  if (!take(buffers, object, 'i', 4, flags, &data, &size)) {
-    if (!PyErr_ExceptionMatches(PyExc_BufferError)) return 0;
-    PyErr_Clear();
-    mass->wide = 1;
-    if (!take(buffers, object, 'i', 8, flags, &data, &size)) return 0;
-  }
-  if (view->ndim < 2 || view->ndim > 3 || view->shape[1] < 1 || view->shape[1] > 2) return wrong("counts do not fit");
-  mass->rows = view->shape[0];
-  mass->classes = view->shape[1];
-  if (view->ndim == 2) {
-    mass->counts = data;
-  } else {
-    mass->sums = data;
-    mass->width = view->shape[2];
-    if (!mass->wide || mass->width < 1 || mass->width > TOTAL_DIGITS) return wrong("digits do not fit");
-  }
-  return 1;
-}
-
-/* Get the output arrays of cells: ids, scores and weights of classes. */
-static int take_cells(Buffers *buffers, PyObject *const *args, CellsOut *out) {
-  int64_t ids;
-  if (!take_all(buffers, args, 2, "Ow", (void *)&out->ids, &ids, (void *)&out->scores, &out->room) ||
-      !take_mass(buffers, args[2], PyBUF_WRITABLE, &out->mass))
-    return 0;
-  return (ids < 0 || ids == out->room) && (!out->mass.classes || out->mass.rows == out->room)
-             ? 1
-             : wrong("columns differ in length");
+/* Whether the output arrays of cells, of which there are so many ids, are of one length. */
+static int are_cells(const CellsOut *out, int64_t ids) {
+  return (ids < 0 || ids == out->room) && (!out->mass.classes || out->mass.rows == out->room);
 }
 
 static PyObject *cells_found(int64_t done, const CellsOut *out) {
@@ -604,18 +587,18 @@ static PyObject *cells_found(int64_t done, const CellsOut *out) {
 
 KERNEL(cells_count) {
   CellsOut out = {.odd = 0};
-  int64_t n, coded, weighed = -1, placed = -1, most, power, done, *index = NULL;
+  int64_t n, ids, coded, weighed, placed, most, power, done, *index;
   const double *scores;
-  double *weight = NULL;
+  double *weight;
   Column codes = {.data = NULL};
-  if (count != 11) return refuse("expected 11 arguments");
-  const char *letters = args[3] == Py_None ? "fCFOll" : "fCWOll"; /* with an index, weights are reordered in place */
-  if (!take_all(buffers, args, 6, letters, (void *)&scores, &n, (void *)&codes, &coded, (void *)&weight, &weighed,
-                (void *)&index, &placed, &most, &out.level) ||
-      !take_cells(buffers, args + 6, &out) || !take_integer(args[9], &out.low) || !take_integer(args[10], &power))
-    return NULL;
+  if (count < 4) return refuse("expected 11 arguments");
+  /* With an index, weights are reordered in place. */
+  TAKE(args[3] == Py_None ? "fCFOllOwnll" : "fCWOllOwnll", (void *)&scores, &n, (void *)&codes, &coded,
+       (void *)&weight, &weighed, (void *)&index, &placed, &most, &out.level, (void *)&out.ids, &ids,
+       (void *)&out.scores, &out.room, &out.mass, &out.low, &power);
   out.power = (int)power;
-  if (!scores || (coded >= 0 && coded != n) || (weighed >= 0 && weighed != n) || (placed >= 0 && placed != n))
+  if ((coded >= 0 && coded != n) || (weighed >= 0 && weighed != n) || (placed >= 0 && placed != n) ||
+      !are_cells(&out, ids))
     return refuse("columns differ in length");
   if (most < 2 || most > MOST_CELLS || out.level < 0 || out.level > MAX_LEVEL || n > INT32_MAX ||
       (!out.ids && (out.level || n > most)) || power < 1 || power > 2 || out.low < TOTAL_LOW || out.low > -TOTAL_LOW)
@@ -632,19 +615,16 @@ KERNEL(cells_count) {
 KERNEL(cells_merge) {
   CellsOut out = {.odd = 0};
   CellsIn parts[2] = {{.size = 0}, {.size = 0}};
-  int64_t most, done;
-  if (count != 13) return refuse("expected 13 arguments");
-  if (!take_integer(args[0], &out.level) || !take_integer(args[9], &most) ||
-      !take_cells(buffers, args + 10, &out))
-    return NULL;
-  for (int p = 0; p < 2; p++, args += 4) {
-    CellsIn *part = &parts[p];
-    int64_t ids;
-    if (!take_all(buffers, args + 1, 2, "If", (void *)&part->ids, &ids, (void *)&part->scores, &part->size) ||
-        !take_mass(buffers, args[3], 0, &part->mass) || !take_integer(args[4], &part->shift))
-      return NULL;
+  CellsIn *one = &parts[0], *other = &parts[1];
+  int64_t most, done, ids[3];
+  TAKE("lIfmlIfmllOwn", &out.level, (void *)&one->ids, &ids[0], (void *)&one->scores, &one->size, &one->mass,
+       &one->shift, (void *)&other->ids, &ids[1], (void *)&other->scores, &other->size, &other->mass, &other->shift,
+       &most, (void *)&out.ids, &ids[2], (void *)&out.scores, &out.room, &out.mass);
+  if (!are_cells(&out, ids[2])) return refuse("columns differ in length");
+  for (int p = 0; p < 2; p++) {
+    const CellsIn *part = &parts[p];
     const Mass *mass = &part->mass;
-    if (!part->scores || (out.level && ids != part->size) || mass->rows != part->size ||
+    if ((out.level && ids[p] != part->size) || mass->rows != part->size ||
         mass->classes != out.mass.classes || !mass->sums != !out.mass.sums || part->shift < 0 ||
         part->shift > out.mass.width || mass->width > out.mass.width - part->shift)
       return refuse("shapes do not fit");
@@ -660,12 +640,8 @@ KERNEL(cells_add) {
   CellsOut table = {.odd = 0};
   CellsIn part = {.size = 0};
   int64_t low, level, ids, weight, done;
-  if (count != 8) return refuse("expected 8 arguments");
-  if (!take_mass(buffers, args[0], PyBUF_WRITABLE, &table.mass) ||
-      !take_all(buffers, args + 1, 6, "wlllIf", (void *)&table.scores, &table.room, &low, &table.level, &level,
-                (void *)&part.ids, &ids, (void *)&part.scores, &part.size) ||
-      !take_mass(buffers, args[7], 0, &part.mass))
-    return NULL;
+  TAKE("nwlllIfm", &table.mass, (void *)&table.scores, &table.room, &low, &table.level, &level, (void *)&part.ids,
+       &ids, (void *)&part.scores, &part.size, &part.mass);
   if (!table.mass.counts || !part.mass.counts || table.mass.rows != table.room || part.mass.rows != part.size ||
       part.mass.classes != table.mass.classes || part.mass.wide > table.mass.wide || (level && ids != part.size) ||
       level < 0 || level > table.level || table.level < 1 || table.level > MAX_LEVEL)
@@ -679,10 +655,7 @@ KERNEL(cells_add) {
 KERNEL(cells_area) {
   CellsIn cells = {.size = 0};
   int64_t area, slack;
-  if (count != 2) return refuse("expected 2 arguments");
-  if (!take_all(buffers, args, 1, "F", (void *)&cells.scores, &cells.size) ||
-      !take_mass(buffers, args[1], 0, &cells.mass))
-    return NULL;
+  TAKE("Fm", (void *)&cells.scores, &cells.size, &cells.mass);
   if (!cells.scores) cells.size = cells.mass.rows;
   if (!cells.mass.counts || cells.mass.classes != 2 || cells.mass.rows != cells.size)
     return refuse("shapes do not fit");
@@ -705,16 +678,13 @@ static int is_narrow(const Mass *mass) {
 
 KERNEL(segments_count) {
   CellsOut out = {.odd = 0};
-  int64_t n, coded, most, starts_size, levels_size, sizes_size, done, *levels, *sizes;
+  int64_t n, ids, coded, most, starts_size, levels_size, sizes_size, done, *levels, *sizes;
   const int64_t *starts;
   const double *scores;
   const uint8_t *codes;
-  if (count != 9) return refuse("expected 9 arguments");
-  if (!take_all(buffers, args, 6, "ifUloo", (void *)&starts, &starts_size, (void *)&scores, &n, (void *)&codes, &coded,
-                &most, (void *)&levels, &levels_size, (void *)&sizes, &sizes_size) ||
-      !take_cells(buffers, args + 6, &out))
-    return NULL;
-  if ((coded >= 0 && coded != n) || starts_size != levels_size + 1 || sizes_size != levels_size || most < 2 ||
+  TAKE("ifUlooOwn", (void *)&starts, &starts_size, (void *)&scores, &n, (void *)&codes, &coded, &most, (void *)&levels,
+       &levels_size, (void *)&sizes, &sizes_size, (void *)&out.ids, &ids, (void *)&out.scores, &out.room, &out.mass);
+  if ((coded >= 0 && coded != n) || !are_cells(&out, ids) || starts_size != levels_size + 1 || sizes_size != levels_size || most < 2 ||
       most > MOST_CELLS || n > INT32_MAX || !is_narrow(&out.mass) || out.mass.classes != 1 + (coded >= 0))
     return refuse("shapes do not fit");
   RUN(n, done = kernels->segments_count(&out, starts, levels_size, scores, codes, n, most, levels, sizes))
@@ -724,24 +694,24 @@ KERNEL(segments_count) {
 KERNEL(segments_merge) {
   CellsOut out = {.odd = 0};
   Segments sides[2];
-  int64_t most, done, levels_size, sizes_size, *levels, *sizes;
+  int64_t most, done, levels_size, sizes_size, out_ids, *levels, *sizes;
   if (count != 16) return refuse("expected 16 arguments");
   for (int k = 0; k < 2; k++) {
     Segments *side = &sides[k];
     int64_t starts_size, ids;
     side->cells = (CellsIn){.size = 0};
-    if (!take_all(buffers, args + 5 * k, 4, "iiIf", (void *)&side->starts, &starts_size, (void *)&side->levels,
-                  &side->groups, (void *)&side->cells.ids, &ids, (void *)&side->cells.scores, &side->n) ||
-        !take_mass(buffers, args[5 * k + 4], 0, &side->cells.mass))
+    if (!take_all(buffers, args + 5 * k, 5, "iiIfm", (void *)&side->starts, &starts_size, (void *)&side->levels,
+                  &side->groups, (void *)&side->cells.ids, &ids, (void *)&side->cells.scores, &side->n,
+                  &side->cells.mass))
       return NULL;
     if (starts_size != side->groups + 1 || (ids >= 0 && ids != side->n) || !is_narrow(&side->cells.mass) ||
         side->cells.mass.rows != side->n)
       return refuse("shapes do not fit");
   }
-  if (!take_all(buffers, args + 10, 3, "loo", &most, (void *)&levels, &levels_size, (void *)&sizes, &sizes_size) ||
-      !take_cells(buffers, args + 13, &out))
+  if (!take_all(buffers, args + 10, 6, "looOwn", &most, (void *)&levels, &levels_size, (void *)&sizes, &sizes_size,
+                (void *)&out.ids, &out_ids, (void *)&out.scores, &out.room, &out.mass))
     return NULL;
-  if (sides[0].groups != sides[1].groups || levels_size != sides[0].groups || sizes_size != levels_size || most < 2 ||
+  if (!are_cells(&out, out_ids) || sides[0].groups != sides[1].groups || levels_size != sides[0].groups || sizes_size != levels_size || most < 2 ||
       most > MOST_CELLS || !is_narrow(&out.mass) || out.mass.classes != sides[0].cells.mass.classes ||
       out.mass.classes != sides[1].cells.mass.classes)
     return refuse("shapes do not fit");
@@ -753,11 +723,8 @@ KERNEL(segments_area) {
   CellsIn cells = {.size = 0};
   int64_t *areas, *slacks, done, sizes[3];
   const int64_t *starts;
-  if (count != 5) return refuse("expected 5 arguments");
-  if (!take_all(buffers, args, 4, "ooif", (void *)&areas, &sizes[0], (void *)&slacks, &sizes[1], (void *)&starts,
-                &sizes[2], (void *)&cells.scores, &cells.size) ||
-      !take_mass(buffers, args[4], 0, &cells.mass))
-    return NULL;
+  TAKE("ooifm", (void *)&areas, &sizes[0], (void *)&slacks, &sizes[1], (void *)&starts, &sizes[2],
+       (void *)&cells.scores, &cells.size, &cells.mass);
   if (!is_narrow(&cells.mass) || cells.mass.classes != 2 || cells.mass.rows != cells.size || sizes[0] != sizes[1] ||
       sizes[2] != sizes[0] + 1)
     return refuse("shapes do not fit");
@@ -771,11 +738,7 @@ KERNEL(elementary) {
   const double *x;
   double *out, exponent;
   int64_t size, n, function, done;
-  if (count != 4) return refuse("expected 4 arguments");
-  if (!take_all(buffers, args, 3, "wfl", (void *)&out, &size, (void *)&x, &n, &function))
-    return NULL;
-  exponent = PyFloat_AsDouble(args[3]);
-  if (exponent == -1.0 && PyErr_Occurred()) return NULL;
+  TAKE("wfld", (void *)&out, &size, (void *)&x, &n, &function, (void *)&exponent);
   if (size != n) return refuse("columns differ in length");
   RUN(n, done = kernels->elementary(out, x, n, function, exponent))
   if (done != OK) return refuse("expected a function from 0 to 4");
@@ -813,19 +776,10 @@ static PyObject *use_(PyObject *self, PyObject *name) {
   Py_RETURN_NONE;
 }
 
-#define FAST(name) {#name, (PyCFunction)(void (*)(void))name##_, METH_FASTCALL, NULL}
+#define METHOD(result, name, arguments) {#name, (PyCFunction)(void (*)(void))name##_, METH_FASTCALL, NULL},
 
 static PyMethodDef methods[] = {
-    FAST(exact_sum),   FAST(exact_powers), FAST(exact_extent), FAST(exact_add),
-    FAST(exact_add_squares), FAST(exact_carry), FAST(exact_round),  FAST(exact_merge),
-    FAST(count),       FAST(count_above),  FAST(bits),
-    FAST(add_rows),
-    FAST(group_order), FAST(group_rows),   FAST(inversions),
-    FAST(factorize),
-    FAST(table_put),   FAST(table_move),   FAST(extent),
-    FAST(cells_ids),   FAST(cells_count),  FAST(cells_merge),
-    FAST(cells_add),   FAST(cells_area),   FAST(segments_count),
-    FAST(segments_merge), FAST(segments_area), FAST(elementary),
+    EACH_KERNEL(METHOD) METHOD(int64_t, count_above, ())
     {"variants", variants_, METH_NOARGS, variants_doc},
     {"use", use_, METH_O, use_doc},
     {NULL, NULL, 0, NULL},

@@ -1,70 +1,12 @@
 /* Rows ordered by group, and inversions. */
 
-#define DIGIT_BITS 11 /* bits of a code ordered in one pass: the positions of 2048 groups fit the cache */
-#define DIGITS ((int64_t)1 << DIGIT_BITS)
-
-/* Write the rows ordered by group (stable), and the start of each group.
- *
- * Codes are copied as they are checked. Many groups take two or three passes from the lowest digits up,
- * because a single pass would write to too many places. */
-static int64_t group_order(int64_t *order, int64_t *starts, int64_t groups, const Column *codes,
-                           int64_t n) {
-  uint32_t *mine = malloc((size_t)(n ? n : 1) * 2 * sizeof *mine), *keys = mine, *other = mine + n;
-  int64_t *spare = groups > DIGITS ? malloc((size_t)(n ? n : 1) * sizeof *spare) : NULL;
-  int64_t places[DIGITS], *from = NULL, *to = order, most = groups ? groups - 1 : 0;
-  int passes = 1;
-  if (!mine || (groups > DIGITS && !spare)) {
-    free(mine);
-    free(spare);
-    return NO_MEMORY;
-  }
-  Column column = *codes;
-  column.size = groups;
-  memset(mine, 0, (size_t)n * sizeof *mine);
-  for (int64_t start = 0; start < n; start += DIGITS) {
-    int64_t rows = n - start < DIGITS ? n - start : DIGITS, i = 0;
-    if (fill_cells(mine + start, &column, start, rows) >= 0) continue;
-    for (; i < rows - 1; i++)
-      if (mine[start + i] = 0, fill_cells(mine + start + i, &column, start + i, 1) < 0) break;
-    free(mine);
-    free(spare);
-    return start + i;
-  }
-  memset(starts, 0, (size_t)(groups + 1) * sizeof *starts);
-  for (int64_t i = 0; i < n; i++) starts[mine[i] + 1]++;
-  for (int64_t k = 0; k < groups; k++) starts[k + 1] += starts[k];
-  while (most >>= DIGIT_BITS) passes++;
-  if (passes % 2 == 0) to = spare; /* so that the last pass writes to `order` */
-  for (int pass = 0; pass < passes; pass++) {
-    int shift = pass * DIGIT_BITS;
-    int64_t sum = 0;
-    memset(places, 0, sizeof places);
-    for (int64_t i = 0; i < n; i++) places[keys[i] >> shift & (DIGITS - 1)]++;
-    for (int64_t k = 0; k < DIGITS; k++) {
-      int64_t here = places[k];
-      places[k] = sum;
-      sum += here;
-    }
-    for (int64_t i = 0; i < n; i++) {
-      int64_t place = places[keys[i] >> shift & (DIGITS - 1)]++;
-      to[place] = from ? from[i] : i;
-      other[place] = keys[i];
-    }
-    uint32_t *read = keys;
-    keys = other;
-    other = read;
-    from = to;
-    to = to == order ? spare : order;
-  }
-  free(mine);
-  free(spare);
-  return n;
-}
+#define CHECKED_ROWS 2048 /* rows whose codes are checked at a time */
 
 #define MOVE(type)                                                                       \
   for (int64_t i = 0; i < n; i++) ((type *)column->to)[place[i]] = ((const type *)column->from)[i]
 
-/* Write the rows of columns ordered by group, stably, and where each group starts.
+/* Write the rows of columns ordered by group, stably, and where each group starts. Codes are copied as they are
+ * checked.
  *
  * Returns n, or the first row whose code is out of range, with nothing moved. */
 static int64_t group_rows(int64_t *starts, int64_t groups, const Column *codes, int64_t n, const Moved *columns,
@@ -80,16 +22,15 @@ static int64_t group_rows(int64_t *starts, int64_t groups, const Column *codes, 
   }
   memset(place, 0, (size_t)n * sizeof *place);
   memset(starts, 0, (size_t)(groups + 1) * sizeof *starts);
-  for (int64_t start = 0; start < n; start += DIGITS) {
-    int64_t rows = n - start < DIGITS ? n - start : DIGITS, i = 0;
+  for (int64_t start = 0; start < n; start += CHECKED_ROWS) {
+    int64_t rows = n - start < CHECKED_ROWS ? n - start : CHECKED_ROWS;
     if (fill_cells(place + start, &column, start, rows) < 0) {
-      for (; i < rows - 1; i++)
-        if (place[start + i] = 0, fill_cells(place + start + i, &column, start + i, 1) < 0) break;
+      int64_t bad = first_bad(place + start, &column, start, rows);
       free(place);
       free(next);
-      return start + i;
+      return bad;
     }
-    for (; i < rows; i++) starts[place[start + i] + 1]++;
+    for (int64_t i = 0; i < rows; i++) starts[place[start + i] + 1]++;
   }
   for (int64_t k = 0; k < groups; k++) {
     next[k] = starts[k];
@@ -114,8 +55,6 @@ static int64_t group_rows(int64_t *starts, int64_t groups, const Column *codes, 
   return n;
 }
 #undef MOVE
-#undef DIGITS
-#undef DIGIT_BITS
 
 /* 128-bit unsigned integers as two words. */
 typedef struct {

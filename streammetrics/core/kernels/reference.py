@@ -326,34 +326,24 @@ def _first(rows: Array) -> int | None:
 # ---- orders ----
 
 
-def group_order(order: Ints, starts: Ints, codes: Array, /) -> int:
-    """Write the rows ordered by code (stable), and the start of each group.
+def group_rows(starts: Ints, codes: Array, /, *columns: Array) -> int:
+    """Write every second column: the rows of the preceding one by code (stable), and the starts.
 
     There are ``len(starts) - 1`` groups. Returns n, or the first row with a code out of range.
     """
     groups = starts.size - 1
-    if order.size != codes.size or groups < 0:
+    if groups < 0 or any(len(column) != codes.size for column in columns):
         raise ValueError("shapes do not fit")
     bad = _first((codes < 0) | (codes >= groups))
     if bad is not None:
         return bad
-    narrow = codes.astype(np.min_scalar_type(max(groups, 1)))  # NumPy radix-sorts up to 16 bits
-    order[:] = np.argsort(narrow, kind="stable")
+    # NumPy radix-sorts up to 16 bits.
+    order = np.argsort(codes.astype(np.min_scalar_type(max(groups, 1))), kind="stable")
     starts[0] = 0
     np.cumsum(np.bincount(codes.astype(np.int64), minlength=groups), out=starts[1:])
+    for column, moved in zip(columns[::2], columns[1::2], strict=True):
+        moved[:] = column[order]
     return int(codes.size)
-
-
-def group_rows(starts: Ints, codes: Array, /, *columns: Array) -> int:
-    """Write every second column: the rows of the preceding one, ordered as by `group_order`."""
-    order = np.empty(codes.size, np.int64)
-    if any(len(column) != codes.size for column in columns):
-        raise ValueError("columns differ in length")
-    done = group_order(order, starts, codes)
-    if done == codes.size:
-        for column, moved in zip(columns[::2], columns[1::2], strict=True):
-            moved[:] = column[order]
-    return done
 
 
 def inversions(
@@ -522,6 +512,15 @@ def cells_ids(ids: Ints, scores: Floats, level: int, /) -> None:
         ids[:] = (((np.minimum(ids, _HALF) - near + _HALF) >> 1) + above) >> (level - 1)
 
 
+def _ids(scores: Floats, level: int, ids: Ints | None, own: int, part: slice = slice(None)) -> Ints:
+    """Return the ids of cells at a level: of their ids at the level `own`, or of their scores."""
+    if own and ids is not None:
+        return ids[part] >> (level - own)
+    found = np.empty(scores[part].size, np.int64)
+    cells_ids(found, scores[part], level)
+    return found
+
+
 def cells_count(
     scores: Floats,
     codes: Array | None,
@@ -625,11 +624,7 @@ def cells_add(
     ``totals`` (span, classes) are 0 for cells without rows; each added cell must have rows. Returns
     the sum of the added counts. Nothing is written if an id is out of range. Totals may wrap.
     """
-    if level and ids is not None:
-        at = ids >> (table_level - level)
-    else:
-        at = np.empty(scores.size, np.int64)
-        cells_ids(at, scores, table_level)
+    at = _ids(scores, table_level, ids, level)
     at = (at.view(np.uint64) - np.array(low).view(np.uint64)).view(np.int64)
     if ((at < 0) | (at >= table_scores.size)).any():
         raise ValueError("the cells do not fit")
@@ -710,21 +705,15 @@ def segments_merge(
     total = 0
     parts = list(_segments(starts, scores.size))
     others = list(_segments(other_starts, other_scores.size))
-
-    def raised(part: slice, own: int, to: int, ids: Ints | None, scores: Floats) -> Ints:
-        if own and ids is not None:
-            return ids[part] >> (to - own)
-        at = np.empty(scores[part].size, np.int64)
-        cells_ids(at, scores[part], to)
-        return at
-
     for group, (part, other) in enumerate(zip(parts, others, strict=True)):
         own, theirs = int(levels[group]), int(other_levels[group])
         level, size = max(own, theirs), scores[part].size + other_scores[other].size
         if merged_ids is None and (level or size > most):
             raise ValueError("the cells do not fit")
-        at = raised(part, own, level, ids, scores) if level else None
-        other_at = raised(other, theirs, level, other_ids, other_scores) if level else None
+        at = other_at = None
+        if level:
+            at = _ids(scores, level, ids, own, part)
+            other_at = _ids(other_scores, level, other_ids, theirs, other)
         level, size, _ = cells_merge(
             *(level, at, scores[part], counts[part], 0),
             *(other_at, other_scores[other], other_counts[other], 0, most),
@@ -770,19 +759,14 @@ def _cells(
 
     Rows are at level 0 unless they have ids, which are at `level`.
     """
-
-    def ids_at(wider: int) -> Ints:
-        if ids is not None:
-            return ids >> (wider - level)
-        found = np.empty(scores.size, np.int64)
-        cells_ids(found, scores, wider)
-        return found
-
     # The number of cells decreases with the level, to two at the highest.
     fits = bisect_left(
-        range(_MOST_LEVEL), 1, level, key=lambda level: np.unique(ids_at(level)).size <= most
+        range(_MOST_LEVEL),
+        1,
+        level,
+        key=lambda k: np.unique(_ids(scores, k, ids, level)).size <= most,
     )
-    distinct, places = np.unique(ids_at(fits), return_inverse=True)
+    distinct, places = np.unique(_ids(scores, fits, ids, level), return_inverse=True)
     size = distinct.size
     if size > cell_scores.size:
         raise ValueError("the cells do not fit")

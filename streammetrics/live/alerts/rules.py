@@ -39,7 +39,7 @@ from streammetrics.metrics.drift import (
     Wasserstein,
     gaps_of,
 )
-from streammetrics.statistics.scores.histogram import Counted, ScoreHistogram
+from streammetrics.statistics.scores.histogram import ScoreHistogram
 from streammetrics.statistics.scores.losses import SampleHistogram
 from streammetrics.statistics.sums.values import ValueHistogram
 
@@ -920,7 +920,6 @@ def _together(reference: SortedHistogram, current: SortedHistogram) -> SampleHis
     both = _pooled(reference, most).fork()
     both.merge(current.pooled(most, 1))
     samples = SampleHistogram(max_bins=most)
-    samples.counted = Counted(
-        Weighed((both,)), all(isinstance(total, int) for total in both.totals())
-    )
+    whole = all(isinstance(total, int) for total in both.totals())
+    samples.counted = Weighed((both,), whole=whole)
     return samples

@@ -57,7 +57,7 @@ class Overlap(NamedTuple):
         row_labels, column_labels, rows, columns, _ = table.cells()
         counts = table.counts
         sizes = (
-            _sizes(side, counts, len(labels))
+            added_at(side, counts, len(labels))
             for side, labels in ((rows, row_labels), (columns, column_labels))
         )
         return cls(int(counts.sum()), counts, rows, columns, *sizes)
@@ -76,10 +76,6 @@ class Overlap(NamedTuple):
         apart = self.counts.astype(kind) * self.n - product
         absent = self.n**2 - exact_dot(true, pred)
         return product.astype(np.float64), apart.astype(np.float64), absent
-
-
-def _sizes(side: Places, counts: Counts, size: int) -> Counts:
-    return added_at(side, counts, size)
 
 
 class LabelingMetric(Metric[V_co]):

@@ -191,7 +191,7 @@ class D2Tweedie(RegressionMetric):
         q = self.power
         if mean < 0 or not variance:
             return Fraction(0)
-        at = _decimal(mean)
+        at = DIGITS.divide(Decimal(mean.numerator), Decimal(mean.denominator))
         if q == 1:
             read = Fraction(DIGITS.multiply(at, DIGITS.ln(at)))
         elif q == 2:
@@ -213,7 +213,3 @@ class D2Tweedie(RegressionMetric):
 _LEAST = Fraction(1, 2**1020)
 _VANISHED = "deviances are below the range of float64: another unit of target and prediction helps"
 _ERROR = Fraction(1, 2**94)  # relative to twice a sum of terms; above their rounding errors
-
-
-def _decimal(value: Fraction) -> Decimal:
-    return DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))

@@ -316,7 +316,9 @@ def _precision_area(heights: _Heights, stairs: CumulativeCounts) -> tuple[float,
             continue
         least = heights._least(steps, stairs.least)
         most = np.maximum(heights._most(steps), least)  # rounding may put it below
-        guess = np.clip(_halfway(steps, stairs.least), least, most)
+        # Halfway through a cell, as if its rows were well mixed.
+        tp_halfway = steps.tp_above + (steps.p + stairs.least) / 2
+        guess = np.clip(_precision(tp_halfway, steps.fp_above + steps.n / 2), least, most)
         each = [np.where(steps.single, tied, positives * height) for height in (least, guess, most)]
         before = sums or [ExactSum.zero()] * 3
         sums = [total + ExactSum.of(part) for total, part in zip(before, each, strict=True)]
@@ -324,11 +326,6 @@ def _precision_area(heights: _Heights, stairs: CumulativeCounts) -> tuple[float,
         sums = [certain + total for total in sums] or [certain]
     values = [min(float(total.to_float()) / (stairs.positives * unit), 1.0) for total in sums]
     return values[0], values[len(values) // 2], values[-1]
-
-
-def _halfway(steps: Steps, row: float) -> Floats:
-    """Return the precision halfway through cells, assuming well-mixed rows."""
-    return _precision(steps.tp_above + (steps.p + row) / 2, steps.fp_above + steps.n / 2)
 
 
 def _precision(tp: Array, fp: Array) -> Floats:

@@ -11,6 +11,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -243,13 +244,10 @@ def _inline(text: str, title: str, number: int) -> str:
     return (
         f'<svg xmlns:xlink="http://www.w3.org/1999/xlink" viewBox="0 0 {width} {height}" '
         f'style="max-width: {1.35 * float(width):.0f}px" role="img" '
-        f'aria-labelledby="f{number}-title"><title id="f{number}-title">{_escaped(title)}</title>'
+        f'aria-labelledby="f{number}-title"><title id="f{number}-title">'
+        f"{escape(title, quote=False)}</title>"
         f"{text}"
     )
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _lines(table: Table) -> tuple[tuple[str, ...], list[tuple[object, ...]], int]:
@@ -693,7 +691,8 @@ def _narrow(grid: Grid, metrics: Container[str]) -> Grid:
     all zeros.
     """
     sliced = grid.title.startswith(_SLICES)
-    none = {at for at, t in enumerate(grid.header) if t == "Omitted" and _are_zero(grid, at)}
+    omitted = [at for at, title in enumerate(grid.header) if title == "Omitted"]
+    none = {at for at in omitted if all(line[at] == "0" for line in grid.lines)}
     kept = [
         at
         for at, title in enumerate(grid.header)
@@ -711,10 +710,6 @@ def _is_part(title: str, metrics: Container[str]) -> bool:
     """Return whether a column is part of a value, as ``cm_0/1``, and not a metric ``val/f1``."""
     ends = [at for at in range(1, len(title) + 1) if title[:at] in metrics]
     return "/" in title[max(ends, default=0) :]
-
-
-def _are_zero(grid: Grid, column: int) -> bool:
-    return all(line[column] == "0" for line in grid.lines)
 
 
 def _cell(title: str, text: str) -> str:

@@ -144,7 +144,10 @@ def lowest(texts: Array, most: int) -> Bools:
     keep = texts != OTHER if texts.dtype.kind == "U" else np.ones(len(texts), np.bool_)
     places = np.flatnonzero(keep)
     if places.size > most:
-        hashes = [_hash(text) for text in texts[places].tolist()]
+        hashes = [
+            int.from_bytes(hashlib.blake2b(str(text).encode(), digest_size=8).digest(), "little")
+            for text in texts[places].tolist()
+        ]
         kept = places[np.argsort(np.array(hashes, np.uint64), kind="stable")[:most]]
         keep = np.zeros(len(texts), np.bool_)
         keep[kept] = True
@@ -164,10 +167,6 @@ def united(keys: Ints) -> tuple[Ints, Places]:
     (array([ 0, 61, 63]), array([1, 2, 0, 2]))
     """
     return np.unique(keys & (GROUPS - 1), return_inverse=True)
-
-
-def _hash(text: object) -> int:
-    return int.from_bytes(hashlib.blake2b(str(text).encode(), digest_size=8).digest(), "little")
 
 
 def too_many(texts: Sequence[str], titles: Sequence[str], most: int) -> InvalidBatchError:

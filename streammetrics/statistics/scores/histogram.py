@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from streammetrics.core.counting import group_order
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.fields.histograms import (
     GroupedHistograms,
-    GroupedHistogramsField,
     Weighed,
     WeighedHistograms,
 )
@@ -98,14 +97,7 @@ class ScoredStatistic(Statistic):
 MAX_BINS = 1 << 20
 
 
-class Counted(NamedTuple):
-    """Histograms of scores, and whether every weight is a whole number."""
-
-    weighed: Weighed = Weighed()
-    whole: bool = True
-
-
-class CountedScores(GroupedHistogramsField[Counted]):
+class CountedScores(WeighedHistograms):
     """Histograms of scores by label, and whether every weight in them is a whole number.
 
     `whole` can be lost: scaling weights that are not all whole does not make it True again, and
@@ -113,93 +105,64 @@ class CountedScores(GroupedHistogramsField[Counted]):
     """
 
     def __init__(self) -> None:
-        super().__init__(inline=True)
-        self.weighed = WeighedHistograms(lambda of: of.max_bins, 2, "columns of scores")
+        super().__init__(lambda of: of.max_bins, 2, "columns of scores", inline=True)
 
-    def empty(self, of: Configured) -> Counted:  # noqa: ARG002 - nothing depends on it
-        """Return no histograms."""
-        return Counted()
-
-    def plus(self, mine: Counted, other: Counted) -> Counted:
-        """Return the rows of both."""
-        return self.merged(mine, [other])
-
-    def merged(self, mine: Counted, others: Sequence[Counted]) -> Counted:
+    def merged(self, mine: Weighed, others: Sequence[Weighed]) -> Weighed:
         """Return the rows of all."""
-        weighed = self.weighed.merged(mine.weighed, [other.weighed for other in others])
-        return Counted(weighed, mine.whole and all(other.whole for other in others))
+        whole = mine.whole and all(other.whole for other in others)
+        return super().merged(mine, others)._replace(whole=whole)
 
-    def arrays(self, value: Counted) -> dict[str, Array]:
+    def arrays(self, value: Weighed) -> dict[str, Array]:
         """Return the number of histograms, whether weights are whole, and the histograms."""
-        columns = value.weighed.columns
-        form = np.array([len(columns), value.whole], np.int64)
-        own = self.weighed.columns.headed("form", form, columns)
-        return own | self.weighed.of_squares(value.weighed)
+        form = np.array([len(value.columns), value.whole], np.int64)
+        return self.columns.headed("form", form, value.columns) | self.of_squares(value)
 
-    def taken(self, arrays: Arrays, of: Configured) -> Counted:
+    def taken(self, arrays: Arrays, of: Configured) -> Weighed:
         """Return the histograms after validating them."""
         own, squares = split_squares(arrays)
-        form, columns = self.weighed.columns.taken_headed("form", 2, own, of)
-        return _counted(form, self.weighed.with_squares(columns, squares, of))
-
-    def no_groups(self, of: Configured, size: int) -> GroupedHistograms:
-        """Return no histograms."""
-        return self.weighed.no_groups(of, size)
-
-    def at(self, value: Any, group: int) -> Counted:
-        """Return the histograms of one group."""
-        if isinstance(value, GroupedHistograms):
-            return Counted(self.weighed.at(value, group))
-        return super().at(value, group)
+        form, columns = self.columns.taken_headed("form", 2, own, of)
+        if form[1] not in {0, 1} or not (columns or form[1]):
+            raise StateFormatError(f"{form} is not the form of score histograms")
+        return self.with_squares(columns, squares, of)._replace(whole=bool(form[1]))
 
     def groups_arrays(self, value: Any, size: int) -> dict[str, Array]:
         """Return whether weights are whole, and the arrays of all histograms."""
-        if isinstance(value, GroupedHistograms):
-            return {"whole": np.ones(size, np.bool_), **value.arrays()}
-        whole = np.array([each.whole for each in value], np.bool_)
-        return {"whole": whole, **self.weighed.groups_arrays([v.weighed for v in value], size)}
+        plain = isinstance(value, GroupedHistograms)
+        whole = [True] * size if plain else [each.whole for each in value]
+        return {"whole": np.array(whole, np.bool_), **super().groups_arrays(value, size)}
 
     def groups_taken(self, arrays: Arrays, size: int, of: Configured) -> Any:
         """Return the histograms of every group."""
         own = {key: array for key, array in arrays.items() if key != "whole"}
         whole = take_array(arrays, "whole", "bool")
-        weighed = self.weighed.groups_taken(own, size, of)
+        weighed = super().groups_taken(own, size, of)
         if whole.shape == (size,) and whole.all() and isinstance(weighed, GroupedHistograms):
             return weighed
-        every = [self.weighed.at(weighed, group) for group in range(size)]
+        every = [self.at(weighed, group) for group in range(size)]
         seen = np.array([bool(each.columns) for each in every], np.bool_)
         if whole.shape != (size,) or not (whole | seen).all():
             raise StateFormatError("score histograms do not say whether weights are whole")
-        return tuple(map(Counted, every, whole.tolist()))
+        pairs = zip(every, whole.tolist(), strict=True)
+        return tuple([each._replace(whole=known) for each, known in pairs])
 
-    def nbytes(self, value: Counted) -> int:
-        """Bytes of state held now."""
-        return self.weighed.nbytes(value.weighed)
-
-    def scaled(self, value: Counted, weight: float) -> Counted:
+    def scaled(self, value: Weighed, weight: float) -> Weighed:
         """Return the same rows with weights multiplied by `weight`."""
-        weighed = self.weighed.scaled(value.weighed, weight)
-        return Counted(weighed, value.whole and (weight.is_integer() or not weighed.columns))
+        whole = value.whole and (weight.is_integer() or not value.columns)
+        return super().scaled(value, weight)._replace(whole=whole)
 
-    def minus(self, value: Counted, other: Counted) -> Counted:
+    def minus(self, value: Weighed, other: Weighed) -> Weighed:
         """Return the difference of the rows."""
-        if not other.weighed.columns:
+        if not other.columns:
             return value
-        left = self.weighed.minus(value.weighed, other.weighed)
+        left = super().minus(value, other)
         if not left.columns or value.whole or other.whole:
-            return Counted(left, value.whole or not left.columns)
+            return left._replace(whole=value.whole or not left.columns)
         if all(_are_whole(histogram) for histogram in left.columns):
             raise IncompatibleMetricsError(
                 "the weights that are left add up to whole numbers, and it is unknown whether "
                 "each is one: merge the states to keep instead"
             )
-        return Counted(left, whole=False)
-
-
-def _counted(form: list[int], weighed: Weighed) -> Counted:
-    if form[1] not in {0, 1} or not (weighed.columns or form[1]):
-        raise StateFormatError(f"{form} is not the form of score histograms")
-    return Counted(weighed, bool(form[1]))
+        return left._replace(whole=False)
 
 
 def _are_whole(histogram: SortedHistogram) -> bool:
@@ -253,13 +216,12 @@ class ScoreHistogram(ScoredStatistic):
             return False
         if float(counts.sum(dtype=np.float64)) >= INTEGER_LIMIT:
             return False
-        field, (weighed, whole) = type(self).counted.weighed.columns, self.counted
         codes, scores = columns
         rows = _by_histogram(codes, scores, counts.astype(np.float64))
-        histograms = field.forks(weighed.columns, len(rows), self)
+        histograms = type(self).counted.columns.forks(self.histograms, len(rows), self)
         for histogram, row in zip(histograms, rows, strict=True):
             histogram.add(*row)
-        self.counted = Counted(weighed._replace(columns=histograms), whole)
+        self.counted = self.counted._replace(columns=histograms)
         return True
 
     def by_sorted_group(
@@ -277,20 +239,20 @@ class ScoreHistogram(ScoredStatistic):
         if columns is None:
             return None
         truth, score = columns
-        weighed, whole = self.counted
-        (column,) = type(self).counted.weighed.columns.forks(weighed.columns, 1, self)
-        if weighed.squares is not None or not column.add_unchecked(score, truth):
+        (column,) = type(self).counted.columns.forks(self.histograms, 1, self)
+        if self.counted.squares is not None or not column.add_unchecked(score, truth):
             return None
         twin = self.fork()
-        twin.counted = Counted(weighed._replace(columns=(column,)), whole)
+        twin.counted = self.counted._replace(columns=(column,))
         return twin, self.facts_of(truth)
 
     def add(self, rows: Sequence[Added], weight: Floats | None) -> None:
         """Add rows to each histogram; `weight` has the weights of the batch."""
-        before, whole = self.counted
+        whole = self.counted.whole
         if weight is not None and whole:
             whole = bool((np.rint(weight) == weight).all())
-        self.counted = Counted(type(self).counted.weighed.added(before, rows, self), whole)
+        added = type(self).counted.added(self.counted, rows, self)
+        self.counted = added._replace(whole=whole)
 
     @property
     def absent_facts(self) -> frozenset[str]:
@@ -301,19 +263,17 @@ class ScoreHistogram(ScoredStatistic):
         """Record whether each of the n rows weighs one, for states read without squared weights."""
         totals = [histogram.totals() for histogram in self.classes()]
         ones = sum(totals[0]) <= n and all(isinstance(t, int) for each in totals for t in each)
-        weighed = self.weighed.of_ones(ones)
-        if weighed is not self.weighed:
-            self.counted = self.counted._replace(weighed=weighed)
+        self.counted = self.counted.of_ones(ones)
 
     @property
     def weighed(self) -> Weighed:
         """The histograms, and those of squared weights."""
-        return self.counted.weighed
+        return self.counted
 
     @property
     def histograms(self) -> tuple[SortedHistogram, ...]:
         """One histogram for each column of scores; empty before the first row."""
-        return self.counted.weighed.columns
+        return self.counted.columns
 
     @property
     def whole(self) -> bool:

@@ -30,10 +30,10 @@ from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
 from streammetrics.statistics.sums.formulas import deviance, softmax_and_error
 from streammetrics.statistics.sums.means import mean_of
-from streammetrics.statistics.sums.spreads import RowSum, Spreading, sums_by_group, sums_of
+from streammetrics.statistics.sums.spreads import RowSum, Spreading, sums_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from fractions import Fraction
 
     from numpy.typing import NDArray
@@ -448,19 +448,9 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the losses of the rows and their squares in one pass."""
-        self.update_among((self,), {}, columns, weight)
-
-    def update_among(
-        self,
-        peers: Sequence[Statistic],
-        found: dict[object, ReadColumn],
-        columns: Columns,
-        weight: Floats | None,
-    ) -> None:
-        """Add the losses of the rows; with weights, sums of `peers` are computed as well."""
-        spread = self.sums_among(peers, found, columns, weight)
-        self.add(columns, spread.total, spread.rows)
-        self.spread_by(spread.powers, spread.squared)
+        found = sums_of(self.losses, columns, weight)
+        self.add(columns, found.total, found.rows)
+        self.spread_by(found.powers, found.squared)
 
     by_group = ProbabilityLossSum.by_group  # calls the `losses_by_group` below
 
@@ -468,12 +458,8 @@ class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
         self, group: GroupCodes, losses: Floats, weight: Array | None
     ) -> dict[str, Any]:
         """Return what rows with these losses add to each group, squares included."""
-        total, spread = sums_by_group(group, losses, weight)
-        return {"total": total, "rows": WeightedCount.by_group(group, weight)} | spread
-
-    def numbers(self, *columns: ReadColumn) -> Floats:
-        """Return the losses of the rows."""
-        return self.losses(*columns)
+        found = sums_of(lambda: losses, (), weight, group)
+        return {"total": found.total, "rows": found.rows} | found.spread
 
 
 _TINY = 1e-290  # probabilities below this have few or no digits
@@ -590,6 +576,7 @@ class LabelRankingSum(Statistic):
 
     def check_fields(self) -> None:
         """Check that the sum is not negative, and that there is none without rows."""
+        super().check_fields()
         if self.total.fraction() < 0 or (self.total.fraction() and not self.rows):
             raise StateFormatError("the sum is not that of any rows")
 
@@ -627,21 +614,10 @@ def _ranked_labels(marks: Bools, scores: Floats) -> tuple[Array, Array, Bools]:
     return ends + 1, hits, marks
 
 
-class LabelRankingSpread(Spreading, LabelRankingSum):
+class LabelRankingSpread(LabelRankingSum, RowSum):
     """The sum of a number of each row, and of its square."""
 
-    def check_fields(self) -> None:
-        """Check that there are squares if and only if there are rows."""
-        super().check_fields()
-        if bool(self.rows) != bool(self.squared_weight):
-            raise StateFormatError("the squares are not those of the rows")
-
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the numbers of the rows and their squares."""
-        found = sums_of(self.numbers, columns, weight)
-        self.total += found.total
-        self.rows += found.rows
-        self.spread_by(found.powers, found.squared)
+    update, by_group = RowSum.update, RowSum.by_group
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the number of each row."""

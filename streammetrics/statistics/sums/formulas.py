@@ -144,11 +144,6 @@ _BLOCK = 2**13  # rows at a time, whose arrays stay in the cache
 Pair = tuple["Floats", "Floats"]
 
 
-def log_terms(y: Floats) -> LongNumbers:
-    """Return log y for y > 0."""
-    return _in_blocks(_log, y)
-
-
 def y_log_terms(y: Floats) -> LongNumbers:
     """Return y log y for y >= 0."""
 
@@ -443,7 +438,7 @@ def _tweedie_target(y: Floats, _p: Floats, power: float) -> LongNumbers:
     if power == 1:
         return y_log_terms(y)
     if power == 2:
-        return log_terms(y)
+        return _in_blocks(_log, y)
     return power_terms(y, 2 - power, (1 - power) * (2 - power))
 
 

@@ -429,13 +429,13 @@ class LossSum(ExactSums):
                 try:
                     found[of] = ExactSum.of_powers(terms, columns, powers, parameter)
                 except FloatingPointError:  # of a power
-                    self.add_whole(columns, None, (), found)
+                    self.add_whole(columns, None)
                     return
             sums, low, high = found[of]
             if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
                 self.add_powers(columns, WeightedCount(len(columns[0])), sums)
                 return
-        self.add_whole(columns, weight, peers, found)
+        self.add_whole(columns, weight)
 
     def by_group(
         self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
@@ -468,13 +468,7 @@ class LossSum(ExactSums):
         """Add rows of weight one, of which these are the sums of powers."""
         self.add(columns, rows, {"loss": sums[self.exponents[0]]})
 
-    def add_whole(
-        self,
-        columns: Columns,
-        weight: Floats | None,
-        peers: Sequence[Statistic],  # noqa: ARG002 - for those that share them
-        found: dict[object, ReadColumn],  # noqa: ARG002
-    ) -> None:
+    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
         """Add rows that have weights, or squares or powers beyond the normal floats."""
         rows = WeightedCount.of_rows(len(columns[0]), weight)
         self.add(columns, rows, self.lift(columns, weight))

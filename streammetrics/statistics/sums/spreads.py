@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
@@ -24,12 +24,11 @@ from streammetrics.core.fields.sums import SquaredWeight, SquareWeighted, Sum, e
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import squared_losses
-from streammetrics.statistics.sums.losses import LossSum, Moments, as_outputs
+from streammetrics.statistics.sums.losses import LossSum, Moments, as_outputs, has_long
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
-    from streammetrics.core.columns.long import LongNumbers
     from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Columns, Floats, ReadColumn
 
@@ -45,8 +44,13 @@ class SpreadSums(NamedTuple):
     rows: WeightedCount
     squared: WeightedCount
 
+    @property
+    def spread(self) -> dict[str, Any]:
+        """The fields of `Spreading`."""
+        return {"powers": self.powers, "squared_weight": self.squared}
 
-class Spreading(ABC):
+
+class Spreading:
     """What is added to a statistic of sums: Σ w² x², Σ w² x and Σ w² of the numbers that it sums.
 
     They are exact, once x² is rounded as float64. The first two are of a shape ``()``, or ``(d,)``
@@ -55,32 +59,6 @@ class Spreading(ABC):
 
     powers = SquareWeighted(lambda _: ("squares", "values"))
     squared_weight = SquaredWeight()
-    _key: tuple[object, ...]  # of the statistic
-
-    @abstractmethod
-    def numbers(self, *columns: object) -> Floats:
-        """Return the number of each row that is summed, (n,) or (n, d)."""
-
-    def sums_among(
-        self,
-        peers: Sequence[Statistic],
-        found: dict[object, ReadColumn],
-        columns: Columns,
-        weight: Floats | None,
-    ) -> SpreadSums:
-        """Return what rows add; where they have weights those of peers are summed beside."""
-        alike = [peer for peer in peers if isinstance(peer, type(self))]
-        if weight is not None and len(alike) > 1 and columns[0].ndim == 1:
-            try:
-                if self._key not in found:
-                    every = weighted_sums([peer.numbers(*columns) for peer in alike], weight)
-                    found.update(zip([peer._key for peer in alike], every, strict=True))
-                sums: SpreadSums = found[self._key]
-            except FloatingPointError:  # of a square of one of them
-                pass
-            else:
-                return sums
-        return sums_of(self.numbers, columns, weight)
 
     def spread_by(self, powers: Powers, squared: WeightedCount) -> None:
         """Add the powers of rows, and the squares of their weights."""
@@ -116,19 +94,14 @@ class LossSpread(Spreading, LossSum):
         powers = {"values": sums[power], "squares": sums[squared]}
         self.spread_by(powers, rows)
 
-    def add_whole(
-        self,
-        columns: Columns,
-        weight: Floats | None,
-        peers: Sequence[Statistic],
-        found: dict[object, ReadColumn],
-    ) -> None:
-        """Add rows that have weights, which those of peers share, or squares beyond the floats."""
+    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
+        """Add rows that have weights, or squares beyond the floats."""
         try:
-            sums = self.sums_among(peers, found, columns, weight)
+            sums = sums_of(self.terms, columns, weight)
         except FloatingPointError:  # of a square
-            super().add_whole(columns, weight, peers, found)
-            self.spread_by(*powers_of(self._clipped, columns, weight))
+            super().add_whole(columns, weight)
+            sums = sums_of(self._clipped, columns, weight)
+            self.spread_by(sums.powers, sums.squared)
             return
         self.add(columns, sums.rows, {"loss": sums.total})
         self.spread_by(sums.powers, sums.squared)
@@ -139,13 +112,9 @@ class LossSpread(Spreading, LossSum):
         self, group: GroupCodes, terms: Floats, weight: Array | None
     ) -> dict[str, Any]:
         """Return what rows with these losses add to each group, squares included."""
-        total, spread = sums_by_group(group, terms, weight)
-        return self.fields_by_group(group, (terms,), {"loss": total}, weight) | spread
-
-    def numbers(self, *columns: ReadColumn) -> Floats:
-        """Return the losses."""
-        losses: Floats = self.terms(*columns)
-        return losses
+        sums = sums_of(lambda: terms, (), weight, group)
+        fields = self.fields_by_group(group, (terms,), {"loss": sums.total}, weight)
+        return fields | sums.spread
 
     def _clipped(self, y: Floats, p: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
@@ -165,98 +134,69 @@ class MomentSpread(Spreading, Moments):
             self.spread_by(found.powers, found.squared)
             return
         super().update(*columns, weight=weight)
-        self.spread_by(*powers_of(self.numbers, columns, weight))
+        found = sums_of(self.numbers, columns, weight)
+        self.spread_by(found.powers, found.squared)
 
     def by_group(
         self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object] | None:
         """Return the sums of each group, and how far their numbers spread."""
-        fields: dict[str, Any] | None = super().by_group(group, columns, weight)
-        if fields is None:
+        if has_long(columns):
             return None
-        numbers = self.numbers(*as_outputs(columns))
-        total = None if self.of == "pair" else fields["sums"].get(self.letters)
-        return fields | spread_by_group(group, numbers, weight, total)
+        columns = tuple(as_outputs(columns))
+        found = sums_of(self.numbers, columns, weight, group)
+        if self.names == ("x",):
+            fields = self.fields_by_group(group, columns, {"x": found.total}, weight)
+            return fields | found.spread
+        return (super().by_group(group, columns, weight) or {}) | found.spread
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the values, or predictions less targets."""
         return columns[1] - columns[0] if self.of == "pair" else nearest(columns[0])
 
 
-def sums_by_group(
-    group: GroupCodes, numbers: Floats, weight: Array | None
-) -> tuple[ExactSum, dict[str, Any]]:
-    """Return the sum of the numbers (n,) or (n, d) by group, and the fields of `Spreading`."""
-    if weight is None and numbers.ndim == 1:
-        total, squares = ExactSum.grouped_squares(group.index, group.size, numbers)
-        powers = {"values": total, "squares": squares}
-        return total, {"powers": powers, "squared_weight": WeightedCount.by_group(group, None)}
-    total = ExactSum.grouped(group.index, group.size, numbers, weight)
-    return total, spread_by_group(group, numbers, weight, total)
+def sums_of(
+    terms: Callable[..., Floats],
+    columns: Columns,
+    weight: Floats | None,
+    group: GroupCodes | None = None,
+) -> SpreadSums:
+    """Return what ``terms(*columns)``, (n,) or (n, d), add: if there are groups, to each of them.
 
-
-def spread_by_group(
-    group: GroupCodes, numbers: Floats, weight: Array | None, total: ExactSum | None = None
-) -> dict[str, Any]:
-    """Return the fields of `Spreading` of the numbers (n,) or (n, d) of each group.
-
-    The total of the numbers is that of their powers where there is no weight.
+    The terms are not one column of several.
     """
-    if weight is None:
-        twice, squared = None, WeightedCount.by_group(group, None)
-    else:
-        twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)  # beside each number
-        squares = ExactSum.grouped(group.index, group.size, weight, weight)
-        squared, total = WeightedCount.of_weights(squares), None
-
-    def summed(terms: Floats) -> ExactSum:
-        return ExactSum.grouped(group.index, group.size, terms, weight, times=twice)
-
-    values = summed(numbers) if total is None else total
-    powers = {"values": values, "squares": summed(squares_of(numbers))}
-    return {"powers": powers, "squared_weight": squared}
-
-
-def powers_of(
-    terms: Callable[..., Floats], columns: Columns, weight: Floats | None
-) -> tuple[Powers, WeightedCount]:
-    """Return Σ w² x² and Σ w² x of ``terms(*columns)``, (n,) or (n, d), of each row, and Σ w²."""
-    if weight is None:
+    if weight is None and group is None:
         found, _, _ = ExactSum.of_powers(terms, columns, (1, 2))
-        powers = {"values": found[1], "squares": found[2]}
-        return powers, WeightedCount.of_rows(len(columns[0]), None)
-    sums = sums_of(terms, columns, weight)
-    return sums.powers, sums.squared
-
-
-def sums_of(terms: Callable[..., Floats], columns: Columns, weight: Floats | None) -> SpreadSums:
-    """Return what ``terms(*columns)``, (n,) or (n, d), add."""
-    if weight is None:
-        powers, rows = powers_of(terms, columns, None)
-        return SpreadSums(powers["values"], powers, rows, rows)
+        rows = WeightedCount.of_rows(len(columns[0]), None)
+        return SpreadSums(found[1], {"values": found[1], "squares": found[2]}, rows, rows)
     numbers = terms(*columns)
-    if numbers.ndim == 1:
-        return weighted_sums([numbers], weight)[0]
-    every = weighted_sums([numbers[:, k] for k in range(numbers.shape[1])], weight)
-    first = every[0]
-    if len(every) == 1:
-        return first
-    powers = {name: ExactSum.row_of([each.powers[name] for each in every]) for name in first.powers}
-    total = ExactSum.row_of([each.total for each in every])
-    return SpreadSums(total, powers, first.rows, first.squared)
+    numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
 
+    def summed(x: Floats, y: Floats | None = None) -> ExactSum:
+        if group is not None:
+            return ExactSum.grouped(group.index, group.size, x, weight, times=y)
+        if x.ndim == 1:
+            return ExactSum.product(x, y, weight)
+        return ExactSum.row_of([ExactSum.product(x[:, k], y, weight) for k in range(x.shape[1])])
 
-def weighted_sums(every: Sequence[Floats | LongNumbers], weight: Floats) -> list[SpreadSums]:
-    """Return what each of several numbers (n,) of the same rows adds."""
-    rows = WeightedCount.of_weights(ExactSum.of(weight))
-    squared = WeightedCount.of_weights(ExactSum.product(weight, weight))
-    sums = []
-    for numbers in every:
-        values = ExactSum.product(numbers, weight, weight)
-        squares = ExactSum.product(squares_of(nearest(numbers)), weight, weight)
-        powers = {"values": values, "squares": squares}
-        sums.append(SpreadSums(ExactSum.of(numbers, weight), powers, rows, squared))
-    return sums
+    if group is not None and weight is None:
+        rows = WeightedCount.by_group(group, None)
+        if numbers.ndim == 1:
+            total, squares = ExactSum.grouped_squares(group.index, group.size, numbers)
+        else:
+            total, squares = summed(numbers), summed(squares_of(numbers))
+        return SpreadSums(total, {"values": total, "squares": squares}, rows, rows)
+    assert weight is not None
+    twice, rows = weight, WeightedCount.of_rows(len(weight), weight)
+    if group is not None:
+        twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)  # beside each number
+        rows = WeightedCount.by_group(group, weight)
+    powers = {
+        "values": summed(numbers, twice),
+        "squares": summed(squares_of(nearest(numbers)), twice),
+    }
+    squared = WeightedCount.of_weights(summed(weight))
+    return SpreadSums(summed(numbers), powers, rows, squared)
 
 
 def squares_of(numbers: Floats) -> Floats:
@@ -291,9 +231,8 @@ class RowSum(Spreading, Statistic):
         self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the sums of each group."""
-        numbers = self.numbers(*columns)
-        total, spread = sums_by_group(group, numbers, weight)
-        return {"total": total, "rows": WeightedCount.by_group(group, weight), **spread}
+        found = sums_of(self.numbers, columns, weight, group)
+        return {"total": found.total, "rows": found.rows, **found.spread}
 
     def check_fields(self) -> None:
         """Check that there is no sum without rows."""

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.column import unique
-from streammetrics.core.columns.labels import Labels, label_facts
-from streammetrics.core.columns.schema import Schema, joined_facts
+from streammetrics.core.columns.labels import Labels
+from streammetrics.core.columns.schema import Schema
 from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.labels import coded_labels
-from streammetrics.core.fields.tables import GroupedCells, Pairs, PairTable
+from streammetrics.core.fields.tables import GroupedCells, PairTable
 from streammetrics.core.fields.weights import WeightedCount
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.core.arithmetic.exact import ExactSum
-    from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
-    from streammetrics.core.columns.schema import Facts
     from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Floats, Ints, Places
 
@@ -83,6 +80,22 @@ def _counted_few(columns: tuple[Column, ...], *outer: tuple[int, Array]) -> Ints
         return None
 
 
+def _cells(
+    columns: tuple[Column, ...], weight: Floats | None, *outer: tuple[int, Array]
+) -> GroupedCells:
+    """Return the pairs of the labels of two columns, of each group if there are groups."""
+    counts = None if weight is not None else _counted_few(columns, *outer)
+    if counts is not None:
+        cells = np.flatnonzero(counts)
+        amount = WeightedCount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
+        row_labels, column_labels = map(np.arange, counts.shape[-2:])
+        return GroupedCells(row_labels, column_labels, cells, amount)
+    (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
+    shape = *[size for size, _ in outer], len(row_labels), len(column_labels)
+    cells, amount = amounts_of(shape, *[codes for _, codes in outer], rows, cols, weight=weight)
+    return GroupedCells(row_labels, column_labels, cells, amount)
+
+
 class ContingencyTable(Statistic):
     """Counts, or exact sums of weights, of (row label, column label) pairs.
 
@@ -137,50 +150,13 @@ class ContingencyTable(Statistic):
 
     def update(self, *columns: Column, weight: Floats | None) -> None:
         """Count the pairs of the rows."""
-        counts = None if weight is not None else _counted_few(columns)
-        if counts is not None:
-            cells = np.flatnonzero(counts)
-            amount = WeightedCount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
-            row_labels, column_labels = map(np.arange, counts.shape)
-        else:
-            (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
-            shape = len(row_labels), len(column_labels)
-            cells, amount = amounts_of(shape, rows, cols, weight=weight)
-        self.table = self.table.plus(Pairs.of(row_labels, column_labels, cells, amount))
+        self.table = self.table.plus(_cells(columns, weight).narrowed())
 
     def by_group(
         self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
     ) -> dict[str, object]:
         """Return the pairs of the rows of each group."""
-        counts = None if weight is not None else _counted_few(columns, (group.size, group.codes))
-        if counts is not None:
-            group.counts = counts.sum(axis=(1, 2))  # saves a pass over the rows
-            cells = np.flatnonzero(counts)
-            amount = WeightedCount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
-            row_labels, column_labels = map(np.arange, counts.shape[1:])
-            return {"table": GroupedCells(row_labels, column_labels, cells, amount)}
-        (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
-        shape = group.size, len(row_labels), len(column_labels)
-        cells, amount = amounts_of(shape, group.codes, rows, cols, weight=weight)
-        return {"table": GroupedCells(row_labels, column_labels, cells, amount)}
-
-    def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
-        """Return the table with all rows of plain columns of integers."""
-        sides = [batch.plain(name, "biu") for name in (self.row, self.column)]
-        if any(side is None for side in sides) or batch.has(WEIGHT):
-            return None
-        if self.labels is not None or self.ignore_index is not None:
-            return None
-        columns = [batch.column(name) for name in (self.row, self.column)]
-        if any(column.values.dtype == np.uint64 for column in columns):
-            return None
-        facts: Facts = {}
-        twin = self.fork()
-        twin.update(*columns, weight=None)
-        fields = [field for field in self.schema.fields if isinstance(field, Labels)]
-        for field, column in zip(fields, columns, strict=True):
-            facts = joined_facts(facts, label_facts(column, field.fact))
-        return twin, facts
+        return {"table": _cells(columns, weight, (group.size, group.codes))}
 
     def cells(self) -> LabelCells:
         """Return the pairs that occur, in order of their labels."""
