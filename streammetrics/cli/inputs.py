@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from streammetrics.cli.result import CommandError
 from streammetrics.cli.tasks import (
@@ -21,9 +21,9 @@ from streammetrics.cli.tasks import (
 from streammetrics.core.columns.batch import COUNTS, WEIGHT, near
 from streammetrics.core.elsewhere import ELSEWHERE
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
+from streammetrics.core.loading import load
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import catalogue
-from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.tests import refused
 from streammetrics.inference.units import BY_UNIT
@@ -279,10 +279,9 @@ def column(text: str) -> KeySpec:
 def state_of(path: str) -> Metric | MetricSet | Ledger:
     """Read a saved state."""
     try:
-        state: Metric | MetricSet | Ledger = load(path)
+        return cast("Metric | MetricSet | Ledger", load(path))
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
-    return state
 
 
 def slices_of(
