@@ -82,9 +82,9 @@ class GroupValues(NamedTuple):
 
 
 def dependent(read: Callable[[Any], T]) -> T:
-    """Make a property of a method that returns a fact which depends on parameters.
+    """Make a property of a method that returns a fact about the value which depends on parameters.
 
-    For type checkers it is the fact, as on the class, so that a subclass may state another.
+    To type checkers it is the fact itself, so that a subclass may state another.
     """
     return cast("T", property(read))
 
@@ -476,28 +476,28 @@ if TYPE_CHECKING:
         """
 
         @overload
-        def compute(self: NumberOrArray[Never]) -> float: ...  # type: ignore[overload-overlap]  # nothing is both
+        def compute(self: NumberOrArray[Never]) -> float: ...  # type: ignore[overload-overlap]  # Never is no choice
         @overload
         def compute(self) -> LabelledArray: ...
         def compute(self) -> Any:
             """Return the value, as `Metric.compute` does."""
 
         @overload
-        def batch(self: NumberOrArray[Never], *args: object, **kwargs: object) -> float: ...  # type: ignore[overload-overlap]
+        def batch(self: NumberOrArray[Never], *args: object, **kwargs: object) -> float: ...  # type: ignore[overload-overlap]  # as above
         @overload
         def batch(self, *args: object, **kwargs: object) -> LabelledArray: ...
         def batch(self, *args: object, **kwargs: object) -> Any:
             """Return the value of a batch, as `Metric.batch` does."""
 
         @overload
-        def bounds(self: NumberOrArray[Never]) -> Interval[float]: ...  # type: ignore[overload-overlap]
+        def bounds(self: NumberOrArray[Never]) -> Interval[float]: ...  # type: ignore[overload-overlap]  # as above
         @overload
         def bounds(self) -> Interval[LabelledArray]: ...
         def bounds(self) -> Any:
             """Return guaranteed limits of the exact value, as `Metric.bounds` does."""
 
         @overload
-        def confidence(  # type: ignore[overload-overlap]
+        def confidence(  # type: ignore[overload-overlap]  # as above
             self: NumberOrArray[Never],
             level: float = 0.95,
             *,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     # The type of a metric's value; Any if unspecified.
     V_co = TypeVar("V_co", covariant=True, default=Any)
+    # What is known of each metric of a set; Any if unspecified.
+    Each = TypeVar("Each", default=Any)
     # What a parameter of a `NumberOrArray` is if it makes the value an array; Never if it does not.
     Choice = TypeVar("Choice", default=Never)
     NoAverage = TypeVar("NoAverage", bound=None, default=Never)
@@ -28,6 +30,7 @@ else:
     from typing import TypeVar
 
     V_co = TypeVar("V_co", covariant=True)
+    Each = TypeVar("Each")
     Choice = TypeVar("Choice")
     NoAverage = TypeVar("NoAverage", bound=type(None))
     RawValues = TypeVar("RawValues", bound=Literal["raw_values"])

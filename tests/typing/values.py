@@ -1,4 +1,4 @@
-"""What a type checker, and so an editor, knows of `compute` and `bounds`: mypy reads this file."""
+"""What type checkers, so editors, know of values, limits and states: mypy and pyright read this."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ low, high = sm.Mean().confidence()
 assert_type(low, float)
 assert_type(sm.F1().confidence(0.9).high, float)
 assert_type(sm.F1(average=None).confidence().low, LabelledArray)
+assert_type(sm.MetricSet(["f1"]).confidence()["f1"], ConfidenceInterval[Any])
+assert_type(sm.MetricSet(["f1"])["f1"].confidence(), ConfidenceInterval[Any])
 
 # Tables and curves.
 assert_type(sm.ConfusionMatrix().compute(), LabelledArray)
