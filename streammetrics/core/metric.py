@@ -518,7 +518,7 @@ if TYPE_CHECKING:
             """Return confidence limits, as `Metric.confidence` does."""
 
 else:
-    NumberOrArray = Generic
+    NumberOrArray = Generic  # it has no code of its own
 
 
 def _filled(value: Any, end: float) -> Any:
