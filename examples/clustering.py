@@ -8,6 +8,8 @@ Run: python examples/clustering.py
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.datasets import load_digits
@@ -34,6 +36,8 @@ def main() -> None:
     pixels, digits = load_digits(return_X_y=True)
     batches = np.array_split(np.random.default_rng(0).permutation(len(pixels)), 12)
     model = MiniBatchKMeans(n_clusters=10, random_state=0, n_init=3)
+    suites: list[sm.MetricSet] = []
+    values: dict[str, Any] = {}
     for epoch in range(4):
         for batch in batches:
             model.partial_fit(pixels[batch])

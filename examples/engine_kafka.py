@@ -93,9 +93,7 @@ def read(message: Any) -> tuple[int, int, dict[str, Any]]:
 def opened(folder: Path, place: int) -> sm.Ledger:
     """Return the ledger of a partition as it was saved, empty where there is none."""
     path = folder / f"{TOPIC}-{place}.ledger"
-    ledger = sm.load(path) if path.exists() else sm.Ledger(SUITE)
-    assert isinstance(ledger, sm.Ledger)
-    return ledger
+    return sm.load(path, kind=sm.Ledger) if path.exists() else sm.Ledger(SUITE)
 
 
 def merged(folder: Path) -> sm.Ledger:

@@ -7,6 +7,8 @@ Run: python examples/training_loop.py
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +18,7 @@ from sklearn.model_selection import train_test_split
 
 import streammetrics as sm
 
-try:
-    import torch
-except ImportError:
-    torch = None
+torch: Any = import_module("torch") if find_spec("torch") else None
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,13 +9,13 @@ from streammetrics.core.errors import StateFormatError as StateFormatError
 from streammetrics.core.errors import StreamMetricsError as StreamMetricsError
 from streammetrics.core.errors import UndefinedMetricWarning as UndefinedMetricWarning
 from streammetrics.core.kernels.active import kernels as kernels
+from streammetrics.core.loading import from_bytes as from_bytes
+from streammetrics.core.loading import load as load
 from streammetrics.core.mergeable import merge as merge
 from streammetrics.core.metric import Metric as Metric
 from streammetrics.core.metric_set import MetricSet as MetricSet
 from streammetrics.core.names import score as score
 from streammetrics.core.results.values import Interval as Interval
-from streammetrics.core.stateful import from_bytes as from_bytes
-from streammetrics.core.stateful import load as load
 from streammetrics.engines.local import evaluate as evaluate
 from streammetrics.inference.comparing.comparison import Comparison as Comparison
 from streammetrics.inference.comparing.comparison import compare as compare

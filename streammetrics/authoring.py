@@ -51,7 +51,7 @@ from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Interval, KeyedValues, Report
 from streammetrics.core.statistic import Statistic
-from streammetrics.core.types import Floats, Ints
+from streammetrics.core.types import Floats, Ints, NoAverage
 from streammetrics.metrics.aggregation import Aggregate
 from streammetrics.metrics.averages import ZeroDivision, mean_of_classes
 from streammetrics.metrics.classification.averaged import AveragedMetric
@@ -133,6 +133,7 @@ __all__ = [
     "Moments",
     "NamedSums",
     "NanPolicy",
+    "NoAverage",
     "Numbers",
     "OrNan",
     "Outside",

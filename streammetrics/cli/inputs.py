@@ -21,10 +21,10 @@ from streammetrics.cli.tasks import (
 from streammetrics.core.columns.batch import COUNTS, WEIGHT, near
 from streammetrics.core.elsewhere import ELSEWHERE
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
+from streammetrics.core.loading import load
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import catalogue
-from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.tests import refused
 from streammetrics.inference.units import BY_UNIT
@@ -279,7 +279,7 @@ def column(text: str) -> KeySpec:
 def state_of(path: str) -> Metric | MetricSet | Ledger:
     """Read a saved state."""
     try:
-        state: object = load(path)
+        state = load(path)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
     if not isinstance(state, Metric | MetricSet | Ledger):

@@ -32,12 +32,12 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     an,
 )
+from streammetrics.core.loading import load
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.receipts import differences, read_receipt
 from streammetrics.core.results.differences import Differences
 from streammetrics.core.state.files import locked
-from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.comparison import Comparison, compare
 from streammetrics.inference.comparing.decisions import UNDECIDED, WORSE
 from streammetrics.inference.distributions import holm
@@ -114,7 +114,7 @@ def show_state(
     """Show the values of a saved state."""
     outputs = outputs_of(json, csv, markdown)
     check_outputs(outputs, [state], force=force)
-    what = state_of(state)
+    what: Any = state_of(state)
     about: Options = {"state": state}
     notes = []
     if isinstance(what, Ledger):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from streammetrics.core.errors import NoConfidenceError
 from streammetrics.core.registry import load
 from streammetrics.core.results.values import Interval, plain
+from streammetrics.core.types import V_co
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     Rule = Callable[..., "ConfidenceInterval"]
 
 
-class ConfidenceInterval(Interval):
+class ConfidenceInterval(Interval[V_co]):
     """Limits that contain the population value in a share `level` of all samples.
 
     The rows are treated as a sample of the population. `method` names the method. Unlike the
@@ -33,9 +34,9 @@ class ConfidenceInterval(Interval):
     level: float
     method: str
 
-    def __new__(cls, low: object, high: object, level: float, method: str) -> ConfidenceInterval:
+    def __new__(cls, low: Any, high: Any, level: float, method: str) -> Self:
         """Return the limits."""
-        limits = super().__new__(cls, low, high)
+        limits = super().__new__(cls, low, high)  # type: ignore[type-var]  # of a generic tuple
         limits.level, limits.method = level, method
         return limits
 

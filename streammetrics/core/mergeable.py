@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
 from streammetrics.core.columns.batch import Batch
@@ -21,10 +21,19 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping, Sequence
 
+    # Only type checkers see the default, as in `streammetrics.core.types`.
+    from typing_extensions import TypeVar
+
     from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.stateful import Description
     from streammetrics.core.types import Options
 
+    # The type of what a ledger or a live store merges.
+    M_co = TypeVar("M_co", covariant=True, bound="Mergeable", default="Mergeable")
+else:
+    from typing import TypeVar
+
+    M_co = TypeVar("M_co", covariant=True)
 
 S = TypeVar("S", bound="Merging")
 
@@ -119,6 +128,14 @@ class Mergeable(Stateful, Generic[V_co]):
     @abstractmethod
     def update(self, *args: Any, **kwargs: Any) -> Self:
         """Add a batch of rows."""
+
+    @abstractmethod
+    def compute(self) -> V_co:
+        """Return the value for all rows seen."""
+
+    @abstractmethod
+    def bounds(self) -> Any:
+        """Return guaranteed limits of the exact value."""
 
     @abstractmethod
     def _computed(self, state: State, depth: int = 3) -> V_co:

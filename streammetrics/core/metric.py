@@ -18,7 +18,9 @@ from typing import (
     NamedTuple,
     Self,
     TypeVar,
+    cast,
     dataclass_transform,
+    overload,
 )
 
 import numpy as np
@@ -52,18 +54,24 @@ from streammetrics.core.parameters import Parameter  # noqa: TC001 - needed at r
 from streammetrics.core.registry import registered_name
 from streammetrics.core.representation import drawn_of, html_of, line_of
 from streammetrics.core.results.values import Interval
-from streammetrics.core.types import V_co
+from streammetrics.core.types import Choice, V_co
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import Never
 
     from matplotlib.axes import Axes
 
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.groups import GroupedStates
+    from streammetrics.core.results.labelled import LabelledArray
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Bools, Floats, Options
+
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 class GroupValues(NamedTuple):
@@ -71,6 +79,14 @@ class GroupValues(NamedTuple):
 
     values: Floats | Sequence[Any]
     doubtful: Bools
+
+
+def dependent(read: Callable[[Any], T]) -> T:
+    """Make a property of a method that returns a fact about the value which depends on parameters.
+
+    To type checkers it is the fact itself, so that a subclass may state another.
+    """
+    return cast("T", property(read))
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False)
@@ -151,11 +167,13 @@ class Metric(Mergeable[V_co], Generic[V_co]):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return new, empty statistics, in the order of the arguments of `readout`."""
 
+    # Methods with ``**_`` may be overridden with any parameters, by the rules of type checkers.
+
     @abstractmethod
-    def readout(self, *statistics: Any) -> V_co:
+    def readout(self, *statistics: Any, **_: Any) -> V_co:
         """Return the value of the statistics."""
 
-    def interval(self, *statistics: Any) -> Interval[V_co]:
+    def interval(self, *statistics: Any, **_: Any) -> Interval[V_co]:
         """Return guaranteed limits of the exact value; by default the range, unless it is exact."""
         value = self.readout(*statistics)
         if self.is_exact(*statistics):
@@ -163,7 +181,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         low, high = self.value_range or (-math.inf, math.inf)
         return Interval(_filled(value, low), _filled(value, high))
 
-    def is_exact(self, *statistics: Any) -> bool:  # noqa: ARG002 - needed by overrides
+    def is_exact(self, *statistics: Any, **_: Any) -> bool:  # noqa: ARG002 - needed by overrides
         """Whether the readout is the exact value; by default it is."""
         return True
 
@@ -238,7 +256,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         method: str | None = None,
         anytime: bool = False,
         unit: Unit = ...,
-    ) -> ConfidenceInterval:
+    ) -> ConfidenceInterval[V_co]:
         """Return confidence limits for the value in the population that the rows are sampled from.
 
         They differ from the guaranteed `bounds`: of a hundred samples, the limits of about five
@@ -448,6 +466,61 @@ def _found(cls: type[Metric], name: str) -> Any:
     return inspect.getattr_static(cls, name, None)
 
 
+if TYPE_CHECKING:
+
+    class NumberOrArray(Generic[Choice]):
+        """A base of metrics whose value is a number, or an array if a parameter asks for one.
+
+        `Choice` is read from that parameter: ``average: Literal["macro"] | NoAverage`` makes it
+        ``None`` for ``average=None``, and otherwise ``Never``, its default.
+        """
+
+        @overload
+        def compute(self: NumberOrArray[Never]) -> float: ...  # type: ignore[overload-overlap]  # Never is no choice
+        @overload
+        def compute(self) -> LabelledArray: ...
+        def compute(self) -> Any:
+            """Return the value, as `Metric.compute` does."""
+
+        @overload
+        def batch(self: NumberOrArray[Never], *args: object, **kwargs: object) -> float: ...  # type: ignore[overload-overlap]  # as above
+        @overload
+        def batch(self, *args: object, **kwargs: object) -> LabelledArray: ...
+        def batch(self, *args: object, **kwargs: object) -> Any:
+            """Return the value of a batch, as `Metric.batch` does."""
+
+        @overload
+        def bounds(self: NumberOrArray[Never]) -> Interval[float]: ...  # type: ignore[overload-overlap]  # as above
+        @overload
+        def bounds(self) -> Interval[LabelledArray]: ...
+        def bounds(self) -> Any:
+            """Return guaranteed limits of the exact value, as `Metric.bounds` does."""
+
+        @overload
+        def confidence(  # type: ignore[overload-overlap]  # as above
+            self: NumberOrArray[Never],
+            level: float = 0.95,
+            *,
+            method: str | None = None,
+            anytime: bool = False,
+            unit: Unit = ...,
+        ) -> ConfidenceInterval[float]: ...
+        @overload
+        def confidence(
+            self,
+            level: float = 0.95,
+            *,
+            method: str | None = None,
+            anytime: bool = False,
+            unit: Unit = ...,
+        ) -> ConfidenceInterval[LabelledArray]: ...
+        def confidence(self, *_: Any, **__: Any) -> Any:
+            """Return confidence limits, as `Metric.confidence` does."""
+
+else:
+    NumberOrArray = Generic  # it has no code of its own
+
+
 def _filled(value: Any, end: float) -> Any:
     """Return a value of the same shape with all numbers replaced by `end`; NaN is kept."""
     if isinstance(value, int | float):
@@ -474,9 +547,6 @@ def has_nan(value: object) -> bool:
         return any(map(has_nan, value.values()))
     return isinstance(value, tuple) and any(map(has_nan, value))
 
-
-S = TypeVar("S")
-T = TypeVar("T")
 
 _MADE: ContextVar[dict[int, tuple[object, Any]] | None] = ContextVar("_MADE", default=None)
 

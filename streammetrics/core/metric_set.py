@@ -45,9 +45,10 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.batch import BatchStream
     from streammetrics.core.columns.schema import Kind
-    from streammetrics.core.confidence import Unit
+    from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo, State
     from streammetrics.core.metric import Metric
+    from streammetrics.core.results.values import Interval
 
 
 class MetricSet(NamedInputs, ByName):
@@ -186,7 +187,7 @@ class MetricSet(NamedInputs, ByName):
                 values[name] = metric._computed(state, depth + 1)
         return values
 
-    def bounds(self) -> Values:
+    def bounds(self) -> Values[Interval]:
         """Return the guaranteed limits of every metric by name, as a dictionary."""
         state = self._whole(self._accumulator.flush())
         with own_arithmetic():
@@ -201,7 +202,7 @@ class MetricSet(NamedInputs, ByName):
         method: str | Mapping[str, str | None] | None = None,
         anytime: bool = False,
         unit: Unit = ...,
-    ) -> Values:
+    ) -> Values[ConfidenceInterval]:
         """Return the `Metric.confidence` of every metric by name, as a dictionary.
 
         The limits of a metric without confidence intervals are NaN; a warning and their `method`
@@ -238,7 +239,7 @@ class MetricSet(NamedInputs, ByName):
                 known = list(self._metrics)
                 raise ValueError(f"confidence(method=...): no metric {name!r}{near(name, known)}")
         state = self._whole(self._accumulator.flush())
-        values = Values()
+        values: Values[ConfidenceInterval] = Values()
         for name, metric in self._metrics.items():
             try:
                 values[name] = metric._confident(
@@ -297,8 +298,10 @@ class MetricSet(NamedInputs, ByName):
         """The unit that rows are kept by, if any."""
         return self._accumulator.unit
 
-    def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:
-        values = Values()
+    def _confident_by(
+        self, unit: str, level: float, *, anytime: bool
+    ) -> Values[ConfidenceInterval]:
+        values: Values[ConfidenceInterval] = Values()
         for name, metric in self.items():
             try:
                 values[name] = metric.confidence(level, anytime=anytime, unit=unit)

@@ -13,6 +13,7 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
+    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -154,6 +155,8 @@ def _options(hint: object, constraints: tuple[Constraint, ...]) -> Iterable[Opti
     elif get_origin(hint) in {Union, types.UnionType}:
         for alternative in get_args(hint):
             yield from _options(alternative, constraints)
+    elif isinstance(hint, TypeVar):  # type checkers see which alternative was chosen
+        yield from _options(hint.__bound__, constraints)
     else:
         yield Option(hint, constraints)
 

@@ -25,7 +25,7 @@ _NAMES = {
     "core.metric_set": "MetricSet",
     "core.names": "score",
     "core.results.values": "Interval",
-    "core.stateful": "from_bytes load",
+    "core.loading": "from_bytes load",
     "engines.local": "evaluate",
     "inference.comparing.comparison": "Comparison compare units_needed",
     "ledger.ledger": "Ledger",

@@ -3,21 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    # The type of a metric's value; Any if unspecified. Only type checkers see the default, which
-    # Python's own type variables support from 3.13 on.
+    # Only type checkers see the defaults, which Python's own type variables support from 3.13 on.
+    from collections.abc import Sequence
+    from typing import Never
+
     from typing_extensions import TypeVar
 
+    # The type of a metric's value; Any if unspecified.
     V_co = TypeVar("V_co", covariant=True, default=Any)
+    # What is known of each metric of a set; Any if unspecified.
+    Each = TypeVar("Each", default=Any)
+    # What a parameter of a `NumberOrArray` is if it makes the value an array; Never if it does not.
+    Choice = TypeVar("Choice", default=Never)
+    NoAverage = TypeVar("NoAverage", bound=None, default=Never)
+    RawValues = TypeVar("RawValues", bound=Literal["raw_values"], default=Never)
+    Several = TypeVar("Several", bound=Sequence[float], default=Never)
+    # Parameters take any sequence of numbers, and keep a tuple.
+    FloatSequence: TypeAlias = Sequence[float]
 else:
     from typing import TypeVar
 
     V_co = TypeVar("V_co", covariant=True)
+    Each = TypeVar("Each")
+    Choice = TypeVar("Choice")
+    NoAverage = TypeVar("NoAverage", bound=type(None))
+    RawValues = TypeVar("RawValues", bound=Literal["raw_values"])
+    Several = TypeVar("Several", bound=tuple[float, ...])
+    FloatSequence = tuple[float, ...]
 
 Array: TypeAlias = NDArray[Any]  # of any numeric type
 Arrays: TypeAlias = Mapping[str, Array]  # a state, or a part of it: arrays by name

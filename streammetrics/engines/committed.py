@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streammetrics.core.stateful import load
+from streammetrics.core.loading import load
 from streammetrics.live.live import Live
 
 if TYPE_CHECKING:

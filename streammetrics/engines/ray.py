@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from streammetrics.core.columns.batch import n_rows
 from streammetrics.core.errors import InvalidBatchError, an, needs
-from streammetrics.core.stateful import from_bytes
+from streammetrics.core.loading import from_bytes
 from streammetrics.engines.shards import blank, located
 from streammetrics.ledger.ledger import Ledger
 

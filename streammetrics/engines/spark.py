@@ -9,7 +9,7 @@ from collections.abc import Iterator  # noqa: TC003 - Spark reads the types of w
 from typing import TYPE_CHECKING, cast
 
 from streammetrics.core.errors import needs
-from streammetrics.core.stateful import from_bytes
+from streammetrics.core.loading import from_bytes
 from streammetrics.engines.committed import Committed
 from streammetrics.engines.shards import blank, fed, located
 from streammetrics.ledger.ledger import Ledger

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from streammetrics.core.errors import IncompatibleMetricsError, needs
-from streammetrics.core.stateful import from_bytes
+from streammetrics.core.loading import from_bytes
 from streammetrics.engines.offload import Offload
 
 with needs("torch"):

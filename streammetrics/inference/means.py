@@ -635,7 +635,7 @@ def _below(grid: Floats, axis: int) -> Numeric:
 
 @rule_of(Family.QUANTILE)
 def quantile_of_values(
-    metric: Quantile, asked: ConfidenceRequest, values: ValueHistogram
+    metric: Quantile[Any], asked: ConfidenceRequest, values: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of values, which may be infinite."""
     found, method = [], ""
@@ -650,7 +650,7 @@ def quantile_of_values(
 
 @rule_of(Family.ERROR_QUANTILE)
 def quantile_of_errors(
-    metric: ErrorQuantile, asked: ConfidenceRequest, errors: ValueHistogram
+    metric: ErrorQuantile[Any], asked: ConfidenceRequest, errors: ValueHistogram
 ) -> ConfidenceInterval:
     """A quantile of absolute errors, for each output or as their mean."""
     level = getattr(metric, "q", 0.5)

@@ -88,7 +88,7 @@ class StandardError(NamedTuple):
 _MODEL_FREEDOM = 10
 
 
-def _roc(metric: ROCAUC, cells: Ladder, value: float) -> StandardError:
+def _roc(metric: ROCAUC[Any], cells: Ladder, value: float) -> StandardError:
     rate = rate_of(metric)
     if rate == 1:
         if min(cells.rows) <= 1:
@@ -113,7 +113,7 @@ def _freedom(variances: tuple[float, float], rows: tuple[float, float]) -> float
     return sum(variances) ** 2 / doubt if doubt > 0 else math.inf
 
 
-def rate_of(metric: ROCAUC) -> float:
+def rate_of(metric: ROCAUC[Any]) -> float:
     """Return the largest rate of the area: of false positives, or of false negatives."""
     if metric.min_tpr is not None:
         return 1 - metric.min_tpr
@@ -200,7 +200,7 @@ class _OfClass(NamedTuple):
     rows: float  # effective number of rows of the smallest class it depends on
 
 
-def _of_class(metric: ClassScoreMetric, stairs: CumulativeCounts, cells: Ladder) -> _OfClass:
+def _of_class(metric: ClassScoreMetric[Any], stairs: CumulativeCounts, cells: Ladder) -> _OfClass:
     value = metric.read(stairs)
     low, high = (value, value) if stairs.exact else metric._sides(stairs)
     sure = StandardError(math.nan, "")
@@ -214,7 +214,7 @@ def _of_class(metric: ClassScoreMetric, stairs: CumulativeCounts, cells: Ladder)
 
 
 def _error_of(
-    metric: ClassScoreMetric, stairs: CumulativeCounts, cells: Ladder, value: float
+    metric: ClassScoreMetric[Any], stairs: CumulativeCounts, cells: Ladder, value: float
 ) -> StandardError:
     """Return the standard error of a class's value; for an arbitrary formula by a jackknife."""
     if metric.family != Family.STAIRS:
@@ -237,7 +237,7 @@ def _error_of(
 
 @rule_of(Family.STAIRS, *ERRORS)
 def of_scores(
-    metric: ClassScoreMetric, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
+    metric: ClassScoreMetric[Any], asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A number for one class, or a mean over several classes."""
     if asked.anytime:
@@ -271,7 +271,7 @@ def of_scores(
 
 
 def _one_by_one(
-    metric: ClassScoreMetric,
+    metric: ClassScoreMetric[Any],
     asked: ConfidenceRequest,
     each: Sequence[_OfClass],
     least: Numeric,
@@ -301,7 +301,7 @@ def _method(each: Sequence[_OfClass]) -> str:
 
 
 def _sides(
-    metric: ClassScoreMetric,
+    metric: ClassScoreMetric[Any],
     low: float,
     high: float,
     sure: StandardError,
@@ -334,12 +334,12 @@ def _least(metric: Any) -> float:
     return _ends(metric)[0]
 
 
-def _ends(metric: ClassScoreMetric) -> tuple[float, float]:
+def _ends(metric: ClassScoreMetric[Any]) -> tuple[float, float]:
     return metric.value_range or UNBOUNDED
 
 
 def _error_of_mean(
-    metric: ClassScoreMetric,
+    metric: ClassScoreMetric[Any],
     scores: Any,
     classes: Sequence[Ladder],
     values: Floats,

@@ -164,7 +164,7 @@ def _of_brier(metric: BrierScore, held: ProbabilityLossSum) -> tuple[float, floa
     return (metric.readout(held) * total if total else 0.0), total
 
 
-def _of_classes(metric: AveragedMetric, table: object) -> tuple[float, float]:
+def _of_classes(metric: AveragedMetric[Any], table: object) -> tuple[float, float]:
     cells, parts = metric._confusion(table), parts_of(metric)
     if parts is None or parts[2] != 1 or metric.average not in {"binary", "micro"}:
         raise _no_share(metric)
@@ -321,7 +321,7 @@ def _like(value: object, side: Any) -> Any:
 
 
 def of_classes(
-    metric: AveragedMetric, asked: ConfidenceRequest, table: object
+    metric: AveragedMetric[Any], asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
     """Quotients of counts by class: a share if possible, else as any value of a table."""
     amounts, squares = tables_of(metric, asked, table)
@@ -485,7 +485,7 @@ _KINDS = 1 << 14  # most kinds of rows whose derivatives are taken one by one
 
 @rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA)
 def of_averages(
-    metric: AveragedMetric, asked: ConfidenceRequest, table: object
+    metric: AveragedMetric[Any], asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
     """Quotients of counts by class; for multilabel rows by label, or over rows."""
     check_known(metric)
@@ -518,14 +518,16 @@ def check_known(metric: Metric[Any]) -> None:
         raise without(metric, f"ignore_index leaves labels of its rows out; {BY.format('row')}")
 
 
-def _of_label(metric: AveragedMetric, asked: ConfidenceRequest, cells: Ints) -> ConfidenceInterval:
+def _of_label(
+    metric: AveragedMetric[Any], asked: ConfidenceRequest, cells: Ints
+) -> ConfidenceInterval:
     """Return the limits of one label, as the positive class of a table (4,) of two."""
     twin, table = _alone(metric), _of_two(cells)
     value = twin._of_table(table)
     return general(twin, asked, value, table, table)
 
 
-def _alone(metric: AveragedMetric) -> AveragedMetric:
+def _alone(metric: AveragedMetric[Any]) -> AveragedMetric[Any]:
     """Return the metric of one label, as the positive class of two."""
     config = {**metric.config, "multilabel": False, "average": "binary"}
     return type(metric)(**{**config, "labels": None, "threshold": None, "pos_label": 1})
@@ -537,7 +539,7 @@ def _of_two(cells: Ints) -> Confusion:
 
 
 def _of_mean(
-    metric: AveragedMetric, asked: ConfidenceRequest, counts: LabelCounts
+    metric: AveragedMetric[Any], asked: ConfidenceRequest, counts: LabelCounts
 ) -> ConfidenceInterval:
     """Return the limits of a mean over labels, with an upper bound of its error.
 
@@ -574,7 +576,7 @@ def _of_mean(
     return ConfidenceInterval(low, high, asked.level, method)
 
 
-def _of_labels(metric: AveragedMetric, cells: Ints) -> tuple[Floats, Floats]:
+def _of_labels(metric: AveragedMetric[Any], cells: Ints) -> tuple[Floats, Floats]:
     """Return the value of each label, and its derivatives with respect to its cells, (L, 4)."""
     twin, slopes = _alone(metric), np.zeros(cells.shape)
     values = np.full(len(cells), math.nan)

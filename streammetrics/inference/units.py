@@ -496,9 +496,12 @@ class UnitSet(MetricSet):
         groups = groups_at(state, self._suite._plan, self._places)
         return limits_of_units(metric, groups, self._whole(state), level)
 
-    def _confident_by(self, unit: str, level: float, *, anytime: bool) -> Values:
+    def _confident_by(
+        self, unit: str, level: float, *, anytime: bool
+    ) -> Values[ConfidenceInterval]:
         self._check_unit(unit, anytime=anytime)
-        level, values = check_level(level), Values()
+        level = check_level(level)
+        values: Values[ConfidenceInterval] = Values()
         for name, metric in self._metrics.items():
             values[name] = interval = self._limits_by_unit(metric, level)
             warn_unsure(repr(name), interval)

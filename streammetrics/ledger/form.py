@@ -9,6 +9,7 @@ import numpy as np
 
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.feeding.many import StateTable
+from streammetrics.core.loading import from_bytes
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.state.arrays import (
     json_array,
@@ -18,7 +19,6 @@ from streammetrics.core.state.arrays import (
     take_array,
     take_sizes,
 )
-from streammetrics.core.stateful import from_bytes
 from streammetrics.ledger.names import as_id, ordered
 from streammetrics.ledger.shards import Known, SealedShards
 from streammetrics.ledger.table import CONTRADICTED, HELD, SEALED, ShardTable

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from html import escape
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, cast
 
 from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import IncompatibleMetricsError, an
-from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.mergeable import M_co, Mergeable
 from streammetrics.core.registry import registered_name
 from streammetrics.core.stateful import Stateful
 from streammetrics.ledger.form import read, written
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from streammetrics.core.stateful import Description
-    from streammetrics.core.types import Arrays
+    from streammetrics.core.types import Arrays, V_co
     from streammetrics.ledger.names import ShardId
 
 __all__ = ["Ledger"]
@@ -37,7 +37,7 @@ __all__ = ["Ledger"]
 _CHEAP = 1 << 18  # bytes of state up to which the notebook display of a ledger shows the value
 
 
-class Ledger(Stateful):
+class Ledger(Stateful, Generic[M_co]):
     """The states of shards, stored separately until they are sealed, so that each counts once.
 
     If tasks are retried or run twice, a plain merge counts a shard as often as it arrives. A ledger
@@ -78,7 +78,7 @@ class Ledger(Stateful):
         Ledger(Mean()) <2 shards, 1 sealed>
     """
 
-    def __init__(self, metric: Mergeable | None = None) -> None:
+    def __init__(self, metric: M_co | None = None) -> None:
         if metric is not None and (_mergeable(metric).n_rows or metric.n_omitted):
             raise ValueError(
                 f"{shown(metric)} has already seen {metric.n_rows:,} rows: add() it as a shard"
@@ -145,7 +145,7 @@ class Ledger(Stateful):
             self._changed()
         return self
 
-    def merge(self, *others: Self) -> Self:
+    def merge(self, *others: Ledger) -> Self:
         """Merge other ledgers into this one and return it; on an error, it is unchanged."""
         for other in others:
             if not isinstance(other, Ledger):
@@ -213,7 +213,7 @@ class Ledger(Stateful):
         known = self._known
         return [name for name in as_ids(expected_ids) if name not in known]
 
-    def merged(self) -> Any:
+    def merged(self) -> M_co:
         """Return a new metric or set with the rows of all shards.
 
         Raises:
@@ -232,9 +232,9 @@ class Ledger(Stateful):
             with self._guard._lock:
                 if self._changes == changes:
                     self._total = found
-        return found.copy()
+        return cast("M_co", found.copy())
 
-    def compute(self) -> Any:
+    def compute(self: Ledger[Mergeable[V_co]]) -> V_co:
         """Return the value over all shards, as the metric's own `compute` does."""
         return self.merged().compute()
 
@@ -305,7 +305,8 @@ class Ledger(Stateful):
         if self._known.empty is None or self.contradicted or self.nbytes > _CHEAP:
             return line
         try:
-            return line + str(self.merged()._repr_html_())
+            merged: Any = self.merged()
+            return line + str(merged._repr_html_())
         except IncompatibleMetricsError:  # `merged` reports it
             return line
 

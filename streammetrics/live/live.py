@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from datetime import datetime, timedelta
 from html import escape
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Generic, Self, overload
 
 from streammetrics.core.columns.batch import COUNTS
 from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError, an
-from streammetrics.core.mergeable import Mergeable
+from streammetrics.core.mergeable import M_co, Mergeable
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.stateful import Stateful
 from streammetrics.live import serialization
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Live"]
 
 
-class Live(Stateful):
+class Live(Stateful, Generic[M_co]):
     """Metrics of a service over time: states of short panes, merged into windows.
 
     Time is divided into panes. A window is the merge of its panes and is a plain `MetricSet`. The
@@ -98,7 +98,7 @@ class Live(Stateful):
 
     def __init__(
         self,
-        suite: Mergeable,
+        suite: M_co,
         *,
         tiers: Sequence[Sequence[object]] = DEFAULT,
         label_ttl: str | timedelta = "1d",
@@ -123,19 +123,20 @@ class Live(Stateful):
             raise TypeError("pass the suite itself, and what to slice by: Live(suite, by=...)")
         if COUNTS in getattr(suite, "columns", {}):
             raise ValueError("counts are not for Live: every event is one row")
+        sliced: Mergeable = suite
         if by:
-            suite = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # Slices checks it
+            sliced = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # Slices checks it
         if store is not None and not os.fspath(store):
             raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
-        declared = Declared(suite, labels, types, target_range)
+        declared = Declared(sliced, labels, types, target_range)
         declared.check_default(default_label)
-        if keep_rows and any(f.nested for s in suite._plan.schemas for f in s.fields):
+        if keep_rows and any(f.nested for s in sliced._plan.schemas for f in s.fields):
             raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
         config = Config.of(
             tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows, declared
         )
         ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
-        self._bind(Pipeline(suite.copy(), config), ahead)
+        self._bind(Pipeline(sliced.copy(), config), ahead)
         if store is not None:
             path = os.fspath(store)
             self._ingest.journal = Journal(self._ingest, type(self), path, durable=durable)
@@ -233,6 +234,12 @@ class Live(Stateful):
         self._queries.now = 0 if time is None else instant(time)
         return self
 
+    @overload
+    def window(self, length: str | timedelta, *, end: object = None, by: None = None) -> M_co: ...
+    @overload
+    def window(
+        self, length: str | timedelta, *, end: object = None, by: str | Sequence[str]
+    ) -> Slices: ...
     def window(self, length: str | timedelta, *, end: object = None, by: By = None) -> Any:
         """Return a new set or metric of the rows of a window.
 
@@ -258,6 +265,10 @@ class Live(Stateful):
         """
         return self._queries.window(length, end=end, by=by)
 
+    @overload
+    def last(self, n: int, *, by: None = None) -> M_co: ...
+    @overload
+    def last(self, n: int, *, by: str | Sequence[str]) -> Slices: ...
     def last(self, n: int, *, by: By = None) -> Any:
         """Return a new set or metric of the newest n labelled rows.
 
@@ -355,7 +366,7 @@ class Live(Stateful):
         """
         return self._queries.possible(length, end=end, target_range=target_range)
 
-    def decayed(self, half_life: str | timedelta) -> Any:
+    def decayed(self, half_life: str | timedelta) -> M_co:
         """Return a new set or metric of all rows, with exponentially decaying weights.
 
         A row in pane k weighs ``2 ** -((newest - k) * length / half_life)``; sums of weights are
@@ -372,7 +383,8 @@ class Live(Stateful):
             >>> live.decayed("1min").compute()
             3.0
         """
-        return self._queries.decayed(half_life)
+        found: M_co = self._queries.decayed(half_life)
+        return found
 
     def coverage(self, length: str | timedelta, *, end: object = None) -> Coverage:
         """Count the predictions of a window that are labelled, pending, expired and so on.
@@ -480,7 +492,7 @@ class Live(Stateful):
 
     # --- states ----------------------------------------------------------------------------------
 
-    def merge(self, *others: Self) -> Self:
+    def merge(self, *others: Live) -> Self:
         """Merge the states of others into this one, and return it; the others stay unchanged.
 
         Raises:

@@ -13,11 +13,11 @@ from streammetrics.core.errors import (
     an,
 )
 from streammetrics.core.feeding.many import StateTable
+from streammetrics.core.loading import from_bytes
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.registry import registered_name
 from streammetrics.core.state.arrays import nested, part, take_array
 from streammetrics.core.state.container import packed
-from streammetrics.core.stateful import from_bytes
 from streammetrics.live.config import Config
 from streammetrics.live.events import LATEST, SECOND, column_arrays, column_of
 from streammetrics.live.index import LABELLED, LabelRows, Predictions

@@ -15,10 +15,10 @@ from streammetrics.core.columns.conversion import as_column
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between, Bins, NanPolicy
-from streammetrics.core.metric import Metric
+from streammetrics.core.metric import Metric, NumberOrArray
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Interval
-from streammetrics.core.types import Array, Floats
+from streammetrics.core.types import Array, Floats, FloatSequence, NoAverage
 from streammetrics.metrics.classification.view import Confusion
 from streammetrics.metrics.families import IMAGES, PIXELS
 from streammetrics.statistics.boxes import (
@@ -53,7 +53,7 @@ __all__ = [
 _MOST_IOUS = 30  # outcomes at this many thresholds fit in 64 bits
 
 
-class BoxMetric(Metric[float | Floats]):
+class BoxMetric(NumberOrArray[NoAverage], Metric[float | LabelledArray]):
     """Base class of metrics of boxes detected in images, as COCO evaluates them.
 
     A row is an image. For each class, the `max_detections` predicted boxes with the highest scores
@@ -78,10 +78,10 @@ class BoxMetric(Metric[float | Floats]):
         nan_policy: ``"raise"``, or ``"omit"``: images with a missing value are left out.
     """
 
-    iou: Annotated[float, Between(0, 1)] | tuple[float, ...] | None = None
+    iou: Annotated[float, Between(0, 1)] | FloatSequence | None = None
     area: Literal["all", "small", "medium", "large"] = "all"
     max_detections: Annotated[int, Between(1, 1 << 30)] = 100
-    average: Literal["macro", "micro"] | None = "macro"
+    average: Literal["macro", "micro"] | NoAverage = "macro"
     box_format: BoxFormat = "xyxy"
     nan_policy: NanPolicy = "raise"
 
@@ -96,9 +96,9 @@ class BoxMetric(Metric[float | Floats]):
     @property
     def _ious(self) -> tuple[float, ...]:
         """The thresholds of the metric."""
-        if isinstance(self.iou, tuple):
-            return tuple(map(float, self.iou))
-        return IOUS if self.iou is None else (float(self.iou),)
+        if isinstance(self.iou, int | float):
+            return (float(self.iou),)
+        return IOUS if self.iou is None else tuple(map(float, self.iou))
 
     @property
     def _matched(self) -> Options:
@@ -160,7 +160,9 @@ class BoxMetric(Metric[float | Floats]):
         none = "there are no true boxes" + (f" of area={self.area!r}" if self.area != "all" else "")
         return f"{none} of a class" if self.average is None else none
 
-    def _averaged(self, labels: list[ClassLabel], values: Floats, truths: Ints) -> float | Floats:
+    def _averaged(
+        self, labels: list[ClassLabel], values: Floats, truths: Ints
+    ) -> float | LabelledArray:
         """Return the configured average of values (n, T) over the classes with true boxes."""
         has_boxes = truths > 0
         if self.average is None:
@@ -180,7 +182,7 @@ _RECALLS = np.linspace(0, 1, 101)
 _ROOM = 2.0**-40  # relative; more than the rounding error of a mean of 101 numbers
 
 
-class BoxAveragePrecision(BoxMetric):
+class BoxAveragePrecision(BoxMetric[NoAverage]):
     """Average precision of boxes: COCO's mAP by default, AP50 with ``iou=0.5``.
 
     Formula: 1 / 101 Σ_r max_{R(s) >= r} P(s), with R(s) and P(s) the recall and precision of boxes
@@ -223,15 +225,15 @@ class BoxAveragePrecision(BoxMetric):
         """Return the scores of boxes by outcome."""
         return (BoxScores(**self._matched, max_bins=self.max_bins),)
 
-    def readout(self, held: BoxScores) -> float | Floats:
+    def readout(self, held: BoxScores) -> float | LabelledArray:
         """Return the value; beyond `max_bins` the midpoint of its bounds."""
         labels, truths, low, high = self._read_sides(held)
         return self._averaged(labels, (low + high) / 2, truths)
 
-    def interval(self, held: BoxScores) -> Interval[float | Floats]:
+    def interval(self, held: BoxScores) -> Interval[float | LabelledArray]:
         """Return the range over all orders of boxes within cells."""
         labels, truths, low, high = self._read_sides(held)
-        sides = [self._averaged(labels, side, truths) for side in (low, high)]
+        sides: list[Any] = [self._averaged(labels, side, truths) for side in (low, high)]
         if self.is_exact(held):
             return Interval(*sides)
         return Interval(sides[0] * (1 - _ROOM), np.minimum(sides[1] * (1 + _ROOM), 1.0) + 0.0)
@@ -306,7 +308,7 @@ def _mean_best(hits: Ints, misses: Ints, at: Ints) -> Floats:
     return mean
 
 
-class BoxAverageRecall(BoxMetric):
+class BoxAverageRecall(BoxMetric[NoAverage]):
     """Average recall of boxes, over classes and thresholds.
 
     Formula: mean_kt (h_kt / g_k), with h_kt of the g_k true boxes of class k found at threshold t.
@@ -337,7 +339,7 @@ class BoxAverageRecall(BoxMetric):
         """Return the counts of boxes and hits."""
         return (BoxHits(**self._matched),)
 
-    def readout(self, held: BoxHits) -> float | Floats:
+    def readout(self, held: BoxHits) -> float | LabelledArray:
         """Return the value."""
         labels, table = held.table()
         truths = table[:, self._place, 0]
@@ -345,7 +347,7 @@ class BoxAverageRecall(BoxMetric):
         return self._averaged(labels, hits / np.maximum(truths, 1)[:, None], truths)
 
 
-class MaskMetric(Metric[float | Floats]):
+class MaskMetric(NumberOrArray[NoAverage], Metric[float | LabelledArray]):
     """Base class of metrics of the overlap of masks by class, over all images together.
 
     Args:
@@ -363,7 +365,7 @@ class MaskMetric(Metric[float | Floats]):
     _formula = ("readout", "_parts")
     family = PIXELS
 
-    average: Literal["macro", "weighted", "micro"] | None = "macro"
+    average: Literal["macro", "weighted", "micro"] | NoAverage = "macro"
     labels: Any = None
     background: Label | None = None
     ignore_index: int | None = None
@@ -404,7 +406,7 @@ class MaskMetric(Metric[float | Floats]):
             {"y_true": y_true, "y_pred": y_pred, "sample_weight": sample_weight, "counts": counts}
         )
 
-    def readout(self, table: ContingencyTable) -> float | Floats:
+    def readout(self, table: ContingencyTable) -> float | LabelledArray:
         """Return the overlap, averaged as configured."""
         confusion = Confusion.of_labels(table.cells(), self.labels)
         kept = np.array([label != self.background for label in confusion.labels], np.bool_)
@@ -433,7 +435,7 @@ class MaskMetric(Metric[float | Floats]):
         """Return the numerator and the denominator of each class."""
 
 
-class MeanIoU(MaskMetric):
+class MeanIoU(MaskMetric[NoAverage]):
     """Mean intersection over union (mIoU) of the classes of masks.
 
     Formula: mean_k (TP_k / (TP_k + FP_k + FN_k)), with k the classes that have pixels.
@@ -459,7 +461,7 @@ class MeanIoU(MaskMetric):
         return both, true + pred - both
 
 
-class Dice(MaskMetric):
+class Dice(MaskMetric[NoAverage]):
     """Dice coefficient of the classes of masks.
 
     Formula: mean_k (2 TP_k / (2 TP_k + FP_k + FN_k)), with k the classes that have pixels.
@@ -502,7 +504,7 @@ def _is_one_hot(maps: Array) -> bool:
     return bool(((maps == 0) | (maps == 1)).all() and (maps.sum(axis=1) == 1).all())
 
 
-class PanopticMetric(Metric[float | Floats]):
+class PanopticMetric(NumberOrArray[NoAverage], Metric[float | LabelledArray]):
     """Base class of metrics of panoptic maps. A segment is the pixels of one category and instance.
 
     A true and a predicted segment of the same image and category match if their intersection over
@@ -533,7 +535,7 @@ class PanopticMetric(Metric[float | Floats]):
     things: tuple[int, ...]
     stuffs: tuple[int, ...] = ()
     of: Literal["panoptic", "segmentation", "recognition"] = "panoptic"
-    average: Literal["macro"] | None = "macro"
+    average: Literal["macro"] | NoAverage = "macro"
     unknown: Literal["raise", "void"] = "raise"
     predicted_void: Literal["missed", "ignored"] = "missed"
     nan_policy: NanPolicy = "raise"
@@ -594,7 +596,7 @@ class PanopticMetric(Metric[float | Floats]):
             )
         return self.feed({"y_true": y_true, "y_pred": y_pred, "counts": counts})
 
-    def readout(self, held: SegmentCounts) -> float | Floats:
+    def readout(self, held: SegmentCounts) -> float | LabelledArray:
         """Return the quality, averaged as configured."""
         labels = sorted({*self.things, *self.stuffs})
         values = np.full(len(labels), math.nan)
@@ -615,7 +617,7 @@ class PanopticMetric(Metric[float | Floats]):
         return f"there are no segments of {'a' if self.average is None else 'any'} category"
 
 
-class PanopticQuality(PanopticMetric):
+class PanopticQuality(PanopticMetric[NoAverage]):
     """Panoptic quality (PQ): segmentation quality times recognition quality.
 
     Formula: mean_k (Σ IoU_k / TP_k) (TP_k / (TP_k + FP_k / 2 + FN_k / 2)), with TP_k matched
@@ -645,7 +647,7 @@ class PanopticQuality(PanopticMetric):
     _loose = False
 
 
-class ModifiedPanopticQuality(PanopticMetric):
+class ModifiedPanopticQuality(PanopticMetric[NoAverage]):
     """Modified panoptic quality (PQ†): for stuff any overlap counts, even below 0.5.
 
     Formula: mean_k q_k, with q_k as in `PanopticQuality` for things, and Σ IoU_k / N_k over the N_k

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.constraints import Bins, Satisfies, Share
+from streammetrics.core.metric import NumberOrArray
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Interval
-from streammetrics.core.types import Floats
+from streammetrics.core.types import Floats, Several
 from streammetrics.metrics.aggregation import Aggregate
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.sums.values import (
@@ -72,7 +73,7 @@ def _are_shares(values: Any) -> bool:
     return bool(values) and all(type(x) in {int, float} and 0 <= x <= 1 for x in values)
 
 
-class Quantile(Aggregate[float | Floats]):
+class Quantile(NumberOrArray[Several], Aggregate[float | LabelledArray]):
     """Quantile of the values. Infinities are allowed.
 
     Formula: quantile_q x
@@ -112,7 +113,7 @@ class Quantile(Aggregate[float | Floats]):
     family = Family.QUANTILE
     _nan_reason = f"{LIGHT}, or it is between -inf and inf"
 
-    q: Share | Annotated[tuple[float, ...], Satisfies(_are_shares, "levels from 0 to 1")]
+    q: Share | Annotated[Several, Satisfies(_are_shares, "levels from 0 to 1")]
     method: QuantileMethod = "linear"
     max_bins: Bins = 1 << 20
 
@@ -126,9 +127,9 @@ class Quantile(Aggregate[float | Floats]):
     @property
     def _levels(self) -> tuple[float, ...]:
         """The levels, one or several."""
-        return self.q if isinstance(self.q, tuple) else (self.q,)
+        return (self.q,) if isinstance(self.q, int | float) else tuple(self.q)
 
-    def _of_levels(self, values: Sequence[float]) -> float | Floats:
+    def _of_levels(self, values: Sequence[float]) -> float | LabelledArray:
         """Return a number for a single level, and an array for several."""
         return (
             LabelledArray.of(values, self._levels, "q") if isinstance(self.q, tuple) else values[0]
@@ -138,11 +139,11 @@ class Quantile(Aggregate[float | Floats]):
         nothing = [EnclosedValue(math.nan, math.nan, math.nan)]
         return [(values.quantiles(q, self.method) or nothing)[0] for q in self._levels]
 
-    def readout(self, values: ValueHistogram) -> float | Floats:
+    def readout(self, values: ValueHistogram) -> float | LabelledArray:
         """Return the quantile, or the midpoint of the interval that contains it."""
         return self._of_levels([each.value for each in self._estimates(values)])
 
-    def interval(self, values: ValueHistogram) -> Interval[float | Floats]:
+    def interval(self, values: ValueHistogram) -> Interval[float | LabelledArray]:
         """Return an interval that is guaranteed to contain the quantile."""
         found = self._estimates(values)
         sides = ([each.low for each in found], [each.high for each in found])

@@ -11,9 +11,9 @@ import numpy as np
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import AtLeast, Between, NanPolicy, Positive
-from streammetrics.core.metric import Metric
+from streammetrics.core.metric import Metric, NumberOrArray
 from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.types import Floats
+from streammetrics.core.types import Floats, NoAverage
 from streammetrics.metrics.averages import ZeroDivision, beta_weights, lone_doubt, mean_of_classes
 from streammetrics.metrics.families import CORPUS, GROWS, Family
 from streammetrics.metrics.rowwise import MeanOfRows
@@ -714,7 +714,7 @@ class ChrF(TextMetric):
         return chrf_score(counts, *beta_weights(self.beta))
 
 
-class SpanMetric(Metric[float | Floats]):
+class SpanMetric(NumberOrArray[NoAverage], Metric[float | LabelledArray]):
     """Base class of span metrics. A predicted span is right if a true one has its tokens and type.
 
     A row is a sentence: a list with one tag per token.
@@ -740,7 +740,7 @@ class SpanMetric(Metric[float | Floats]):
     _facts = (*Metric._facts, "_judged")
     family = CORPUS
 
-    average: Literal["micro", "macro", "weighted"] | None = "micro"
+    average: Literal["micro", "macro", "weighted"] | NoAverage = "micro"
     scheme: Scheme | None = None
     suffix: bool = False
     zero_division: ZeroDivision = None
@@ -760,9 +760,9 @@ class SpanMetric(Metric[float | Floats]):
         """
         return self.feed({"y_true": y_true, "y_pred": y_pred, "counts": counts})
 
-    def readout(self, held: SpanCounts) -> float | Floats:
+    def readout(self, held: SpanCounts) -> float | LabelledArray:
         """Return the ratio, averaged as configured."""
-        value: float | Floats = self._of_counts(held)[0]
+        value: float | LabelledArray = self._of_counts(held)[0]
         return value
 
     def _judged(self, *statistics: Any) -> tuple[Any, str]:
@@ -802,7 +802,7 @@ class SpanMetric(Metric[float | Floats]):
         """Return the numerator and the denominator."""
 
 
-class SpanF1(SpanMetric):
+class SpanF1(SpanMetric[NoAverage]):
     """Span F1: the harmonic mean of span precision and span recall.
 
     Formula: 2 b / (t + p), with t true and p predicted spans, of which b are both.
@@ -827,7 +827,7 @@ class SpanF1(SpanMetric):
         return 2 * both, true + pred
 
 
-class SpanFBeta(SpanMetric):
+class SpanFBeta(SpanMetric[NoAverage]):
     """Span F-beta: the weighted harmonic mean of span precision and span recall.
 
     Formula: (1 + β²) b / (β² t + p), with t true and p predicted spans, of which b are both.
@@ -856,7 +856,7 @@ class SpanFBeta(SpanMetric):
         return (recall + precision) * both, recall * true + precision * pred
 
 
-class SpanPrecision(SpanMetric):
+class SpanPrecision(SpanMetric[NoAverage]):
     """Span precision: the share of predicted spans that are true.
 
     Formula: b / p, with b of p predicted spans true.
@@ -880,7 +880,7 @@ class SpanPrecision(SpanMetric):
         return both, pred
 
 
-class SpanRecall(SpanMetric):
+class SpanRecall(SpanMetric[NoAverage]):
     """Span recall: the share of true spans that are predicted.
 
     Formula: b / t, with b of t true spans predicted.

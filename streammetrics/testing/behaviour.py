@@ -24,9 +24,9 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.loading import from_bytes
 from streammetrics.core.mergeable import merge
 from streammetrics.core.results.values import Interval, plain
-from streammetrics.core.stateful import from_bytes
 from streammetrics.core.statistic import Statistic
 from streammetrics.testing.forged import forged_states
 from streammetrics.testing.laws import (

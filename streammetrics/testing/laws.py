@@ -31,11 +31,11 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.loading import from_bytes
 from streammetrics.core.mergeable import merge
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval
-from streammetrics.core.stateful import from_bytes
 from streammetrics.testing.groups import broken_groups
 from streammetrics.testing.states import broken_states
 
@@ -263,9 +263,13 @@ def travels(case: Case[M]) -> None:
         return metric
 
     operations: dict[str, Callable[[M], Any]] = {
-        "a round trip through bytes": lambda metric: from_bytes(metric.to_bytes()),
+        "a round trip through bytes": lambda metric: from_bytes(
+            metric.to_bytes(), kind=type(metric)
+        ),
         **_COPIES,
-        "merging empty states": lambda metric: metric.merge(empty, from_bytes(empty.to_bytes())),
+        "merging empty states": lambda metric: metric.merge(
+            empty, from_bytes(empty.to_bytes(), kind=type(empty))
+        ),
         "sm.merge after an empty state": lambda metric: merge([empty, metric]),
         "reset": lambda metric: fed(metric, [case.rows]).reset().merge(metric),
         "reading": read,

@@ -257,3 +257,14 @@ def test_parameters_beyond_every_float_are_refused_and_long_ones_shown_in_brief(
 def test_a_beta_of_any_size_has_a_value():
     rows = ([1, 1, 0, 1], [1, 0, 1, 0])
     assert sm.FBeta(beta=1e200).update(*rows).compute() == sm.Recall().update(*rows).compute()
+
+
+def test_a_state_of_another_kind_than_expected_is_refused(tmp_path):
+    mean = sm.Mean().update([1.0])
+    mean.save(tmp_path / "mean")
+    assert sm.from_bytes(mean.to_bytes(), kind=sm.Mean) == mean
+    assert sm.load(tmp_path / "mean", kind=sm.Metric) == mean
+    with pytest.raises(sm.StateFormatError, match="the state is of a Mean, not of a Ledger"):
+        sm.from_bytes(mean.to_bytes(), kind=sm.Ledger)
+    with pytest.raises(sm.StateFormatError, match=r"mean: the state is of a Mean, not of a Live"):
+        sm.load(tmp_path / "mean", kind=sm.Live)

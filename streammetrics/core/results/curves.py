@@ -61,7 +61,11 @@ class Points(Result):
 
 
 class Curves(Result, tuple[Points, ...]):
-    """A curve for each class, in the order of the classes."""
+    """A curve for each class, in the order of the classes.
+
+    The data decide whether a metric returns these or one curve. Type checkers see ``ROCPoints |
+    Any``, which lets the code use the one that it knows it has.
+    """
 
     labels: tuple[Any, ...]
 

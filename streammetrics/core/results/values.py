@@ -28,7 +28,7 @@ import numpy as np
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.result import VALUE, Result
 from streammetrics.core.results.table import Table
-from streammetrics.core.types import V_co
+from streammetrics.core.types import Each, V_co
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -74,7 +74,7 @@ class Report(Result, dict[str, Any]):
         return Table({"class": list(self)}, columns)
 
 
-class Values(Result, dict[str, Any]):
+class Values(Result, dict[str, Each]):
     """The values of the metrics of a set, by name; a table has a row for each number."""
 
     def to_dict(self) -> dict[str, Any]:

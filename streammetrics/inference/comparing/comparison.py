@@ -24,11 +24,11 @@ from streammetrics.core.errors import (
 )
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.feeding.states import State
+from streammetrics.core.loading import load
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import registered_name
 from streammetrics.core.results.differences import Difference, Differences
-from streammetrics.core.stateful import load
 from streammetrics.inference.comparing.decisions import (
     Margin,
     check_power,

@@ -424,7 +424,7 @@ INFLUENCE = "influence of rows"
 class CurveFamily(PairedTest):
     """Areas under curves for (n,) scores, and averages of them for (n, K) scores."""
 
-    def __init__(self, metric: ClassScoreMetric, max_rows: int) -> None:
+    def __init__(self, metric: ClassScoreMetric[Any], max_rows: int) -> None:
         self.metric, self.max_rows = metric, max_rows  # of the sample
 
     def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one for all pairs

@@ -17,9 +17,9 @@ from streammetrics.core.constraints import Between, Share
 from streammetrics.core.errors import an
 from streammetrics.core.fields.histograms import Weighed
 from streammetrics.core.floating import own_arithmetic
+from streammetrics.core.loading import from_bytes, load
 from streammetrics.core.mergeable import Mergeable
 from streammetrics.core.metric_set import MetricSet
-from streammetrics.core.stateful import from_bytes, load
 from streammetrics.inference.distributions import normal_quantile
 from streammetrics.inference.tables import trials_of
 from streammetrics.live.alerts.rule import (
@@ -176,6 +176,8 @@ class Below(_MetricThreshold):
         ('firing', 0.5, 60)
     """
 
+    __init__ = _MetricThreshold.__init__  # or type checkers derive one of keywords
+
     def check_parameters(self) -> None:
         """Check that `clear` is not below the threshold."""
         super().check_parameters()
@@ -202,6 +204,8 @@ class Above(_MetricThreshold):
         >>> live.alerts([sm.Above("value", 50, window="10min")]).firing[0].name
         'value above 50 over 10min'
     """
+
+    __init__ = _MetricThreshold.__init__  # or type checkers derive one of keywords
 
     def check_parameters(self) -> None:
         """Check that `clear` is not above the threshold."""

@@ -10,8 +10,9 @@ import numpy as np
 
 from streammetrics.core.configured import require
 from streammetrics.core.errors import Hint, InvalidBatchError
+from streammetrics.core.metric import NumberOrArray
 from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.types import Floats
+from streammetrics.core.types import Floats, NoAverage
 from streammetrics.metrics.averages import class_means, lone_doubt
 from streammetrics.metrics.classification.base import (
     ContingencyMetric,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 Parts = tuple[str, Mapping[str, float], float]
 
 
-class AveragedMetric(ContingencyMetric[float | Floats]):
+class AveragedMetric(NumberOrArray[NoAverage], ContingencyMetric[float | LabelledArray]):
     """Base class of metrics that are a ratio of counts per class, averaged over classes.
 
     Args:
@@ -55,7 +56,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
     # factor, and the odds o. The value is s / (s + f), or with odds o s / (o s + f).
     _parts: ClassVar[Parts | None] = None
 
-    average: Literal["binary", "micro", "macro", "weighted", "samples"] | None = "binary"
+    average: Literal["binary", "micro", "macro", "weighted", "samples"] | NoAverage = "binary"
     multilabel: bool = False
 
     def check_parameters(self) -> None:
@@ -151,7 +152,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
         table.doubt(np.isnan(values), why)
         return values
 
-    def _listed(self, values: Any, table: Confusion) -> list[float | Floats]:
+    def _listed(self, values: Any, table: Confusion) -> list[float | LabelledArray]:
         """Return the value of each group; with ``average=None`` an array with labels."""
         if self.average is not None:
             return super()._listed(values, table)
@@ -187,7 +188,7 @@ class AveragedMetric(ContingencyMetric[float | Floats]):
             )
         return place
 
-    def _nothing(self, table: Confusion) -> float | Floats:
+    def _nothing(self, table: Confusion) -> float | LabelledArray:
         """Return nan, or with ``average=None`` an array of nan for the known classes."""
         if self.average is not None:
             return math.nan

@@ -16,7 +16,7 @@ from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import InvalidBatchError
 from streammetrics.core.groups import GroupedStates
 from streammetrics.core.metric import GroupValues, Metric, has_nan
-from streammetrics.core.types import V_co
+from streammetrics.core.types import FloatSequence, V_co
 from streammetrics.metrics.averages import ZeroDivision
 from streammetrics.metrics.classification.view import Confusion, tables_of_groups, tables_of_two
 from streammetrics.metrics.families import Family
@@ -137,7 +137,7 @@ class ContingencyMetric(Metric[V_co]):
     _formula = ("readout", "read")
     _facts = (*Metric._facts, "_judged", "_of_groups")
 
-    threshold: float | tuple[float, ...] | None = None
+    threshold: float | FloatSequence | None = None
     labels: Any = None
     pos_label: Label | None = None
     zero_division: ZeroDivision = None

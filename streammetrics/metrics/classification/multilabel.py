@@ -16,9 +16,9 @@ from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.fields.weights import WeightedCount
-from streammetrics.core.metric import Metric
+from streammetrics.core.metric import Metric, dependent
 from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.types import V_co
+from streammetrics.core.types import FloatSequence, V_co
 from streammetrics.metrics.averages import light
 from streammetrics.metrics.classification.base import (
     check_multilabel,
@@ -203,7 +203,7 @@ class MultilabelMetric(Metric[V_co]):
         ignore_index: The value of a true label that is unknown; it is left out of its row.
     """
 
-    threshold: float | tuple[float, ...] | None = None
+    threshold: float | FloatSequence | None = None
     labels: Any = None
     nan_policy: NanPolicy = "raise"
     from_logits: bool = False
@@ -294,8 +294,8 @@ class SubsetAccuracy(RowsMetric):
 
     normalize: bool = True
 
-    @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
+    @dependent
+    def value_range(self) -> tuple[float, float] | None:
         """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from streammetrics.core.configured import require
+from streammetrics.core.metric import dependent
 from streammetrics.metrics.averages import row_sums
 from streammetrics.metrics.classification.base import ContingencyMetric
 from streammetrics.metrics.families import Family
@@ -55,8 +56,8 @@ class Accuracy(ContingencyMetric[float]):
 
     normalize: bool = True
 
-    @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
+    @dependent
+    def value_range(self) -> tuple[float, float] | None:
         """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 
@@ -88,8 +89,8 @@ class ZeroOneLoss(ContingencyMetric[float]):
 
     normalize: bool = True
 
-    @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
+    @dependent
+    def value_range(self) -> tuple[float, float] | None:
         """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 
@@ -122,8 +123,8 @@ class BalancedAccuracy(ContingencyMetric[float]):
 
     adjusted: bool = False
 
-    @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # depends on a parameter
+    @dependent
+    def value_range(self) -> tuple[float, float]:
         """From 0 to 1, or from -1 to 1 if adjusted."""
         return (-1.0, 1.0) if self.adjusted else (0.0, 1.0)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import numpy as np
 
 from streammetrics.core.constraints import Between
+from streammetrics.core.types import NoAverage
 from streammetrics.metrics.classification.averaged import AveragedMetric
 from streammetrics.metrics.families import Family
 
@@ -43,7 +44,7 @@ __all__ = [
 ]
 
 
-class Precision(AveragedMetric):
+class Precision(AveragedMetric[NoAverage]):
     """Precision: the share of the rows predicted as a class that belong to it.
 
     Formula: TP / (TP + FP)
@@ -68,7 +69,7 @@ class Precision(AveragedMetric):
         return self.averaged(table, table.tp, table.predicted)
 
 
-class Recall(AveragedMetric):
+class Recall(AveragedMetric[NoAverage]):
     """Recall (true positive rate): the share of the rows of a class that are predicted as it.
 
     Formula: TP / (TP + FN)
@@ -93,7 +94,7 @@ class Recall(AveragedMetric):
         return self.averaged(table, table.tp, table.actual)
 
 
-class Specificity(AveragedMetric):
+class Specificity(AveragedMetric[NoAverage]):
     """Specificity (true negative rate): the share of rows outside a class not predicted as it.
 
     Formula: TN / (TN + FP)
@@ -118,7 +119,7 @@ class Specificity(AveragedMetric):
         return self.averaged(table, table.tn, table.tn + table.fp)
 
 
-class LabelAccuracy(AveragedMetric):
+class LabelAccuracy(AveragedMetric[NoAverage]):
     """Accuracy per class or label: the share of rows where its presence is predicted right.
 
     Formula: (TP + TN) / (TP + TN + FP + FN)
@@ -144,7 +145,7 @@ class LabelAccuracy(AveragedMetric):
         return self.averaged(table, right, right + table.fp + table.fn)
 
 
-class FalsePositiveRate(AveragedMetric):
+class FalsePositiveRate(AveragedMetric[NoAverage]):
     """False positive rate: the share of rows outside a class that are predicted as it.
 
     Formula: FP / (FP + TN)
@@ -169,7 +170,7 @@ class FalsePositiveRate(AveragedMetric):
         return self.averaged(table, table.fp, table.fp + table.tn)
 
 
-class FalseNegativeRate(AveragedMetric):
+class FalseNegativeRate(AveragedMetric[NoAverage]):
     """False negative rate (miss rate): the share of rows of a class predicted as another.
 
     Formula: FN / (FN + TP)
@@ -194,7 +195,7 @@ class FalseNegativeRate(AveragedMetric):
         return self.averaged(table, table.fn, table.actual)
 
 
-class NegativePredictiveValue(AveragedMetric):
+class NegativePredictiveValue(AveragedMetric[NoAverage]):
     """Negative predictive value: the share of rows not predicted as a class that are outside it.
 
     Formula: TN / (TN + FN)
@@ -219,7 +220,7 @@ class NegativePredictiveValue(AveragedMetric):
         return self.averaged(table, table.tn, table.tn + table.fn)
 
 
-class FBeta(AveragedMetric):
+class FBeta(AveragedMetric[NoAverage]):
     """F-beta score: the weighted harmonic mean of precision and recall.
 
     Formula: (1 + β²) TP / ((1 + β²) TP + β² FN + FP)
@@ -259,7 +260,7 @@ class FBeta(AveragedMetric):
         )
 
 
-class F1(AveragedMetric):
+class F1(AveragedMetric[NoAverage]):
     """F1 score: the harmonic mean of precision and recall.
 
     Formula: 2 TP / (2 TP + FN + FP)
@@ -287,7 +288,7 @@ class F1(AveragedMetric):
         return self.averaged(table, 2 * table.tp, table.actual + table.predicted)
 
 
-class Jaccard(AveragedMetric):
+class Jaccard(AveragedMetric[NoAverage]):
     """Jaccard index: the intersection over union of the rows of a class and those predicted as it.
 
     Formula: TP / (TP + FP + FN)
@@ -312,7 +313,7 @@ class Jaccard(AveragedMetric):
         return self.averaged(table, table.tp, table.actual + table.fp)
 
 
-class FalseDiscoveryRate(AveragedMetric):
+class FalseDiscoveryRate(AveragedMetric[NoAverage]):
     """False discovery rate: the share of the rows predicted as a class that are outside it.
 
     Formula: FP / (FP + TP)
@@ -337,7 +338,7 @@ class FalseDiscoveryRate(AveragedMetric):
         return self.averaged(table, table.fp, table.predicted)
 
 
-class FalseOmissionRate(AveragedMetric):
+class FalseOmissionRate(AveragedMetric[NoAverage]):
     """False omission rate: the share of the rows not predicted as a class that belong to it.
 
     Formula: FN / (FN + TN)
@@ -362,7 +363,7 @@ class FalseOmissionRate(AveragedMetric):
         return self.averaged(table, table.fn, table.fn + table.tn)
 
 
-class Prevalence(AveragedMetric):
+class Prevalence(AveragedMetric[NoAverage]):
     """Prevalence: the share of all rows that belong to a class.
 
     Formula: (TP + FN) / n
@@ -387,7 +388,7 @@ class Prevalence(AveragedMetric):
         return self.averaged(table, table.actual, table.actual + table.fp + table.tn)
 
 
-class SelectionRate(AveragedMetric):
+class SelectionRate(AveragedMetric[NoAverage]):
     """Selection rate: the share of all rows that are predicted as a class.
 
     Formula: (TP + FP) / n
@@ -413,7 +414,7 @@ class SelectionRate(AveragedMetric):
         return self.averaged(table, table.predicted, table.predicted + table.fn + table.tn)
 
 
-class PositiveLikelihoodRatio(AveragedMetric):
+class PositiveLikelihoodRatio(AveragedMetric[NoAverage]):
     """Positive likelihood ratio: the factor by which a positive prediction raises the odds.
 
     Formula: (TP / (TP + FN)) / (FP / (FP + TN))
@@ -439,7 +440,7 @@ class PositiveLikelihoodRatio(AveragedMetric):
         return _quotient(self, table, lambda tp, fp, fn, tn: (_over(tp, fn), _over(fp, tn)))
 
 
-class NegativeLikelihoodRatio(AveragedMetric):
+class NegativeLikelihoodRatio(AveragedMetric[NoAverage]):
     """Negative likelihood ratio: the factor by which a negative prediction changes the odds.
 
     Formula: (FN / (FN + TP)) / (TN / (TN + FP))
@@ -465,7 +466,7 @@ class NegativeLikelihoodRatio(AveragedMetric):
         return _quotient(self, table, lambda tp, fp, fn, tn: (_over(fn, tp), _over(tn, fp)))
 
 
-class DiagnosticOddsRatio(AveragedMetric):
+class DiagnosticOddsRatio(AveragedMetric[NoAverage]):
     """Diagnostic odds ratio: the odds of a positive prediction in the class over those outside.
 
     Formula: TP TN / (FP FN)
@@ -498,7 +499,7 @@ class DiagnosticOddsRatio(AveragedMetric):
         )
 
 
-class Informedness(AveragedMetric):
+class Informedness(AveragedMetric[NoAverage]):
     """Informedness (Youden's J): sensitivity plus specificity minus 1.
 
     Formula: TP / (TP + FN) + TN / (TN + FP) - 1
@@ -525,7 +526,7 @@ class Informedness(AveragedMetric):
         return _determinant(self, table, lambda tp, fp, fn, tn: (tp + fn) * (fp + tn))
 
 
-class Markedness(AveragedMetric):
+class Markedness(AveragedMetric[NoAverage]):
     """Markedness: the positive plus the negative predictive value minus 1.
 
     Formula: TP / (TP + FP) + TN / (TN + FN) - 1
@@ -552,7 +553,7 @@ class Markedness(AveragedMetric):
         return _determinant(self, table, lambda tp, fp, fn, tn: (tp + fp) * (fn + tn))
 
 
-def _quotient(metric: AveragedMetric, table: Confusion, parts: Parts) -> Floats:
+def _quotient(metric: AveragedMetric[Any], table: Confusion, parts: Parts) -> Floats:
     """Return the averaged ratio of two parts; with ``"micro"`` counts are added first.
 
     A part is ``nan`` if a class has no rows; the ratio is then 0/0.
@@ -576,7 +577,7 @@ def _over(part: Floats, rest: Floats) -> Floats:
 
 
 def _determinant(
-    metric: AveragedMetric, table: Confusion, margins: Callable[[int, int, int, int], int]
+    metric: AveragedMetric[Any], table: Confusion, margins: Callable[[int, int, int, int], int]
 ) -> Floats:
     """Return the average of TP TN - FP FN over a product of margins, rounded once per class."""
     shares, known = [], []

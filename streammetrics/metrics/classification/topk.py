@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.columns.labels import Label, one_kind
 from streammetrics.core.constraints import AtLeast, NanPolicy
-from streammetrics.core.metric import Metric
+from streammetrics.core.metric import Metric, dependent
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.tables.topk import TopKHits
 
@@ -67,8 +67,8 @@ class TopKAccuracy(Metric[float]):
         """Convert the labels to one type."""
         self.labels = one_kind(self.labels, self.ignore_index)
 
-    @property
-    def value_range(self) -> tuple[float, float] | None:  # type: ignore[override]  # depends on a parameter
+    @dependent
+    def value_range(self) -> tuple[float, float] | None:
         """From 0 to 1; a number of rows is unbounded."""
         return (0.0, 1.0) if self.normalize else None
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from streammetrics.core.arithmetic.exact import nearest
 from streammetrics.core.constraints import NanPolicy, Satisfies
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.core.metric import Metric
+from streammetrics.core.metric import Metric, NumberOrArray
 from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.types import Floats
+from streammetrics.core.types import FloatSequence, RawValues
 from streammetrics.statistics.sums.losses import LossSum
 from streammetrics.statistics.sums.spreads import LossSpread
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Number = Fraction | float | None
 
-Value: TypeAlias = float | Floats
+Value: TypeAlias = float | LabelledArray
 
 
 def are_weights(values: Any) -> bool:
@@ -34,10 +34,10 @@ def are_weights(values: Any) -> bool:
     return numbers and any(values)
 
 
-Weights = Annotated[tuple[float, ...], Satisfies(are_weights, "weights of the outputs")]
+Weights = Annotated[FloatSequence, Satisfies(are_weights, "weights of the outputs")]
 
 
-def check_outputs(n: int, multioutput: str | tuple[float, ...]) -> None:
+def check_outputs(n: int, multioutput: str | FloatSequence) -> None:
     """Raise `InvalidBatchError` if `multioutput` is a sequence of weights, but not n of them."""
     if n and isinstance(multioutput, tuple) and n != len(multioutput):
         raise InvalidBatchError(
@@ -45,7 +45,7 @@ def check_outputs(n: int, multioutput: str | tuple[float, ...]) -> None:
         )
 
 
-def averaged(values: Sequence[Number], multioutput: str | tuple[float, ...]) -> Value:
+def averaged(values: Sequence[Number], multioutput: str | FloatSequence) -> Value:
     """Return the values of the outputs, or their mean as configured; ``nan`` without rows."""
     if isinstance(multioutput, tuple):
         check_outputs(len(values), multioutput)
@@ -84,7 +84,7 @@ def ratio_or_none(above: Fraction, below: Fraction) -> Fraction | None:
     return above / below if below else None
 
 
-class RegressionMetric(Metric[Value]):
+class RegressionMetric(NumberOrArray[RawValues], Metric[Value]):
     """Base class of metrics of targets and predictions, (n,) or (n, d) for d outputs.
 
     Numbers are finite. Integers beyond 2**53 stay exact: an error is the exact difference, rounded
@@ -102,7 +102,7 @@ class RegressionMetric(Metric[Value]):
     """
 
     nan_policy: NanPolicy = "raise"
-    multioutput: Literal["uniform_average", "raw_values"] | Weights = "uniform_average"
+    multioutput: Literal["uniform_average"] | RawValues | Weights = "uniform_average"
 
     def update(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Outside
+from streammetrics.core.types import RawValues
 from streammetrics.metrics.families import BASELINE
 from streammetrics.metrics.regression.base import RegressionMetric, averaged, summed, where_zero
 from streammetrics.metrics.regression.losses import MeanLoss
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["D2Tweedie", "GammaDeviance", "PoissonDeviance", "TweedieDeviance"]
 
 
-class TweedieDeviance(MeanLoss):
+class TweedieDeviance(MeanLoss[RawValues]):
     """Mean Tweedie deviance; the larger the power, the less weight large targets have.
 
     Formula: 2 mean (max(y, 0)^(2-q) / ((1 - q) (2 - q)) - y p^(1-q) / (1 - q) + p^(2-q) / (2 - q)),
@@ -59,7 +60,7 @@ class TweedieDeviance(MeanLoss):
         return (summed(self, "tweedie", self.power),)
 
 
-class PoissonDeviance(MeanLoss):
+class PoissonDeviance(MeanLoss[RawValues]):
     """Mean Poisson deviance.
 
     Formula: 2 Σ w (y log(y / p) - y + p) / Σ w
@@ -84,7 +85,7 @@ class PoissonDeviance(MeanLoss):
         return (summed(self, "tweedie", 1.0),)
 
 
-class GammaDeviance(MeanLoss):
+class GammaDeviance(MeanLoss[RawValues]):
     """Mean gamma deviance.
 
     Formula: 2 Σ w (log(p / y) + y / p - 1) / Σ w
@@ -109,7 +110,7 @@ class GammaDeviance(MeanLoss):
         return (summed(self, "tweedie", 2.0),)
 
 
-class D2Tweedie(RegressionMetric):
+class D2Tweedie(RegressionMetric[RawValues]):
     """D² Tweedie: how much lower the deviance is than that of predicting the targets' mean.
 
     Formula: 1 - D(p) / D(ȳ), with D the mean deviance and ȳ the mean target.

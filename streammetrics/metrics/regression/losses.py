@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from streammetrics.core.arithmetic.exact import nearest, root
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import AtLeast, Positive, Share
+from streammetrics.core.types import RawValues
 from streammetrics.metrics.families import BASELINE, GROWS, Family
 from streammetrics.metrics.regression.base import (
     RegressionMetric,
@@ -51,7 +52,7 @@ __all__ = [
 ]
 
 
-class MeanLoss(RegressionMetric):
+class MeanLoss(RegressionMetric[RawValues]):
     """Base class of metrics that are the mean of one loss per row."""
 
     spread: bool = True
@@ -68,7 +69,7 @@ class MeanLoss(RegressionMetric):
         return averaged(losses.means("loss"), self.multioutput)
 
 
-class MAE(MeanLoss):
+class MAE(MeanLoss[RawValues]):
     """Mean absolute error.
 
     Formula: Σ w |y - p| / Σ w
@@ -92,7 +93,7 @@ class MAE(MeanLoss):
         return (summed(self, "absolute"),)
 
 
-class MSE(MeanLoss):
+class MSE(MeanLoss[RawValues]):
     """Mean squared error.
 
     Formula: Σ w (y - p)² / Σ w
@@ -117,7 +118,7 @@ class MSE(MeanLoss):
         return (summed(self, "squared"),)
 
 
-class RootMeanLoss(RegressionMetric):
+class RootMeanLoss(RegressionMetric[RawValues]):
     """Base class of metrics that are the root of a mean loss, correctly rounded per output."""
 
     spread: bool = True
@@ -134,7 +135,7 @@ class RootMeanLoss(RegressionMetric):
         return averaged([root(mean) for mean in losses.means("loss")], self.multioutput)
 
 
-class RMSE(RootMeanLoss):
+class RMSE(RootMeanLoss[RawValues]):
     """Root mean squared error.
 
     Formula: √(Σ w (y - p)² / Σ w)
@@ -158,7 +159,7 @@ class RMSE(RootMeanLoss):
         return (summed(self, "squared"),)
 
 
-class MeanError(RegressionMetric):
+class MeanError(RegressionMetric[RawValues]):
     """Mean error (bias): positive if predictions are too high on average.
 
     Formula: Σ w (p - y) / Σ w
@@ -203,7 +204,7 @@ class MeanError(RegressionMetric):
         return averaged([p - y for y, p in means], self.multioutput)
 
 
-class PinballLoss(MeanLoss):
+class PinballLoss(MeanLoss[RawValues]):
     """Mean pinball loss (quantile loss).
 
     Formula: Σ w max(alpha (y - p), (alpha - 1) (y - p)) / Σ w
@@ -230,7 +231,7 @@ class PinballLoss(MeanLoss):
         return (summed(self, "pinball", self.alpha),)
 
 
-class HuberLoss(MeanLoss):
+class HuberLoss(MeanLoss[RawValues]):
     """Mean Huber loss: half the squared error up to δ, linear beyond.
 
     Formula: mean (e² / 2 if |e| <= δ, else δ (|e| - δ / 2)), with e = y - p.
@@ -258,7 +259,7 @@ class HuberLoss(MeanLoss):
         return (summed(self, "huber", self.delta),)
 
 
-class LogCoshError(MeanLoss):
+class LogCoshError(MeanLoss[RawValues]):
     """Mean log-cosh error: quadratic for small errors, linear for large ones.
 
     Formula: Σ w log(cosh(y - p)) / Σ w
@@ -280,7 +281,7 @@ class LogCoshError(MeanLoss):
         return (summed(self, "log_cosh"),)
 
 
-class MAPE(MeanLoss):
+class MAPE(MeanLoss[RawValues]):
     """Mean absolute percentage error, as a fraction: 0.1 is 10%.
 
     Formula: Σ w (|y - p| / max(|y|, ε)) / Σ w, with ε = 2⁻⁵².
@@ -305,7 +306,7 @@ class MAPE(MeanLoss):
         return (summed(self, "percentage"),)
 
 
-class SMAPE(MeanLoss):
+class SMAPE(MeanLoss[RawValues]):
     """Symmetric mean absolute percentage error, from 0 to 2.
 
     Formula: Σ w (2 |y - p| / (|y| + |p|)) / Σ w
@@ -333,7 +334,7 @@ class SMAPE(MeanLoss):
         return (summed(self, "symmetric_percentage"),)
 
 
-class WAPE(RegressionMetric):
+class WAPE(RegressionMetric[RawValues]):
     """Weighted absolute percentage error.
 
     Formula: Σ w |y - p| / Σ w |y|
@@ -380,7 +381,7 @@ class WAPE(RegressionMetric):
         return averaged([ratio_or_none(error, size) for error, size in sums], self.multioutput)
 
 
-class MSLE(MeanLoss):
+class MSLE(MeanLoss[RawValues]):
     """Mean squared logarithmic error.
 
     Formula: Σ w (log(1 + y) - log(1 + p))² / Σ w
@@ -405,7 +406,7 @@ class MSLE(MeanLoss):
         return (summed(self, "squared_log"),)
 
 
-class RMSLE(RootMeanLoss):
+class RMSLE(RootMeanLoss[RawValues]):
     """Root mean squared logarithmic error.
 
     Formula: √(Σ w (log(1 + y) - log(1 + p))² / Σ w)
@@ -432,7 +433,7 @@ class RMSLE(RootMeanLoss):
         return (summed(self, "squared_log"),)
 
 
-class NRMSE(RegressionMetric):
+class NRMSE(RegressionMetric[RawValues]):
     """Normalized root mean squared error: the RMSE over the size of the target.
 
     Formula: √(Σ w (y - p)² / Σ w) / size
@@ -497,7 +498,7 @@ class NRMSE(RegressionMetric):
         return squares
 
 
-class MinkowskiDistance(RegressionMetric):
+class MinkowskiDistance(RegressionMetric[RawValues]):
     """Minkowski distance between targets and predictions.
 
     Formula: (Σ w |y - p|^order)^(1 / order)

@@ -12,6 +12,7 @@ from streammetrics.core.arithmetic.exact import nearest, quotient, root
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import AtLeast, Bins, Share
 from streammetrics.core.results.values import Interval
+from streammetrics.core.types import RawValues
 from streammetrics.metrics.families import BASELINE, Family
 from streammetrics.metrics.regression.base import (
     RegressionMetric,
@@ -44,10 +45,7 @@ __all__ = [
 ]
 
 
-Outputs = Literal["uniform_average", "raw_values", "variance_weighted"] | Weights
-
-
-def _sampled(metric: VarianceRatio | PairMoments) -> tuple[MomentSample, ...]:
+def _sampled(metric: VarianceRatio[Any] | PairMoments[Any]) -> tuple[MomentSample, ...]:
     """Return the sample of rows that `confidence` needs, if the metric has ``spread=True``."""
     return (MomentSample(nan_policy=metric.nan_policy),) if metric.spread else ()
 
@@ -61,7 +59,7 @@ def _constant(*statistics: Statistic) -> str:
     return why or where_zero(moments.centred("p", "p"), "the prediction is constant")
 
 
-class PairMoments(RegressionMetric):
+class PairMoments(RegressionMetric[RawValues]):
     """Base class of metrics that are a ratio of moments of targets and predictions."""
 
     spread: bool = False
@@ -70,11 +68,13 @@ class PairMoments(RegressionMetric):
         return _constant(*statistics)
 
 
-class VarianceRatio(RegressionMetric):
+class VarianceRatio(RegressionMetric[RawValues]):
     """Base class of ratios to the variance of the target; undefined for outputs where it is 0."""
 
     spread: bool = False
-    multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # one more value than in the base
+    multioutput: Literal["uniform_average"] | RawValues | Literal["variance_weighted"] | Weights = (
+        "uniform_average"  # type: ignore[assignment]  # one more value than in the base
+    )
 
     def _lacking(self, *statistics: Any) -> str:
         return _constant(*statistics)
@@ -107,7 +107,7 @@ def _shares(
     return shares
 
 
-class R2(VarianceRatio):
+class R2(VarianceRatio[RawValues]):
     """R², the coefficient of determination.
 
     Formula: 1 - Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
@@ -158,7 +158,7 @@ class R2(VarianceRatio):
         return self._averaged(shares, spread)
 
 
-class ExplainedVariance(VarianceRatio):
+class ExplainedVariance(VarianceRatio[RawValues]):
     """Explained variance: like `R2`, but not lowered by a constant bias.
 
     Formula: 1 - Var(y - p) / Var(y)
@@ -198,7 +198,7 @@ class ExplainedVariance(VarianceRatio):
         return self._averaged(_shares(left, yy, force_finite=self.force_finite), yy)
 
 
-class RelativeSquaredError(VarianceRatio):
+class RelativeSquaredError(VarianceRatio[RawValues]):
     """Relative squared error: 1 - `R2`.
 
     Formula: Σ w (y - p)² / Σ w (y - ȳ)², with ȳ the mean target.
@@ -238,7 +238,7 @@ class RelativeSquaredError(VarianceRatio):
         return self._averaged([ratio_or_none(error, variance) for error, variance in sums], spread)
 
 
-class PearsonCorrelation(PairMoments):
+class PearsonCorrelation(PairMoments[RawValues]):
     """Pearson correlation of targets and predictions, correctly rounded.
 
     Formula: Cov(y, p) / √(Var(y) Var(p))
@@ -279,7 +279,7 @@ class PearsonCorrelation(PairMoments):
         return averaged(values, self.multioutput)
 
 
-class ConcordanceCorrelation(PairMoments):
+class ConcordanceCorrelation(PairMoments[RawValues]):
     """Concordance correlation coefficient (Lin).
 
     Formula: 2 Cov(y, p) / (Var(y) + Var(p) + (ȳ - p̄)²)
@@ -324,7 +324,7 @@ def _centred(moments: Moments) -> tuple[list[Fraction], list[Fraction], list[Fra
     return moments.centred("y", "y"), moments.centred("p", "p"), moments.centred("y", "p")
 
 
-class TargetShare(RegressionMetric):
+class TargetShare(RegressionMetric[RawValues]):
     """Base class of losses relative to that of a constant, with a histogram of the targets.
 
     Args:
@@ -360,7 +360,7 @@ class TargetShare(RegressionMetric):
         return all(not each.low < each.high for each in self._shares(*statistics))
 
 
-class D2Pinball(TargetShare):
+class D2Pinball(TargetShare[RawValues]):
     """D² pinball: how much lower the pinball loss is than that of a quantile of the targets.
 
     Formula: 1 - L(p) / L(q), with L the pinball loss and q the alpha quantile of the targets.
@@ -402,7 +402,7 @@ class D2Pinball(TargetShare):
         return _saved(statistics, self.alpha, (up, 1 - up))
 
 
-class D2AbsoluteError(TargetShare):
+class D2AbsoluteError(TargetShare[RawValues]):
     """D² absolute error: how much lower the absolute error is than that of the targets' median.
 
     Formula: 1 - Σ w |y - p| / Σ w |y - m|, with m the median of y.
@@ -472,7 +472,7 @@ def _over(
     return loss / null, loss / most, loss / least if least else math.inf
 
 
-class RelativeAbsoluteError(TargetShare):
+class RelativeAbsoluteError(TargetShare[RawValues]):
     """Relative absolute error: the absolute error over that of predicting the targets' mean.
 
     Formula: Σ w |y - p| / Σ w |y - ȳ|, with ȳ the mean target.
@@ -515,7 +515,7 @@ class RelativeAbsoluteError(TargetShare):
         return values
 
 
-class AdjustedR2(RegressionMetric):
+class AdjustedR2(RegressionMetric[RawValues]):
     """Adjusted R², which accounts for the number of features of the model.
 
     Formula: 1 - (1 - R²) (n - 1) / (n - p - 1), with p features and n the number of rows, or their
@@ -545,7 +545,9 @@ class AdjustedR2(RegressionMetric):
     family = Refusal("it takes off what R2 is too large by; R2(spread=True) has limits")
 
     n_features: Annotated[int, AtLeast(0)]
-    multioutput: Outputs = "uniform_average"  # type: ignore[assignment]  # as of `VarianceRatio`
+    multioutput: Literal["uniform_average"] | RawValues | Literal["variance_weighted"] | Weights = (
+        "uniform_average"  # type: ignore[assignment]  # as of `VarianceRatio`
+    )
 
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the sum of squared errors and the target's moments."""

@@ -11,6 +11,7 @@ import numpy as np
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.constraints import Bins, Share
 from streammetrics.core.results.values import Interval
+from streammetrics.core.types import RawValues
 from streammetrics.metrics.distributions import distribution
 from streammetrics.metrics.families import EXTREME, NO_MEAN, Family
 from streammetrics.metrics.regression.base import RegressionMetric, averaged
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["AbsoluteErrorQuantile", "MaxError", "MedianAbsoluteError"]
 
 
-class MaxError(RegressionMetric):
+class MaxError(RegressionMetric[RawValues]):
     """Largest absolute error.
 
     Formula: max |y - p|
@@ -65,7 +66,7 @@ class MaxError(RegressionMetric):
         return averaged(largest.tolist(), self.multioutput)
 
 
-class ErrorQuantile(RegressionMetric):
+class ErrorQuantile(RegressionMetric[RawValues]):
     """Base class of quantiles of the absolute error, with guaranteed bounds."""
 
     higher_is_better = False
@@ -102,7 +103,7 @@ class ErrorQuantile(RegressionMetric):
         return all(not e.low < e.high for e in self._estimates(errors))
 
 
-class MedianAbsoluteError(ErrorQuantile):
+class MedianAbsoluteError(ErrorQuantile[RawValues]):
     """Median absolute error: the mean of the two middle errors for an even number of rows.
 
     Formula: median |y - p|
@@ -130,7 +131,7 @@ class MedianAbsoluteError(ErrorQuantile):
         return errors.quantiles(0.5, "averaged_inverted_cdf")
 
 
-class AbsoluteErrorQuantile(ErrorQuantile):
+class AbsoluteErrorQuantile(ErrorQuantile[RawValues]):
     """Quantile of the absolute error.
 
     Formula: quantile_q |y - p|

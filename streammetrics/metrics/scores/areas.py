@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import permutations
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from streammetrics.core.confidence import Refusal
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Between
 from streammetrics.core.fields.histograms import GroupedHistograms
-from streammetrics.core.metric import GroupValues
+from streammetrics.core.metric import GroupValues, dependent
 from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.types import NoAverage
 from streammetrics.metrics.averages import mean_of_classes
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from streammetrics.core.groups import GroupedStates
+    from streammetrics.core.results.labelled import LabelledArray
     from streammetrics.core.statistic import Statistic
     from streammetrics.core.types import Array, Floats, Places
     from streammetrics.metrics.scores.base import Corners, CumulativeCounts, Steps
@@ -99,7 +101,7 @@ def auc(x: object, y: object) -> float:
     return math.fsum(np.abs(steps) * (up[1:] / 2 + up[:-1] / 2))
 
 
-class ROCAUC(ClassScoreMetric):
+class ROCAUC(ClassScoreMetric[NoAverage]):
     """Area under the ROC curve: the probability that a positive scores above a negative.
 
     Formula: P(s_+ > s_-) + P(s_+ = s_-) / 2, with s_+ the score of a positive and s_- that of a
@@ -221,7 +223,7 @@ class ROCAUC(ClassScoreMetric):
 
     def _averaged(
         self, classes: tuple[CumulativeCounts, ...], values: list[float]
-    ) -> tuple[float | Floats, str]:
+    ) -> tuple[float | LabelledArray, str]:
         if self.multi_class == "ovr" or len(classes) == 1:
             return super()._averaged(classes, values)
         each = np.array([self._filled(value) for value in values])
@@ -338,7 +340,7 @@ def _precision(tp: Array, fp: Array) -> Floats:
     return precision
 
 
-class AveragePrecision(ClassScoreMetric):
+class AveragePrecision(ClassScoreMetric[NoAverage]):
     """Average precision: the area under the precision-recall curve, as a sum of steps.
 
     Formula: Σ_i (R_i - R_(i-1)) P_i, with recall R and precision P at the i-th highest threshold.
@@ -386,7 +388,7 @@ class AveragePrecision(ClassScoreMetric):
         return _precision(steps.tp, steps.fp_above)
 
 
-class PRAUC(ClassScoreMetric):
+class PRAUC(ClassScoreMetric[NoAverage]):
     """Area under the precision-recall curve by the trapezoidal rule, from (recall 0, precision 1).
 
     Formula: Σ_i (R_i - R_(i-1)) (P_i + P_(i-1)) / 2, with recall R and precision P at the i-th
@@ -443,7 +445,7 @@ class PRAUC(ClassScoreMetric):
         return 1.0 - below
 
 
-class LogAUC(ClassScoreMetric):
+class LogAUC(ClassScoreMetric[NoAverage]):
     """Area under the ROC curve over the logarithm of the false positive rate, within a range.
 
     Formula: ∫ TPR d(ln FPR) / ln (b / a), with a and b the ends of the range.
@@ -547,7 +549,7 @@ class LiftPoints(Points, _Lift):
     """Shares (m,) of all rows with a score of at least each threshold, and the lift among them."""
 
 
-class CumulativeGains(ScoreMetric[GainPoints | Curves]):
+class CumulativeGains(ScoreMetric[GainPoints | Any]):
     """Cumulative gains: the share of positives among the rows with the highest scores.
 
     Formula: TP / P over (TP + FP) / n, with P positives among n rows.
@@ -581,7 +583,7 @@ class CumulativeGains(ScoreMetric[GainPoints | Curves]):
         return one_or_all([_gains(stairs) for stairs in staircases(scores)], self.labels)
 
 
-class LiftCurve(ScoreMetric[LiftPoints | Curves]):
+class LiftCurve(ScoreMetric[LiftPoints | Any]):
     """Lift: the rate of positives among the rows with the highest scores, over the overall rate.
 
     Formula: (TP / P) / ((TP + FP) / n) over (TP + FP) / n, with P positives among n rows.
@@ -631,7 +633,7 @@ def _lifts(stairs: CumulativeCounts) -> LiftPoints:
     return LiftPoints(depth, gain / depth, cuts).told(**rows_of(stairs))
 
 
-class TopDecileLift(ClassScoreMetric):
+class TopDecileLift(ClassScoreMetric[NoAverage]):
     """Top decile lift: the rate of positives in the top tenth by score, over the overall rate.
 
     Formula: (TP / P) / share, with TP of P positives in that share of rows.
@@ -665,8 +667,8 @@ class TopDecileLift(ClassScoreMetric):
 
     share: Annotated[float, Between(0, 1, without=(0,))] = 0.1
 
-    @property
-    def value_range(self) -> tuple[float, float]:  # type: ignore[override]  # depends on `share`
+    @dependent
+    def value_range(self) -> tuple[float, float]:
         """The smallest and the largest lift."""
         return 0.0, float(1 / self._level)
 
@@ -712,7 +714,7 @@ class TopDecileLift(ClassScoreMetric):
         return nearest(least / whole), mean, nearest(most / whole)
 
 
-class Gini(ClassScoreMetric):
+class Gini(ClassScoreMetric[NoAverage]):
     """Gini coefficient of a ranking by score, also called accuracy ratio.
 
     Formula: 2 AUC - 1, with AUC the area under the ROC curve.

@@ -15,11 +15,11 @@ from streammetrics.core.columns.scores import log_odds, sigmoid
 from streammetrics.core.configured import require
 from streammetrics.core.constraints import Bins, NanPolicy
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.core.metric import Metric, made_once
+from streammetrics.core.metric import Metric, NumberOrArray, made_once
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import Interval
-from streammetrics.core.types import Floats, V_co
+from streammetrics.core.types import Floats, NoAverage, V_co
 from streammetrics.metrics.averages import (
     ZeroDivision,
     lacking_classes,
@@ -448,7 +448,7 @@ def _missing_rows(metric: ScoredMetric[object], scores: ScoreHistogram, *_: obje
 def middle_of(certain: Callable[..., tuple[float, float, float]]) -> Callable[..., float]:
     """Return a ``read`` method that returns the value of `certain` without its bounds."""
 
-    def read(self: ClassScoreMetric, stairs: CumulativeCounts) -> float:
+    def read(self: ClassScoreMetric[Any], stairs: CumulativeCounts) -> float:
         """Return the value of one class, ``nan`` if it is undefined."""
         return certain(self, stairs)[1]
 
@@ -507,7 +507,7 @@ class CurveMetric(ScoredMetric[V_co]):
     is_exact, _lacking = _has_single_scores, _missing_rows
 
 
-class ClassScoreMetric(ScoredMetric[float | Floats]):
+class ClassScoreMetric(NumberOrArray[NoAverage], ScoredMetric[float | LabelledArray]):
     """Base class of metrics with a value per class, which are averaged for (n, K) scores.
 
     Args:
@@ -530,7 +530,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
     _facts = (*Metric._facts, "certain", "_sides", "_judged")
 
     max_bins: Bins = MAX_BINS
-    average: Literal["macro", "weighted", "micro"] | None = "macro"
+    average: Literal["macro", "weighted", "micro"] | NoAverage = "macro"
     zero_division: ZeroDivision = None
     multilabel: bool = False
 
@@ -585,19 +585,19 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
         """Return the curve that the value of one class is read from."""
         raise TypeError(f"{type(self).__name__} has no picture")
 
-    def readout(self, scores: ScoreHistogram, *_: object) -> float | Floats:
+    def readout(self, scores: ScoreHistogram, *_: object) -> float | LabelledArray:
         """Read the classes and average them."""
         return self._of_classes(scores)[0]
 
-    def _judged(self, scores: ScoreHistogram, *_: object) -> tuple[float | Floats, str]:
+    def _judged(self, scores: ScoreHistogram, *_: object) -> tuple[float | LabelledArray, str]:
         value, doubt = self._of_classes(scores)
         return value, doubt or self._why_nan(value, scores)
 
-    def _of_classes(self, scores: ScoreHistogram) -> tuple[float | Floats, str]:
+    def _of_classes(self, scores: ScoreHistogram) -> tuple[float | LabelledArray, str]:
         classes = staircases(scores)
         return self._averaged(classes, [self.read(stairs) for stairs in classes])
 
-    def interval(self, scores: ScoreHistogram, *_: object) -> Interval[float | Floats]:
+    def interval(self, scores: ScoreHistogram, *_: object) -> Interval[float | LabelledArray]:
         """Bound the classes and average the bounds."""
         classes = staircases(scores)
         spans = [self._sides(stairs) for stairs in classes]
@@ -613,7 +613,7 @@ class ClassScoreMetric(ScoredMetric[float | Floats]):
 
     def _averaged(
         self, classes: tuple[CumulativeCounts, ...], values: list[float]
-    ) -> tuple[float | Floats, str]:
+    ) -> tuple[float | LabelledArray, str]:
         if len(classes) == 1:
             has_rows = classes[0].positives or classes[0].negatives
             return (self._filled(values[0]) if has_rows else math.nan), ""

@@ -17,6 +17,7 @@ from streammetrics.core.constraints import Between
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.values import Interval, KeyedValues
+from streammetrics.core.types import NoAverage
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
     ClassScoreMetric,
@@ -215,7 +216,7 @@ class CalibrationPoints(Points, _Calibration):
     """Fraction of positives and mean score (m,) of the bins that hold rows, by ascending score."""
 
 
-class CalibrationError(ClassScoreMetric):
+class CalibrationError(ClassScoreMetric[NoAverage]):
     """Calibration error: the difference between fractions of positives and mean scores in bins.
 
     Formula: l1: Σ_b w_b gap_b; l2: √(Σ_b w_b gap_b²); max: max_b gap_b
@@ -263,7 +264,7 @@ class CalibrationError(ClassScoreMetric):
         "CalibrationCurve has limits for each bin, and BrierScore has them"
     )
 
-    average: Literal["macro", "weighted", "micro", "top_label"] | None = "macro"  # type: ignore[assignment]  # one more value than in the base
+    average: Literal["macro", "weighted", "micro", "top_label"] | NoAverage = "macro"  # type: ignore[assignment]  # one more value than in the base
     n_bins: Annotated[int, Between(1, MOST_BINS)] = 15
     norm: Literal["l1", "l2", "max"] = "l1"
     strategy: Strategy = "uniform"
@@ -340,7 +341,7 @@ class CalibrationError(ClassScoreMetric):
         return float(error if self.norm == "l1" else np.sqrt(error))
 
 
-class CalibrationCurve(ScoreMetric[CalibrationPoints | Curves]):
+class CalibrationCurve(ScoreMetric[CalibrationPoints | Any]):
     """Calibration curve (reliability diagram): fractions of positives over mean scores, in bins.
 
     Formula: o_b = P_b / n_b over f_b = mean_(i in b) s_i, with P_b positives among the n_b rows of
@@ -604,7 +605,7 @@ class _Coefficient(Protocol):
         """The function that fits it to cells, with all rows at the given logits."""
 
 
-def _checked(metric: ClassScoreMetric) -> tuple[Statistic, ...]:
+def _checked(metric: ClassScoreMetric[Any]) -> tuple[Statistic, ...]:
     """Return the score histogram, and a check that scores are probabilities."""
     return (*ClassScoreMetric.statistics(metric), *check_of(metric))
 
@@ -619,13 +620,13 @@ def _at_midpoints(metric: _Coefficient, stairs: CumulativeCounts) -> float:
     return _fitted(metric, stairs).value
 
 
-def _unrounded(metric: ClassScoreMetric, stairs: CumulativeCounts) -> tuple[float, float]:
+def _unrounded(metric: ClassScoreMetric[Any], stairs: CumulativeCounts) -> tuple[float, float]:
     """Return the bounds of `certain` unchanged, because they already allow for rounding."""
     low, value, high = metric.certain(stairs)
     return (value, value) if stairs.exact else (low, high)
 
 
-class CalibrationSlope(ClassScoreMetric):
+class CalibrationSlope(ClassScoreMetric[NoAverage]):
     """Calibration slope: the slope of a logistic regression of labels on logits.
 
     Formula: log(P / (1 - P)) = a + b z, with z the logit of a row's probability and b the slope.
@@ -662,7 +663,7 @@ class CalibrationSlope(ClassScoreMetric):
         return -math.inf, self.read(stairs), math.inf
 
 
-class CalibrationIntercept(ClassScoreMetric):
+class CalibrationIntercept(ClassScoreMetric[NoAverage]):
     """Calibration intercept: the intercept of a logistic regression on logits, with slope 1.
 
     Formula: log(P / (1 - P)) = a + z, with z the logit of a row's probability and a the intercept.

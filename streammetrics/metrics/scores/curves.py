@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core.results.curves import Curves, Points
+from streammetrics.core.types import NoAverage
 from streammetrics.metrics.families import SEVERAL, Family
 from streammetrics.metrics.scores.base import (
     ClassScoreMetric,
@@ -53,7 +54,7 @@ class PRPoints(Points, _PR):
     """Precision (m + 1,) and recall (m + 1,) at thresholds (m,): score >= threshold is positive."""
 
 
-class ROCCurve(CurveMetric[ROCPoints | Curves]):
+class ROCCurve(CurveMetric[ROCPoints | Any]):
     """ROC curve: the true positive rate over the false positive rate, at every threshold.
 
     Formula: TP / P over FP / N, with P positives and N negatives.
@@ -88,7 +89,7 @@ class ROCCurve(CurveMetric[ROCPoints | Curves]):
         return one_or_all([roc_points(stairs) for stairs in staircases(scores)], self.labels)
 
 
-class PrecisionRecallCurve(CurveMetric[PRPoints | Curves]):
+class PrecisionRecallCurve(CurveMetric[PRPoints | Any]):
     """Precision-recall curve: the precision over the recall, from the lowest threshold up.
 
     Formula: TP / (TP + FP) over TP / P, with P positives.
@@ -167,7 +168,7 @@ class DETPoints(Points, _DET):
     """False positive and false negative rates (m,) at each threshold."""
 
 
-class DETCurve(CurveMetric[DETPoints | Curves]):
+class DETCurve(CurveMetric[DETPoints | Any]):
     """DET curve (detection error tradeoff): the false negative rate over the false positive rate.
 
     Formula: FN / P over FP / N, with P positives and N negatives.
@@ -213,7 +214,7 @@ def _det_points(stairs: CumulativeCounts) -> DETPoints:
     return DETPoints(fpr, fnr, cuts[shown].copy()).told(**rows_of(stairs))
 
 
-class EqualErrorRate(ClassScoreMetric):
+class EqualErrorRate(ClassScoreMetric[NoAverage]):
     """Equal error rate: the false positive rate where it equals the false negative rate.
 
     Formula: FP / N = FN / P, with P positives and N negatives.

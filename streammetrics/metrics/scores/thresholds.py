@@ -15,6 +15,7 @@ from streammetrics.core.constraints import AtLeast, Share
 from streammetrics.core.results.curves import Curves, Points
 from streammetrics.core.results.table import Table
 from streammetrics.core.results.values import Interval
+from streammetrics.core.types import FloatSequence, NoAverage
 from streammetrics.metrics.families import GROWS, SEVERAL, Family
 from streammetrics.metrics.scores.base import (
     ROUNDING,
@@ -115,7 +116,7 @@ def lacks_positives(_: object, stairs: CumulativeCounts) -> bool:
     return not stairs.positives
 
 
-class KolmogorovSmirnov(ClassScoreMetric):
+class KolmogorovSmirnov(ClassScoreMetric[NoAverage]):
     """Kolmogorov-Smirnov statistic: the largest distance between the classes' score distributions.
 
     Formula: max_t |TP / P - FP / N|, with P positives and N negatives.
@@ -187,7 +188,7 @@ def _where(value: _Rate, required: _Rate, parameter: str) -> _Reached:
     """Return a function for one rate if another is at least the metric's parameter, else 0."""
 
     def reached(
-        metric: ClassScoreMetric,
+        metric: ClassScoreMetric[Any],
         stairs: CumulativeCounts,
         tp: Array,
         fp: Array,
@@ -201,7 +202,7 @@ def _where(value: _Rate, required: _Rate, parameter: str) -> _Reached:
     return reached
 
 
-class RecallAtPrecision(ClassScoreMetric):
+class RecallAtPrecision(ClassScoreMetric[NoAverage]):
     """Recall at precision: the highest recall of any threshold with a precision of at least `p`.
 
     Formula: max_t (TP / P) where TP / (TP + FP) >= p
@@ -245,7 +246,7 @@ class RecallAtPrecision(ClassScoreMetric):
     _undefined = lacks_positives
 
 
-class PrecisionAtRecall(ClassScoreMetric):
+class PrecisionAtRecall(ClassScoreMetric[NoAverage]):
     """Precision at recall: the highest precision of any threshold with a recall of at least `r`.
 
     Formula: max_t (TP / (TP + FP)) where TP / P >= r
@@ -289,7 +290,7 @@ class PrecisionAtRecall(ClassScoreMetric):
     _undefined = lacks_positives
 
 
-class SensitivityAtSpecificity(ClassScoreMetric):
+class SensitivityAtSpecificity(ClassScoreMetric[NoAverage]):
     """Sensitivity at specificity: the highest TP / P of any threshold with TN / N at least `s`.
 
     Formula: max_t (TP / P) where TN / N >= s
@@ -332,7 +333,7 @@ class SensitivityAtSpecificity(ClassScoreMetric):
     _undefined = lacks_a_class
 
 
-class SpecificityAtSensitivity(ClassScoreMetric):
+class SpecificityAtSensitivity(ClassScoreMetric[NoAverage]):
     """Specificity at sensitivity: the highest TN / N of any threshold with TP / P at least `s`.
 
     Formula: max_t (TN / N) where TP / P >= s
@@ -409,7 +410,7 @@ def _share(part: Floats, rest: Floats) -> Floats:
         return part / (part + rest)
 
 
-class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
+class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Any]):
     """Confusion table at thresholds: true and false positives and negatives at each of them.
 
     Formula: TP(t) = Σ w [y = 1, s >= t], with FP, FN and TN likewise.
@@ -441,7 +442,7 @@ class ConfusionAtThresholds(ScoreMetric[ConfusionPoints | Curves]):
     family = Refusal(GROWS.format("ROCCurve, of rates,"))
     _incomparable = SEVERAL
 
-    thresholds: tuple[float, ...] | None = None
+    thresholds: FloatSequence | None = None
 
     def check_parameters(self) -> None:
         """Check that thresholds are numbers."""
@@ -533,7 +534,7 @@ class BestPoint(Points, _Best):
     __repr__ = _Best.__repr__
 
 
-class BestThreshold(ScoreMetric[BestPoint | Curves]):
+class BestThreshold(ScoreMetric[BestPoint | Any]):
     """Best threshold: where a metric of the confusion table is best, and its value there.
 
     Formula: argmax_t m(t), with m(t) the metric at threshold t.
