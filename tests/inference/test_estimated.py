@@ -7,6 +7,7 @@ import pytest
 from benchmarks.few_labels import POPULATIONS, Population, classes, scored, simulate, targets
 
 import streammetrics as sm
+from streammetrics.cli import main
 
 UNTOLD = {"mse": 1, "rmse": 1, "loss": 1, "mean": 1}
 BINARY = {
@@ -264,6 +265,30 @@ def test_what_is_no_plain_set_or_column_is_refused():
             estimated.confidence(**options)
     with pytest.raises(KeyError, match="no side 'label'"):
         estimated["label"]
+    refusals = {
+        lambda: sm.Live(estimated): "an Estimated is not for Live",
+        lambda: sm.compare(estimated, estimated): "an Estimated cannot be compared",
+        lambda: sm.Slices(estimated, by=["city"]): "cannot be sliced",
+    }
+    for refused, match in refusals.items():
+        with pytest.raises(TypeError, match=match):
+            refused()
+
+
+def test_rows_can_be_grouped_in_a_database():
+    suite = sm.MetricSet({"f1": sm.F1()}, columns={"y_true": "label"}, counts="n")
+    estimated = sm.Estimated(suite, proxy="judge", propensity="share")
+    assert set(sm.group_by(estimated).columns) == {"label", "y_pred", "judge", "share"}
+
+
+def test_the_command_line_shows_estimates(tmp_path, capsys):
+    path = tmp_path / "estimated.state"
+    del (rows := binary())["chance"]
+    sm.Estimated(BINARY, proxy="judge").update(rows).save(path)
+    assert main(["show", str(path), "--confidence", "0.95"]) == 0
+    assert "accuracy  0.764213" in capsys.readouterr().out
+    assert main(["report", str(path), "-o", str(tmp_path / "page.html")]) != 0
+    assert "an Estimated has no page" in capsys.readouterr().err
 
 
 def outcomes(draw, n, samples, *, uneven=False):
