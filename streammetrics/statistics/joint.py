@@ -78,8 +78,8 @@ class JointStatistic(Statistic):
     def schema(self) -> Schema:
         """Raise `TypeError`: the comparison that owns the statistic provides the schema."""
         raise TypeError(
-            "joint statistics of a Comparison or an Estimated cannot be sliced or decayed: make "
-            "one per slice"
+            "joint statistics cannot be sliced or decayed: make one Comparison per slice, or one "
+            "Estimated"
         )
 
 
