@@ -30,7 +30,12 @@ from streammetrics.core.columns.batch import WEIGHT, near
 from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.schema import SharedReading, reject
 from streammetrics.core.confidence import ConfidenceInterval, ConfidenceRequest, check_level
-from streammetrics.core.errors import InvalidBatchError, StateFormatError, UndefinedMetricWarning
+from streammetrics.core.errors import (
+    InvalidBatchError,
+    NoConfidenceError,
+    StateFormatError,
+    UndefinedMetricWarning,
+)
 from streammetrics.core.feeding.plan import Plan
 from streammetrics.core.feeding.states import State
 from streammetrics.core.floating import own_arithmetic
@@ -243,13 +248,14 @@ class Areas(MetricKind):
         )
         _, both = ladders(metric, asked, joint)[0]
         one, other = (curve_influence(metric, stairs) for stairs in (steps, judged))
-        by_label = one.of_positive / label.positives, one.of_negative / label.negatives
-        by_judgment = (
-            other.of_positive / judgment.positives, other.of_negative / judgment.negatives
-        )  # fmt: skip
+        positive, negative = one.of_positive / label.positives, one.of_negative / label.negatives
+        right, wrong = (
+            other.of_positive / judgment.positives,
+            other.of_negative / judgment.negatives,
+        )
         adds = (
-            np.concatenate([by_label[0], by_label[0], by_label[1], by_label[1]]),
-            np.concatenate([by_judgment[0], by_judgment[1], by_judgment[0], by_judgment[1]]),
+            np.concatenate([positive, positive, negative, negative]),
+            np.concatenate([right, wrong, right, wrong]),
         )
         amount = _by_both(label.p, label.n, judgment.p, both.p)
         squares = _by_both(label.p_square, label.n_square, judgment.p_square, both.p_square)
@@ -350,7 +356,8 @@ class Corrected(NamedTuple):
             return alone.low, alone.high
         ends = metric.value_range or (-math.inf, math.inf)
         sides = [_moved(limit, value, self.value, self.ratio, *ends) for limit in alone]
-        scale = min(1.0, _WIDEST * (alone.high - alone.low) / (sides[1] - sides[0]))
+        most, wide = _WIDEST * (alone.high - alone.low), sides[1] - sides[0]
+        scale = most / wide if wide > most else 1.0
         low, high = (self.value + scale * (side - self.value) for side in sides)
         return max(low - self.doubt[0], ends[0]), min(high + self.doubt[1], ends[1])
 
@@ -570,7 +577,10 @@ class Estimated(MetricSet):
         if n == total or n < 2 or not math.isfinite(one.value + other.value + whole):
             return alone
         share = n / total
-        rows, labels, both, judgments = self._spread(name, state, (one, other), share)
+        try:
+            rows, labels, both, judgments = self._spread(name, state, (one, other), share)
+        except NoConfidenceError:  # weights or losses too far apart, or too many cells
+            return alone
         both *= n / (n + self._kind[name].untold)
         # The judgments are those of all N rows, and not of the others: this is λ N / (N - n).
         slope = min(max(both / judgments, 0.0), 1 / (1 - share)) if judgments > 0 else 0.0

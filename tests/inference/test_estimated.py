@@ -102,6 +102,17 @@ def test_estimates_are_those_of_the_formulas(metrics, rows, by_chance):
             assert np.divide(*np.diff(scale(sides))) == pytest.approx(ratio, rel=1e-6), name
 
 
+def test_equal_weights_change_nothing():
+    del (rows := binary())["chance"]
+    plain, weighted = (
+        sm.Estimated(BINARY, proxy="judge").update(**rows, sample_weight=weight)
+        for weight in (None, np.full(800, 2.0))
+    )
+    assert weighted.compute() == pytest.approx(plain.compute(), rel=1e-9)
+    for name, limits in weighted.confidence().items():
+        assert tuple(limits) == pytest.approx(tuple(plain.confidence()[name]), rel=5e-3)
+
+
 def test_equal_propensities_weigh_nothing():
     rows = binary()
     rows["chance"] = np.full(800, np.count_nonzero(~np.isnan(rows["y_true"])) / 800)
