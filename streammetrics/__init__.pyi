@@ -20,6 +20,7 @@ from streammetrics.engines.local import evaluate as evaluate
 from streammetrics.inference.comparing.comparison import Comparison as Comparison
 from streammetrics.inference.comparing.comparison import compare as compare
 from streammetrics.inference.comparing.comparison import units_needed as units_needed
+from streammetrics.inference.estimated import Estimated as Estimated
 from streammetrics.ledger.ledger import Ledger as Ledger
 from streammetrics.live.alerts.rules import Above as Above
 from streammetrics.live.alerts.rules import Below as Below

@@ -27,7 +27,7 @@ COLUMNS = r"^\|(.*?)\|(.*?)\|"
 ROWS = re.compile(
     r"^\| metrics \| statistics, in order \|\n\| --- \| --- \|\n((?:\|.*\n)*)", re.MULTILINE
 )
-CONTAINERS = {"Comparison", "Ledger", "Slices", "UnitSet"}
+CONTAINERS = {"Comparison", "Estimated", "Ledger", "Slices", "UnitSet"}
 # The arrays that an entry of a kind stands for: pattern, type and dimensions.
 SUM = [("digits", "I64", 2), ("exponent", "I64", 0)]
 HISTOGRAM = [

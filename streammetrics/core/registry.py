@@ -28,6 +28,7 @@ _NAMES = {
     "core.loading": "from_bytes load",
     "engines.local": "evaluate",
     "inference.comparing.comparison": "Comparison compare units_needed",
+    "inference.estimated": "Estimated",
     "ledger.ledger": "Ledger",
     "live.alerts.rules": "Above Below BurnRate Change Coverage Drift Silence",
     "live.live": "Live",

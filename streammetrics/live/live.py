@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, overload
 from streammetrics.core.columns.batch import COUNTS
 from streammetrics.core.errors import IncompatibleMetricsError, StreamMetricsError, an
 from streammetrics.core.mergeable import M_co, Mergeable
+from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.stateful import Stateful
 from streammetrics.live import serialization
@@ -121,6 +122,8 @@ class Live(Stateful, Generic[M_co]):
             raise ValueError(f"the suite has already seen {suite.n_rows:,} rows: reset() it")
         if isinstance(suite, Slices):
             raise TypeError("pass the suite itself, and what to slice by: Live(suite, by=...)")
+        if isinstance(suite, MetricSet) and any(isinstance(m, MetricSet) for m in suite.values()):
+            raise TypeError(f"{an(type(suite).__name__)} is not for Live: pass its set of metrics")
         if COUNTS in getattr(suite, "columns", {}):
             raise ValueError("counts are not for Live: every event is one row")
         sliced: Mergeable = suite

@@ -16,6 +16,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.results.curves import Curves, Points, is_curve
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import KeyedValues, Report, flat, numbers
+from streammetrics.inference.estimated import Estimated
 from streammetrics.metrics.ranking.base import RankingMetric
 from streammetrics.slices.table import SliceTable, key_text, named
 
@@ -194,6 +195,8 @@ def report(
         StreamMetricsError: A metric cannot be computed from the rows seen, or `per_query` is set
             and no metric is a ranking metric.
     """
+    if isinstance(what, Estimated):
+        return _estimated(what, about, notes, confidence)
     members = (
         {type(what).__name__: what} if isinstance(what, Metric) else {n: what[n] for n in what}
     )
@@ -216,6 +219,25 @@ def report(
     return ModelReport(
         dict(about), rows, what.n_rows, what.n_omitted, list(dict.fromkeys(said)), slices
     )
+
+
+def _estimated(
+    what: Estimated, about: Mapping[str, object], notes: Iterable[str], confidence: float | None
+) -> ModelReport:
+    """Read the estimates over all rows."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        values, ends, labelled = what.compute(), what.bounds(), what["labels"]
+        limits = {} if confidence is None else what.confidence(confidence)
+    rows = [
+        MetricRow(
+            name, labelled[name].config, value, ends[name].low, ends[name].high, exact=False,
+            n_rows=what.n_rows, n_omitted=what.n_omitted, sure=limits.get(name),
+        )
+        for name, value in values.items()
+    ]  # fmt: skip
+    said = dict.fromkeys([*notes, *(str(warning.message) for warning in caught)])
+    return ModelReport(dict(about), rows, what.n_rows, what.n_omitted, list(said))
 
 
 def _row(

@@ -67,7 +67,7 @@ def group_by(suite: MetricSet) -> GroupBy:
     """
     if not isinstance(suite, MetricSet):
         raise TypeError('group_by takes a set: group_by(MetricSet({"f1": F1()}))')
-    for name, metric in suite.items():
+    for name, metric in suite._metrics.items():
         for statistic in metric.statistics():
             if statistic.uncounted:
                 raise ValueError(f"{name!r} does not take counted rows: {statistic.uncounted}")

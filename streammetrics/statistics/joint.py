@@ -78,8 +78,8 @@ class JointStatistic(Statistic):
     def schema(self) -> Schema:
         """Raise `TypeError`: the comparison that owns the statistic provides the schema."""
         raise TypeError(
-            "joint statistics of a Comparison cannot be sliced or decayed: make "
-            "one Comparison per slice"
+            "joint statistics cannot be sliced or decayed: make one Comparison per slice, or one "
+            "Estimated"
         )
 
 
@@ -87,14 +87,14 @@ class JointStatistic(Statistic):
 OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "values")
 
 
-def alias(name: str, model: str) -> str:
+def alias(name: str, model: str, own: tuple[str, ...] = OF_MODELS) -> str:
     """Return the name of a model's input in a batch of all models."""
-    return f"{name} of {model}" if name in OF_MODELS else name
+    return f"{name} of {model}" if name in own else name
 
 
-def _view(batch: Batch, names: tuple[str, ...], model: str) -> Batch:
+def _view(batch: Batch, model: str, own: tuple[str, ...]) -> Batch:
     """Return a view of the batch with a model's own inputs under their usual names."""
-    return batch.aliased({name: alias(name, model) for name in names})
+    return batch.aliased({name: alias(name, model, own) for name in own})
 
 
 @dataclass(frozen=True)
@@ -103,40 +103,47 @@ class Own(Field):
 
     of: Field
     model: str
+    own: tuple[str, ...] = OF_MODELS
+
+    def _alias(self, name: str) -> str:
+        return alias(name, self.model, self.own)
+
+    def _view(self, batch: Batch) -> Batch:
+        return _view(batch, self.model, self.own)
 
     @property
     def names(self) -> tuple[str, ...]:  # type: ignore[override]  # read-only where the base only declares
         """The input names, with the model's own names substituted."""
-        return tuple(alias(name, self.model) for name in self.of.names)
+        return tuple(self._alias(name) for name in self.of.names)
 
     @property
     def optional(self) -> frozenset[str]:  # type: ignore[override]
         """The names that a batch may leave out."""
-        return frozenset(alias(name, self.model) for name in self.of.optional)
+        return frozenset(self._alias(name) for name in self.of.optional)
 
     @property
     def nested(self) -> tuple[tuple[str, str], ...]:  # type: ignore[override]
         """The names whose rows hold several values."""
-        return tuple((alias(name, self.model), each) for name, each in self.of.nested)
+        return tuple((self._alias(name), each) for name, each in self.of.nested)
 
     @property
     def leader(self) -> str:  # type: ignore[override]
-        """The shared labels, whose shape determines that of the columns beside them."""
-        return self.of.leader
+        """The labels, whose shape determines that of the columns beside them."""
+        return self._alias(self.of.leader)
 
     @property
     def kinds(self) -> dict[str, Kind]:
         """The kind of each column."""
-        return {alias(name, self.model): kind for name, kind in self.of.kinds.items()}
+        return {self._alias(name): kind for name, kind in self.of.kinds.items()}
 
     @property
     def plain(self) -> Own:
         """The same columns without the metric's restrictions."""
-        return Own(self.of.plain, self.model)
+        return replace(self, of=self.of.plain)
 
     def take(self, batch: Batch) -> tuple[Columns, Bools | None]:
         """Return the converted columns and a mask of the rows where a value is missing."""
-        view = _view(batch, self.of.names, self.model)
+        view = self._view(batch)
         taken = self.of.take(view)
         batch.n_rows = view.n_rows
         return taken
@@ -147,11 +154,11 @@ class Own(Field):
 
     def validate(self, batch: Batch, taken: Columns, missing: Bools | None) -> None:
         """Raise if a value that is not missing is outside the domain."""
-        self.of.validate(_view(batch, self.of.names, self.model), taken, missing)
+        self.of.validate(self._view(batch), taken, missing)
 
     def finish(self, batch: Batch, taken: Columns, rows: Places | None) -> tuple[Columns, Facts]:
         """Return the canonical columns of the kept rows, and their facts."""
-        return self.of.finish(_view(batch, self.of.names, self.model), taken, rows)
+        return self.of.finish(self._view(batch), taken, rows)
 
     def present(self, columns: Columns) -> Columns:
         """Return the columns computed row by row from the columns that were read."""
@@ -163,12 +170,12 @@ class OwnCondition(Condition):
     """A condition on a model's own columns."""
 
     of: Condition
-    names: tuple[str, ...]
     model: str
+    own: tuple[str, ...]
 
     def check(self, batch: Batch, missing: Bools | None) -> None:
         """Raise if rows that are not missing violate the condition."""
-        self.of.check(_view(batch, self.names, self.model), missing)
+        self.of.check(_view(batch, self.model, self.own), missing)
 
 
 @dataclass(frozen=True)
@@ -203,6 +210,7 @@ class ModelSchema(Schema):
         models: Sequence[str],
         shown: Sequence[str],
         bring: Bring | None = None,
+        own: tuple[str, ...] = OF_MODELS,
     ) -> ModelSchema:
         """Return the schema of a statistic over `models`, of which it gets the `shown` ones."""
         fields = tuple(
@@ -211,14 +219,10 @@ class ModelSchema(Schema):
         )
         of = replace(schema, fields=fields)
         return cls(
-            tuple(Own(each, model) for model in models for each in fields),
+            tuple(Own(each, model, own) for model in models for each in fields),
             schema.nan_policy,
             schema.unweighted,
-            tuple(
-                OwnCondition(each, schema.inputs, model)
-                for model in models
-                for each in schema.conditions
-            ),
+            tuple(OwnCondition(each, model, own) for model in models for each in schema.conditions),
             of=of,
             models=tuple(models),
             shown=tuple(shown),

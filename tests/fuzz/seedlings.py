@@ -95,12 +95,14 @@ def _sets() -> list[tuple[Any, dict[str, Any]]]:
     pair = {"y_true": labels, "a": rng.random(24), "b": rng.random(24)}
     three = {name: rng.normal(size=24) for name in ("y_true", "a", "b")}
     mean = {"y_true": three["y_true"], "y_pred": three["a"], "c": by["c"], "u": by["u"]}
+    judged = {**rows, "a": labels[::-1], "p": rng.uniform(0.1, 1.0, 24)}
     one = sm.MetricSet(scores)
     compared = {name: numbers[name] for name in ("mae", "r2")}
     return [
         (one, rows),
         (sm.Comparison(scores, {"a": "a", "b": "b"}), pair),
         (sm.Comparison(compared, {"a": "a", "b": "b"}), three),
+        (sm.Estimated(scores, proxy="a", propensity="p"), judged),
         (sm.Slices(one, by=kinds), some),
         (sm.Slices(one, by=kinds, max_slices=2, overflow="other"), some),
         (sm.Slices(sm.MetricSet(numbers), by=["c"], unit="u"), mean),

@@ -849,3 +849,14 @@ def test_differences_at_any_magnitude_are_the_same_or_have_no_limits(metric, pow
     expected = [line.difference, line.low, line.high]
     np.testing.assert_allclose(np.ldexp(numbers, -power * degree), expected, rtol=1e-9)
     assert found.p == pytest.approx(line.p, rel=1e-9)
+
+
+def test_losses_of_outputs_with_weights_have_the_difference_of_the_metric():
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal((200, 2))
+    a, b = (y + rng.standard_normal((200, 2)) * [scale, 1.0] for scale in (0.1, 0.5))
+    metric = sm.MSE(multioutput=(0.9, 0.1))
+    line = sm.Comparison({"mse": metric}, ["a", "b"]).update(y_true=y, a=a, b=b).compute()[0]
+    one, other = (metric.copy().update(y, p).compute() for p in (a, b))
+    assert line.difference == pytest.approx(one - other, rel=1e-12)
+    assert line.low < line.difference < line.high < 0

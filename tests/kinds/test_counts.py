@@ -95,6 +95,7 @@ def rows_of(n, seed=0):
         "y_true": rng.integers(0, 2, n), "y_score": np.round(rng.random(n), 1),
         "other": np.round(rng.random(n), 1), "country": rng.choice(["DE", "FR"], n),
         "user": rng.integers(0, 30, n), "n": rng.integers(0, 9, n),
+        "judge": rng.integers(0, 2, n), "share": rng.uniform(0.1, 1.0, n),
     }  # fmt: skip
 
 
@@ -111,6 +112,10 @@ SETS = {
     "comparison": lambda counts: sm.Comparison(
         sm.MetricSet({"auc": sm.ROCAUC(), "f1": sm.F1(threshold=0.5)}, counts=counts),
         {"a": "y_score", "b": "other"},
+    ),
+    "estimated": lambda counts: sm.Estimated(sm.MetricSet(METRICS, counts=counts), proxy="judge"),
+    "estimated, drawn": lambda counts: sm.Estimated(
+        sm.MetricSet(METRICS, counts=counts), proxy="judge", propensity="share"
     ),
 }
 

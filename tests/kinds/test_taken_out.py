@@ -92,6 +92,7 @@ def rows_of(n, seed=0):
     return {
         "y_true": y, "y_score": score, "other": np.round(rng.random(n), 2),
         "country": rng.choice(["DE", "FR", "Nederland"], n), "user": rng.integers(0, 30, n),
+        "judge": rng.integers(0, 2, n), "share": rng.uniform(0.1, 1.0, n),
     }  # fmt: skip
 
 
@@ -108,6 +109,8 @@ SETS = {
     "comparison": lambda: sm.Comparison(
         {"auc": sm.ROCAUC(), "f1": sm.F1(threshold=0.5)}, {"a": "y_score", "b": "other"}
     ),
+    "estimated": lambda: sm.Estimated(suite(), proxy="judge"),
+    "estimated, drawn": lambda: sm.Estimated(suite(), proxy="judge", propensity="share"),
 }
 
 

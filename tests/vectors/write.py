@@ -78,11 +78,12 @@ def kinds() -> dict[str, Any]:
 
 
 def containers() -> dict[str, Any]:
-    """Return sets, slices, a comparison and a ledger."""
+    """Return sets, slices, a comparison, estimates and a ledger."""
     rows = {"y_true": [0, 1, 1, 0, 1], "y_score": [0.25, 0.5, 0.75, 0.5, 0.125]}
     metrics = {"f1": sm.F1(threshold=0.5), "auc": sm.ROCAUC()}
     user, city = [1, 2, 1, 3, 3], ["Rome", "Oslo", "Oslo", "Rome", "Oslo"]
     models = sm.Comparison({**metrics, "brier": sm.BrierScore()}, {"a": "a", "b": "b"})
+    estimated = sm.Estimated({**metrics, "brier": sm.BrierScore()}, proxy="judge", propensity="p")
     ledger = sm.Ledger()
     for shard, values in ((1, [1.0, 2.0]), ("b", [4.0]), ("c", [8.0, 0.5])):
         ledger.add(shard, sm.Mean().update(values))
@@ -91,6 +92,7 @@ def containers() -> dict[str, Any]:
         "UnitSet": sm.MetricSet(metrics, unit="user").update({**rows, "user": user}),
         "Slices": sm.Slices(metrics, by=["city"]).update({**rows, "city": city}),
         "Comparison": models.update(y_true=rows["y_true"], a=rows["y_score"], b=[0.5] * 5),
+        "Estimated": estimated.update(**rows, judge=[0, 1, 0, 0, 1], p=[0.5, 0.25, 1.0, 0.5, 0.5]),
         "Ledger": ledger.seal(["c"]),
     }
 

@@ -188,9 +188,7 @@ class Cells(NamedTuple):
         if level < 0:
             return cls._of_parts(rows, classes, max_cells, before, call)
         counts = _cut(counts, size)
-        mass: Mass = counts
-        if weight is not None:
-            mass = normal_mass(ExactSum.carried(counts, low, canonical=canonical))
+        mass = counts if weight is None else _mass(counts, low, canonical=canonical)
         ids = _cut(ids, size) if level and ids is not None else None
         return cls(level, ids, _cut(found, size), mass)
 
@@ -333,7 +331,21 @@ def normal_mass(mass: Mass) -> Mass:
         total = np.abs(near).sum()
     if total >= INTEGER_LIMIT:
         return mass
-    return near.astype(np.int32 if total < _NARROW else np.int64, order="C")
+    return _narrowed(near, total)
+
+
+def _mass(digits: Array, low: int, *, canonical: bool) -> Mass:
+    """Return the mass of weights from the digits (n, classes, W) of their sums."""
+    if low == 0 and digits.shape[2] == 1:  # whole weights below 2**32: a digit is the sum
+        total = float(digits.sum(dtype=np.float64))
+        if total < INTEGER_LIMIT:
+            return _narrowed(digits[:, :, 0], total)
+    return normal_mass(ExactSum.carried(digits, low, canonical=canonical))
+
+
+def _narrowed(sums: Array, total: float) -> Array:
+    """Return whole numbers in the narrowest type that holds their total."""
+    return sums.astype(np.int32 if total < _NARROW else np.int64, order="C")
 
 
 def _cut(array: Array, size: int) -> Array:

@@ -227,7 +227,7 @@ def read_counts(batch: Batch) -> Ints:
     reject_present(title, "is negative", values < 0, None, values)
     if values.dtype.kind in "fu":
         reject_present(title, "is beyond 64 signed bits", values >= _BEYOND, None, values)
-    return values.astype(np.int64)
+    return values.astype(np.int64, copy=False)
 
 
 def shown(value: object) -> str:

@@ -190,7 +190,7 @@ class Plan:
         self.prepare(batch)
         counts, step = read_counts(batch), self._slice_rows(batch)
         rows = self.read(batch)  # validates all rows, also those that count 0
-        if (counts > 0).all() and batch.n_rows <= step:
+        if counts.min(initial=1) > 0 and batch.n_rows <= step:
             return self._repeated(batch, rows, counts)
         kept = np.flatnonzero(counts)
         state, batch, counts = self.start, batch.take(kept), counts[kept]
@@ -210,7 +210,8 @@ class Plan:
                 part = batch.take(np.flatnonzero((counts >> bit) & 1))
                 state = self.with_rows(state, self.read(part)) if part.n_rows else state
             return state
-        total = (int((counts >> 32).sum()) << 32) + int((counts & 0xFFFFFFFF).sum())
+        safe = int(counts.max(initial=0)) * counts.size < 1 << 63
+        total = int(counts.sum()) if safe else sum(counts.tolist())
         infos = self._grown(state.infos, [read._replace(n=total) for read in rows])
         statistics = []
         for statistic, source in zip(state.statistics, self.sources, strict=True):

@@ -687,7 +687,8 @@ def compare(
 
 def _read(state: object) -> Metric | MetricSet:
     what = load(state) if isinstance(state, str | os.PathLike) else state
-    if isinstance(what, Comparison) or not isinstance(what, Metric | MetricSet):
+    of_sets = isinstance(what, MetricSet) and any(isinstance(m, MetricSet) for m in what.values())
+    if of_sets or not isinstance(what, Metric | MetricSet):
         raise TypeError(
             f"{an(type(what).__name__)} cannot be compared: pass metrics, sets or paths of states"
         )

@@ -271,7 +271,7 @@ class TableFamily(PairedTest):
             return shares.estimate(level)
         labels, cells = joint.triples.labels, joint.triples.cells
         a, b = (
-            _at(labels, cells[:, 0], cells[:, column], *slopes(side.metric))
+            slopes_at(labels, cells[:, 0], cells[:, column], *slopes(side.metric))
             for column, side in ((1, one), (2, other))
         )
         squares = np.asarray(joint.triples.squares.to_float())
@@ -289,7 +289,7 @@ def slopes(metric: ContingencyMetric) -> tuple[LabelCells, Floats]:
     return cells, influence(metric, confusion, metric.read) * scale
 
 
-def _at(
+def slopes_at(
     labels: Array,
     truth: Array,
     called: Array,
@@ -373,9 +373,7 @@ class MeanFamily(PairedTest):
         if n < 2 or not math.isfinite(one.value - other.value):
             return estimated(one.value - other.value, math.nan, level, PAIRED_T, 1.0)
         means = [joint.totals[k - 1].fraction() / weight for k in (i, j)]
-        for side, mean in zip((one, other), means, strict=True):
-            _check_range(side, mean)
-        a, b = (self._slope(side, mean) for side, mean in zip((one, other), means, strict=True))
+        a, b = (self.slope(side, mean) for side, mean in zip((one, other), means, strict=True))
         terms = (i, a), (j, -b)
         twice = sum(x * y * joint.product(k, m).fraction() for k, x in terms for m, y in terms)
         once = sum(x * joint.product(0, k).fraction() for k, x in terms)
@@ -389,8 +387,9 @@ class MeanFamily(PairedTest):
             return constant(difference, max(2.0 ** (1 - n), LEAST), level)
         return estimated(difference, error, level, PAIRED_T, n - 1)
 
-    def _slope(self, side: Side, mean: Fraction) -> Fraction:
+    def slope(self, side: Side, mean: Fraction) -> Fraction:
         """Return the derivative of a model's value with respect to the mean of its terms."""
+        _check_range(side, mean)
         (losses,) = side.metric._read()
         if self.metric.family == Family.ROOT_MEAN_LOSS:
             if losses.width > 1:
@@ -762,7 +761,7 @@ def dealt(copies: Ints) -> Iterator[Ints]:
         yield group
 
 
-_TABLES = {
+TABLES = {
     Family.TABLE, Family.AVERAGES, Family.SHARE, Family.F_BETA, Family.HITS, Family.MISSES,
     Family.KAPPA,
 }  # fmt: skip
@@ -770,6 +769,11 @@ _MEANS = {
     Family.MEAN_LOSS, Family.BOUNDED_LOSS, Family.ROOT_MEAN_LOSS, Family.MEAN_ERROR,
     Family.LOG_LOSS, Family.BRIER, Family.TOP_K, Family.MEAN,
 }  # fmt: skip
+
+
+def is_mean(metric: Any) -> bool:
+    """Whether a metric is a mean loss, or its root, whose outputs have no weights."""
+    return metric.family in _MEANS and not isinstance(metric.config.get("multioutput"), tuple)
 
 
 def family_of(name: str, metric: Any, models: int, max_rows: int) -> PairedTest:
@@ -783,9 +787,9 @@ def family_of(name: str, metric: Any, models: int, max_rows: int) -> PairedTest:
         raise ValueError(f"{name!r}, {metric._titled()}, cannot be compared: {why}")
     if metric.family == Family.QUERIES:
         return QueryFamily()
-    if metric.family in _TABLES:
+    if metric.family in TABLES:
         return TableFamily(metric)
-    if metric.family in _MEANS:
+    if is_mean(metric):
         return MeanFamily(metric)
     if metric.family == Family.AVERAGE_PRECISION or (
         metric.family == Family.ROC_AREA and is_whole_area(metric)
@@ -814,6 +818,6 @@ def refused(metric: Metric) -> str:
     fields = [field for schema in metric._plan.schemas for field in schema.fields]
     plain = all(isinstance(field, ScoredLabels | Numbers) or not field.names for field in fields)
     plain = plain and len(metric.inputs) <= 2  # sampled rows have a truth and a prediction
-    if not plain and metric.family not in {*_TABLES, Family.QUERIES}:
+    if not plain and metric.family not in {*TABLES, Family.QUERIES}:
         return "nothing is known of how it varies with its rows"
     return ""

@@ -27,6 +27,7 @@ from streammetrics.core.results.table import Table, shown
 from streammetrics.core.results.values import KeyedValues, Report
 from streammetrics.core.state.files import write_whole
 from streammetrics.inference.comparing.comparison import Comparison, compare
+from streammetrics.inference.estimated import Estimated
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.live.events import duration, shown_duration, shown_time
 from streammetrics.live.live import Live
@@ -441,6 +442,8 @@ def subjects_of(name: str, state: Any, about: Mapping[str, object]) -> list[Subj
         begin, end = state._queries.extent()
         told["from"], told["until"] = shown_time(begin), shown_time(end)
         state = state._suite._at(state._queries.whole())
+    if isinstance(state, Estimated):
+        raise StreamMetricsError("an Estimated has no page: show it, or read its two sides alone")
     told["checksum"] = f"sha256:{hashlib.sha256(state.to_bytes()).hexdigest()}"
     if not isinstance(state, Metric):
         told["columns"] = dict(state.columns)
