@@ -821,3 +821,16 @@ def test_a_state_that_is_merged_with_itself_holds_its_rows_as_often(weight):
         whole.add(scores[:3], codes[:3], np.full(3, 2.0**doublings))
         assert image(h.fork()) == image(whole)
     assert len(h._state.pending) <= tuning.BUFFERS
+
+
+def test_counts_of_many_histograms_are_added_beyond_32_bits():
+    one = SortedHistogram(4, 2)
+    one.add(np.array([0.5]), np.array([1], np.uint8))
+    for _ in range(30):
+        one.merge(one.fork())
+    whole = SortedHistogram(4, 2)
+    whole.merge(*[one] * 5)
+    assert whole.totals() == (0, 5 * 2**30)
+    for _ in range(24):
+        whole.merge(*[whole.fork()] * 2)
+    assert whole.totals() == (0.0, float(5 * 2**30 * 3**24))

@@ -454,7 +454,10 @@ def _chained(every: Sequence[Cells]) -> Cells:
     every = [cells.raised(level) for cells in every if cells.size] or [every[0]]
     scores = np.concatenate([cells.scores for cells in every])
     ids = np.concatenate([cells.ids for cells in every if cells.ids is not None]) if level else None
-    mass = _stacked([cells.mass for cells in every])
+    masses = [cells.mass for cells in every]
+    mass, dtype = _stacked(masses), _dtype_of(*masses)
+    if not isinstance(mass, ExactSum):  # of which the sum may be larger than any of the counts
+        mass = mass.astype(dtype, copy=False) if dtype else exact_mass(mass)
     order = np.argsort(scores if ids is None else ids, kind="stable")
     # `take` moves the rows of a table ten times as fast as an index does.
     moved = mass[order] if isinstance(mass, ExactSum) else mass.take(order, axis=0)
