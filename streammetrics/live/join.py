@@ -1,4 +1,4 @@
-"""The join of predictions and labels by id."""
+"""The join of predictions and labels by id; also of observations and their copies."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ _WORTH = 4096  # predictions after which waiting labels are matched
 
 
 class Join:
-    """Rows that wait for labels and corrections, and labels that wait for their predictions."""
+    """Rows that wait for labels and corrections, and labels that wait for their predictions.
+
+    Without the name of a label, rows are complete observations, which wait for copies.
+    """
 
     def __init__(self, config: Config, names: Sequence[str], label: str) -> None:
         self.config = config
@@ -79,6 +82,11 @@ class Join:
         self.names = tuple(sorted(names))
         labels, self.table = self.table.labels, PredictionTable(self.names, self.label, self.unit)
         self.table.labels = labels
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns of all rows."""
+        return named_columns(self, np.arange(len(self.table)))
 
     @property
     def floor(self) -> int:
@@ -558,6 +566,9 @@ def resolve(suite: Mergeable, join: Join, rows: Ints, clock: int) -> ResolvedRow
     """Return the labels and the status of rows of a join at a given time."""
     table, config = join.table, join.config
     times, flags = table.times.values[rows], table.flags.values[rows]
+    if not join.label:
+        whole = batch_of(suite, named_columns(join, rows), checked=True) if len(rows) else None
+        return ResolvedRows(rows, times, whole, times, None)
     flags = flags & ~EARLY | np.where(flags & EARLY > 0, LATE, 0).astype(np.int8)
     labelled = flags & LABELLED > 0
     over = times + config.label_ttl < clock
@@ -659,7 +670,7 @@ class Waiting:
 
     def oldest(self) -> int | None:
         """Return the first pane with rows, ``None`` if there is none."""
-        states = self._counted.states
+        states = self._counted.states or self._rows.states
         return states.keys()[0] if states else None
 
     @property
@@ -669,10 +680,10 @@ class Waiting:
 
 
 def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> RowBlock | None:
-    """Return at least the newest n labelled rows of a join."""
+    """Return at least the newest n labelled rows, or observations, of a join."""
     join.match()
     times, config = join.table.times.values, join.config
-    known = join.table.flags.values & LABELLED > 0
+    known = (join.table.flags.values & LABELLED > 0) | (not join.label)
     if config.default_label is not None:
         known |= times + config.label_ttl < clock
     rows = np.flatnonzero(known)
@@ -737,7 +748,7 @@ def settle(
         if found.counted is not None:
             counted.add(found.all_times, found.counted, known=True)
         without = unlabelled(join, rows, join.newest)
-        if without.size:
+        if join.label and without.size:
             left.add(table.times.values[without], named_columns(join, without))
         join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
         join.drop(rows)

@@ -129,7 +129,9 @@ def _events(live: Any, names: Names) -> dict[str, object]:
     columns = {n: _LABEL if k == "label" else {"type": _TYPES[k]} for n, k in kinds.items()}
     required = [n for n in columns if n != "sample_weight"]
     predicted = [n for n in required if n != truth]
-    every = [_event("observe", {names.time: _TIME, **columns}, [names.time, *required])]
+    ids = {} if live._ingest.reads_id else {names.id: _ID}
+    observed = {**ids, names.time: _TIME, **columns}
+    every = [_event("observe", observed, [names.time, *required])]
     if truth:
         heads = {names.id: _ID, names.time: _TIME}
         rest = {n: kind for n, kind in columns.items() if n != truth}
@@ -148,7 +150,13 @@ def _events(live: Any, names: Names) -> dict[str, object]:
                 "in": "query",
                 "description": "That of events which do not say their own.",
                 "schema": {"enum": list(KINDS)},
-            }
+            },
+            {
+                "name": _KEY,
+                "in": "header",
+                "description": "The same for each try of a request: its observations count once.",
+                "schema": {"type": "string", "maxLength": _LONGEST_KEY},
+            },
         ],
         "requestBody": {
             "required": True,
@@ -376,6 +384,8 @@ _AGAIN = (429, 503)  # answers that ask the client to retry
 _STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of rejected requests
 _GZIP = 31  # zlib's window bits for gzip
 _PACKED = ("gzip", "x-gzip")  # two names of one encoding in HTTP
+_KEY = "idempotency-key"  # header that makes the observations of a retried request count once
+_LONGEST_KEY = 255
 _HELD = 16  # number of maximum-size bodies that memory may hold at once
 
 
@@ -411,10 +421,10 @@ class Intake:
         """Answer a request with events."""
         body = bytearray()
         try:
-            form, kind = self._form(request)
+            form, kind, key = self._form(request)
             await self._read(request, body)
             packed = _encoding(request) in _PACKED
-            counts = await self._take(bytes(body), form, kind, packed=packed)
+            counts = await self._take(bytes(body), form, kind, key, packed=packed)
         except RefusalError as refusal:
             self.refused[str(refusal.answer.status_code)] += 1
             return refusal.answer
@@ -427,7 +437,8 @@ class Intake:
         self.taken.update(taken)
         return JSONResponse({"taken": sum(taken.values()), **counts}, 202)
 
-    def _form(self, request: Request) -> tuple[str, str | None]:
+    def _form(self, request: Request) -> tuple[str, str | None, str]:
+        """Return the content type, the kind of events, and the idempotency key."""
         form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if form not in {*JSON_TYPES, *ARROW_TYPES, "application/x-www-form-urlencoded"}:
             known = ", ".join(filter(None, (*JSON_TYPES[:1], *ARROW_TYPES[:1])))
@@ -439,7 +450,11 @@ class Intake:
             if name != "kind":
                 told = f"/events has no parameter {name!r}: it reads kind{meant(name, ['kind'])}"
                 raise RefusalError(422, told)
-        return form, request.query_params.get("kind")
+        key = request.headers.get(_KEY, "")
+        if len(key) > _LONGEST_KEY:
+            why = f"{_KEY} has {len(key)} characters; the limit is {_LONGEST_KEY}"
+            raise RefusalError(422, why)
+        return form, request.query_params.get("kind"), key
 
     async def _read(self, request: Request, body: bytearray) -> None:
         """Read the body in chunks, unless it is too long or too slow."""
@@ -467,9 +482,11 @@ class Intake:
         if size > most:
             raise RefusalError(413, f"the body has {size:,} bytes or more; the limit is {most:,}")
 
-    def _bring(self, body: bytes, form: str, kind: str | None, packed: bool) -> dict[str, int]:
+    def _bring(
+        self, body: bytes, form: str, kind: str | None, key: str, packed: bool
+    ) -> dict[str, int]:
         """Add events to the live state; only one body at a time is decompressed."""
-        return self._bodies.take(self._unpacked(body) if packed else body, form, kind)
+        return self._bodies.take(self._unpacked(body) if packed else body, form, kind, key)
 
     def _unpacked(self, body: bytes) -> bytes:
         """Decompress gzip, unless the result exceeds the maximum size of a body."""
@@ -487,7 +504,7 @@ class Intake:
         return bytes(found)
 
     async def _take(
-        self, body: bytes, form: str, kind: str | None, *, packed: bool
+        self, body: bytes, form: str, kind: str | None, key: str, *, packed: bool
     ) -> dict[str, int]:
         """Add events to the live state when it is their turn."""
         if self.waiting >= self._server.queue:
@@ -495,7 +512,7 @@ class Intake:
             raise RefusalError(429, why)
         self.waiting += 1
         loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, packed)
+        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, key, packed)
         call.add_done_callback(self._done)
         try:
             return await asyncio.shield(call)

@@ -290,7 +290,7 @@ class Bodies:
         # Names that errors use for the event's own columns, except for those that a metric reads.
         self._heads = {"id", "time", "version"} - kinds_of(ingest.shared.suite).keys()
 
-    def take(self, body: bytes, form: str, kind: str | None) -> dict[str, int]:
+    def take(self, body: bytes, form: str, kind: str | None, key: str = "") -> dict[str, int]:
         """Bring the events of a request to the state, all or none.
 
         Returns:
@@ -300,6 +300,8 @@ class Bodies:
             body: The body of the request.
             form: Its content type, one of those above.
             kind: The kind of rows that do not state one.
+            key: The idempotency key of the request: with the numbers of the rows, it gives ids to
+                observations without ids of their own.
 
         Raises:
             BodyError: A row is invalid, or the body has no rows; nothing has changed.
@@ -308,22 +310,24 @@ class Bodies:
             raise BodyError(f"no kind {kind!r}: there are {', '.join(KINDS)}")
         if form in ARROW_TYPES:
             groups = of_table(body, kind)
-            late = self._bring(groups)
+            late = self._bring(groups, key)
         elif (known := self._forms.read(body, kind)) is not None:
             groups = known
-            late = self._bring(groups)
+            late = self._bring(groups, key)
         else:
             groups = of_lines(body, kind)
-            late = self._bring(groups)
+            late = self._bring(groups, key)
             self._forms.learn(body, kind, groups)
         counts: dict[str, int] = {
             group.kind: len(group.rows) - n for group, n in zip(groups, late, strict=True)
         }
         return {**counts, "late": sum(late)} if any(late) else counts
 
-    def _bring(self, groups: Sequence[Group]) -> list[int]:
+    def _bring(self, groups: Sequence[Group], key: str) -> list[int]:
+        names, reads_id = self._names, self._ingest.reads_id
+        parts = [_part(group, names, key, reads_id=reads_id) for group in groups]
         try:
-            return self._ingest.take_all([_part(group, self._names) for group in groups])
+            return self._ingest.take_all(parts)
         except PartError as error:
             raise self._placed(error, groups[error.place].rows) from error
 
@@ -339,14 +343,19 @@ class Bodies:
         return BodyError(re.sub(rf"\brow {error.row}\b", f"row {row}", text), column, row)
 
 
-def _part(group: Group, names: Names) -> EventColumns:
+def _part(group: Group, names: Names, key: str, *, reads_id: bool) -> EventColumns:
     """Return a group as event columns."""
     kind, columns = group.kind, dict(group.columns)
     time = columns.pop(names.time, None)
     if time is None:
         _refuse(f"has no {names.time!r}", group)
     heads: tuple[object, ...] = ()
-    if kind != "observe":
+    if kind == "observe":
+        ids = None if reads_id else columns.pop(names.id, None)
+        if ids is None and key:
+            ids = [f"{key} {row}" for row in group.rows]
+        heads = () if ids is None else (ids,)
+    else:
         ids = columns.pop(names.id, None)
         if ids is None:
             _refuse(f"has no {names.id!r}", group)

@@ -14,6 +14,7 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.alerts.rule import check_windows
 from streammetrics.live.alerts.rules import Above, Below, BurnRate, Change, Coverage, Drift, Silence
+from streammetrics.live.config import DEDUPE
 from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.live import Live
@@ -63,6 +64,7 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # types = { country = "text" }  # or "integers", "booleans", "dates"; a number: values a row
 # target_range = [0, 100]  # of a regression: other targets are refused
 # default_label = 0    # what a label that never came means; without: nothing
+# dedupe = "1h"        # an observation that is repeated with its id so long after counts once
 # max_pending = 10_000_000
 # max_ahead = "10min"  # times further ahead of the clock are refused
 # durable = false      # true: every call waits for the disk
@@ -127,7 +129,7 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
 
 
 _KEYS = re.compile(  # keys of [live], as errors name them
-    r"^by\b|\b(?:default_label|target_range|types|labels|label_ttl|label_lateness|max_ahead)\b"
+    r"^by\b|\b(?:default_label|target_range|types|labels|label_ttl|label_lateness|dedupe|max_ahead)\b"
 )
 _TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syntax
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
@@ -290,7 +292,8 @@ def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Opt
     except (ValueError, TypeError) as error:
         table.fail("tiers", str(error))
     options: Options = {"tiers": tiers}
-    for key, default in (("label_ttl", "1d"), ("label_lateness", "1d"), ("max_ahead", "10min")):
+    defaults = {"label_ttl": "1d", "label_lateness": "1d", "dedupe": DEDUPE, "max_ahead": "10min"}
+    for key, default in defaults.items():
         options[key] = _duration(table, key, default)
     options["max_pending"] = table.take("max_pending", int, 10_000_000)
     if options["max_pending"] < 1:
