@@ -30,6 +30,7 @@ from streammetrics.live.exporting.prometheus import exposition, info, metrics
 from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
 from streammetrics.live.service.http import Cache, GoneError, Guard
+from streammetrics.live.service.letters import DeadLetters
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
 from streammetrics.live.service.watching import Latest, Watching
@@ -139,7 +140,7 @@ def _events(live: Any, names: Names) -> dict[str, object]:
         late = {**heads, names.version: {"type": "integer", "minimum": 0}, truth: columns[truth]}
         every.append(_event("label", late, [*heads, truth]))
     lines = {"type": "array", "items": {"anyOf": every}}
-    numbers = {name: {"type": "integer"} for name in ("taken", *KINDS, "late")}
+    numbers = {name: {"type": "integer"} for name in ("taken", *KINDS, "late", "refused")}
     taken = {"type": "object", "properties": numbers, "required": ["taken"]}
     return {
         "summary": "Events: all of a request are taken, or none.",
@@ -315,6 +316,9 @@ class Scrape:
         yield self._counter("taken_events", "Events taken, by kind.", "kind", self._intake.taken)
         told = "Requests with events that were refused, by the status of the answer."
         yield self._counter("refused_requests", told, "status", self._intake.refused)
+        told = "Refused events, by where they went."
+        letters = {"dead_letter": self._intake.dead_letters}
+        yield self._counter("refused_events", told, "into", letters)
         yield self._requests.family(self._worker)
 
     def _counter(
@@ -409,13 +413,15 @@ class RefusalError(Exception):
 class Intake:
     """Takes requests with events, one after the other, in its own thread."""
 
-    def __init__(self, live: Any, names: Names, server: Server) -> None:
-        self._bodies, self._server = Bodies(live._ingest, names), server
+    def __init__(self, live: Any, names: Names, server: Server, letters: str | None = None) -> None:
+        into = None if letters is None else DeadLetters(letters)
+        self._bodies, self._server = Bodies(live._ingest, names, into), server
         self._worker = ThreadPoolExecutor(1, "events")
         self.waiting = 0  # complete requests that wait for their turn
         self.held = 0  # bytes of bodies in memory
         self.taken: Counter[str] = Counter(dict.fromkeys(KINDS, 0))  # events, by kind
         self.refused: Counter[str] = Counter(dict.fromkeys(_STATUSES, 0))  # requests
+        self.dead_letters = 0  # refused events of requests whose other events are taken
 
     async def answer(self, request: Request) -> Response:
         """Answer a request with events."""
@@ -435,6 +441,7 @@ class Intake:
             self.held -= len(body)
         taken = {kind: counts[kind] for kind in KINDS if kind in counts}
         self.taken.update(taken)
+        self.dead_letters += counts.get("refused", 0)
         return JSONResponse({"taken": sum(taken.values()), **counts}, 202)
 
     def _form(self, request: Request) -> tuple[str, str | None, str]:
@@ -563,6 +570,7 @@ def application(
     view: PageView | None = None,
     server: Server | None = None,
     rules: Sequence[Rule] = (),
+    letters: str | None = None,
     owned: bool = False,
 ) -> Starlette:
     """Return an application that takes events of a live state and answers queries.
@@ -573,12 +581,20 @@ def application(
         view: What the page shows.
         server: Limits of requests, and their token.
         rules: The alert rules.
+        letters: The file for refused events; without it, a request with one is refused.
         owned: Whether to close the live state when the application ends; otherwise it is flushed.
     """
     server = server or Server()
     requests = Requests(_PATHS)
     service = Service(
-        live, names or Names(), view or PageView(), server, rules, requests, owned=owned
+        live,
+        names or Names(),
+        view or PageView(),
+        server,
+        rules,
+        requests,
+        letters=letters,
+        owned=owned,
     )
     guard = Middleware(Guard, token=server.token, local=server.is_local, open_paths=_OPEN)
     routes = [
@@ -617,6 +633,7 @@ class Service:
         rules: Sequence[Rule],
         requests: Requests,
         *,
+        letters: str | None,
         owned: bool,
     ) -> None:
         self._live, self._view, self._server, self._owned = live, view, server, owned
@@ -629,7 +646,7 @@ class Service:
         self._cache, self._quick = Cache(self._reader), Cache(self._scraper)
         self._history = Cache(self._historian)
         self._line = answers.WindowAnswers()  # series of the page
-        self._intake = Intake(live, names, server)
+        self._intake = Intake(live, names, server, letters)
         read = partial(self._at_present, partial(families, self._queries, view.window))
         self._scrape = Scrape(
             read, view.title, self._watching, self._intake, requests, shared=server.workers > 1

@@ -68,6 +68,8 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # max_pending = 10_000_000
 # max_ahead = "10min"  # times further ahead of the clock are refused
 # durable = false      # true: every call waits for the disk
+# on_invalid = "reject_batch"  # or "dead_letter": the other events of a request are taken
+# dead_letter = "refused.jsonl"  # the file for refused events, beside this one
 
 [alerts]  # rules as in Python: Above, Below, BurnRate, Change, Coverage, Drift, Silence
 # auc_is_low = 'Below("auc", 0.80, window="1h", min_rows=500)'
@@ -133,6 +135,7 @@ _KEYS = re.compile(  # keys of [live], as errors name them
 )
 _TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syntax
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
+_POLICIES = ("reject_batch", "dead_letter")
 _RENAME = "give the column another name"
 _OWN = ("id", "time", "label_time", "version")  # columns that belong to events, not to metrics
 
@@ -149,6 +152,7 @@ class Settings:
     server: Server
     rules: tuple[Rule, ...]  # alert rules
     notices: tuple[Notice, ...]  # how Prometheus forwards each alert
+    letters: str | None = None  # the file for refused events; without it, requests are refused
 
     def live(self, *, store: bool = True) -> Live:
         """Return the live state that the file describes, opened from its store."""
@@ -174,13 +178,14 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     _check_apart(columns, names, suite)
     folder = os.path.dirname(file.file)
     live = file.table("live")
+    letters = _letters(live, folder)
     options = _options(live, suite, names, folder)
     view = _view(file.table("page"), title, options)
     server = server_of(file.table("server"), shared=options["store"] is not None)
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty, folder)
     file.end()
-    return Settings(file.file, suite, names, options, view, server, rules, notices)
+    return Settings(file.file, suite, names, options, view, server, rules, notices, letters)
 
 
 def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
@@ -313,6 +318,18 @@ def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Opt
     options["target_range"] = _range(table)
     table.end()
     return options
+
+
+def _letters(table: Section, folder: str) -> str | None:
+    """Return the file for refused events, ``None`` if requests with one are refused."""
+    policy: str = table.take("on_invalid", str, _POLICIES[0])
+    path: str = table.take("dead_letter", str, "refused.jsonl")
+    if policy not in _POLICIES:
+        table.fail("on_invalid", f"no policy {policy!r}{near(policy, _POLICIES)}")
+    file = os.path.join(folder, path)
+    if not path or os.path.isdir(file) or not os.path.isdir(os.path.dirname(file) or "."):
+        table.fail("dead_letter", f"{path!r} is no file in a folder that exists: name another one")
+    return file if policy == "dead_letter" else None
 
 
 def _by(table: Section, names: Names) -> list[list[KeySpec]]:

@@ -95,6 +95,7 @@ def _made(found: Settings) -> Starlette:
         view=found.view,
         server=found.server,
         rules=found.rules,
+        letters=found.letters,
         owned=True,
     )
 
