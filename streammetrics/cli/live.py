@@ -309,9 +309,9 @@ def _replayed(
         if out is None:
             text = drawn([_grid(series, found), *grids])
         elif outputs[0].is_stdout:
-            text = _csv(series)
+            text = series_csv(series)
         else:
-            write(out, _csv(series) if _form(out) == ".csv" else _parquet(series))
+            write(out, series_csv(series) if _form(out) == ".csv" else series_parquet(series))
             text = drawn(grids)
         transaction = stack.pop_all()
 
@@ -328,11 +328,13 @@ def _form(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def _csv(series: Series) -> str:
+def series_csv(series: Series) -> str:
+    """Return a series as CSV."""
     return csv_text(series_rows(series))
 
 
-def _parquet(series: Series) -> bytes:
+def series_parquet(series: Series) -> bytes:
+    """Return a series as Parquet."""
     sink = io.BytesIO()
     columns: dict[str, Any] = {name: pa.array(column) for name, column in series.items()}
     for name in ("start", "time"):
