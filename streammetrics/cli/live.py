@@ -131,8 +131,12 @@ def serve(
 
     found = settings(config)
     server = found.server
-    free = _free_port(server.host, server.port if port is None else port)
-    run(replace(found, server=replace(server, port=free)))
+    if server.socket and port is not None:
+        raise CommandError(f"--port {port}: [server] socket = {server.socket!r} replaces the port")
+    if not server.socket:
+        free = _free_port(server.host, server.port if port is None else port)
+        server = replace(server, port=free)
+    run(replace(found, server=server))
     return CommandResult()
 
 

@@ -112,7 +112,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
         "paths": paths,
         "components": {"schemas": {"Error": _ERROR}},
     }
-    if server.token:
+    if server.needs_token:
         told["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         told["security"] = [{"bearer": []}]
     return told
@@ -596,7 +596,7 @@ def application(
         letters=letters,
         owned=owned,
     )
-    guard = Middleware(Guard, token=server.token, local=server.is_local, open_paths=_OPEN)
+    guard = Middleware(Guard, server=server, open_paths=_OPEN)
     routes = [
         Route("/events", service.events, methods=["POST"]),
         Route("/api/now", service.now),

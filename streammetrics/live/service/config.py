@@ -82,8 +82,11 @@ every = "5min"  # how far apart the points of a line are
 [server]
 host = "127.0.0.1"  # another address needs a token
 port = 8000         # 0: any free one, which `live serve` prints
+# socket = "live.sock"  # a unix socket instead, for its owner and group
+# certificate = "cert.pem"  # TLS, with key = "key.pem"
 workers = 1         # processes; several need a store
 # token_env = "STREAMMETRICS_TOKEN"  # the variable that holds the bearer token
+# read_token_env = "READ_TOKEN"  # of a token that only reads; write_token_env: that only sends
 # clock = "wall"    # or "events": it is as late as the newest event, for replays
 # body = "16MB"     # of a request at most
 # queue = 64        # requests with events that wait; more are answered 429
@@ -181,7 +184,7 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     letters = _letters(live, folder)
     options = _options(live, suite, names, folder)
     view = _view(file.table("page"), title, options)
-    server = server_of(file.table("server"), shared=options["store"] is not None)
+    server = server_of(file.table("server"), folder, shared=options["store"] is not None)
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty, folder)
     file.end()

@@ -7,12 +7,13 @@ import multiprocessing
 import os
 import signal
 import socket
+import stat
 import sys
 import tempfile
 import threading
 import time
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from streammetrics.live.service.opening import Opening, Workers
 from streammetrics.live.store import StoreWarning
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from multiprocessing.process import BaseProcess
 
     from starlette.applications import Starlette
@@ -121,35 +123,73 @@ def serve(found: Settings) -> None:
         pipeline = empty._shared.current
         open_store(store, type(empty), pipeline, durable=False, timeout=1.0).close()
     os.environ[_PATH] = os.path.abspath(found.path)
-    threading.Thread(target=_tell, args=(server.host, server.port), daemon=True).start()
-    if server.workers > 1:
-        _run_workers(server)
-        return
-    _run(server)
+    with _listening(server.socket) if server.socket else nullcontext() as own:
+        fd = None if own is None else own.fileno()
+        threading.Thread(target=_tell, args=(server,), daemon=True).start()
+        if server.workers > 1:
+            _run_workers(server, fd)
+            return
+        _run(server, fd)
     if _losses:
         raise _losses[0]
     if _opening is not None and _opening.error is not None:
         raise _opening.error
 
 
-def _run_workers(server: Server) -> None:
+@contextmanager
+def _listening(path: str) -> Iterator[socket.socket]:
+    """Listen on a unix socket, which its owner and group may use; remove it afterwards.
+
+    Raises:
+        StreamMetricsError: Another service listens there, or no socket can be made.
+    """
+    own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o117)
+    try:
+        if os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode):
+            try:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+                    other.connect(path)
+            except ConnectionRefusedError:  # left by a service that was killed
+                os.unlink(path)
+        own.bind(path)
+    except OSError as error:
+        own.close()
+        raise StreamMetricsError(
+            f"cannot listen on {path}: {error.strerror or error}; [server] socket names another"
+        ) from error
+    finally:
+        os.umask(before)
+    with own:
+        own.listen(_BACKLOG)
+        try:
+            yield own
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def _run_workers(server: Server, fd: int | None) -> None:
     """Run the server in several processes, and raise if one of them lost events."""
     with tempfile.TemporaryDirectory(prefix="streammetrics-") as folder:
         os.environ[_SHARED] = folder
         lost = Path(folder, "lost")
         lost.write_bytes(b"0")
         Path(folder, "ready").mkdir()
-        _run(server)
+        _run(server, fd)
         if lost.read_bytes() == b"1":
             raise StreamMetricsError("events of a worker are lost, see above")
 
 
-def _run(server: Server) -> None:
+def _run(server: Server, fd: int | None) -> None:
     uvicorn.run(
         f"{__name__}:served",
         factory=True,
         host=server.host,
         port=server.port,
+        fd=fd,
+        ssl_certfile=server.certificate or None,
+        ssl_keyfile=server.key or None,
         workers=server.workers,
         http=Connection,
         ws="none",
@@ -169,21 +209,17 @@ def _run(server: Server) -> None:
     )
 
 
-def _tell(host: str, port: int) -> None:
+def _tell(server: Server) -> None:
     """Print the address of the service once it listens."""
-    at = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    while True:
-        with suppress(OSError), socket.create_connection((at, port), timeout=1):
+    at = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
+    while not server.socket:
+        with suppress(OSError), socket.create_connection((at, server.port), timeout=1):
             break
         time.sleep(_PAUSE)
-    print(f"serving on http://{_shown(host)}:{port}/", flush=True)
+    print(f"serving on {server.url}", flush=True)
 
 
 def _ended(*_: object) -> None:
     """Exit if the server has not begun; otherwise it ends itself and re-raises the signal."""
     if not _begun.is_set():
         raise SystemExit(0)
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
