@@ -23,6 +23,7 @@ from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResult, say
 from streammetrics.core.results.table import csv_text
 from streammetrics.live.exporting import files
+from streammetrics.live.service import logs
 from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.history import history, series_rows
 from streammetrics.live.service.judging import judging
@@ -110,7 +111,7 @@ def check(config: Config) -> CommandResult:
     epilog="""
     streammetrics live serve live.toml
     streammetrics live serve live.toml --port 8080
-    streammetrics live serve live.toml --port 0
+    streammetrics live serve live.toml --log json
     """,
 )
 @typed.importing
@@ -125,10 +126,16 @@ def serve(
             help="Port, instead of the one in the file; 0 for any free one.",
         ),
     ] = None,
+    log: Annotated[
+        str, typer.Option(metavar="text|json", help="Form of the log on standard error.")
+    ] = "text",
 ) -> CommandResult:
     """Run the service: events by HTTP, metrics on a page. Ctrl-C or SIGTERM ends it."""
     from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
 
+    if log not in logs.FORMS:
+        raise CommandError(f"--log {log}: expected {' or '.join(logs.FORMS)}")
+    logs.use(log)
     found = settings(config)
     server = found.server
     if server.socket and port is not None:

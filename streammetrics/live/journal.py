@@ -347,6 +347,12 @@ class Journal:
         return sum(len(events.times) for events in [*self._waiting, *self._mine])
 
     @property
+    def size(self) -> int:
+        """The bytes of the file and its log; 0 if they are gone."""
+        paths = (self._path, f"{self._path}-wal")
+        return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+
+    @property
     def unwritten(self) -> int:
         """The number of events that are only in memory."""
         source = self._source()

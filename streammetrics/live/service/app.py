@@ -30,7 +30,9 @@ from streammetrics.live.exporting.prometheus import exposition, info, metrics
 from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
 from streammetrics.live.service.http import Cache, GoneError, Guard
+from streammetrics.live.service.itself import itself
 from streammetrics.live.service.letters import DeadLetters
+from streammetrics.live.service.logs import RequestLog
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
 from streammetrics.live.service.watching import Latest, Watching
@@ -270,6 +272,7 @@ class Scrape:
         watching: The states of the alert rules.
         intake: Counts of events.
         requests: Durations of requests.
+        journal: The journal, if there is a store.
         shared: Whether other workers answer scrapes as well; counters then have a worker label.
     """
 
@@ -280,9 +283,11 @@ class Scrape:
         watching: Watching,
         intake: Intake,
         requests: Requests,
+        journal: Journal | None,
         *,
         shared: bool,
     ) -> None:
+        self._journal = journal
         self._title, self._watching, self._intake = title, watching, intake
         self._requests = requests
         self._worker = {"worker": str(os.getpid())} if shared else {}
@@ -316,10 +321,10 @@ class Scrape:
         yield self._counter("taken_events", "Events taken, by kind.", "kind", self._intake.taken)
         told = "Requests with events that were refused, by the status of the answer."
         yield self._counter("refused_requests", told, "status", self._intake.refused)
-        told = "Refused events, by where they went."
-        letters = {"dead_letter": self._intake.dead_letters}
-        yield self._counter("refused_events", told, "into", letters)
         yield self._requests.family(self._worker)
+        intake = self._intake
+        queue = intake.waiting, intake.held
+        yield from itself(self._journal, queue, intake.dead_letters, self._worker)
 
     def _counter(
         self, name: str, told: str, label: str, counts: Mapping[str, int]
@@ -338,7 +343,7 @@ class Requests:
     """
 
     def __init__(self, paths: Collection[str]) -> None:
-        self._paths = frozenset(paths)
+        self._paths, self._log = frozenset(paths), RequestLog()
         self._seen: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
 
     def around(self, app: ASGIApp) -> ASGIApp:
@@ -360,12 +365,13 @@ class Requests:
                 await app(scope, receive, told)
             finally:
                 path = scope["path"].removeprefix(scope.get("root_path", ""))
-                self._add(path, status, time.perf_counter() - began)
+                self._add(scope["method"], path, status, time.perf_counter() - began)
 
         return timed
 
-    def _add(self, path: str, status: int, seconds: float) -> None:
+    def _add(self, method: str, path: str, status: int, seconds: float) -> None:
         key = (path if path in self._paths else "other", str(status))
+        self._log.add(method, key[0], status, seconds)
         counts, total = self._seen.setdefault(key, ([0] * (len(BUCKETS) + 1), [0.0]))
         counts[bisect_left(BUCKETS, seconds)] += 1
         total[0] += seconds
@@ -649,7 +655,13 @@ class Service:
         self._intake = Intake(live, names, server, letters)
         read = partial(self._at_present, partial(families, self._queries, view.window))
         self._scrape = Scrape(
-            read, view.title, self._watching, self._intake, requests, shared=server.workers > 1
+            read,
+            view.title,
+            self._watching,
+            self._intake,
+            requests,
+            self._queries.ingest.journal,
+            shared=server.workers > 1,
         )
 
     @contextlib.asynccontextmanager

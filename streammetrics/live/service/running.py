@@ -8,7 +8,6 @@ import os
 import signal
 import socket
 import stat
-import sys
 import tempfile
 import threading
 import time
@@ -22,11 +21,13 @@ from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 
 with needs("uvicorn", "live"):
     import uvicorn
+    from uvicorn.config import LOGGING_CONFIG
 
 from streammetrics.live.journal import open_store
 from streammetrics.live.service.app import application
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.http import Connection
+from streammetrics.live.service.logs import is_json, log, server_logs
 from streammetrics.live.service.opening import Opening, Workers
 from streammetrics.live.store import StoreWarning
 
@@ -78,21 +79,24 @@ def served() -> Opening:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning as one line of a log, without its source location."""
-    print(f"warning: {message}", file=sys.stderr, flush=True)
+    """Log a warning as one line, without its source location."""
+    log("warning", str(message))
 
 
 def _tell_parent(error: StreamMetricsError) -> None:
     """Report lost events in a worker, and make the parent exit with an error."""
-    print(f"error: {error}", file=sys.stderr, flush=True)
+    log("error", str(error))
     with Path(os.environ[_SHARED], "lost").open("r+b") as file:  # in place: the disk may be full
         file.write(b"1")
 
 
 def _made(found: Settings) -> Starlette:
     """Return the application, after reading everything that is stored."""
+    began = time.monotonic()
+    live = found.live()
+    log("info", "the store is read", seconds=round(time.monotonic() - began, 3))
     return application(
-        found.live(),
+        live,
         names=found.names,
         view=found.view,
         server=found.server,
@@ -201,6 +205,7 @@ def _run(server: Server, fd: int | None) -> None:
         timeout_keep_alive=max(1, math.ceil(server.timeout)),
         timeout_graceful_shutdown=_GRACE,
         timeout_worker_healthcheck=_SILENCE,
+        log_config=server_logs() if is_json() else LOGGING_CONFIG,
         log_level="error",  # no line for each invalid HTTP request
         access_log=False,
         server_header=False,
@@ -217,6 +222,7 @@ def _tell(server: Server) -> None:
             break
         time.sleep(_PAUSE)
     print(f"serving on {server.url}", flush=True)
+    log("info", "serving", url=server.url)
 
 
 def _ended(*_: object) -> None:
