@@ -1,8 +1,9 @@
-"""`streammetrics live backup`, `restore`, `compact` and `export`: the store as a file."""
+"""`streammetrics live backup`, `restore`, `compact`, `export` and `forget`: the store as a file."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +13,13 @@ from streammetrics.cli.live_status import open_store
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult
 from streammetrics.live import maintenance
+from streammetrics.live.forgetting import forget as forget_rows
+from streammetrics.live.forgetting import keys_named
 from streammetrics.live.service.config import settings
+from streammetrics.live.service.history import history
+
+if TYPE_CHECKING:
+    from streammetrics.live.forgetting import Forgotten
 
 __all__ = ["live"]
 
@@ -115,3 +122,73 @@ def export(
         write(file, series_parquet(series) if is_table else series_csv(series))
         text = f"wrote {file}, {n:,} windows\n"
     return CommandResult(text) if n else CommandResult(text, NO_ROWS, "no rows: no window has any")
+
+
+@live.command(
+    cls=typed.Command,
+    epilog="""
+    streammetrics live forget live.toml --id r1
+    streammetrics live forget live.toml --id r1 --id r2
+    streammetrics live forget live.toml --id r1 --rows sent.csv
+    """,
+)
+@typed.importing
+def forget(
+    config: Config,
+    ids: Annotated[
+        list[str], typer.Option("--id", metavar="ID", help="Id of rows to forget; repeatable.")
+    ],
+    rows: Annotated[
+        list[str] | None,
+        typer.Option("--rows", metavar="FILE", help="File or glob of the rows as they were sent."),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="FILE", help="File or glob of their labels; repeatable."),
+    ] = None,
+) -> CommandResult:
+    """Remove the rows of ids from a store, while the service is stopped."""
+    found, keys = settings(config), keys_named(ids)
+    store, known = found.options["store"], None
+    if labels and not rows:
+        raise CommandError("--labels needs --rows: name the file of the predictions as well")
+    if rows:
+        scratch = found.live(store=False)
+        scratch._ingest.limit(0)  # rows stay in the join, by their ids
+        history(found, rows, labels or (), None).feed(scratch)
+        known = scratch._ingest.snapshot(limited=True)
+    if store is None:
+        raise CommandError(f"{config} has no store: there is nothing to forget")
+    maintenance.check_unused(store)
+    with open_store(found) as opened:
+        journal = opened._ingest.journal
+        assert journal is not None  # there is a store
+        told = journal.rewrite(lambda pipeline: forget_rows(pipeline, keys, known))
+    maintenance.compact(store)
+    return CommandResult(_told(told, store, is_known=known is not None))
+
+
+def _told(told: Forgotten, store: str, *, is_known: bool) -> str:
+    """Return what was forgotten, and what is still there, as text."""
+    lines = [
+        f"{told.waiting:,} waiting rows and labels are removed from {store}",
+        f"{told.newest:,} rows kept one by one are removed",
+        f"{told.taken_back:,} rows are taken back from panes",
+    ]
+    lines += [
+        f"still in the pane from {_time(start)} to {_time(end)}: its metrics do not determine what "
+        "is left without the rows, or they were never in it"
+        for start, end in told.kept
+    ]
+    if told.anonymous is not None and not is_known:
+        start, end = map(_time, told.anonymous)
+        lines.append(
+            f"panes from {start} to {end} hold sums without ids, which may include such rows: name "
+            "them as they were sent, --rows FILE"
+        )
+    lines.append("backups and dead-letter files may still hold the rows")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _time(nanoseconds: int) -> str:
+    return f"{datetime.fromtimestamp(nanoseconds / 1e9, UTC):%Y-%m-%d %H:%M} UTC"

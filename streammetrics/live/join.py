@@ -301,6 +301,17 @@ class Join:
             every = _distinct(self._others)
             self._others = [every.take(np.flatnonzero(self.table.find(every.keys) >= 0))]
 
+    def forget(self, keys: NDArray[np.uint64]) -> int:
+        """Remove the rows and labels of some ids; return how many there were."""
+        before = self.size + self.n_unmatched
+        for parts in (self._unmatched, self._others):
+            parts[:] = [part.take(np.flatnonzero(~_among(part.keys, keys))) for part in parts]
+        rows = self.table.find(keys)
+        rows = np.unique(rows[rows >= 0])
+        if rows.size:
+            self.drop(rows)
+        return before - self.size - self.n_unmatched
+
     def merge(self, other: Join) -> None:
         """Add the rows and labels of another join, which stays unchanged."""
         every = np.arange(len(other.table))
@@ -331,6 +342,14 @@ class Join:
         twin.changed, twin._since, twin.left = set(self.changed), self._since, self.left
         twin.closed, twin.final, twin.limit = self.closed, self.final, self.limit
         return twin
+
+
+def _among(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> Bools:
+    """Return which keys are among a few others."""
+    found = np.zeros(len(keys), bool)
+    for key in wanted:
+        found |= (keys == key).all(axis=1)
+    return found
 
 
 def _repeated_labels(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
@@ -500,6 +519,12 @@ class NewestRows:
         order = np.lexsort((place, which, keys[:, 1], keys[:, 0], times))[-n:]
         kept = [form.take(np.sort(place[order[which[order] == k]])) for k, form in enumerate(forms)]
         return [kept_rows(form.times, form.keys, form.named) for form in kept if len(form)]
+
+    def forget(self, keys: NDArray[np.uint64]) -> int:
+        """Remove the rows of some ids; return how many there were."""
+        before = self._n
+        self._keep([part.take(np.flatnonzero(~_among(part.keys, keys))) for part in self._parts])
+        return before - self._n
 
     def settled(self) -> list[RowBlock]:
         """Return all kept rows, sorted."""

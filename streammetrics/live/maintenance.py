@@ -105,6 +105,12 @@ def _copy(db: sqlite3.Connection, path: str) -> None:
             os.unlink(made)
 
 
+def check_unused(store: str) -> None:
+    """Raise if a service has used a store in the last minute."""
+    with _opened(store) as db:
+        _check_unused(db, store)
+
+
 def _size(path: str) -> int:
     """Return the bytes of a store and its log."""
     return sum(os.path.getsize(p) for p in (path, f"{path}-wal") if os.path.exists(p))

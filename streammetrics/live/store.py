@@ -359,15 +359,27 @@ class Store:
         (before,) = db.execute("select through from base").fetchone()
         if before >= through:
             return
+        self._put_base(through, before, unmatched, blob)
+        db.execute("delete from workers where closed is null and seen < ?", (time.time() - _GONE,))
+
+    def _put_base(self, through: int, kept: int, unmatched: int, blob: bytes) -> None:
+        """Replace the base, and delete the parts of the journal up to `kept`."""
+        db = self._db
         db.execute("delete from parts")
         for start in range(0, len(blob), _CHUNK):
             db.execute("insert into parts (blob) values (?)", (blob[start : start + _CHUNK],))
         db.execute(
             "update base set through = ?, kept = ?, counters = ?, claimed = 0",
-            (through, before, json.dumps({**self.counters(), "unmatched": unmatched})),
+            (through, kept, json.dumps({**self.counters(), "unmatched": unmatched})),
         )
-        db.execute("delete from journal where seq <= ?", (before,))
-        db.execute("delete from workers where closed is null and seen < ?", (time.time() - _GONE,))
+        db.execute("delete from journal where seq <= ?", (kept,))
+
+    def rewrite(self, unmatched: int, blob: bytes) -> None:
+        """Replace the base by a state of all parts, and erase what was there before."""
+        self._db.execute("pragma secure_delete=on")
+        with self.writing():
+            through = self.claim()
+            self._put_base(through, through, unmatched, blob)
 
     @property
     def unfolded(self) -> bool:
