@@ -116,7 +116,9 @@ class Pipeline:
         """
         kind, times, _, keys, _ = events
         if kind == "observe":  # the panes drop what no tier keeps
-            late = times < self.identified.closed if len(keys) else np.zeros(len(times), bool)
+            if not len(keys):
+                return events
+            late = times < max(self.identified.closed, self.identified.floor)
         elif kind == "predict":
             late = self.join.late_predictions(times, keys)
         else:
@@ -438,10 +440,9 @@ class Pipeline:
             try:
                 self._check_rows(other)
                 self.join.merge(other.join)
-                if other.identified.names:
-                    if not self.identified.names:
-                        self.identified.name(other.identified.names)
-                    self.identified.merge(other.identified)
+                if other.identified.names and not self.identified.names:
+                    self.identified.name(other.identified.names)
+                self.identified.merge(other.identified)
             except InvalidBatchError as error:
                 raise IncompatibleMetricsError(f"waiting rows have other types: {error}") from None
             self.refused = self.refused.plus(other.refused)

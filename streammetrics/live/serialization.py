@@ -96,6 +96,8 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
         if "observations" in meta:
             rows = part(arrays, "observations")
             _read_rows(meta["observations"], rows, pipeline.identified, pipeline)
+            if pipeline.identified.newest != pipeline.join.newest:
+                raise StateFormatError("the newest times of the waiting rows differ")
         _read_newest(meta.get("newest rows"), part(arrays, "newest"), pipeline)
         pipeline.learn()
     except InvalidBatchError as error:

@@ -87,6 +87,10 @@ def test_memory_is_bounded_by_dedupe_and_later_copies_are_refused():
     assert late == [1]
     assert state.coverage("1h").observations_refused == 1
     assert state.n_rows == 12_000
+    state.observe(time=START + 200 * MINUTE, y_true=1, y_score=0.5)  # all others leave
+    other = sm.from_bytes(state.to_bytes())
+    assert other._ingest.take_all([_columns("119-1", START + 119 * MINUTE)]) == [1]
+    assert other.to_bytes() == state.to_bytes()
 
 
 def test_beyond_max_pending_the_oldest_leave_and_nothing_counts_twice():

@@ -98,13 +98,16 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
         "/metrics": {
             "get": {
                 "summary": "What Prometheus scrapes.",
-                "responses": {"200": _content("text/plain", {}), **_refusals(401, 503)},
+                "responses": {"200": _content("text/plain", {}), **_refusals(401, 403, 503)},
             }
         },
         "/state": {
             "get": {
                 "summary": "The state, for sm.from_bytes and merge.",
-                "responses": {"200": _content("application/octet-stream", {}), **_refusals(401)},
+                "responses": {
+                    "200": _content("application/octet-stream", {}),
+                    **_refusals(401, 403),
+                },
             }
         },
     }
@@ -194,7 +197,10 @@ def _reading(summary: str, *parameters: str) -> dict[str, object]:
         }
         for name in parameters
     ]
-    responses = {"200": _content("application/json", {"type": "object"}), **_refusals(400, 401)}
+    responses = {
+        "200": _content("application/json", {"type": "object"}),
+        **_refusals(400, 401, 403),
+    }
     if parameters:
         responses |= _refusals(422)
         responses["304"] = {"description": "It is what If-None-Match says."}
