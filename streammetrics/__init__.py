@@ -24,6 +24,8 @@ same `to_bytes()`, and the same value to the last bit. A value is exact, or `bou
 holds the exact one.
 """
 
+from importlib import import_module
+
 from streammetrics import _command  # noqa: F401 - first: NumPy takes its time, and Ctrl-C may come
 from streammetrics.core.registry import PUBLIC, VERSION, public
 
@@ -36,6 +38,8 @@ def __getattr__(name: str) -> object:
     if name in PUBLIC:
         globals()[name] = value = public(name)
         return value
+    if name == "live":  # `sm.live.Client`
+        return import_module(f"{__name__}.live")
     hint = ""
     if not name.startswith("_"):
         from streammetrics.core.names import meant_metric  # noqa: PLC0415 - rarely used

@@ -248,6 +248,7 @@ from streammetrics.slices.bins import Bins as Bins
 from streammetrics.slices.bins import Periods as Periods
 from streammetrics.slices.grouping import group_by as group_by
 from streammetrics.slices.slices import Slices as Slices
+from streammetrics import live as live
 
 __version__: str
 __all__: list[str]

@@ -25,6 +25,7 @@ def stub():
     for module in sorted(set(PUBLIC.values())):
         names = sorted(name for name in PUBLIC if PUBLIC[name] == module)
         lines += [f"from streammetrics.{module} import {name} as {name}" for name in names]
+    lines.append("from streammetrics import live as live")
     return "\n".join([*lines, "", "__version__: str", "__all__: list[str]", ""])
 
 

@@ -11,7 +11,7 @@ import typer
 
 from streammetrics.cli import options as typed
 from streammetrics.cli.evaluate import evaluate
-from streammetrics.cli.live import live
+from streammetrics.cli.live_store import live
 from streammetrics.cli.result import CommandError, CommandResult
 from streammetrics.cli.states import (
     compare_states,

@@ -23,6 +23,7 @@ from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResult, say
 from streammetrics.core.results.table import csv_text
 from streammetrics.live.exporting import files
+from streammetrics.live.service import logs
 from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.history import history, series_rows
 from streammetrics.live.service.judging import judging
@@ -110,7 +111,7 @@ def check(config: Config) -> CommandResult:
     epilog="""
     streammetrics live serve live.toml
     streammetrics live serve live.toml --port 8080
-    streammetrics live serve live.toml --port 0
+    streammetrics live serve live.toml --log json
     """,
 )
 @typed.importing
@@ -125,14 +126,24 @@ def serve(
             help="Port, instead of the one in the file; 0 for any free one.",
         ),
     ] = None,
+    log: Annotated[
+        str, typer.Option(metavar="text|json", help="Form of the log on standard error.")
+    ] = "text",
 ) -> CommandResult:
     """Run the service: events by HTTP, metrics on a page. Ctrl-C or SIGTERM ends it."""
     from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
 
+    if log not in logs.FORMS:
+        raise CommandError(f"--log {log}: expected {' or '.join(logs.FORMS)}")
+    logs.use(log)
     found = settings(config)
     server = found.server
-    free = _free_port(server.host, server.port if port is None else port)
-    run(replace(found, server=replace(server, port=free)))
+    if server.socket and port is not None:
+        raise CommandError(f"--port {port}: [server] socket = {server.socket!r} replaces the port")
+    if not server.socket:
+        free = _free_port(server.host, server.port if port is None else port)
+        server = replace(server, port=free)
+    run(replace(found, server=server))
     return CommandResult()
 
 
@@ -309,9 +320,9 @@ def _replayed(
         if out is None:
             text = drawn([_grid(series, found), *grids])
         elif outputs[0].is_stdout:
-            text = _csv(series)
+            text = series_csv(series)
         else:
-            write(out, _csv(series) if _form(out) == ".csv" else _parquet(series))
+            write(out, series_csv(series) if _form(out) == ".csv" else series_parquet(series))
             text = drawn(grids)
         transaction = stack.pop_all()
 
@@ -328,11 +339,13 @@ def _form(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def _csv(series: Series) -> str:
+def series_csv(series: Series) -> str:
+    """Return a series as CSV."""
     return csv_text(series_rows(series))
 
 
-def _parquet(series: Series) -> bytes:
+def series_parquet(series: Series) -> bytes:
+    """Return a series as Parquet."""
     sink = io.BytesIO()
     columns: dict[str, Any] = {name: pa.array(column) for name, column in series.items()}
     for name in ("start", "time"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Document
 
 LONGEST = 10_000 * DAY  # twice this after the latest time still fits int64
+DEDUPE = "1h"  # the default, which states do not mention
 _SCALARS = (int, float, str, bool)
 
 
@@ -33,6 +34,7 @@ class Config:
     default_label: int | float | str | bool | None
     max_pending: int
     keep_rows: int
+    dedupe: int
     declared: Declared  # types of the columns; compared by description
 
     @classmethod
@@ -45,6 +47,7 @@ class Config:
         max_pending: int,
         keep_rows: int,
         declared: Declared,
+        dedupe: str | timedelta = DEDUPE,
     ) -> Config:
         """Validate the user's parameters and return them."""
         if isinstance(default_label, np.generic):
@@ -52,9 +55,11 @@ class Config:
         if default_label is not None and not isinstance(default_label, _SCALARS):
             raise ValueError(f"default_label={default_label!r} is not a label")
         ttl, lateness = duration(label_ttl, "label_ttl"), duration(label_lateness, "label_lateness")
+        copies = duration(dedupe, "dedupe")
         parts = tiers_of(tiers)
         panes = (("the length of a pane", tier.length) for tier in parts)
-        for name, length in (("label_ttl", ttl), ("label_lateness", lateness), *panes):
+        waits = (("label_ttl", ttl), ("label_lateness", lateness), ("dedupe", copies))
+        for name, length in (*waits, *panes):
             if length > LONGEST:
                 said, most = shown_duration(length), shown_duration(LONGEST)
                 raise ValueError(f"{name} is {said}: at most {most}")
@@ -65,6 +70,7 @@ class Config:
             default_label,
             _count(max_pending, "max_pending", 1),
             _count(keep_rows, "keep_rows", 0),
+            copies,
             declared,
         )
 
@@ -72,6 +78,11 @@ class Config:
     def horizon(self) -> int:
         """How long a row waits for its label and for corrections, in nanoseconds."""
         return self.label_ttl + self.label_lateness
+
+    @property
+    def of_observations(self) -> Config:
+        """The parameters by which observations with ids wait: for `dedupe`, without labels."""
+        return replace(self, label_ttl=self.dedupe, label_lateness=0, default_label=None)
 
     @property
     def unit(self) -> int:
@@ -90,22 +101,28 @@ class Config:
 
     def _parameters(self) -> Document:
         """Return the parameters by name, including those of the declaration."""
-        return {name: getattr(self, name) for name in _own()} | self.declared.described()
+        mine = {name: getattr(self, name) for name in _own()}
+        if self.dedupe == duration(DEDUPE, "dedupe"):
+            del mine["dedupe"]
+        return mine | self.declared.described()
 
     @classmethod
     def read(cls, told: object, suite: Mergeable) -> Config:
         """Return the parameters stored in a file, validated together with its metrics."""
         names = [*_own(), "labels", "types", "target_range"]
+        if isinstance(told, dict) and "dedupe" not in told:
+            names.remove("dedupe")
         if not isinstance(told, dict) or list(told) != names or not _is_tiers(told["tiers"]):
             raise StateFormatError("the state does not say how it keeps time")
-        times = {name: _shown(told[name]) for name in ("label_ttl", "label_lateness")}
+        durations = [name for name in ("label_ttl", "label_lateness", "dedupe") if name in told]
+        times = {name: _shown(told[name]) for name in durations}
         tiers = [
             (_shown(length), _shown(length * count), *([zone] if zone else []))
             for length, count, zone in told["tiers"]
         ]
         declared = Declared.read(suite, told)
         try:
-            mine = {name: told[name] for name in _own()}
+            mine = {name: told[name] for name in _own() if name in told}
             return cls.of(**{**mine, **times, "tiers": tiers, "declared": declared})
         except (TypeError, ValueError) as error:
             raise StateFormatError(f"the state has unknown parameters: {error}") from error

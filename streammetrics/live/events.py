@@ -508,7 +508,7 @@ class Events(NamedTuple):
     kind: Kind
     times: Ints
     columns: Mapping[str, Column]
-    keys: NDArray[np.uint64] = _NO_KEYS  # of the ids; empty for observations
+    keys: NDArray[np.uint64] = _NO_KEYS  # of the ids; empty for observations without ids
     versions: Ints = _NO_VERSIONS  # of labels; empty for other kinds
 
     @property
@@ -518,7 +518,12 @@ class Events(NamedTuple):
             (name, c.values.dtype, c.values.shape[1:], c.vocabulary is None, c.nulls is None)
             for name, c in self.columns.items()
         ]
-        return (self.kind, *types)
+        return (self.kind, bool(len(self.keys)), *types)
+
+    @property
+    def are_waiting_rows(self) -> bool:
+        """Whether they are rows that wait before they reach the panes."""
+        return self.kind != "label" and bool(len(self.keys))
 
     def take(self, rows: slice | Array) -> Events:
         """Return some of them."""
@@ -565,7 +570,7 @@ def written(parts: Sequence[Events]) -> bytes:
     for place, events in enumerate(parts):
         told.append([events.kind, list(events.columns)])
         mine: dict[str, Array] = {"times": events.times}
-        if events.kind != "observe":
+        if events.kind != "observe" or len(events.keys):
             mine["keys"] = events.keys
         if events.kind == "label":
             mine["versions"] = events.versions
@@ -599,13 +604,14 @@ def _is_told(told: object) -> bool:
 
 def _events(kind: Kind, names: Sequence[str], arrays: Arrays) -> Events:
     times = take_array(arrays, "times", "int64")
-    keys = _NO_KEYS if kind == "observe" else take_array(arrays, "keys", "uint64", 2)
+    has_ids = kind != "observe" or "keys" in arrays
+    keys = take_array(arrays, "keys", "uint64", 2) if has_ids else _NO_KEYS
     versions = take_array(arrays, "versions", "int64") if kind == "label" else _NO_VERSIONS
     columns = {
         name: column_of(part(arrays, f"column/{number}")) for number, name in enumerate(names)
     }
     lengths = {len(times), *map(len, columns.values())}
-    lengths |= set() if kind == "observe" else {len(keys)}
+    lengths |= {len(keys)} if has_ids else set()
     lengths |= {len(versions)} if kind == "label" else set()
     if len(lengths) > 1:
         raise StateFormatError("the columns of events in the journal differ in length")

@@ -13,6 +13,7 @@ from numpy import ma  # loaded here, because a signal handler may run while it l
 
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import as_column
+from streammetrics.core.columns.nested import Nested
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError
 from streammetrics.core.floating import check_arithmetic
 from streammetrics.live.events import (
@@ -37,6 +38,7 @@ from streammetrics.live.validation import Checks, kinds_of, truth_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Kind as ColumnKind
     from streammetrics.core.types import ArrayLike, Ints
     from streammetrics.live.events import Kind
@@ -354,7 +356,7 @@ class EventColumns(NamedTuple):
 
     kind: Kind
     time: ArrayLike
-    heads: tuple[object, ...]  # ids of predictions; ids and versions of labels
+    heads: tuple[object, ...]  # ids, if there are any; for labels, also versions
     columns: Mapping[str, ArrayLike]
 
 
@@ -397,6 +399,7 @@ class Ingest:
         self._truth = truth_of(shared.suite)
         self.closed = False
         kinds, keys = kinds_of(shared.suite), SliceKeys(shared.suite).kinds
+        self.reads_id = "id" in kinds or "id" in keys  # then observations have no id of their own
         self.observed = Buffer("observe", kinds, keys)
         self.predicted = Buffer("predict", kinds, keys)
         self.labelled = Buffer("label", kinds)
@@ -477,8 +480,9 @@ class Ingest:
             keys_of([heads[0]])
             versions_of([*heads[1:]])
         columns = {name: plain(value) for name, value in columns.items()}
+        waits = bool(heads) and buffer is self.observed
         rows = buffer.accepted(columns)
-        if rows is not None and type(time) in _NUMBER and not self._is_durable:
+        if rows is not None and type(time) in _NUMBER and not self._is_durable and not waits:
             rows.append(time, heads, columns)
             with self.shared.locked():
                 if rows in buffer.waiting.values():  # otherwise the buffer was reset meanwhile
@@ -559,6 +563,8 @@ class Ingest:
             found = columns_of(batch_of(self.shared.suite, columns))
             if several:
                 self._declared.check(found)
+            if heads:
+                return self._identified(times, found, heads)
             return Events("observe", times, found)
         keys, pipeline = keys_of(heads[0]), self.shared.current
         if buffer is self.predicted:
@@ -574,6 +580,24 @@ class Ingest:
         if buffer is self.predicted:
             return Events("predict", times, found, keys)
         return Events("label", times, found, keys, versions)
+
+    def _identified(
+        self, times: Ints, columns: Mapping[str, Column], heads: tuple[object, ...]
+    ) -> Events:
+        """Return observations with ids, with columns as the join stores them."""
+        keys = keys_of(heads[0])
+        are_nested = any(isinstance(column, Nested) for column in columns.values())
+        if are_nested or self.shared.suite._plan.can_refuse:
+            raise InvalidBatchError(
+                "these metrics take observations without ids: rows of boxes, tags or pixels, and "
+                "rows that can contradict earlier ones, do not wait for copies",
+                "id",
+            )
+        found = self.shared.current.columns(columns)
+        lengths = {len(keys), len(times), *map(len, found.values())}
+        if len(lengths) > 1:
+            raise InvalidBatchError(f"columns differ in length: {sorted(lengths)}")
+        return Events("observe", times, found, keys)
 
     def _times(self, column: object) -> Ints:
         """Return a column of times; raise if one is too far ahead of the clock."""
@@ -632,7 +656,8 @@ class Ingest:
         for place, (events, accepted) in enumerate(zip(ready, kept, strict=True)):
             dropped = pipeline.panes.dropped
             # These rows reach the panes later, when it is too late to count them.
-            outside = pipeline.panes.outside(accepted.times) if events.kind == "predict" else 0
+            waits = accepted.are_waiting_rows
+            outside = pipeline.panes.outside(accepted.times) if waits else 0
             with _naming(place):
                 take(accepted)
             pipeline.panes.dropped += outside
@@ -668,6 +693,8 @@ class Ingest:
             with _naming(place):
                 if events.kind != "observe":
                     pipeline.check(events.columns)
+                elif events.are_waiting_rows:
+                    pipeline.check_identified(events.columns)
                 if refusing:
                     pipeline.take(events)
 
@@ -748,7 +775,7 @@ class Ingest:
                 pipeline.settle()
                 twin = pipeline.copy()
         if self.journal is not None and not limited:  # the state is that of its events alone
-            twin.join.limit = NO_LIMIT
+            twin.limit(NO_LIMIT)
             twin.settle()
         return twin
 
@@ -784,7 +811,7 @@ class Ingest:
     def limit(self, time: int) -> None:
         """Let rows before a time leave, and keep the others."""
         with self.shared.locked():
-            self.shared.current.join.limit = time
+            self.shared.current.limit(time)
 
     def apply(self, events: Sequence[Events]) -> None:
         """Transfer events to the pipeline that were counted where they were dropped."""
@@ -821,8 +848,7 @@ class Ingest:
         with self.shared.locked():
             self.drain()
             current, join = self.shared.current, pipeline.join
-            before = current.join
-            join.closed, join.final, join.limit = before.closed, before.final, before.limit
+            pipeline.continue_from(current)
             self.shared.current = pipeline
             self.apply(events)
             pipeline.counters = current.counters

@@ -1,4 +1,4 @@
-"""The join of predictions and labels by id."""
+"""The join of predictions and labels by id; also of observations and their copies."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ _WORTH = 4096  # predictions after which waiting labels are matched
 
 
 class Join:
-    """Rows that wait for labels and corrections, and labels that wait for their predictions."""
+    """Rows that wait for labels and corrections, and labels that wait for their predictions.
+
+    Without the name of a label, rows are complete observations, which wait for copies.
+    """
 
     def __init__(self, config: Config, names: Sequence[str], label: str) -> None:
         self.config = config
@@ -79,6 +82,11 @@ class Join:
         self.names = tuple(sorted(names))
         labels, self.table = self.table.labels, PredictionTable(self.names, self.label, self.unit)
         self.table.labels = labels
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The columns of all rows."""
+        return named_columns(self, np.arange(len(self.table)))
 
     @property
     def floor(self) -> int:
@@ -293,6 +301,17 @@ class Join:
             every = _distinct(self._others)
             self._others = [every.take(np.flatnonzero(self.table.find(every.keys) >= 0))]
 
+    def forget(self, keys: NDArray[np.uint64]) -> int:
+        """Remove the rows and labels of some ids; return how many there were."""
+        before = self.size + self.n_unmatched
+        for parts in (self._unmatched, self._others):
+            parts[:] = [part.take(np.flatnonzero(~_among(part.keys, keys))) for part in parts]
+        rows = self.table.find(keys)
+        rows = np.unique(rows[rows >= 0])
+        if rows.size:
+            self.drop(rows)
+        return before - self.size - self.n_unmatched
+
     def merge(self, other: Join) -> None:
         """Add the rows and labels of another join, which stays unchanged."""
         every = np.arange(len(other.table))
@@ -323,6 +342,14 @@ class Join:
         twin.changed, twin._since, twin.left = set(self.changed), self._since, self.left
         twin.closed, twin.final, twin.limit = self.closed, self.final, self.limit
         return twin
+
+
+def _among(keys: NDArray[np.uint64], wanted: NDArray[np.uint64]) -> Bools:
+    """Return which keys are among a few others."""
+    found = np.zeros(len(keys), bool)
+    for key in wanted:
+        found |= (keys == key).all(axis=1)
+    return found
 
 
 def _repeated_labels(keys: NDArray[np.uint64]) -> tuple[Places, Places] | None:
@@ -493,6 +520,12 @@ class NewestRows:
         kept = [form.take(np.sort(place[order[which[order] == k]])) for k, form in enumerate(forms)]
         return [kept_rows(form.times, form.keys, form.named) for form in kept if len(form)]
 
+    def forget(self, keys: NDArray[np.uint64]) -> int:
+        """Remove the rows of some ids; return how many there were."""
+        before = self._n
+        self._keep([part.take(np.flatnonzero(~_among(part.keys, keys))) for part in self._parts])
+        return before - self._n
+
     def settled(self) -> list[RowBlock]:
         """Return all kept rows, sorted."""
         self._keep(self.rows(self.most) if self.most else [])
@@ -558,6 +591,9 @@ def resolve(suite: Mergeable, join: Join, rows: Ints, clock: int) -> ResolvedRow
     """Return the labels and the status of rows of a join at a given time."""
     table, config = join.table, join.config
     times, flags = table.times.values[rows], table.flags.values[rows]
+    if not join.label:
+        whole = batch_of(suite, named_columns(join, rows), checked=True) if len(rows) else None
+        return ResolvedRows(rows, times, whole, times, None)
     flags = flags & ~EARLY | np.where(flags & EARLY > 0, LATE, 0).astype(np.int8)
     labelled = flags & LABELLED > 0
     over = times + config.label_ttl < clock
@@ -659,7 +695,7 @@ class Waiting:
 
     def oldest(self) -> int | None:
         """Return the first pane with rows, ``None`` if there is none."""
-        states = self._counted.states
+        states = self._counted.states or self._rows.states
         return states.keys()[0] if states else None
 
     @property
@@ -669,10 +705,10 @@ class Waiting:
 
 
 def newest_labelled(suite: Mergeable, join: Join, n: int, clock: int) -> RowBlock | None:
-    """Return at least the newest n labelled rows of a join."""
+    """Return at least the newest n labelled rows, or observations, of a join."""
     join.match()
     times, config = join.table.times.values, join.config
-    known = join.table.flags.values & LABELLED > 0
+    known = (join.table.flags.values & LABELLED > 0) | (not join.label)
     if config.default_label is not None:
         known |= times + config.label_ttl < clock
     rows = np.flatnonzero(known)
@@ -737,7 +773,7 @@ def settle(
         if found.counted is not None:
             counted.add(found.all_times, found.counted, known=True)
         without = unlabelled(join, rows, join.newest)
-        if without.size:
+        if join.label and without.size:
             left.add(table.times.values[without], named_columns(join, without))
         join.changed.update(np.unique(table.times.values[leaving] // join.unit).tolist())
         join.drop(rows)

@@ -10,7 +10,7 @@ import time
 import uuid
 import weakref
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import (
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from streammetrics.live.pipeline import SharedPipeline
     from streammetrics.live.store import JournalPart
 
+
+T = TypeVar("T")
 
 _TIMEOUT = 1.0  # seconds to wait for another writer
 PATIENCE = 30.0  # seconds to wait in close(), when events would be lost
@@ -347,6 +349,12 @@ class Journal:
         return sum(len(events.times) for events in [*self._waiting, *self._mine])
 
     @property
+    def size(self) -> int:
+        """The bytes of the file and its log; 0 if they are gone."""
+        paths = (self._path, f"{self._path}-wal")
+        return sum(os.path.getsize(path) for path in paths if os.path.exists(path))
+
+    @property
     def unwritten(self) -> int:
         """The number of events that are only in memory."""
         source = self._source()
@@ -561,6 +569,21 @@ class Journal:
                 self._store.put_alerts(told)
 
         return self._try(write)
+
+    def rewrite(self, change: Callable[[Pipeline], T]) -> T:
+        """Change the state of all events, and write it in place of what the file holds.
+
+        No other worker may use the store, and this one is closed afterwards.
+        """
+        with self._alone():
+            self._append()
+            source = self._source()
+            assert source is not None  # the caller holds it
+            pipeline = source.snapshot(limited=True)
+            found = change(pipeline)
+            self._store.rewrite(pipeline.join.unmatched, bytes_of(self._cls, pipeline))
+            self._load()
+            return found
 
     def _fold(self) -> None:
         """Fold all parts so far into one state, if there are enough."""

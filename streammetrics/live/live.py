@@ -14,7 +14,7 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.stateful import Stateful
 from streammetrics.live import serialization
-from streammetrics.live.config import Config
+from streammetrics.live.config import DEDUPE, Config
 from streammetrics.live.events import DEFAULT, EPOCH, IDS, duration, instant, shown_time
 from streammetrics.live.ingest import VERSIONS, Ingest
 from streammetrics.live.journal import Journal
@@ -64,6 +64,8 @@ class Live(Stateful, Generic[M_co]):
         target_range: The smallest and the largest target of a regression; others are refused.
         max_pending: How many predictions may wait for labels; beyond it the oldest leave early,
             with a warning.
+        dedupe: How long an observation with an id waits for copies, in event time; copies count
+            once. Later ones are refused. At most `max_pending` observations wait.
         by: The columns to slice by, as for `Slices`. Observations and predictions need these
             columns as well, and ``window("1h", by="country")`` returns the `Slices` of a window.
         max_slices: The maximum number of slices of each kind. Beyond it, the slices whose keys have
@@ -111,6 +113,7 @@ class Live(Stateful, Generic[M_co]):
         by: SliceBy = (),
         max_slices: int = 10_000,
         max_pending: int = 10_000_000,
+        dedupe: str | timedelta = DEDUPE,
         keep_rows: int = 0,
         max_ahead: str | timedelta | None = "10min",
         store: str | os.PathLike[str] | None = None,
@@ -136,7 +139,14 @@ class Live(Stateful, Generic[M_co]):
         if keep_rows and any(f.nested for s in sliced._plan.schemas for f in s.fields):
             raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
         config = Config.of(
-            tiers, label_ttl, label_lateness, default_label, max_pending, keep_rows, declared
+            tiers,
+            label_ttl,
+            label_lateness,
+            default_label,
+            max_pending,
+            keep_rows,
+            declared,
+            dedupe,
         )
         ahead = None if max_ahead is None else duration(max_ahead, "max_ahead")
         self._bind(Pipeline(sliced.copy(), config), ahead)
@@ -153,14 +163,21 @@ class Live(Stateful, Generic[M_co]):
 
     # --- events ----------------------------------------------------------------------------------
 
-    def observe(self, *, time: object, **columns: object) -> Self:
+    def observe(self, *, time: object, id: object = None, **columns: object) -> Self:  # noqa: A002 - the user's name for it
         """Take an event with its label, or columns of events; return this object.
 
         Args:
+            id: A string, bytes, an integer or a UUID; for columns of events, a column of such ids.
+                An event that is repeated with its id within `dedupe` counts once.
             time: The time of the event: an aware ``datetime``, a ``datetime64`` in UTC, or POSIX
                 seconds such as ``time.time()``; for columns of events, a column of such times.
             **columns: The inputs of the suite's `update` by name: values, or columns.
         """
+        if id is not None and self._ingest.reads_id:
+            columns["id"] = id
+        elif id is not None:
+            self._ingest.take(self._observed, time, (id,), columns)
+            return self
         waits = self._observed.add(time, (), columns)
         if not waits:
             self._ingest.take(self._observed, time, (), columns, added=waits is False)

@@ -367,6 +367,39 @@ class Panes:
         self.facts = facts
         self.dropped += dropped
 
+    def take_back(self, times: Ints, batch: Batch) -> list[tuple[tuple[int, int], int]]:
+        """Take rows out of the panes that hold them, where the states determine what is left.
+
+        Returns:
+            The start and end of each other pane, and the number of its rows.
+        """
+        plan, refused = self.plan, []
+        oldest = [tier.oldest(self.newest) for tier in self.tiers]
+        for panes, rows, n in list(pieces(plan, self.tiers, times, batch)):
+            kept = [pane >= first for pane, first in zip(panes, oldest, strict=True)]
+            gone = plan.with_rows(plan.start, rows)
+            for place, finer in enumerate(self._finer):
+                if not kept[place] or (finer is not None and kept[finer]):
+                    continue
+                row, number, tier = self.rows[place], panes[place], self.tiers[place]
+                try:
+                    left = plan.without(row.settled(number) or plan.start, gone)
+                except IncompatibleMetricsError:
+                    refused.append(((tier.start(number), tier.start(number + 1)), n))
+                    continue
+                if any(info.n_rows or info.n_omitted for info in left.infos):
+                    row.put({number: left})
+                else:
+                    row.drop([number])
+        return refused
+
+    @property
+    def start(self) -> int | None:
+        """The start of the oldest pane with rows, ``None`` if there is none."""
+        pairs = zip(self.tiers, self.rows, strict=True)
+        starts = [tier.start(row.states.keys()[0]) for tier, row in pairs if row.states]
+        return min(starts, default=None)
+
     def outside(self, times: Ints, newest: int = NEVER) -> int:
         """Return how many rows no tier keeps when they arrive in this order, after `newest`."""
         newest = max(self.newest, newest)

@@ -18,7 +18,7 @@ from streammetrics.core.errors import (
     warn_caller,
 )
 from streammetrics.live.events import SECOND, SliceKeys, alike, joined_events
-from streammetrics.live.index import LABELLED, LabelRows, Predictions
+from streammetrics.live.index import LABELLED, GrowingColumn, LabelRows, Predictions
 from streammetrics.live.join import (
     NO_LIMIT,
     Join,
@@ -80,7 +80,8 @@ class Refused(NamedTuple):
 class Pipeline:
     """The state of a stream of validated events; not thread-safe.
 
-    Rows go to the panes directly, or first wait in the join for their labels.
+    Rows go to the panes directly, or first wait: predictions in `join` for their labels, and
+    observations with ids in `identified` for copies, so that these count once.
 
     Args:
         suite: The metrics.
@@ -94,12 +95,14 @@ class Pipeline:
         self.counted = Panes(COVERAGE._plan, config.tiers)
         self.left = UnlabelledPanes(self.keys.inner, config.tiers)
         self.join = Join(config, (), truth_of(suite))
+        self.identified = Join(config.of_observations, (), "")
         self.newest = NewestRows(config.keep_rows)
         self.refused = Refused()
         self._kinds = kinds_of(suite)
         self._begin_checks()
         self._learn_default()
         self._waiting = Waiting(suite, self.join)
+        self._waiting_observations = Waiting(suite, self.identified)
         self._windows: dict[Span, State] = {}  # merged windows since the last event
         self._clock = -1  # time of reading of these windows
         self.elsewhere: dict[str, int] = {}  # `counters` of all other processes of a store
@@ -113,8 +116,10 @@ class Pipeline:
         """
         kind, times, _, keys, _ = events
         if kind == "observe":  # the panes drop what no tier keeps
-            return events
-        if kind == "predict":
+            if not len(keys):
+                return events
+            late = times < max(self.identified.closed, self.identified.floor)
+        elif kind == "predict":
             late = self.join.late_predictions(times, keys)
         else:
             late = self.join.late_labels(times, keys)
@@ -136,8 +141,28 @@ class Pipeline:
         join = self.join
         if join.oldest - join.closed > self.step or ahead > join.closed:
             join.closed = max(join.closed, join.oldest)
+            self.identified.closed = max(self.identified.closed, self._younger(join.closed))
         join.final = max(join.final, min(join.closed, lowest))
         return join.closed
+
+    def _younger(self, time: int) -> int:
+        """Return until when observations are refused or leave when predictions are until `time`.
+
+        Both follow from one newest event, so workers promise only the time of predictions.
+        """
+        if time in {0, NO_LIMIT}:
+            return time
+        return max(time + self.config.horizon - self.config.dedupe, 0)
+
+    def limit(self, time: int) -> None:
+        """Let predictions before a time leave, and observations accordingly."""
+        self.join.limit, self.identified.limit = time, self._younger(time)
+
+    def continue_from(self, before: Pipeline) -> None:
+        """Take over what the join of another pipeline refuses and keeps."""
+        pairs = ((self.join, before.join), (self.identified, before.identified))
+        for mine, theirs in pairs:
+            mine.closed, mine.final, mine.limit = theirs.closed, theirs.final, theirs.limit
 
     def take(self, events: Events, batch: Batch | None = None) -> None:
         """Take events that were accepted, or raise and leave the state as it was.
@@ -147,7 +172,9 @@ class Pipeline:
             batch: The batch of observations, if it exists already.
         """
         self._windows = {}
-        if events.kind == "observe":
+        if events.kind == "observe" and events.are_waiting_rows:
+            self._identify(events)
+        elif events.kind == "observe":
             rows = self._newest_rows(events)
             if batch is None:
                 batch = batch_of(self.suite, events.columns, checked=True)
@@ -215,6 +242,18 @@ class Pipeline:
             for cells in join.table.columns:
                 cells.check(columns[cells.name])
 
+    def check_identified(self, columns: Mapping[str, Column]) -> None:
+        """Raise unless observations with ids have the columns and types of the stored ones."""
+        names = self.identified.names
+        if names and names != tuple(sorted(columns)):
+            raise InvalidBatchError(
+                f"an observation with an id has {', '.join(sorted(columns))} here and "
+                f"{', '.join(names)} before; all have the same columns"
+            )
+        cells = self.identified.table.columns or [*map(GrowingColumn, sorted(columns))]
+        for cell in cells:
+            cell.check(columns[cell.name])
+
     def _begin_checks(self) -> None:
         """Validate waiting rows against the facts of all rows, which the panes hold."""
         panes = self.panes  # the closure must not reference self: that would be a cycle
@@ -257,8 +296,11 @@ class Pipeline:
         """Compute the facts of all stored rows, after a state was read from a file."""
         table = self.join.table
         if len(table):
-            every = table.at(np.arange(len(table)))
-            self._agree(dict(zip(self.join.names, every.columns, strict=True)))
+            self._agree(self.join.columns)
+        if len(self.identified.table):
+            self.check_identified(self.identified.columns)
+            self._checks.observed(self.identified.columns)
+            self.panes.facts = self._checks.facts
         others = self.join.other_labels()
         if others is not None:
             self._agree({self.join.label: others.values})
@@ -279,19 +321,32 @@ class Pipeline:
         join.put(new)
         self._advance(int(times.max(initial=-1)))
 
+    def _identify(self, events: Events) -> None:
+        """Take observations with ids."""
+        _, times, columns, keys, _ = events
+        self.check_identified(columns)
+        self._checks.observed(columns)
+        self.panes.facts = self._checks.facts
+        if not self.identified.names:
+            self.identified.name(columns)
+        rows = tuple([columns[name] for name in self.identified.names])
+        self.identified.put(Predictions(keys, times, rows))
+        self._advance(int(times.max(initial=-1)))
+
     def _label(self, events: Events) -> None:
         _, times, columns, keys, versions = events
         self._agree(columns)
         (values,) = columns.values()
         self.join.table.labels.begin(values)
         self.join.put_labels(LabelRows(keys, times, versions, values))
+        self.identified.newest = self.join.newest
 
     def _advance(self, newest: int) -> None:
         """Advance the newest time, which drops expired panes."""
         self.panes.advance(newest)
         self.counted.advance(newest)
         self.left.advance(newest)
-        self.join.newest = max(self.join.newest, newest)
+        self.join.newest = self.identified.newest = max(self.join.newest, newest)
 
     def finish(self) -> None:
         """Do all pending work."""
@@ -313,26 +368,37 @@ class Pipeline:
     @property
     def is_over(self) -> bool:
         """Whether it is time for rows to leave the join."""
-        join = self.join
-        is_full = join.size > self.config.max_pending
-        return is_full or join.floor - join.left > self.step
+        return any(
+            join.size > self.config.max_pending
+            or join.floor - join.left > join.config.horizon // _PARTS
+            for join in self._joins
+        )
+
+    @property
+    def _joins(self) -> list[Join]:
+        """The joins in which rows wait."""
+        return [self.join, self.identified] if self.identified.names else [self.join]
 
     @property
     def step(self) -> int:
         """The time between two leaves of rows."""
-        return self.config.horizon // _PARTS
+        return min([join.config.horizon for join in self._joins]) // _PARTS
 
     def settle(self) -> None:
         """Move rows that no longer wait to the panes."""
-        config = self.config
-        if self.join.size > config.max_pending and self.join.evicted_until < 0:
-            rate = config.max_pending / config.horizon * SECOND
-            warn_caller(
-                f"more than max_pending={config.max_pending:,} predictions wait for labels, so the "
-                f"oldest leave early: with this label_ttl + label_lateness, max_pending is enough "
-                f"for {rate:,.1f} predictions a second"
-            )
-        settle(self.suite, self.join, self.panes, self.counted, self.left, self.newest)
+        for join in self._joins:
+            most = self.config.max_pending
+            if join.size > most and join.evicted_until < 0:
+                rows, why, length = "observations with ids", "copies", "dedupe"
+                if join is self.join:
+                    rows, why, length = "predictions", "labels", "label_ttl + label_lateness"
+                rate = most / join.config.horizon * SECOND
+                warn_caller(
+                    f"more than max_pending={most:,} {rows} wait for {why}, so the oldest leave "
+                    f"early: with this {length}, max_pending is enough for {rate:,.1f} {rows} a "
+                    "second"
+                )
+            settle(self.suite, join, self.panes, self.counted, self.left, self.newest)
 
     # --- states ------------------------------------------------------------------------------
 
@@ -372,8 +438,11 @@ class Pipeline:
             if other.join.names and not self.join.names:
                 self.join.name(other.join.names)
             try:
-                self._check_rows(other.join)
+                self._check_rows(other)
                 self.join.merge(other.join)
+                if other.identified.names and not self.identified.names:
+                    self.identified.name(other.identified.names)
+                self.identified.merge(other.identified)
             except InvalidBatchError as error:
                 raise IncompatibleMetricsError(f"waiting rows have other types: {error}") from None
             self.refused = self.refused.plus(other.refused)
@@ -382,14 +451,15 @@ class Pipeline:
         self._advance(self.panes.newest)
         self.settle()
 
-    def _check_rows(self, other: Join) -> None:
-        """Raise unless the waiting rows of another join have the same types."""
-        if len(other.table):
-            every = other.table.at(np.arange(len(other.table)))
-            self.check(dict(zip(other.names, every.columns, strict=True)))
-        mine, theirs = self.join.table.labels.kind, other.table.labels.kind
+    def _check_rows(self, other: Pipeline) -> None:
+        """Raise unless the waiting rows of another pipeline have the same types."""
+        if len(other.join.table):
+            self.check(other.join.columns)
+        if len(other.identified.table):
+            self.check_identified(other.identified.columns)
+        mine, theirs = self.join.table.labels.kind, other.join.table.labels.kind
         if mine and theirs and mine != theirs:
-            raise InvalidBatchError(f"{other.label}: {theirs!r} there and {mine!r} here")
+            raise InvalidBatchError(f"{other.join.label}: {theirs!r} there and {mine!r} here")
 
     # --- reading ----------------------------------------
 
@@ -409,14 +479,17 @@ class Pipeline:
     def parts(self, span: Span, clock: int) -> list[State]:
         """Return states whose merge is the state of a span."""
         units = self._units(span, clock)
-        return self.panes.over(*span) + self._waiting.over(*units)
+        waiting = self._waiting.over(*units) + self._waiting_observations.over(*units)
+        return self.panes.over(*span) + waiting
 
     def unmerged(self, span: Span, clock: int) -> list[tuple[PaneTree, Node]]:
         """Return the tree nodes that `parts` has to merge first, children before parents."""
         if span in self.merged_windows(clock):
             return []
         units = self._units(span, clock)
-        return [*self.panes.unmerged(*span), *self._waiting.unmerged(*units)]
+        waiting = (self._waiting, self._waiting_observations)
+        trees = [node for tree in waiting for node in tree.unmerged(*units)]
+        return [*self.panes.unmerged(*span), *trees]
 
     def keeps(self, span: Span) -> bool:
         """Whether all panes of a span are still within retention."""
@@ -428,24 +501,24 @@ class Pipeline:
         A pane has the same state objects until it gets new rows.
         """
         self._units(span, clock)
-        panes, waiting = (
-            (self.counted, self._waiting.counted) if counted else (self.panes, self._waiting.over)
-        )
         place, first, last = span
-        found = panes.each(place, first, last)
-        oldest = self._waiting.oldest()
-        if oldest is not None:
-            begin = self.config.tiers[place].number(oldest * self.join.unit)
-            for number in range(max(begin, first), last + 1):
-                found[number - first] += tuple(waiting(*self._range(Span(place, number, number))))
+        found = (self.counted if counted else self.panes).each(place, first, last)
+        for waiting in (self._waiting, self._waiting_observations):
+            oldest = waiting.oldest()
+            if oldest is not None:
+                over = waiting.counted if counted else waiting.over
+                begin = self.config.tiers[place].number(oldest * self.join.unit)
+                for number in range(max(begin, first), last + 1):
+                    found[number - first] += tuple(over(*self._range(Span(place, number, number))))
         return found
 
     def last(self, n: int, clock: int) -> State:
         """Return the state of the newest n labelled rows."""
         newest, plan = self.newest.copy(), self.suite._plan
-        labelled = newest_labelled(self.suite, self.join, n, max(clock, self.join.newest))
-        if labelled is not None:
-            newest.add(labelled)
+        for join in self._joins:
+            rows = newest_labelled(self.suite, join, n, max(clock, join.newest))
+            if rows is not None:
+                newest.add(rows)
         state = plan.start
         for rows in newest.rows(n):
             state = plan.with_slices(state, batch_of(self.suite, rows.named))
@@ -459,7 +532,8 @@ class Pipeline:
             for tier, row in zip(panes.tiers, panes.rows, strict=True)
             if row.states
         ]
-        return min([*kept, int(self.join.table.present.starts.min(initial=NO_LIMIT))])
+        starts = [int(join.table.present.starts.min(initial=NO_LIMIT)) for join in self._joins]
+        return min([*kept, *starts])
 
     def busy(self) -> list[tuple[int, int]]:
         """Return the start and end of each run of panes with predictions or observations."""
@@ -468,7 +542,8 @@ class Pipeline:
             kept = [*self.panes.rows[place].states, *self.counted.rows[place].states]
             numbers = np.array(kept, np.int64)
             if not place:
-                numbers = np.append(numbers, tier.numbers(self.join.table.present.starts))
+                starts = [tier.numbers(join.table.present.starts) for join in self._joins]
+                numbers = np.concatenate([numbers, *starts])
             numbers = np.unique(numbers)
             runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
             ends = [(int(run[0]), int(run[-1])) for run in runs if run.size]
@@ -509,7 +584,9 @@ class Pipeline:
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
         """Update the waiting rows that a span covers; return their first and last pane."""
         first, last = self._range(span)
-        self._waiting.update(self.join, first, last, max(clock, self.join.newest))
+        clock = max(clock, self.join.newest)
+        self._waiting.update(self.join, first, last, clock)
+        self._waiting_observations.update(self.identified, first, last, clock)
         return first, last
 
     def _range(self, span: Span) -> tuple[int, int]:
@@ -519,8 +596,10 @@ class Pipeline:
     @property
     def nbytes(self) -> int:
         """Bytes used by the state."""
-        parts = (self.panes, self.counted, self.left, self.join.table, self._waiting, self.newest)
-        return sum(part.nbytes for part in parts)
+        waiting = self._waiting.nbytes + self._waiting_observations.nbytes
+        parts = (self.panes, self.counted, self.left, self.newest)
+        rows = sum(join.table.nbytes for join in self._joins)
+        return waiting + rows + sum(part.nbytes for part in parts)
 
     def copy(self) -> Pipeline:
         """Return an independent copy."""
@@ -529,6 +608,7 @@ class Pipeline:
         twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
         twin.left = self.left.copy()
         twin.join, twin.newest = self.join.copy(), self.newest.copy()
+        twin.identified = self.identified.copy()
         twin._begin_checks()
         twin.restart()
         return twin
@@ -537,8 +617,10 @@ class Pipeline:
         """Mark all panes of waiting rows as changed, so that the next read rebuilds them."""
         self._windows = {}
         self._waiting = Waiting(self.suite, self.join)
-        times = self.join.table.times.values // self.join.unit
-        self.join.changed = set(np.unique(times).tolist())
+        self._waiting_observations = Waiting(self.suite, self.identified)
+        for join in self._joins:
+            times = join.table.times.values // join.unit
+            join.changed = set(np.unique(times).tolist())
 
     def check_alike(self, other: Pipeline) -> None:
         """Raise `IncompatibleMetricsError` unless another pipeline has the same configuration."""

@@ -62,12 +62,16 @@ def described(cls: type, pipeline: Pipeline) -> Description:
         "rows": rows,
         "newest rows": [[list(column) for column in part.form] for part in newest],
     }
+    observed: dict[str, Array] = {}
+    if len(pipeline.identified.table) or pipeline.identified.evicted_until >= 0:
+        told["observations"], observed = _rows(pipeline.identified)
     arrays = {
         "suite": np.frombuffer(pipeline.suite.to_bytes(), np.uint8),
         **nested("panes", _panes(pipeline.panes)),
         **nested("counted", _panes(pipeline.counted)),
         **nested("left", _left(pipeline.left)),
         **nested("rows", row_arrays),
+        **nested("observations", observed),
         **nested("newest", _newest(newest)),
     }
     return told, arrays, ""
@@ -87,7 +91,13 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
     if left := part(arrays, "left"):
         _read_left(left, pipeline.left)
     try:  # rows from a file are validated like a caller's
-        _read_rows(meta.get("rows"), part(arrays, "rows"), pipeline)
+        _read_rows(meta.get("rows"), part(arrays, "rows"), pipeline.join, pipeline)
+        pipeline.identified.newest = pipeline.join.newest
+        if "observations" in meta:
+            rows = part(arrays, "observations")
+            _read_rows(meta["observations"], rows, pipeline.identified, pipeline)
+            if pipeline.identified.newest != pipeline.join.newest:
+                raise StateFormatError("the newest times of the waiting rows differ")
         _read_newest(meta.get("newest rows"), part(arrays, "newest"), pipeline)
         pipeline.learn()
     except InvalidBatchError as error:
@@ -192,12 +202,12 @@ def _labels(labels: LabelRows) -> dict[str, Array]:
     return {**held, **nested("values", column_arrays(labels.values))}
 
 
-def _read_rows(told: object, arrays: Arrays, pipeline: Pipeline) -> None:
+def _read_rows(told: object, arrays: Arrays, join: Join, pipeline: Pipeline) -> None:
     form = ["newest", "displaced", "names"]
     if not isinstance(told, dict) or list(told) not in (form, [*form, "limit"]):
         raise StateFormatError("the state does not say which rows wait")
     limit = _time(told.get("limit", NEVER))
-    names, join = told["names"], pipeline.join
+    names = told["names"]
     is_named = isinstance(names, tuple) and all(isinstance(name, str) for name in names)
     if not is_named or len(set(names)) < len(names):
         raise StateFormatError("the columns of the rows that wait have no names")
@@ -215,12 +225,14 @@ def _read_rows(told: object, arrays: Arrays, pipeline: Pipeline) -> None:
         join.name(names)
         join.table.append(Predictions(keys, times, tuple(columns)))
         labelled = np.flatnonzero(flags & LABELLED > 0)
+        if labelled.size and not join.label:
+            raise StateFormatError("observations of the state have labels beside their own")
         if labelled.size:
             labels = _read_labels(part(arrays, "labels"), keys[labelled])
             join.table.label(labelled, labels)
         join.table.flags.values[:] = flags
     alone = part(arrays, "alone")
-    if alone:
+    if alone and join.label:
         join.put_alone(_read_labels(alone, _taken_keys(alone)))
 
 

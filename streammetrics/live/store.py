@@ -176,9 +176,8 @@ class Store:
         # In this order, because a process creates the tables and sets the application id
         # atomically.
         (tables,) = db.execute("select count(*) from sqlite_master").fetchone()
-        (application,) = db.execute("pragma application_id").fetchone()
-        if tables and application != _APPLICATION:
-            raise StateFormatError(f"{self.path} is a database, but no store of streammetrics")
+        if tables:
+            check_form(db, self.path)
         db.execute("pragma journal_mode=wal")
         db.execute(f"pragma journal_size_limit={_LOG}")
         db.execute(f"pragma synchronous={'full' if durable else 'normal'}")
@@ -192,11 +191,6 @@ class Store:
                 db.execute("insert into empty values (?)", (empty,))
                 db.execute("insert into base values (0, 0, '{}', 0)")
             db.execute(_ALERTS)  # missing in older stores
-        (version,) = db.execute("pragma user_version").fetchone()
-        if version > FORMAT:
-            raise StateFormatError(
-                f"{self.path} has format {version}; this version reads formats up to {FORMAT}"
-            )
         if lacking := sorted(_columns_of_schema() - _columns(db)):
             raise StateFormatError(
                 f"{self.path} was written by another version, without {', '.join(lacking)}: open "
@@ -365,15 +359,27 @@ class Store:
         (before,) = db.execute("select through from base").fetchone()
         if before >= through:
             return
+        self._put_base(through, before, unmatched, blob)
+        db.execute("delete from workers where closed is null and seen < ?", (time.time() - _GONE,))
+
+    def _put_base(self, through: int, kept: int, unmatched: int, blob: bytes) -> None:
+        """Replace the base, and delete the parts of the journal up to `kept`."""
+        db = self._db
         db.execute("delete from parts")
         for start in range(0, len(blob), _CHUNK):
             db.execute("insert into parts (blob) values (?)", (blob[start : start + _CHUNK],))
         db.execute(
             "update base set through = ?, kept = ?, counters = ?, claimed = 0",
-            (through, before, json.dumps({**self.counters(), "unmatched": unmatched})),
+            (through, kept, json.dumps({**self.counters(), "unmatched": unmatched})),
         )
-        db.execute("delete from journal where seq <= ?", (before,))
-        db.execute("delete from workers where closed is null and seen < ?", (time.time() - _GONE,))
+        db.execute("delete from journal where seq <= ?", (kept,))
+
+    def rewrite(self, unmatched: int, blob: bytes) -> None:
+        """Replace the base by a state of all parts, and erase what was there before."""
+        self._db.execute("pragma secure_delete=on")
+        with self.writing():
+            through = self.claim()
+            self._put_base(through, through, unmatched, blob)
 
     @property
     def unfolded(self) -> bool:
@@ -433,6 +439,24 @@ class Store:
                 (unused,) = db.execute(query).fetchone()
             if unused:
                 os.unlink(self.path)
+
+
+def check_form(db: sqlite3.Connection, path: str) -> None:
+    """Raise unless a database is a store in a format that this version reads.
+
+    Raises:
+        StateFormatError: It is not; the message says what to do.
+    """
+    (application,) = db.execute("pragma application_id").fetchone()
+    if application != _APPLICATION:
+        raise StateFormatError(f"{path} is a database, but no store of streammetrics")
+    (version,) = db.execute("pragma user_version").fetchone()
+    if version > FORMAT:
+        raise StateFormatError(
+            f"{path} has format {version}; this version reads formats up to {FORMAT}: install the "
+            "version that wrote it or a newer one, or restore a backup from before the upgrade "
+            "with `streammetrics live restore`"
+        )
 
 
 def _columns(db: sqlite3.Connection) -> set[str]:

@@ -211,3 +211,51 @@ def test_events_that_wait_are_taken_before_newer_ones_make_rows_leave():
     for second in range(2000):
         service.observe(time=START + 100 * MINUTE + second, y_true=1, y_score=0.5)
     assert service.coverage("5min").predictions_refused == 0
+
+
+@pytest.mark.parametrize("dedupe", ["5min", "40min"])
+@pytest.mark.parametrize(
+    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 60))]
+)
+def test_observations_that_are_sent_to_several_workers_count_once(
+    path, still, monkeypatch, seed, dedupe
+):
+    """Retries reach any worker, at once or much later, among events of other kinds."""
+    dice = random.Random(seed)
+    if seed % 2:
+        monkeypatch.setattr(store_module, "_LEAST", 1)  # folds often
+    services = [joined(store=path, dedupe=dedupe) for _ in range(2)]
+    accepted, retried = [], []
+    events = backlog(dice, 60, (3000, 300, 30)[seed % 3])
+    for number, event in enumerate(events):
+        if event.kind == "observe":
+            event = event._replace(heads=([f"o{number}"],))  # noqa: PLW2901 - with its id
+            retried += [event] * dice.randrange(3)
+        again = [
+            retried.pop(dice.randrange(len(retried))) for _ in range(dice.randrange(2)) if retried
+        ]
+        for one in (event, *again):
+            (late,) = dice.choice(services)._ingest.take_all([one])
+            accepted += [] if late else [one]
+        if dice.random() < 0.1:
+            dice.choice(services)._ingest.journal.tick()
+        if dice.random() < 0.1:
+            dice.choice(services).window("5min")
+        if dice.random() < 0.03:
+            dice.choice(services).flush()
+        if dice.random() < 0.04:
+            place = dice.randrange(2)
+            services[place].close()
+            services[place] = joined(store=path, dedupe=dedupe)
+    settled(services)
+    states = [service.to_bytes() for service in services]
+    whole = joined(dedupe=dedupe)
+    whole._ingest.limit(0)  # all wait, so no copy is missed
+    for event in accepted:
+        whole._ingest.take_all([event])
+    whole._ingest.limit(journal_module.NO_LIMIT)
+    assert states[0] == states[1] == whole.to_bytes()
+    for service in services:
+        service.close()
+    with joined(store=path, dedupe=dedupe) as again:
+        assert again.to_bytes() == whole.to_bytes()

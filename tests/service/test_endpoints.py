@@ -711,3 +711,30 @@ def test_what_comes_too_late_is_counted_in_the_answer(tmp_path, durable):
         found = live.coverage("5min")
         assert (found.predictions_refused, found.labels_refused, live.dropped) == (1, 1, 1)
         assert 'taken_events_total{kind="predict"} 1.0' in asked.get("/metrics").text
+
+
+def test_a_retried_request_counts_once_by_its_key_or_the_ids_of_its_rows():
+    live = state()
+    asked, events = client(live), observed(6)
+    for _ in range(2):
+        answer = asked.post("/events", content=lines(*events), headers={"Idempotency-Key": "k1"})
+        assert answer.json() == {"taken": 6, "observe": 6}
+    assert live.n_rows == 6
+    asked.post("/events", content=lines(*events), headers={"Idempotency-Key": "k2"})
+    assert live.n_rows == 12
+    named = [{**event, "id": f"r{n}"} for n, event in enumerate(events)]
+    for key in ("k3", "k4"):  # rows with ids of their own need no key
+        asked.post("/events", content=lines(*named), headers={"Idempotency-Key": key})
+    table = pa.Table.from_pylist([{**event, "kind": "observe"} for event in named])
+    asked.post("/events", content=ipc(table), headers=ARROW)
+    assert live.n_rows == 18
+    for _ in range(2):  # without both, each request counts
+        asked.post("/events", content=lines(*events))
+    assert live.n_rows == 30
+    answer = asked.post("/events", content=lines(*events), headers={"Idempotency-Key": "k" * 256})
+    assert (answer.status_code, live.n_rows) == (422, 30)
+    bad = [*named, {**named[0], "id": "x", "label": 7}]
+    answer = asked.post("/events", content=lines(*bad))
+    assert (answer.status_code, answer.json()["row"]) == (422, 6)
+    bad[-1] = {**named[0], "id": [1]}
+    assert asked.post("/events", content=lines(*bad)).json()["row"] == 6

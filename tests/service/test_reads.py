@@ -328,7 +328,8 @@ def test_counters_and_latencies_of_requests_are_told():
         'streammetrics_request_duration_seconds_bucket{le="+Inf",path="other",status="404"} 1.0',
     ):
         assert line in text.splitlines(), text
-    assert "script" not in text
+    assert "<script" not in text
+    assert "nothing" not in text
 
 
 def test_counters_of_several_workers_say_whose_they_are():

@@ -30,6 +30,9 @@ from streammetrics.live.exporting.prometheus import exposition, info, metrics
 from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
 from streammetrics.live.service.http import Cache, GoneError, Guard
+from streammetrics.live.service.itself import itself
+from streammetrics.live.service.letters import DeadLetters
+from streammetrics.live.service.logs import RequestLog
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
 from streammetrics.live.service.watching import Latest, Watching
@@ -95,13 +98,16 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
         "/metrics": {
             "get": {
                 "summary": "What Prometheus scrapes.",
-                "responses": {"200": _content("text/plain", {}), **_refusals(401, 503)},
+                "responses": {"200": _content("text/plain", {}), **_refusals(401, 403, 503)},
             }
         },
         "/state": {
             "get": {
                 "summary": "The state, for sm.from_bytes and merge.",
-                "responses": {"200": _content("application/octet-stream", {}), **_refusals(401)},
+                "responses": {
+                    "200": _content("application/octet-stream", {}),
+                    **_refusals(401, 403),
+                },
             }
         },
     }
@@ -111,7 +117,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
         "paths": paths,
         "components": {"schemas": {"Error": _ERROR}},
     }
-    if server.token:
+    if server.needs_token:
         told["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         told["security"] = [{"bearer": []}]
     return told
@@ -129,7 +135,9 @@ def _events(live: Any, names: Names) -> dict[str, object]:
     columns = {n: _LABEL if k == "label" else {"type": _TYPES[k]} for n, k in kinds.items()}
     required = [n for n in columns if n != "sample_weight"]
     predicted = [n for n in required if n != truth]
-    every = [_event("observe", {names.time: _TIME, **columns}, [names.time, *required])]
+    ids = {} if live._ingest.reads_id else {names.id: _ID}
+    observed = {**ids, names.time: _TIME, **columns}
+    every = [_event("observe", observed, [names.time, *required])]
     if truth:
         heads = {names.id: _ID, names.time: _TIME}
         rest = {n: kind for n, kind in columns.items() if n != truth}
@@ -137,7 +145,7 @@ def _events(live: Any, names: Names) -> dict[str, object]:
         late = {**heads, names.version: {"type": "integer", "minimum": 0}, truth: columns[truth]}
         every.append(_event("label", late, [*heads, truth]))
     lines = {"type": "array", "items": {"anyOf": every}}
-    numbers = {name: {"type": "integer"} for name in ("taken", *KINDS, "late")}
+    numbers = {name: {"type": "integer"} for name in ("taken", *KINDS, "late", "refused")}
     taken = {"type": "object", "properties": numbers, "required": ["taken"]}
     return {
         "summary": "Events: all of a request are taken, or none.",
@@ -148,7 +156,13 @@ def _events(live: Any, names: Names) -> dict[str, object]:
                 "in": "query",
                 "description": "That of events which do not say their own.",
                 "schema": {"enum": list(KINDS)},
-            }
+            },
+            {
+                "name": _KEY,
+                "in": "header",
+                "description": "The same for each try of a request: its observations count once.",
+                "schema": {"type": "string", "maxLength": _LONGEST_KEY},
+            },
         ],
         "requestBody": {
             "required": True,
@@ -183,7 +197,10 @@ def _reading(summary: str, *parameters: str) -> dict[str, object]:
         }
         for name in parameters
     ]
-    responses = {"200": _content("application/json", {"type": "object"}), **_refusals(400, 401)}
+    responses = {
+        "200": _content("application/json", {"type": "object"}),
+        **_refusals(400, 401, 403),
+    }
     if parameters:
         responses |= _refusals(422)
         responses["304"] = {"description": "It is what If-None-Match says."}
@@ -261,6 +278,7 @@ class Scrape:
         watching: The states of the alert rules.
         intake: Counts of events.
         requests: Durations of requests.
+        journal: The journal, if there is a store.
         shared: Whether other workers answer scrapes as well; counters then have a worker label.
     """
 
@@ -271,9 +289,11 @@ class Scrape:
         watching: Watching,
         intake: Intake,
         requests: Requests,
+        journal: Journal | None,
         *,
         shared: bool,
     ) -> None:
+        self._journal = journal
         self._title, self._watching, self._intake = title, watching, intake
         self._requests = requests
         self._worker = {"worker": str(os.getpid())} if shared else {}
@@ -308,6 +328,9 @@ class Scrape:
         told = "Requests with events that were refused, by the status of the answer."
         yield self._counter("refused_requests", told, "status", self._intake.refused)
         yield self._requests.family(self._worker)
+        intake = self._intake
+        queue = intake.waiting, intake.held
+        yield from itself(self._journal, queue, intake.dead_letters, self._worker)
 
     def _counter(
         self, name: str, told: str, label: str, counts: Mapping[str, int]
@@ -326,7 +349,7 @@ class Requests:
     """
 
     def __init__(self, paths: Collection[str]) -> None:
-        self._paths = frozenset(paths)
+        self._paths, self._log = frozenset(paths), RequestLog()
         self._seen: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
 
     def around(self, app: ASGIApp) -> ASGIApp:
@@ -348,12 +371,13 @@ class Requests:
                 await app(scope, receive, told)
             finally:
                 path = scope["path"].removeprefix(scope.get("root_path", ""))
-                self._add(path, status, time.perf_counter() - began)
+                self._add(scope["method"], path, status, time.perf_counter() - began)
 
         return timed
 
-    def _add(self, path: str, status: int, seconds: float) -> None:
+    def _add(self, method: str, path: str, status: int, seconds: float) -> None:
         key = (path if path in self._paths else "other", str(status))
+        self._log.add(method, key[0], status, seconds)
         counts, total = self._seen.setdefault(key, ([0] * (len(BUCKETS) + 1), [0.0]))
         counts[bisect_left(BUCKETS, seconds)] += 1
         total[0] += seconds
@@ -376,6 +400,8 @@ _AGAIN = (429, 503)  # answers that ask the client to retry
 _STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of rejected requests
 _GZIP = 31  # zlib's window bits for gzip
 _PACKED = ("gzip", "x-gzip")  # two names of one encoding in HTTP
+_KEY = "idempotency-key"  # header that makes the observations of a retried request count once
+_LONGEST_KEY = 255
 _HELD = 16  # number of maximum-size bodies that memory may hold at once
 
 
@@ -399,22 +425,24 @@ class RefusalError(Exception):
 class Intake:
     """Takes requests with events, one after the other, in its own thread."""
 
-    def __init__(self, live: Any, names: Names, server: Server) -> None:
-        self._bodies, self._server = Bodies(live._ingest, names), server
+    def __init__(self, live: Any, names: Names, server: Server, letters: str | None = None) -> None:
+        into = None if letters is None else DeadLetters(letters)
+        self._bodies, self._server = Bodies(live._ingest, names, into), server
         self._worker = ThreadPoolExecutor(1, "events")
         self.waiting = 0  # complete requests that wait for their turn
         self.held = 0  # bytes of bodies in memory
         self.taken: Counter[str] = Counter(dict.fromkeys(KINDS, 0))  # events, by kind
         self.refused: Counter[str] = Counter(dict.fromkeys(_STATUSES, 0))  # requests
+        self.dead_letters = 0  # refused events of requests whose other events are taken
 
     async def answer(self, request: Request) -> Response:
         """Answer a request with events."""
         body = bytearray()
         try:
-            form, kind = self._form(request)
+            form, kind, key = self._form(request)
             await self._read(request, body)
             packed = _encoding(request) in _PACKED
-            counts = await self._take(bytes(body), form, kind, packed=packed)
+            counts = await self._take(bytes(body), form, kind, key, packed=packed)
         except RefusalError as refusal:
             self.refused[str(refusal.answer.status_code)] += 1
             return refusal.answer
@@ -425,9 +453,11 @@ class Intake:
             self.held -= len(body)
         taken = {kind: counts[kind] for kind in KINDS if kind in counts}
         self.taken.update(taken)
+        self.dead_letters += counts.get("refused", 0)
         return JSONResponse({"taken": sum(taken.values()), **counts}, 202)
 
-    def _form(self, request: Request) -> tuple[str, str | None]:
+    def _form(self, request: Request) -> tuple[str, str | None, str]:
+        """Return the content type, the kind of events, and the idempotency key."""
         form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if form not in {*JSON_TYPES, *ARROW_TYPES, "application/x-www-form-urlencoded"}:
             known = ", ".join(filter(None, (*JSON_TYPES[:1], *ARROW_TYPES[:1])))
@@ -439,7 +469,11 @@ class Intake:
             if name != "kind":
                 told = f"/events has no parameter {name!r}: it reads kind{meant(name, ['kind'])}"
                 raise RefusalError(422, told)
-        return form, request.query_params.get("kind")
+        key = request.headers.get(_KEY, "")
+        if len(key) > _LONGEST_KEY:
+            why = f"{_KEY} has {len(key)} characters; the limit is {_LONGEST_KEY}"
+            raise RefusalError(422, why)
+        return form, request.query_params.get("kind"), key
 
     async def _read(self, request: Request, body: bytearray) -> None:
         """Read the body in chunks, unless it is too long or too slow."""
@@ -467,9 +501,11 @@ class Intake:
         if size > most:
             raise RefusalError(413, f"the body has {size:,} bytes or more; the limit is {most:,}")
 
-    def _bring(self, body: bytes, form: str, kind: str | None, packed: bool) -> dict[str, int]:
+    def _bring(
+        self, body: bytes, form: str, kind: str | None, key: str, packed: bool
+    ) -> dict[str, int]:
         """Add events to the live state; only one body at a time is decompressed."""
-        return self._bodies.take(self._unpacked(body) if packed else body, form, kind)
+        return self._bodies.take(self._unpacked(body) if packed else body, form, kind, key)
 
     def _unpacked(self, body: bytes) -> bytes:
         """Decompress gzip, unless the result exceeds the maximum size of a body."""
@@ -487,7 +523,7 @@ class Intake:
         return bytes(found)
 
     async def _take(
-        self, body: bytes, form: str, kind: str | None, *, packed: bool
+        self, body: bytes, form: str, kind: str | None, key: str, *, packed: bool
     ) -> dict[str, int]:
         """Add events to the live state when it is their turn."""
         if self.waiting >= self._server.queue:
@@ -495,7 +531,7 @@ class Intake:
             raise RefusalError(429, why)
         self.waiting += 1
         loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, packed)
+        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, key, packed)
         call.add_done_callback(self._done)
         try:
             return await asyncio.shield(call)
@@ -546,6 +582,7 @@ def application(
     view: PageView | None = None,
     server: Server | None = None,
     rules: Sequence[Rule] = (),
+    letters: str | None = None,
     owned: bool = False,
 ) -> Starlette:
     """Return an application that takes events of a live state and answers queries.
@@ -556,14 +593,22 @@ def application(
         view: What the page shows.
         server: Limits of requests, and their token.
         rules: The alert rules.
+        letters: The file for refused events; without it, a request with one is refused.
         owned: Whether to close the live state when the application ends; otherwise it is flushed.
     """
     server = server or Server()
     requests = Requests(_PATHS)
     service = Service(
-        live, names or Names(), view or PageView(), server, rules, requests, owned=owned
+        live,
+        names or Names(),
+        view or PageView(),
+        server,
+        rules,
+        requests,
+        letters=letters,
+        owned=owned,
     )
-    guard = Middleware(Guard, token=server.token, local=server.is_local, open_paths=_OPEN)
+    guard = Middleware(Guard, server=server, open_paths=_OPEN)
     routes = [
         Route("/events", service.events, methods=["POST"]),
         Route("/api/now", service.now),
@@ -600,6 +645,7 @@ class Service:
         rules: Sequence[Rule],
         requests: Requests,
         *,
+        letters: str | None,
         owned: bool,
     ) -> None:
         self._live, self._view, self._server, self._owned = live, view, server, owned
@@ -612,10 +658,16 @@ class Service:
         self._cache, self._quick = Cache(self._reader), Cache(self._scraper)
         self._history = Cache(self._historian)
         self._line = answers.WindowAnswers()  # series of the page
-        self._intake = Intake(live, names, server)
+        self._intake = Intake(live, names, server, letters)
         read = partial(self._at_present, partial(families, self._queries, view.window))
         self._scrape = Scrape(
-            read, view.title, self._watching, self._intake, requests, shared=server.workers > 1
+            read,
+            view.title,
+            self._watching,
+            self._intake,
+            requests,
+            self._queries.ingest.journal,
+            shared=server.workers > 1,
         )
 
     @contextlib.asynccontextmanager

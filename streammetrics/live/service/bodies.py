@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+import time
 from contextlib import suppress
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
@@ -15,6 +16,7 @@ import numpy as np
 from streammetrics.core.errors import InvalidBatchError, needs
 from streammetrics.live.events import KINDS
 from streammetrics.live.ingest import EventColumns, PartError
+from streammetrics.live.service.letters import MOST, PATIENCE
 from streammetrics.live.validation import kinds_of
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     Told = tuple[str | None, frozenset[str]]  # kind in the query, keys of the first row
     from streammetrics.live.ingest import Ingest
+    from streammetrics.live.service.letters import DeadLetters
     from streammetrics.live.service.names import Names
 
 
@@ -130,8 +133,12 @@ def of_table(body: bytes, kind: str | None) -> list[Group]:
     Raises:
         BodyError: The body is not a table, or a row has no kind.
     """
+    return _groups_of(_table(body), kind)
+
+
+def _table(body: bytes) -> Any:
+    """Parse an Arrow table."""
     import pyarrow as pa  # noqa: PLC0415 - imported only to parse Arrow
-    import pyarrow.compute as pc  # noqa: PLC0415
 
     opened = pa.ipc.open_file if body[:6] == b"ARROW1" else pa.ipc.open_stream
     try:
@@ -142,6 +149,14 @@ def of_table(body: bytes, kind: str | None) -> list[Group]:
     names = table.column_names
     if len({*names}) < len(names):
         raise BodyError(f"the table has two columns of one name: {', '.join(names)}")
+    return table
+
+
+def _groups_of(table: Any, kind: str | None) -> list[Group]:
+    """Return the rows of a table by kind."""
+    import pyarrow.compute as pc  # noqa: PLC0415 - imported only to parse Arrow
+
+    names = table.column_names
     if "kind" not in names and kind is not None:
         return [_group(kind, range(table.num_rows), table)] if table.num_rows else []
     if "kind" not in names:
@@ -283,47 +298,87 @@ class Bodies:
     Args:
         ingest: The destination of the events.
         names: The names of their columns.
+        letters: Where refused events go, so that the others of a request are taken.
     """
 
-    def __init__(self, ingest: Ingest, names: Names) -> None:
+    def __init__(self, ingest: Ingest, names: Names, letters: DeadLetters | None = None) -> None:
+        self._letters = letters
         self._ingest, self._names, self._forms = ingest, names, Forms()
         # Names that errors use for the event's own columns, except for those that a metric reads.
         self._heads = {"id", "time", "version"} - kinds_of(ingest.shared.suite).keys()
 
-    def take(self, body: bytes, form: str, kind: str | None) -> dict[str, int]:
-        """Bring the events of a request to the state, all or none.
+    def take(self, body: bytes, form: str, kind: str | None, key: str = "") -> dict[str, int]:
+        """Bring the events of a request to the state, all or none, or those that are valid.
 
         Returns:
-            How many of each kind are taken, and how many came too late, if any did.
+            How many of each kind are taken, and how many came too late or were refused, if any.
 
         Args:
             body: The body of the request.
             form: Its content type, one of those above.
             kind: The kind of rows that do not state one.
+            key: The idempotency key of the request: with the numbers of the rows, it gives ids to
+                observations without ids of their own.
 
         Raises:
             BodyError: A row is invalid, or the body has no rows; nothing has changed.
+            StoreError: A durable store or the file of dead letters cannot be written.
         """
         if kind is not None and kind not in KINDS:
             raise BodyError(f"no kind {kind!r}: there are {', '.join(KINDS)}")
+        try:
+            return self._take_all(body, form, kind, key)
+        except BodyError as error:
+            if self._letters is None or error.row is None:
+                raise
+        return self._take_good(self._letters, body, form, kind, key)
+
+    def _take_all(self, body: bytes, form: str, kind: str | None, key: str) -> dict[str, int]:
+        """Bring all events of a request to the state, or raise."""
         if form in ARROW_TYPES:
             groups = of_table(body, kind)
-            late = self._bring(groups)
+            late = self._bring(groups, key)
         elif (known := self._forms.read(body, kind)) is not None:
             groups = known
-            late = self._bring(groups)
+            late = self._bring(groups, key)
         else:
             groups = of_lines(body, kind)
-            late = self._bring(groups)
+            late = self._bring(groups, key)
             self._forms.learn(body, kind, groups)
-        counts: dict[str, int] = {
-            group.kind: len(group.rows) - n for group, n in zip(groups, late, strict=True)
-        }
-        return {**counts, "late": sum(late)} if any(late) else counts
+        return _counts(groups, late)
 
-    def _bring(self, groups: Sequence[Group]) -> list[int]:
+    def _take_good(
+        self, letters: DeadLetters, body: bytes, form: str, kind: str | None, key: str
+    ) -> dict[str, int]:
+        """Bring the valid events of a request to the state, and write the others to a file."""
+        rows = ArrowRows(_table(body)) if form in ARROW_TYPES else JSONRows(body)
+        left, until = list(range(len(rows))), time.monotonic() + PATIENCE
+        groups: list[Group] = []
+        late: list[int] = []
+        while left:
+            try:
+                groups = _numbered(rows, left, kind)
+                late = self._bring(groups, key)
+                break
+            except BodyError as error:
+                row, groups = error.row, []
+                if row is None:
+                    raise
+                if len(rows) - len(left) >= MOST or time.monotonic() > until:
+                    raise BodyError(
+                        f"too many events of the request are refused, so none is taken: {error}",
+                        error.column,
+                        row,
+                    ) from error
+                letters.write(rows.event(row), error, key)
+                left.remove(row)
+        return {**_counts(groups, late), "refused": len(rows) - len(left)}
+
+    def _bring(self, groups: Sequence[Group], key: str) -> list[int]:
+        names, reads_id = self._names, self._ingest.reads_id
+        parts = [_part(group, names, key, reads_id=reads_id) for group in groups]
         try:
-            return self._ingest.take_all([_part(group, self._names) for group in groups])
+            return self._ingest.take_all(parts)
         except PartError as error:
             raise self._placed(error, groups[error.place].rows) from error
 
@@ -339,14 +394,83 @@ class Bodies:
         return BodyError(re.sub(rf"\brow {error.row}\b", f"row {row}", text), column, row)
 
 
-def _part(group: Group, names: Names) -> EventColumns:
+class JSONRows:
+    """The lines of a body, or the values of its array, one for each event."""
+
+    def __init__(self, body: bytes) -> None:
+        if body.lstrip().startswith(b"["):
+            found = _decoded(body, 0)
+            self._lines = [json.dumps(event).encode() for event in found]
+        else:
+            self._lines = [line.strip() for line in io.BytesIO(body) if not line.isspace()]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def groups(self, rows: Sequence[int], kind: str | None) -> list[Group]:
+        """Return some events by kind, numbered from 0."""
+        return of_lines(b"\n".join([self._lines[row] for row in rows]), kind)
+
+    def event(self, row: int) -> Json:
+        """Return an event, or the text of a line that is no JSON."""
+        try:
+            return json.loads(self._lines[row])
+        except (ValueError, RecursionError):
+            return self._lines[row].decode(errors="replace")
+
+
+class ArrowRows:
+    """The rows of a table, one for each event."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def groups(self, rows: Sequence[int], kind: str | None) -> list[Group]:
+        """Return some events by kind, numbered from 0."""
+        return _groups_of(self._table.take(list(rows)).combine_chunks(), kind)
+
+    def event(self, row: int) -> Json:
+        """Return an event."""
+        return self._table.slice(row, 1).to_pylist()[0]
+
+
+def _numbered(rows: JSONRows | ArrowRows, left: Sequence[int], kind: str | None) -> list[Group]:
+    """Return the events that are left by kind, numbered as in the request."""
+    try:
+        groups = rows.groups(left, kind)
+    except BodyError as error:
+        if error.row is None:
+            raise
+        row = left[error.row]
+        text = re.sub(rf"\brow {error.row}\b", f"row {row}", str(error))
+        raise BodyError(text, error.column, row) from None
+    return [group._replace(rows=[left[row] for row in group.rows]) for group in groups]
+
+
+def _counts(groups: Sequence[Group], late: Sequence[int]) -> dict[str, int]:
+    """Return how many events of each kind are taken, and how many came too late, if any did."""
+    counts: dict[str, int] = {
+        group.kind: len(group.rows) - n for group, n in zip(groups, late, strict=True)
+    }
+    return {**counts, "late": sum(late)} if any(late) else counts
+
+
+def _part(group: Group, names: Names, key: str, *, reads_id: bool) -> EventColumns:
     """Return a group as event columns."""
     kind, columns = group.kind, dict(group.columns)
     time = columns.pop(names.time, None)
     if time is None:
         _refuse(f"has no {names.time!r}", group)
     heads: tuple[object, ...] = ()
-    if kind != "observe":
+    if kind == "observe":
+        ids = None if reads_id else columns.pop(names.id, None)
+        if ids is None and key:
+            ids = [f"{key} {row}" for row in group.rows]
+        heads = () if ids is None else (ids,)
+    else:
         ids = columns.pop(names.id, None)
         if ids is None:
             _refuse(f"has no {names.id!r}", group)

@@ -14,6 +14,7 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.live.alerts.rule import check_windows
 from streammetrics.live.alerts.rules import Above, Below, BurnRate, Change, Coverage, Drift, Silence
+from streammetrics.live.config import DEDUPE
 from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.live import Live
@@ -63,9 +64,12 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # types = { country = "text" }  # or "integers", "booleans", "dates"; a number: values a row
 # target_range = [0, 100]  # of a regression: other targets are refused
 # default_label = 0    # what a label that never came means; without: nothing
+# dedupe = "1h"        # an observation that is repeated with its id so long after counts once
 # max_pending = 10_000_000
 # max_ahead = "10min"  # times further ahead of the clock are refused
 # durable = false      # true: every call waits for the disk
+# on_invalid = "reject_batch"  # or "dead_letter": the other events of a request are taken
+# dead_letter = "refused.jsonl"  # the file for refused events, beside this one
 
 [alerts]  # rules as in Python: Above, Below, BurnRate, Change, Coverage, Drift, Silence
 # auc_is_low = 'Below("auc", 0.80, window="1h", min_rows=500)'
@@ -78,8 +82,11 @@ every = "5min"  # how far apart the points of a line are
 [server]
 host = "127.0.0.1"  # another address needs a token
 port = 8000         # 0: any free one, which `live serve` prints
+# socket = "live.sock"  # a unix socket instead, for its owner and group
+# certificate = "cert.pem"  # TLS, with key = "key.pem"
 workers = 1         # processes; several need a store
 # token_env = "STREAMMETRICS_TOKEN"  # the variable that holds the bearer token
+# read_token_env = "READ_TOKEN"  # of a token that only reads; write_token_env: that only sends
 # clock = "wall"    # or "events": it is as late as the newest event, for replays
 # body = "16MB"     # of a request at most
 # queue = 64        # requests with events that wait; more are answered 429
@@ -127,10 +134,11 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
 
 
 _KEYS = re.compile(  # keys of [live], as errors name them
-    r"^by\b|\b(?:default_label|target_range|types|labels|label_ttl|label_lateness|max_ahead)\b"
+    r"^by\b|\b(?:default_label|target_range|types|labels|label_ttl|label_lateness|dedupe|max_ahead)\b"
 )
 _TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syntax
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
+_POLICIES = ("reject_batch", "dead_letter")
 _RENAME = "give the column another name"
 _OWN = ("id", "time", "label_time", "version")  # columns that belong to events, not to metrics
 
@@ -147,6 +155,7 @@ class Settings:
     server: Server
     rules: tuple[Rule, ...]  # alert rules
     notices: tuple[Notice, ...]  # how Prometheus forwards each alert
+    letters: str | None = None  # the file for refused events; without it, requests are refused
 
     def live(self, *, store: bool = True) -> Live:
         """Return the live state that the file describes, opened from its store."""
@@ -172,13 +181,14 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     _check_apart(columns, names, suite)
     folder = os.path.dirname(file.file)
     live = file.table("live")
+    letters = _letters(live, folder)
     options = _options(live, suite, names, folder)
     view = _view(file.table("page"), title, options)
-    server = server_of(file.table("server"), shared=options["store"] is not None)
+    server = server_of(file.table("server"), folder, shared=options["store"] is not None)
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty, folder)
     file.end()
-    return Settings(file.file, suite, names, options, view, server, rules, notices)
+    return Settings(file.file, suite, names, options, view, server, rules, notices, letters)
 
 
 def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
@@ -290,7 +300,8 @@ def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Opt
     except (ValueError, TypeError) as error:
         table.fail("tiers", str(error))
     options: Options = {"tiers": tiers}
-    for key, default in (("label_ttl", "1d"), ("label_lateness", "1d"), ("max_ahead", "10min")):
+    defaults = {"label_ttl": "1d", "label_lateness": "1d", "dedupe": DEDUPE, "max_ahead": "10min"}
+    for key, default in defaults.items():
         options[key] = _duration(table, key, default)
     options["max_pending"] = table.take("max_pending", int, 10_000_000)
     if options["max_pending"] < 1:
@@ -310,6 +321,18 @@ def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Opt
     options["target_range"] = _range(table)
     table.end()
     return options
+
+
+def _letters(table: Section, folder: str) -> str | None:
+    """Return the file for refused events, ``None`` if requests with one are refused."""
+    policy: str = table.take("on_invalid", str, _POLICIES[0])
+    path: str = table.take("dead_letter", str, "refused.jsonl")
+    if policy not in _POLICIES:
+        table.fail("on_invalid", f"no policy {policy!r}{near(policy, _POLICIES)}")
+    file = os.path.join(folder, path)
+    if not path or os.path.isdir(file) or not os.path.isdir(os.path.dirname(file) or "."):
+        table.fail("dead_letter", f"{path!r} is no file in a folder that exists: name another one")
+    return file if policy == "dead_letter" else None
 
 
 def _by(table: Section, names: Names) -> list[list[KeySpec]]:

@@ -16,12 +16,13 @@ from starlette.responses import JSONResponse
 from streammetrics.core.errors import needs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Coroutine, Hashable, Iterator
+    from collections.abc import Callable, Collection, Coroutine, Hashable, Iterator, Sequence
     from concurrent.futures import Executor
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from streammetrics.core.types import Json
+    from streammetrics.live.service.server import Server
 
 
 _LEAST = 0.25  # minimum seconds to cache an answer
@@ -151,17 +152,17 @@ class Guard:
 
     Args:
         app: The application to protect.
-        token: The bearer token that requests need. If empty, they need none; with `local`, only
-            host names of this machine are then answered, which prevents DNS rebinding.
-        local: Whether the service listens only on this machine.
+        server: The tokens that requests need. If there are none and the service listens on a port
+            of this machine only, only its host names are answered, which prevents DNS rebinding.
         open_paths: Paths that need no token, because they reveal nothing about the metrics.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, token: str, local: bool, open_paths: Collection[str]
-    ) -> None:
-        self._app, self._token, self._open = app, token.encode(), frozenset(open_paths)
-        self._local = local and not token
+    def __init__(self, app: ASGIApp, *, server: Server, open_paths: Collection[str]) -> None:
+        self._app, self._open = app, frozenset(open_paths)
+        self._readers = [token.encode() for token in (server.token, server.read_token) if token]
+        self._writers = [token.encode() for token in (server.token, server.write_token) if token]
+        self._needs_token = server.needs_token
+        self._local = server.is_local and not server.socket and not server.needs_token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or reject it."""
@@ -191,19 +192,24 @@ class Guard:
             return answer
         if self._local and _name(host) not in _LOCAL:
             return _refused(421, f"this is not {host!r}: it answers to localhost alone")
-        if scope["method"] not in _SAFE and not self._is_own(headers, host):
+        writes = scope["method"] not in _SAFE
+        if writes and not self._is_own(headers, host):
             return _refused(403, "pages of other sites send no events")
-        scope["streammetrics.trusted"] = trusted = self._is_trusted(headers)
-        if trusted or self._path(scope) in self._open:
+        scope["streammetrics.trusted"] = self._is_trusted(headers, self._readers)
+        mine, others = (self._writers, self._readers) if writes else (self._readers, self._writers)
+        if self._is_trusted(headers, mine) or self._path(scope) in self._open:
             return None
+        if self._is_trusted(headers, others):
+            return _refused(403, f"this token is for {'reading' if writes else 'writing'} only")
         answer = _refused(401, "a token is needed: Authorization: Bearer TOKEN")
         answer.headers["www-authenticate"] = "Bearer"
         return answer
 
-    def _is_trusted(self, headers: Headers) -> bool:
+    def _is_trusted(self, headers: Headers, tokens: Sequence[bytes]) -> bool:
         kind, _, given = headers.get("authorization", "").partition(" ")
-        borne = kind.lower() == "bearer" and given.strip()
-        return not self._token or bool(borne and hmac.compare_digest(borne.encode(), self._token))
+        borne = given.strip().encode() if kind.lower() == "bearer" else b""
+        matches = [hmac.compare_digest(borne, token) for token in tokens]
+        return not self._needs_token or any(matches)
 
     @staticmethod
     def _is_own(headers: Headers, host: str) -> bool:

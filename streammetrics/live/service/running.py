@@ -7,12 +7,12 @@ import multiprocessing
 import os
 import signal
 import socket
-import sys
+import stat
 import tempfile
 import threading
 import time
 import warnings
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,15 +21,18 @@ from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 
 with needs("uvicorn", "live"):
     import uvicorn
+    from uvicorn.config import LOGGING_CONFIG
 
 from streammetrics.live.journal import open_store
 from streammetrics.live.service.app import application
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.http import Connection
+from streammetrics.live.service.logs import is_json, log, server_logs
 from streammetrics.live.service.opening import Opening, Workers
 from streammetrics.live.store import StoreWarning
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from multiprocessing.process import BaseProcess
 
     from starlette.applications import Starlette
@@ -76,25 +79,29 @@ def served() -> Opening:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """Print a warning as one line of a log, without its source location."""
-    print(f"warning: {message}", file=sys.stderr, flush=True)
+    """Log a warning as one line, without its source location."""
+    log("warning", str(message))
 
 
 def _tell_parent(error: StreamMetricsError) -> None:
     """Report lost events in a worker, and make the parent exit with an error."""
-    print(f"error: {error}", file=sys.stderr, flush=True)
+    log("error", str(error))
     with Path(os.environ[_SHARED], "lost").open("r+b") as file:  # in place: the disk may be full
         file.write(b"1")
 
 
 def _made(found: Settings) -> Starlette:
     """Return the application, after reading everything that is stored."""
+    began = time.monotonic()
+    live = found.live()
+    log("info", "the store is read", seconds=round(time.monotonic() - began, 3))
     return application(
-        found.live(),
+        live,
         names=found.names,
         view=found.view,
         server=found.server,
         rules=found.rules,
+        letters=found.letters,
         owned=True,
     )
 
@@ -120,35 +127,73 @@ def serve(found: Settings) -> None:
         pipeline = empty._shared.current
         open_store(store, type(empty), pipeline, durable=False, timeout=1.0).close()
     os.environ[_PATH] = os.path.abspath(found.path)
-    threading.Thread(target=_tell, args=(server.host, server.port), daemon=True).start()
-    if server.workers > 1:
-        _run_workers(server)
-        return
-    _run(server)
+    with _listening(server.socket) if server.socket else nullcontext() as own:
+        fd = None if own is None else own.fileno()
+        threading.Thread(target=_tell, args=(server,), daemon=True).start()
+        if server.workers > 1:
+            _run_workers(server, fd)
+            return
+        _run(server, fd)
     if _losses:
         raise _losses[0]
     if _opening is not None and _opening.error is not None:
         raise _opening.error
 
 
-def _run_workers(server: Server) -> None:
+@contextmanager
+def _listening(path: str) -> Iterator[socket.socket]:
+    """Listen on a unix socket, which its owner and group may use; remove it afterwards.
+
+    Raises:
+        StreamMetricsError: Another service listens there, or no socket can be made.
+    """
+    own = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o117)
+    try:
+        if os.path.exists(path) and stat.S_ISSOCK(os.stat(path).st_mode):
+            try:
+                with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as other:
+                    other.connect(path)
+            except ConnectionRefusedError:  # left by a service that was killed
+                os.unlink(path)
+        own.bind(path)
+    except OSError as error:
+        own.close()
+        raise StreamMetricsError(
+            f"cannot listen on {path}: {error.strerror or error}; [server] socket names another"
+        ) from error
+    finally:
+        os.umask(before)
+    with own:
+        own.listen(_BACKLOG)
+        try:
+            yield own
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def _run_workers(server: Server, fd: int | None) -> None:
     """Run the server in several processes, and raise if one of them lost events."""
     with tempfile.TemporaryDirectory(prefix="streammetrics-") as folder:
         os.environ[_SHARED] = folder
         lost = Path(folder, "lost")
         lost.write_bytes(b"0")
         Path(folder, "ready").mkdir()
-        _run(server)
+        _run(server, fd)
         if lost.read_bytes() == b"1":
             raise StreamMetricsError("events of a worker are lost, see above")
 
 
-def _run(server: Server) -> None:
+def _run(server: Server, fd: int | None) -> None:
     uvicorn.run(
         f"{__name__}:served",
         factory=True,
         host=server.host,
         port=server.port,
+        fd=fd,
+        ssl_certfile=server.certificate or None,
+        ssl_keyfile=server.key or None,
         workers=server.workers,
         http=Connection,
         ws="none",
@@ -160,6 +205,7 @@ def _run(server: Server) -> None:
         timeout_keep_alive=max(1, math.ceil(server.timeout)),
         timeout_graceful_shutdown=_GRACE,
         timeout_worker_healthcheck=_SILENCE,
+        log_config=server_logs() if is_json() else LOGGING_CONFIG,
         log_level="error",  # no line for each invalid HTTP request
         access_log=False,
         server_header=False,
@@ -168,21 +214,18 @@ def _run(server: Server) -> None:
     )
 
 
-def _tell(host: str, port: int) -> None:
+def _tell(server: Server) -> None:
     """Print the address of the service once it listens."""
-    at = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    while True:
-        with suppress(OSError), socket.create_connection((at, port), timeout=1):
+    at = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(server.host, server.host)
+    while not server.socket:
+        with suppress(OSError), socket.create_connection((at, server.port), timeout=1):
             break
         time.sleep(_PAUSE)
-    print(f"serving on http://{_shown(host)}:{port}/", flush=True)
+    print(f"serving on {server.url}", flush=True)
+    log("info", "serving", url=server.url)
 
 
 def _ended(*_: object) -> None:
     """Exit if the server has not begun; otherwise it ends itself and re-raises the signal."""
     if not _begun.is_set():
         raise SystemExit(0)
-
-
-def _shown(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

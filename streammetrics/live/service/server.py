@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,8 +27,14 @@ class Server:
     Attributes:
         host: The address; without a token it has to be local to this machine.
         port: The port; 0 for any free one.
+        socket: The path of a unix socket, which replaces host and port.
+        certificate: The file of a certificate chain for TLS; if empty, there is no TLS.
+        key: The file of its private key.
         workers: The number of processes, which share a store.
-        token: The bearer token that requests need; if empty, they need none.
+        token: The bearer token for reading and writing.
+        read_token: One for reading only.
+        write_token: One for writing only, i.e. for sending events. If no token is set, none is
+            needed.
         clock: The time of reads: ``"wall"`` for the system clock, ``"events"`` for the newest
             event.
         body: The maximum bytes of a request body.
@@ -39,8 +46,13 @@ class Server:
 
     host: str = "127.0.0.1"
     port: int = 8000
+    socket: str = ""
+    certificate: str = ""
+    key: str = ""
     workers: int = 1
     token: str = ""
+    read_token: str = ""
+    write_token: str = ""
     clock: str = "wall"
     body: int = 16_000_000
     queue: int = 64
@@ -50,43 +62,68 @@ class Server:
     @property
     def is_local(self) -> bool:
         """Whether the address is local to this machine."""
-        if self.host == "localhost":
+        if self.socket or self.host == "localhost":
             return True
         try:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
 
+    @property
+    def needs_token(self) -> bool:
+        """Whether requests need a token."""
+        return bool(self.token or self.read_token or self.write_token)
 
-def server_of(table: Section, *, shared: bool) -> Server:
-    """Return the settings in a table; `shared` says whether there is a store."""
+    @property
+    def url(self) -> str:
+        """The address as a URL."""
+        if self.socket:
+            return f"unix://{self.socket}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.certificate else ''}://{host}:{self.port}/"
+
+
+def server_of(table: Section, folder: str, *, shared: bool) -> Server:
+    """Return the settings in a table.
+
+    Args:
+        table: The table.
+        folder: Where relative file names start.
+        shared: Whether there is a store.
+    """
     none = Server()
     host: str = table.take("host", str, none.host)
     port = _number(table, "port", none.port, 0, 65_535)
     workers = _number(table, "workers", none.workers, 1, 1024)
     if workers > 1 and not shared:
         table.fail("workers", "several workers share a store: give [live] store a file")
-    variable: str = table.take("token_env", str, "")
-    token = os.environ.get(variable, "") if variable else ""
-    if variable and not token:
-        table.fail("token_env", f"the environment has no {variable}, or an empty one: export it")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        table.fail("token_env", f"the token in {variable} has characters that no header can have")
+    token = _token(table, "token_env")
+    read, write = _token(table, "read_token_env"), _token(table, "write_token_env")
+    if bool(read) != bool(write) and not token:
+        one = "read" if write else "write"
+        table.fail(f"{one}_token_env", f"nobody could {one}: name a token for this as well")
+    certificate, key = _tls(table, folder)
+    path: str = table.take("socket", str, "")
     clock: str = table.take("clock", str, none.clock)
     if clock not in _CLOCKS:
         table.fail("clock", f"no clock {clock!r}{near(clock, _CLOCKS)}")
     server = Server(
         host=host,
         port=port,
+        socket=os.path.abspath(os.path.join(folder, path)) if path else "",
+        certificate=certificate,
+        key=key,
         workers=workers,
         token=token,
+        read_token=read,
+        write_token=write,
         clock=clock,
         body=_size(table, "body", none.body),
         queue=_number(table, "queue", none.queue, 1, 1_000_000),
         timeout=_seconds(table, "timeout", none.timeout),
         connections=_number(table, "connections", none.connections, 1, 1_000_000),
     )
-    if not server.is_local and not token:
+    if not server.is_local and not server.needs_token:
         table.fail(
             "host",
             f"{host!r} is open to other machines, and there is no token: name an environment "
@@ -94,6 +131,35 @@ def server_of(table: Section, *, shared: bool) -> Server:
         )
     table.end()
     return server
+
+
+def _token(table: Section, key: str) -> str:
+    """Return the token in the environment variable that a key names, if any."""
+    variable: str = table.take(key, str, "")
+    token = os.environ.get(variable, "") if variable else ""
+    if variable and not token:
+        table.fail(key, f"the environment has no {variable}, or an empty one: export it")
+    if not token.isascii() or not token.isprintable() or " " in token:
+        table.fail(key, f"the token in {variable} has characters that no header can have")
+    return token
+
+
+def _tls(table: Section, folder: str) -> tuple[str, str]:
+    """Return the files of a certificate and its key, after reading them."""
+    names: list[str] = [table.take(key, str, "") for key in ("certificate", "key")]
+    certificate, key = (os.path.join(folder, name) if name else "" for name in names)
+    if bool(certificate) != bool(key):
+        table.fail("certificate", "TLS needs both certificate and key: name two PEM files")
+    if certificate:
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, _no_password)
+        except (OSError, ValueError) as error:
+            table.fail("certificate", f"{certificate} and {key} cannot be used: {error}")
+    return certificate, key
+
+
+def _no_password() -> str:
+    raise ValueError("the key has a password: remove it with `openssl pkey`")
 
 
 def _number(table: Section, key: str, default: int, low: int, high: int) -> int:

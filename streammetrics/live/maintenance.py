@@ -1,0 +1,116 @@
+"""Maintenance of stores: backups, restoring them, and compaction; no configuration is needed."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streammetrics.core.errors import StateFormatError, StreamMetricsError
+from streammetrics.live.journal import SILENCE
+from streammetrics.live.store import check_form
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_TIMEOUT = 30.0  # seconds to wait for others who write
+
+
+def backup(store: str, file: str) -> int:
+    """Copy a store at one moment, also while services use it; return the size of the copy.
+
+    Raises:
+        StreamMetricsError: The store cannot be read, or the file cannot be written.
+    """
+    with _opened(store) as db:
+        _copy(db, file)
+    return os.path.getsize(file)
+
+
+def restore(file: str, store: str) -> None:
+    """Replace a store that no service uses by a backup.
+
+    Raises:
+        StreamMetricsError: The backup cannot be read, or a service uses the store.
+    """
+    with _opened(file) as db:
+        if os.path.exists(store):
+            with _opened(store) as old:
+                _check_unused(old, store)
+        _copy(db, store)
+
+
+def compact(store: str) -> tuple[int, int]:
+    """Give unused space of a store back to its disk; return its size before and after.
+
+    Raises:
+        StreamMetricsError: A service uses the store, or it cannot be read or written.
+    """
+    with _opened(store) as db:
+        _check_unused(db, store)
+        before = _size(store)
+        db.execute("vacuum")
+        db.execute("pragma wal_checkpoint(truncate)")
+    return before, _size(store)
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[sqlite3.Connection]:
+    """Open a store, or a copy of one; errors name it."""
+    if not os.path.isfile(path):
+        raise StreamMetricsError(f"{path} does not exist, or is no file")
+    uri = f"{Path(path).absolute().as_uri()}?mode=rw"
+    try:
+        with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)) as db:
+            check_form(db, path)
+            yield db
+    except sqlite3.OperationalError as error:
+        raise StreamMetricsError(f"{path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise StateFormatError(f"{path} is no store of streammetrics: {error}") from error
+
+
+def _check_unused(db: sqlite3.Connection, path: str) -> None:
+    """Raise if a service has used a store in the last minute."""
+    (seen,) = db.execute("select max(seen) from workers where closed is not null").fetchone()
+    seconds = SILENCE if seen is None else time.time() - seen
+    if seconds < SILENCE:
+        raise StreamMetricsError(
+            f"a service used {path} {max(seconds, 0):.0f} s ago: stop it, or wait a minute after a "
+            "crash"
+        )
+
+
+def _copy(db: sqlite3.Connection, path: str) -> None:
+    """Write a copy of a database, whole or not at all."""
+    made = f"{path}.new"
+    try:
+        with closing(sqlite3.connect(made)) as copy:
+            db.backup(copy)
+            copy.execute("pragma journal_mode=delete")  # all in one file
+            (told,) = copy.execute("pragma quick_check(1)").fetchone()
+            if told != "ok":
+                raise StateFormatError(f"the store is damaged, nothing is written: {told}")
+        for end in ("-wal", "-shm"):  # of the file that is replaced
+            with suppress(FileNotFoundError):
+                os.unlink(f"{path}{end}")
+        os.replace(made, path)
+    except (OSError, sqlite3.OperationalError) as error:
+        raise StreamMetricsError(f"{path} cannot be written: {error}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(made)
+
+
+def check_unused(store: str) -> None:
+    """Raise if a service has used a store in the last minute."""
+    with _opened(store) as db:
+        _check_unused(db, store)
+
+
+def _size(path: str) -> int:
+    """Return the bytes of a store and its log."""
+    return sum(os.path.getsize(p) for p in (path, f"{path}-wal") if os.path.exists(p))

@@ -1,0 +1,64 @@
+"""Dead letters: refused events in a file, so that the others of their request are taken."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from streammetrics.live.store import StoreError
+
+if TYPE_CHECKING:
+    from streammetrics.core.errors import InvalidBatchError
+
+MOST = 100  # refused events of a request; with more, it is refused as a whole
+PATIENCE = 2.0  # seconds to look for the refused events of a request
+_BYTES = 64_000_000  # size from which the file is renamed to FILE.1, which it replaces
+
+
+class DeadLetters:
+    """A file with a JSON line for each refused event, which several processes may share.
+
+    Args:
+        path: The file. It is made when the first event is refused, readable by its owner only.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def write(self, event: object, error: InvalidBatchError, key: str) -> None:
+        """Append an event.
+
+        Args:
+            event: The event, or the text of a line that is no event.
+            error: Why it is refused.
+            key: The idempotency key of the request, or an empty text.
+
+        Raises:
+            StoreError: The file cannot be written.
+        """
+        letter = {
+            "refused": datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds"),
+            "error": str(error),
+            "row": error.row,
+            "column": error.column,
+            "key": key,
+            "event": event,
+        }
+        line = json.dumps(letter, default=str).encode() + b"\n"
+        try:
+            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                if os.write(file, line) < len(line):  # at once, because other workers append too
+                    raise OSError(errno.ENOSPC, "the line is cut off")
+                found = os.fstat(file)
+                if found.st_size > _BYTES and os.path.samestat(found, os.stat(self._path)):
+                    os.replace(self._path, f"{self._path}.1")
+            finally:
+                os.close(file)
+        except OSError as reason:
+            full = reason.errno in {errno.ENOSPC, errno.EDQUOT}
+            raise StoreError(self._path, reason, full=full) from reason

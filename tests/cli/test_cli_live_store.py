@@ -1,0 +1,172 @@
+"""Stores as files: backups while the service runs, restoring, compaction, and exports."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+
+import pyarrow.parquet as pq
+import pytest
+from live.events import START, live, rows
+
+from streammetrics.cli import main
+from streammetrics.core.errors import StateFormatError, StreamMetricsError
+from streammetrics.live import maintenance
+
+CONFIG = """
+[metrics]
+accuracy = "Accuracy(threshold=0.5)"
+[live]
+store = "live.db"
+[server]
+clock = "events"
+"""
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "live.db"
+
+
+@pytest.fixture
+def run(capsys):
+    def run(*words):
+        code = main(["live", *map(str, words)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return run
+
+
+def filled(store, n=500):
+    with live(store=store) as state:
+        return state.observe(**rows(n)).to_bytes()
+
+
+def test_a_backup_is_the_store_at_one_moment_while_it_is_used(store, tmp_path, run):
+    copy = tmp_path / "copy.db"
+    with live(store=store) as state:
+        state.observe(**rows(100)).flush()
+        written, stop = state.to_bytes(), threading.Event()
+
+        def more():
+            while not stop.wait(0.001):
+                state.observe(time=START + 1700, y_true=1, y_score=0.5).flush()
+
+        writing = threading.Thread(target=more)
+        writing.start()
+        code, out, _ = run("backup", store, copy)
+        stop.set()
+        writing.join()
+    assert (code, out) == (0, f"wrote {copy}, {copy.stat().st_size:,} bytes\n")
+    assert not os.path.exists(f"{copy}-wal")
+    with live(store=copy) as found:
+        expected = live().observe(**rows(100))
+        n = found.n_rows - expected.n_rows
+        assert n >= 0
+        for _ in range(n):
+            expected.observe(time=START + 1700, y_true=1, y_score=0.5)
+        assert found.to_bytes() == expected.to_bytes()
+    assert live().observe(**rows(100)).to_bytes() == written
+    assert run("backup", store, copy)[0] == 2
+    assert run("backup", store, copy, "--force")[0] == 0
+    assert run("backup", store, store, "--force")[0] == 2
+
+
+def test_a_backup_is_restored_where_no_service_runs(store, tmp_path, run):
+    blob, copy = filled(store), tmp_path / "copy.db"
+    maintenance.backup(store, copy)
+    with live(store=store) as state:
+        state.observe(**rows(50, seed=1)).flush()
+        code, _, err = run("restore", copy, store, "--force")
+        assert code == 2
+        assert "a service used" in err
+        assert "stop it" in err
+    assert run("restore", copy, store)[0] == 2  # it exists
+    assert run("restore", copy, store, "--force")[:2] == (0, f"wrote {store}\n")
+    new = tmp_path / "new.db"
+    assert run("restore", copy, new)[0] == 0
+    for path in (store, new):
+        with live(store=path) as found:
+            assert found.to_bytes() == blob
+
+
+def test_a_service_that_was_killed_a_minute_ago_is_no_hindrance(store, tmp_path):
+    blob, copy = filled(store), tmp_path / "copy.db"
+    with sqlite3.connect(store) as db:
+        db.execute("insert into workers values ('w', 0, unixepoch() - 61, 0, 0)")
+    db.close()
+    maintenance.backup(store, copy)
+    maintenance.restore(copy, store)
+    maintenance.compact(store)
+    with live(store=store) as found:
+        assert found.to_bytes() == blob
+
+
+def test_compaction_frees_what_is_unused(store, run):
+    blob = filled(store)
+    with sqlite3.connect(store) as db:
+        db.execute("create table junk (blob)")
+        db.execute("insert into junk values (zeroblob(5000000))")
+        db.execute("drop table junk")
+    db.close()
+    code, out, _ = run("compact", store)
+    assert (code, store.stat().st_size < 1_000_000) == (0, True)
+    assert f"has {store.stat().st_size:,} bytes, 5," in out
+    with live(store=store) as found:
+        assert found.to_bytes() == blob
+        with pytest.raises(StreamMetricsError, match="stop it"):
+            maintenance.compact(store)
+
+
+def test_what_is_no_store_is_named(store, tmp_path, run):
+    filled(store)
+    text, other = tmp_path / "text", tmp_path / "other.db"
+    text.write_text("no database " * 100)
+    with sqlite3.connect(other) as db:
+        db.execute("create table a (b)")
+    db.close()
+    for path, why in ((text, "is no store"), (other, "is no store"), (tmp_path, "is no file")):
+        assert run("backup", path, tmp_path / "copy.db")[0] == 2
+        with pytest.raises(StreamMetricsError, match="no store|no file") as error:
+            maintenance.restore(path, store)
+        assert str(path) in str(error.value), why
+    assert sorted(os.listdir(tmp_path)) == ["live.db", "other.db", "text"]
+    gone = tmp_path / "no" / "copy.db"
+    with pytest.raises(StreamMetricsError, match="copy.db"):
+        maintenance.backup(store, gone)
+
+
+def test_a_store_of_a_newer_format_says_what_to_do(store):
+    filled(store)
+    with sqlite3.connect(store) as db:
+        db.execute("pragma user_version=7")
+    db.close()
+    for use in (lambda: live(store=store), lambda: maintenance.compact(store)):
+        with pytest.raises(StateFormatError, match="format 7.*install the version that wrote it"):
+            use()
+
+
+def test_windows_are_exported(tmp_path, run):
+    config = tmp_path / "live.toml"
+    config.write_text(CONFIG)
+    assert run("export", config, tmp_path / "a.csv")[0] == 2  # there is no store
+    code, out, _ = run("export", config, tmp_path / "a.txt")
+    assert code == 2
+    from streammetrics.live.service.config import settings
+
+    with settings(config).live() as state:
+        state.observe(**rows(200))
+    code, out, _ = run("export", config, "-")
+    assert code == 0
+    assert out.startswith("time,n_rows,coverage,start,accuracy,accuracy_low,accuracy_high\n")
+    csv, parquet = tmp_path / "a.csv", tmp_path / "a.parquet"
+    assert run("export", config, csv)[0] == 0
+    assert csv.read_text() == out
+    assert run("export", config, parquet, "--window", "1min", "--every", "1min")[0] == 0
+    table = pq.read_table(parquet)
+    assert table.num_rows >= 29
+    assert sum(table["n_rows"].to_pylist()) == 200
+    code, _, err = run("export", config, csv, "--force", "--window", "7s")
+    assert (code, "7s" in err) == (2, True)
