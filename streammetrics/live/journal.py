@@ -562,6 +562,18 @@ class Journal:
 
         return self._try(write)
 
+    def exchange(self, change: Callable[[dict[str, str]], Mapping[str, str]]) -> bool:
+        """Let `change` read what is kept of the delivery of alerts, and replace what it returns.
+
+        It is done in one transaction, and the result is whether it succeeded.
+        """
+
+        def write() -> None:
+            with self._store.writing():
+                self._store.put_delivery(change(self._store.delivery()))
+
+        return self._try(write)
+
     def _fold(self) -> None:
         """Fold all parts so far into one state, if there are enough."""
         if self._store.due:

@@ -43,6 +43,7 @@ create table workers (
 );
 """
 _ALERTS = "create table if not exists alerts (name text primary key, told text not null)"
+_DELIVERY = "create table if not exists delivery (name text primary key, told text not null)"
 _COLUMNS = """
 select tables.name || '.' || columns.name
 from sqlite_master as tables, pragma_table_info(tables.name) as columns
@@ -191,7 +192,8 @@ class Store:
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
                 db.execute("insert into base values (0, 0, '{}', 0)")
-            db.execute(_ALERTS)  # missing in older stores
+            for statement in (_ALERTS, _DELIVERY):  # missing in older stores
+                db.execute(statement)
         (version,) = db.execute("pragma user_version").fetchone()
         if version > FORMAT:
             raise StateFormatError(
@@ -392,6 +394,14 @@ class Store:
         """Replace the saved states of all alerts."""
         self._db.execute("delete from alerts")
         self._db.executemany("insert into alerts values (?, ?)", [*told.items()])
+
+    def delivery(self) -> dict[str, str]:
+        """Return what is kept of the delivery of alerts."""
+        return dict(self._db.execute("select name, told from delivery").fetchall())
+
+    def put_delivery(self, told: Mapping[str, str]) -> None:
+        """Replace some of what is kept of the delivery of alerts."""
+        self._db.executemany("insert or replace into delivery values (?, ?)", [*told.items()])
 
     def probe(self, size: int) -> None:
         """Raise if a part of `size` bytes cannot be written; call it within a transaction.

@@ -29,6 +29,7 @@ from streammetrics.live.exporting.families import COUNTERS, PREFIX, families, fa
 from streammetrics.live.exporting.prometheus import exposition, info, metrics
 from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
+from streammetrics.live.service.delivery.deliverer import Deliverer, Delivery
 from streammetrics.live.service.http import Cache, GoneError, Guard
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
@@ -546,6 +547,7 @@ def application(
     view: PageView | None = None,
     server: Server | None = None,
     rules: Sequence[Rule] = (),
+    delivery: Delivery | None = None,
     owned: bool = False,
 ) -> Starlette:
     """Return an application that takes events of a live state and answers queries.
@@ -556,12 +558,20 @@ def application(
         view: What the page shows.
         server: Limits of requests, and their token.
         rules: The alert rules.
+        delivery: What is delivered when an alert changes.
         owned: Whether to close the live state when the application ends; otherwise it is flushed.
     """
     server = server or Server()
     requests = Requests(_PATHS)
     service = Service(
-        live, names or Names(), view or PageView(), server, rules, requests, owned=owned
+        live,
+        names or Names(),
+        view or PageView(),
+        server,
+        rules,
+        delivery or Delivery(),
+        requests,
+        owned=owned,
     )
     guard = Middleware(Guard, token=server.token, local=server.is_local, open_paths=_OPEN)
     routes = [
@@ -598,6 +608,7 @@ class Service:
         view: PageView,
         server: Server,
         rules: Sequence[Rule],
+        delivery: Delivery,
         requests: Requests,
         *,
         owned: bool,
@@ -614,6 +625,9 @@ class Service:
         self._line = answers.WindowAnswers()  # series of the page
         self._intake = Intake(live, names, server)
         read = partial(self._at_present, partial(families, self._queries, view.window))
+        judge = partial(self._at_present, self._watching.alerts)
+        journal = self._queries.ingest.journal
+        self._deliverer = Deliverer(delivery, view.title, judge, journal)
         self._scrape = Scrape(
             read, view.title, self._watching, self._intake, requests, shared=server.workers > 1
         )
@@ -626,12 +640,14 @@ class Service:
             StreamMetricsError: Events cannot be written, or the store's file is gone, so that they
                 are lost.
         """
+        self._deliverer.start()
         yield
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end)
 
     def _end(self) -> None:
         self._intake.close()
+        self._deliverer.close()
         journal: Any = self._queries.ingest.journal
         try:
             (self._live.close if self._owned else self._live.flush)()
@@ -691,7 +707,8 @@ class Service:
         """Answer with the states of the alert rules."""
 
         def call(_: GoOn) -> Document:
-            return answers.alerts(self._watching.alerts() or self._watching.unjudged)
+            found = self._watching.alerts() or self._watching.unjudged
+            return answers.alerts(found, self._deliverer)
 
         return await self._answer(request, ("alerts",), call, self._quick)
 
@@ -780,6 +797,7 @@ class Service:
                 "refused": intake.refused.total(),
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
                 "store": None if journal is None else _of_store(journal, trouble),
+                "deliveries": self._deliverer.health,
                 "worker": os.getpid(),
                 "seconds": round(time.time() - self._began, 1),
             }

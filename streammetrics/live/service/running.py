@@ -95,6 +95,7 @@ def _made(found: Settings) -> Starlette:
         view=found.view,
         server=found.server,
         rules=found.rules,
+        delivery=found.delivery,
         owned=True,
     )
 
