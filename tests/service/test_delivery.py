@@ -103,8 +103,8 @@ def deliver(tmp_path):
     """Return a maker of started deliverers, which end with the test."""
     with contextlib.ExitStack() as stack:
 
-        def make(judge, *receivers, silences=(), storage=None, notices=(NOTICE,)):
-            made = Deliverer(Delivery(notices, receivers, silences), "Shop", judge, storage)
+        def make(judge, *receivers, silences=(), journal=None, notices=(NOTICE,)):
+            made = Deliverer(Delivery(notices, receivers, silences), "Shop", judge, journal)
             made.start()
             stack.callback(made.close)
             return made
@@ -298,6 +298,21 @@ def test_history_before_the_first_evaluation_is_no_news_and_what_moves_later_is_
         until(lambda: desk.taken() == ["firing", "ok"])
 
 
+def test_a_worker_that_lags_behind_the_last_one_tells_nothing(deliver, to):
+    with Desk() as desk:
+        rules, lagging = Rules(), Rules()
+        rules.change("firing")
+        made = deliver(rules, to(desk))
+        until(lambda: desk.taken() == ["firing"])
+        lagging.until -= 60
+        lagging.change("ok")
+        made._judge = lagging
+        time.sleep(0.3)
+        lagging.until = rules.until
+        until(lambda: desk.taken() == ["firing", "ok"])
+        assert len(desk.posts) == 2
+
+
 def test_alertmanager_gets_again_what_fires(deliver, to, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "_REPEAT", 0.2)
     with Desk() as desk:
@@ -363,7 +378,7 @@ def test_of_two_workers_one_delivers_and_the_other_goes_on(deliver, to, tmp_path
         ]
         rules = Rules()
         rules.change("ok")
-        first, second = (deliver(rules, to(desk), storage=live._ingest.journal) for live in workers)
+        first, second = (deliver(rules, to(desk), journal=live._ingest.journal) for live in workers)
         until(lambda: first._leads or second._leads)
         until(lambda: first._followed and second._followed)
         rules.change("firing")
@@ -384,7 +399,7 @@ def test_a_leader_that_stops_is_replaced_and_sends_no_more(deliver, to, tmp_path
         lives = [stack.enter_context(sm.Live(sm.Mean(), store=tmp_path / "s.db")) for _ in range(2)]
         rules = Rules()
         rules.change("ok")
-        first = deliver(rules, to(desk), storage=lives[0]._ingest.journal)
+        first = deliver(rules, to(desk), journal=lives[0]._ingest.journal)
         until(lambda: first._leads)
         hang, judge = threading.Event(), first._judge
 
@@ -393,7 +408,7 @@ def test_a_leader_that_stops_is_replaced_and_sends_no_more(deliver, to, tmp_path
             return judge()
 
         first._judge = hangs
-        second = deliver(rules, to(desk), storage=lives[1]._ingest.journal)
+        second = deliver(rules, to(desk), journal=lives[1]._ingest.journal)
         until(lambda: second._leads)
         rules.change("firing")
         until(lambda: desk.taken() == ["firing"])
@@ -415,7 +430,7 @@ def test_what_a_store_cannot_keep_is_delivered_nevertheless(deliver, to):
     with Desk() as desk:
         rules = Rules()
         rules.change("ok")
-        made = deliver(rules, to(desk), storage=SimpleNamespace(exchange=exchange))
+        made = deliver(rules, to(desk), journal=SimpleNamespace(exchange=exchange))
         until(lambda: stored and made._followed)
         works[0] = False
         rules.change("firing")

@@ -626,8 +626,7 @@ class Service:
         self._intake = Intake(live, names, server)
         read = partial(self._at_present, partial(families, self._queries, view.window))
         judge = partial(self._at_present, self._watching.alerts)
-        journal = self._queries.ingest.journal
-        self._deliverer = Deliverer(delivery, view.title, judge, journal)
+        self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)
         self._scrape = Scrape(
             read, view.title, self._watching, self._intake, requests, shared=server.workers > 1
         )

@@ -10,10 +10,11 @@ import threading
 import time
 import uuid
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.service.delivery.receivers import DeliveryError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Document
     from streammetrics.live.alerts.rule import Alert, Alerts
+    from streammetrics.live.journal import Journal
     from streammetrics.live.service.delivery.receivers import Receiver
     from streammetrics.live.service.delivery.silences import MuteInterval
 
@@ -42,13 +44,6 @@ class Delivery(NamedTuple):
     notices: Sequence[Notice] = ()
     receivers: Sequence[Receiver] = ()
     silences: Sequence[MuteInterval] = ()
-
-
-class Storage(Protocol):
-    """Keeps texts by name over restarts, shared by workers: the journal."""
-
-    def exchange(self, change: Callable[[dict[str, str]], Mapping[str, str]]) -> bool:
-        """Replace the texts that `change` returns, atomically; return whether this succeeded."""
 
 
 class _Queue:
@@ -78,8 +73,8 @@ class Deliverer:
         delivery: What is delivered.
         service: The title of the service.
         judge: Returns the current alerts.
-        storage: Where the queue is kept; without it, changes that are not delivered when the
-            service ends become dead letters.
+        journal: Where the queue is kept, and shared with other workers; without it, changes that
+            are not delivered when the service ends become dead letters.
     """
 
     def __init__(
@@ -87,18 +82,17 @@ class Deliverer:
         delivery: Delivery,
         service: str,
         judge: Callable[[], Alerts],
-        storage: Storage | None,
+        journal: Journal | None,
     ) -> None:
         self._notices = {notice.alert: notice for notice in delivery.notices}
         self._receivers, self._silences = delivery.receivers, delivery.silences
-        self._service, self._judge, self._storage = service, judge, storage
+        self._service, self._judge, self._journal = service, judge, journal
         self._id = uuid.uuid4().hex
-        self._leads = storage is None
+        self._leads = journal is None
         self._renewed = self._repeated = 0.0
         self._followed: dict[str, Document] = {}  # what is known of each alert, by its name
-        self._history: deque[Document] = deque(maxlen=_HISTORY)
+        self._history: tuple[Document, ...] = ()  # all changes, oldest first
         self._queues = {receiver.name: _Queue() for receiver in self._receivers}
-        self._silenced: dict[str, str] = {}  # why changes were silenced, by their ids
         self._guard = threading.Condition()
         self._ends, self._wake = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
@@ -126,7 +120,7 @@ class Deliverer:
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0.0))
         with self._guard:
-            if self._storage is not None:
+            if self._journal is not None:
                 self._renewed = -math.inf
                 self._keep(0.0)
                 return
@@ -146,16 +140,13 @@ class Deliverer:
     def told(self, alert: Alert) -> Document:
         """Return the labels of an alert, and its newest changes, silenced ones with the reason."""
         notice = self._notices.get(alert.name, Notice(alert.name))
-        history = [
-            {
-                "time": moment.isoformat(),
-                "state": state,
-                "silenced": self._silenced.get(self._key(alert.name, moment, state)),
-            }
-            for moment, state in alert.changes[-_SHOWN:]
-        ]
+        reasons = {each["id"]: each["silenced"] for each in self._history}
+        history = []
+        for moment, state in reversed(alert.changes[-_SHOWN:]):
+            reason = reasons.get(self._key(alert.name, moment, state))
+            history.append({"time": moment.isoformat(), "state": state, "silenced": reason})
         labels = {"severity": notice.severity, "labels": dict(notice.labels)}
-        return {**labels, "runbook": notice.runbook, "history": history[::-1]}
+        return {**labels, "runbook": notice.runbook, "history": history}
 
     def _key(self, name: str, moment: datetime, state: str) -> str:
         """Return the id of a change, the same for every worker and every request."""
@@ -177,7 +168,8 @@ class Deliverer:
     def step(self, now: float) -> None:
         """Evaluate the rules if this worker leads, and record and queue what has changed."""
         with self._guard:
-            self._keep(now)
+            if not (self._leads and self._is_fresh(now)):
+                self._keep(now)
             if not self._leads:
                 return
         alerts = self._judge()
@@ -204,7 +196,8 @@ class Deliverer:
                 known |= {"state": alert.state, "told": alert.state}
         else:
             changes = tuple(each for each in changes if each[0].timestamp() > known["until"])
-            if not changes and alert.state != known["state"]:  # late rows have changed the past
+            # Late rows have changed the past. A worker that lags behind the last one knows nothing.
+            if not changes and until >= known["until"]:
                 changes = ((alert.until, alert.state),)
         known["until"] = max(until, known["until"])
         muted = next((one for one in self._silences if one.mutes(notice, now)), None)
@@ -212,9 +205,8 @@ class Deliverer:
             if state == known["state"]:
                 continue
             change = self._changed(alert, notice, moment, state, known["state"])
-            silenced = None if muted is None else muted.reason or "silenced"
-            self._history.append({**change, "silenced": silenced})
-            self._show()
+            noted = {**change, "silenced": muted and (muted.reason or "silenced")}
+            self._history = (*self._history, noted)[-_HISTORY:]
             known |= {"state": state, "change": change}
             if muted is None:
                 self._tell(notice, known)
@@ -304,7 +296,7 @@ class Deliverer:
             queue.delivered += 1
             queue.pop()
             return
-        if not queue.trouble:
+        if not queue.trouble and not failure.is_final:
             _warn(f"{receiver.name} does not take alerts: {failure}")
         queue.trouble = str(failure)
         longest = min(_FIRST * 2.0 ** min(queue.retries, 30), _LONGEST)
@@ -322,7 +314,8 @@ class Deliverer:
             return
         change = entry["change"]
         self._queues[receiver.name].undelivered += 1
-        letter = {"receiver": receiver.name, "why": why, "given_up": _now(), "change": change}
+        now = datetime.now(UTC).isoformat()
+        letter = {"receiver": receiver.name, "why": why, "given_up": now, "change": change}
         told = f"{receiver.name} did not take that {change['alert']} is {change['state']}: {why}"
         try:
             with open(receiver.dead_letters, "a", encoding="utf-8") as file:
@@ -335,12 +328,16 @@ class Deliverer:
 
     def _keep(self, now: float) -> None:
         """Renew the lease, and write what has changed; learn whether this worker leads."""
-        if self._storage is None:
+        if self._journal is None:
             return
         written: dict[str, str] = {}
-        done = self._storage.exchange(lambda stored: self._exchanged(stored, now, written))
+        done = self._journal.exchange(lambda stored: self._exchanged(stored, now, written))
         if done and "lease" in written:
             self._renewed, self._leads = now, now > 0
+
+    def _is_fresh(self, now: float) -> bool:
+        """Return whether the lease need not be renewed yet."""
+        return self._journal is None or 0 <= now - self._renewed < _LEASE / 3
 
     def _exchanged(
         self, stored: dict[str, str], now: float, written: dict[str, str]
@@ -356,32 +353,21 @@ class Deliverer:
         kept = {"alerts": self._followed, "queues": queues, "history": [*self._history]}
         texts = {name: json.dumps(each) for name, each in kept.items()}
         written.update({name: text for name, text in texts.items() if text != stored.get(name)})
-        if holder != self._id or not 0 <= now - self._renewed < _LEASE / 3:
+        if holder != self._id or not self._is_fresh(now):
             written["lease"] = json.dumps([self._id, now + _LEASE if now else 0])
         return written
 
     def _load(self, stored: Mapping[str, str]) -> None:
         """Go on with what another worker has written."""
         self._followed = json.loads(stored.get("alerts", "{}"))
-        self._history.clear()
-        self._history.extend(json.loads(stored.get("history", "[]")))
-        self._show()
+        self._history = tuple(json.loads(stored.get("history", "[]")))
         waiting = json.loads(stored.get("queues", "{}"))
         for name, queue in self._queues.items():
             queue.waiting = deque(waiting.get(name, ()))
             queue.retries, queue.rests = 0, 0.0
 
-    def _show(self) -> None:
-        """Replace the silenced changes at once, as others read them without the lock."""
-        self._silenced = {
-            each["id"]: each["silenced"] for each in self._history if each["silenced"]
-        }
-
 
 def _warn(text: str) -> None:
     """Print a warning as a line of the service's log."""
-    print(f"warning: {text}", file=sys.stderr, flush=True)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat()
+    with suppress(OSError, ValueError):  # standard error is closed
+        print(f"warning: {text}", file=sys.stderr, flush=True)
