@@ -43,7 +43,7 @@ create table workers (
 );
 """
 _ALERTS = "create table if not exists alerts (name text primary key, told text not null)"
-_DELIVERY = "create table if not exists delivery (name text primary key, told text not null)"
+_TEXTS = "create table if not exists texts (name text primary key, told text not null)"
 _COLUMNS = """
 select tables.name || '.' || columns.name
 from sqlite_master as tables, pragma_table_info(tables.name) as columns
@@ -192,7 +192,7 @@ class Store:
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
                 db.execute("insert into base values (0, 0, '{}', 0)")
-            for statement in (_ALERTS, _DELIVERY):  # missing in older stores
+            for statement in (_ALERTS, _TEXTS):  # missing in older stores
                 db.execute(statement)
         (version,) = db.execute("pragma user_version").fetchone()
         if version > FORMAT:
@@ -395,13 +395,13 @@ class Store:
         self._db.execute("delete from alerts")
         self._db.executemany("insert into alerts values (?, ?)", [*told.items()])
 
-    def delivery(self) -> dict[str, str]:
-        """Return what is kept of the delivery of alerts."""
-        return dict(self._db.execute("select name, told from delivery").fetchall())
+    def texts(self) -> dict[str, str]:
+        """Return the texts that workers share, by name."""
+        return dict(self._db.execute("select name, told from texts").fetchall())
 
-    def put_delivery(self, told: Mapping[str, str]) -> None:
-        """Replace some of what is kept of the delivery of alerts."""
-        self._db.executemany("insert or replace into delivery values (?, ?)", [*told.items()])
+    def put_texts(self, told: Mapping[str, str]) -> None:
+        """Replace some of the texts that workers share."""
+        self._db.executemany("insert or replace into texts values (?, ?)", [*told.items()])
 
     def probe(self, size: int) -> None:
         """Raise if a part of `size` bytes cannot be written; call it within a transaction.

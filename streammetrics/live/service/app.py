@@ -31,6 +31,7 @@ from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
 from streammetrics.live.service.delivery.deliverer import Deliverer, Delivery
 from streammetrics.live.service.http import Cache, GoneError, Guard
+from streammetrics.live.service.marks import MarkError, Marks, mark_of
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
 from streammetrics.live.service.watching import Latest, Watching
@@ -74,6 +75,13 @@ _READS = {  # by path: a summary and the query parameters
     "/api/possible": ("What the missing labels could do.", "window"),
     "/api/slices": ("Each metric by slice.", "window"),
     "/api/alerts": ("How the rules of alerts stand.",),
+    "/api/marks": ("Marks on the charts.",),
+}
+_MARK = {
+    "type": "object",
+    "properties": {"text": {"type": "string", "minLength": 1, "maxLength": 200}, "time": _TIME},
+    "required": ["text"],
+    "additionalProperties": False,
 }
 _ERROR = {
     "type": "object",
@@ -90,6 +98,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
     """Return the OpenAPI description of a service."""
     paths = {
         "/events": {"post": _events(live, names)},
+        "/marks": {"post": _marks()},
         **{path: _reading(summary, *names) for path, (summary, *names) in _READS.items()},
         "/health": _reading("Whether the store can be written; otherwise degraded."),
         "/ready": _reading("Whether every worker has read the store; 503 before."),
@@ -163,6 +172,15 @@ def _events(live: Any, names: Names) -> dict[str, object]:
             "202": _content("application/json", taken),
             **_refusals(400, 401, 403, 408, 413, 415, 422, 429, 503, 507),
         },
+    }
+
+
+def _marks() -> dict[str, object]:
+    refusals = _refusals(400, 401, 403, 408, 413, 422, 429, 503)
+    return {
+        "summary": "A mark on the charts, such as a deployment.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _MARK}}},
+        "responses": {"201": _content("application/json", _MARK), **refusals},
     }
 
 
@@ -413,7 +431,7 @@ class Intake:
         body = bytearray()
         try:
             form, kind = self._form(request)
-            await self._read(request, body)
+            await self.read(request, body)
             packed = _encoding(request) in _PACKED
             counts = await self._take(bytes(body), form, kind, packed=packed)
         except RefusalError as refusal:
@@ -442,8 +460,8 @@ class Intake:
                 raise RefusalError(422, told)
         return form, request.query_params.get("kind")
 
-    async def _read(self, request: Request, body: bytearray) -> None:
-        """Read the body in chunks, unless it is too long or too slow."""
+    async def read(self, request: Request, body: bytearray) -> None:
+        """Read the body in chunks, unless it is too long or too slow; the caller lowers `held`."""
         server = self._server
         try:
             length = int(request.headers.get("content-length", "0"))
@@ -535,8 +553,7 @@ T = TypeVar("T")
 _SCRAPES = 4  # concurrent scrapes
 _OPEN = ("/", "/health", "/ready", "/openapi.json", *(f"/{name}" for name in FILES))
 _PATHS = (
-    *_OPEN, "/events", "/metrics", "/state",
-    *(f"/api/{name}" for name in ("now", "series", "coverage", "possible", "slices", "alerts")),
+    *_OPEN, "/events", "/marks", "/metrics", "/state", *_READS,
 )  # fmt: skip
 
 
@@ -576,6 +593,8 @@ def application(
     guard = Middleware(Guard, token=server.token, local=server.is_local, open_paths=_OPEN)
     routes = [
         Route("/events", service.events, methods=["POST"]),
+        Route("/marks", service.mark, methods=["POST"]),
+        Route("/api/marks", service.marks),
         Route("/api/now", service.now),
         Route("/api/series", service.series),
         Route("/api/coverage", service.coverage),
@@ -626,6 +645,7 @@ class Service:
         self._intake = Intake(live, names, server)
         read = partial(self._at_present, partial(families, self._queries, view.window))
         judge = partial(self._at_present, self._watching.alerts)
+        self._marks = Marks(self._queries.ingest.journal)
         self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)
         self._scrape = Scrape(
             read, view.title, self._watching, self._intake, requests, shared=server.workers > 1
@@ -672,6 +692,27 @@ class Service:
         """Take events."""
         return await self._intake.answer(request)
 
+    async def mark(self, request: Request) -> Response:
+        """Take a mark on the charts."""
+        if request.query_params:
+            return RefusalError(422, "/marks has no parameters: send a JSON object").answer
+        body = bytearray()
+        try:
+            await self._intake.read(request, body)
+            mark = mark_of(bytes(body), time.time())
+        except MarkError as error:
+            return RefusalError(422, str(error)).answer
+        except RefusalError as refusal:
+            return refusal.answer
+        except ClientDisconnect:
+            return Response(status_code=400)
+        finally:
+            self._intake.held -= len(body)
+        loop = asyncio.get_running_loop()
+        if await loop.run_in_executor(self._scraper, self._marks.put, mark):
+            return JSONResponse(mark.to_dict(), 201)
+        return RefusalError(503, "the store cannot be written: send it again in a second").answer
+
     # --- reads ------------------------------------------------------------------------------
 
     async def now(self, request: Request) -> Response:
@@ -710,6 +751,14 @@ class Service:
             return answers.alerts(found, self._deliverer)
 
         return await self._answer(request, ("alerts",), call, self._quick)
+
+    async def marks(self, request: Request) -> Response:
+        """Answer with the marks on the charts, oldest first."""
+
+        def call(_: GoOn) -> Document:
+            return {"marks": [mark.to_dict() for mark in self._marks.read()]}
+
+        return await self._answer(request, ("marks",), call, self._quick)
 
     async def metrics(self, request: Request) -> Response:
         """Answer a scrape of Prometheus."""
