@@ -24,9 +24,8 @@ from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResu
 from streammetrics.core.results.table import csv_text
 from streammetrics.live.exporting import files
 from streammetrics.live.service.config import TEMPLATE, settings
-from streammetrics.live.service.flapping import estimated, replayed
 from streammetrics.live.service.history import history, series_rows
-from streammetrics.live.service.judging import judging
+from streammetrics.live.service.judging import estimated, judging, replayed
 from streammetrics.show.formats import Grid, drawn
 from streammetrics.show.report import number
 
@@ -123,7 +122,10 @@ def check(
     if rows_per_minute is not None:
         lines += estimated(found, rows_per_minute)
     if reference is not None:
-        lines += replayed(found, history(found, reference, labels or (), input_format))
+        events = history(found, reference, labels or (), input_format)
+        if not events.n_events:
+            return CommandResult("", NO_ROWS, NOTHING)
+        lines += replayed(found, events)
     elif labels is not None:
         raise CommandError("--labels needs --reference, the log of their predictions")
     return CommandResult("".join(f"{line}\n" for line in lines))

@@ -302,6 +302,13 @@ MISTAKEN = [
 ]
 
 
+def test_a_receiver_needs_a_rule(mistake, tmp_path):
+    text = (
+        '[metrics]\naccuracy = "Accuracy"\n[deliver.desk]\nkind = "webhook"\nurl = "http://a.b"\n'
+    )
+    assert "deliver.desk: there is no rule" in mistake("live", "check", written(tmp_path, text))
+
+
 @pytest.mark.parametrize(("old", "new", "why"), MISTAKEN, ids=range(len(MISTAKEN)))
 def test_a_mistake_in_deliveries_is_named(mistake, tmp_path, monkeypatch, old, new, why):
     monkeypatch.setenv("PAGER_KEY", "secret")
@@ -367,4 +374,6 @@ def test_a_log_shows_how_often_alerts_change(command, mistake, tmp_path):
     assert changes > 50
     assert burn.endswith("it flaps")
     assert low == "low: its state changes 2 times in the 17 hours of the log"
+    log.write_text("time,y_true,y_pred\n")
+    assert command("live", "check", path, "--reference", log).code != 0
     assert "--labels needs --reference" in mistake("live", "check", path, "--labels", log)

@@ -71,8 +71,9 @@ def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
         fires = _literal(f"{notice.alert} fires{says}")
         told = f"{fires}{now}, now at {{{{ . | first | value }}}}{{{{ end }}}}"
         firing = f"{PREFIX}alert_firing{of} == 1{own}"
-        notes = {"summary": told} | ({"runbook_url": notice.runbook} if notice.runbook else {})
-        lines += _rule(notice.alert, firing, wait, notice.every_label, notes)
+        notes = {"summary": told, "runbook_url": _literal(notice.runbook)}
+        labels = {label: _literal(value) for label, value in notice.every_label.items()}
+        lines += _rule(notice.alert, firing, wait, labels, notes)
     if not notices:
         firing = f"{PREFIX}alert_firing{text_of(mine)} == 1{own}"
         told = "{{ $labels.alert }} fires"
@@ -110,7 +111,7 @@ def _rule(
         "        labels:",
         *(f"          {name}: {json.dumps(value)}" for name, value in labels.items()),
         "        annotations:",
-        *(f"          {name}: {json.dumps(text)}" for name, text in annotations.items()),
+        *(f"          {name}: {json.dumps(text)}" for name, text in annotations.items() if text),
     ]
 
 

@@ -552,9 +552,7 @@ T = TypeVar("T")
 
 _SCRAPES = 4  # concurrent scrapes
 _OPEN = ("/", "/health", "/ready", "/openapi.json", *(f"/{name}" for name in FILES))
-_PATHS = (
-    *_OPEN, "/events", "/marks", "/metrics", "/state", *_READS,
-)  # fmt: skip
+_PATHS = (*_OPEN, "/events", "/marks", "/metrics", "/state", *_READS)
 
 
 def application(

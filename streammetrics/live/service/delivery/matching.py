@@ -38,6 +38,8 @@ def match_of(table: Section, notices: Sequence[Notice]) -> Match:
     if not all(isinstance(rule, str) for rule in rules):
         table.fail("rule", 'expected the name of a rule, with * for any text, or a list: "auc_*"')
     names = [notice.alert for notice in notices]
+    if not names:
+        table.fail("", "there is no rule: write [alerts], and below it the rules")
     for rule in rules:
         if not any(fnmatchcase(name, rule) for name in names):
             table.fail("rule", f"no rule of [alerts] is called {rule!r}{near(rule, names)}")
