@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import random
 import signal
 import threading
 import time
@@ -12,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import pytest
-from service.serving import Service, free_port, until
+from service.serving import Service, children, free_port, until
 
 import streammetrics as sm
 from streammetrics.live.alerts.rule import Alert, Alerts
@@ -449,10 +451,11 @@ def bad_events(n, share, at):
 QUICK = 'store = "live.db"\nlabel_ttl = "5min"\nlabel_lateness = "1min"'
 
 
-def alarm(url):
+def alarm(url, window="30min"):
+    rule = f'\'Below("accuracy", 0.6, window="{window}")\''
     return [
         "[alerts]",
-        'low = { rule = \'Below("accuracy", 0.6, window="30min")\', runbook = "https://r/1" }',
+        f'low = {{ rule = {rule}, runbook = "https://r/1" }}',
         "[deliver.desk]",
         'kind = "webhook"',
         f'url = "{url}"',
@@ -485,6 +488,51 @@ def test_kill_between_a_change_and_its_delivery(config, workers):
             service.post(bad_events(500, 0.0, start + 300))
             until(lambda: desk.taken() == ["firing", "ok"])
             assert len(desk.posts) == n + 1
+
+
+@pytest.mark.long
+def test_no_change_is_lost_by_kills_at_random_moments(config):
+    rng, start = random.Random(1), (int(time.time()) - 4 * 3600) // 60 * 60
+    live = QUICK.replace("5min", "4min") + '\ndurable = true\ntiers = [["1min", "6h"]]'
+    with Desk() as desk:
+        lines = alarm(desk.url, window="1min")
+        path = config(*lines, live=live, server='workers = 2\nclock = "events"')
+        with Service(path) as service:
+            for n in range(10):  # each minute of events is another state
+                desk.answers += rng.choices([200, 500], k=2)
+                events = bad_events(20, n % 2, start + 60 * n)
+                until(lambda: posted(service, events))  # noqa: B023 - called at once
+                time.sleep(rng.uniform(0, 2) if n > 2 else 4)
+                victim = rng.randrange(6) if n > 2 else 6
+                if victim == 0:
+                    service.end(signal.SIGKILL)
+                    time.sleep(0.5)
+                    service.start()
+                elif victim < 3:
+                    os.kill(rng.choice(children(service.process.pid)[1:]), signal.SIGKILL)
+            (alert,) = until_given(lambda: (service.get("/api/alerts") or {}).get("alerts"))
+            known = [(each["time"], each["state"]) for each in reversed(alert["history"])]
+            assert len(known) == 8  # the last two minutes are not complete
+
+            def taken():
+                done = [body for _, _, body, status in desk.posts if status == 200]
+                return list({(body["time"], body["state"]): None for body in done})
+
+            until(lambda: taken()[-1:] == known[-1:])
+            assert taken() == known
+
+
+def posted(service, events):
+    try:
+        return service.post(events)
+    except OSError:  # its worker was killed
+        return None
+
+
+def until_given(call):
+    found = []
+    until(lambda: found.append(call()) or found[-1])
+    return found[-1]
 
 
 @pytest.mark.long

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _EVERY = 2.0  # seconds between two evaluations of the rules
 _LEASE = 15.0  # seconds after which another worker delivers, if the one that did is gone
-_REPEAT = 60.0  # seconds after which receivers that forget alerts get them again
+_REPEAT = 60.0  # seconds after which Alertmanager gets alerts that fire again
 _FIRST, _LONGEST = 1.0, 300.0  # seconds before the first retry, and between two at most
 _QUEUE = 1000  # maximum number of changes that wait for a receiver
 _HISTORY = 500  # maximum number of changes that are remembered
@@ -242,9 +242,9 @@ class Deliverer:
         known["open"] = {"firing": True, "ok": False}.get(change["state"], was_open)
         if change["state"] == "firing":
             known["opened"] = change
+        turns = known["open"] != was_open
         for receiver in self._receivers:
-            turns = known["open"] != was_open
-            if receiver.match.fits(notice) and (turns or not receiver.takes_incidents):
+            if receiver.match.fits(notice) and (turns or receiver.kind == "webhook"):
                 self._put(receiver, change)
 
     def _put(self, receiver: Receiver, change: Document, *, repeats: bool = False) -> None:
@@ -254,12 +254,12 @@ class Deliverer:
             self._bury(receiver, queue.pop(), f"{_QUEUE} later changes wait")
 
     def _repeat(self, now: float) -> None:
-        """Queue the alerts that fire for receivers that would forget them."""
+        """Queue the alerts that fire for Alertmanager, which ends those not sent again."""
         if 0 <= now - self._repeated < _REPEAT:
             return
         self._repeated = now
         for receiver in self._receivers:
-            if receiver.is_repeated and not self._queues[receiver.name].waiting:
+            if receiver.kind == "alertmanager" and not self._queues[receiver.name].waiting:
                 for name, known in self._followed.items():
                     notice = self._notices.get(name)
                     if known["open"] and notice is not None and receiver.match.fits(notice):

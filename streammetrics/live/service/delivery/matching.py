@@ -23,12 +23,9 @@ class Match(NamedTuple):
 
     def fits(self, notice: Notice) -> bool:
         """Return whether a rule is selected."""
+        labels = notice.every_label
         named = any(fnmatchcase(notice.alert, pattern) for pattern in self.rules)
-        return named and self.labels_fit(notice)
-
-    def labels_fit(self, notice: Notice) -> bool:
-        """Return whether the labels of a rule are equal to those selected."""
-        return all(notice.every_label.get(name) == value for name, value in self.labels)
+        return named and all(labels.get(name) == value for name, value in self.labels)
 
 
 def match_of(table: Section, notices: Sequence[Notice]) -> Match:

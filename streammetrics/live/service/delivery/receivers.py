@@ -73,16 +73,6 @@ class Receiver:
     timeout: float = 10.0
     give_up: float = 86_400.0
 
-    @property
-    def is_repeated(self) -> bool:
-        """Whether it forgets alerts that are not sent again."""
-        return self.kind == "alertmanager"
-
-    @property
-    def takes_incidents(self) -> bool:
-        """Whether it gets only the beginnings and the ends of incidents, not every change."""
-        return self.kind != "webhook"
-
     def send(self, change: Document) -> None:
         """Send a change once.
 
