@@ -103,7 +103,7 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
         return _mistake(_of_parser(error, message(), words))
     match error:
         case StreamMetricsError() | ImportError():
-            return _mistake(str(error))
+            return max(map(_mistake, getattr(error, "mistakes", (str(error),))))
         case MemoryError():
             return _mistake("not enough memory: try fewer --workers or a smaller --param max_bins")
         case OSError():

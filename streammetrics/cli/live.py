@@ -26,7 +26,7 @@ from streammetrics.live.exporting import files
 from streammetrics.live.service import logs
 from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.history import history, series_rows
-from streammetrics.live.service.judging import judging
+from streammetrics.live.service.judging import estimated, judging, replayed
 from streammetrics.show.formats import Grid, drawn
 from streammetrics.show.report import number
 
@@ -94,16 +94,42 @@ def init(
     cls=typed.Command,
     epilog="""
     streammetrics live check live.toml
-    streammetrics live check staging.toml
-    streammetrics live check live.toml && streammetrics live serve live.toml
+    streammetrics live check live.toml --rows-per-minute 40
+    streammetrics live check live.toml --reference predictions.parquet
     """,
 )
 @typed.importing
-def check(config: Config) -> CommandResult:
+def check(
+    config: Config,
+    rows_per_minute: Annotated[
+        float | None,
+        typer.Option(
+            metavar="N", min=0.001, help="Expected rows a minute: warns of rules that will flap."
+        ),
+    ] = None,
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="Log of predictions on which rules are tried."),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option("--labels", metavar="FILE", help="File or glob of labels; repeatable."),
+    ] = None,
+    input_format: typed.InputFormat = None,
+) -> CommandResult:
     """Check a configuration without starting anything."""
     found = settings(config)
-    text = f"{config} is good: {repr(found.suite).rpartition(' <')[0]}\n"
-    return CommandResult(text + "".join(f"{line}\n" for line in judging(found)))
+    lines = [f"{config} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
+    if rows_per_minute is not None:
+        lines += estimated(found, rows_per_minute)
+    if reference is not None:
+        events = history(found, reference, labels or (), input_format)
+        if not events.n_events:
+            return CommandResult("", NO_ROWS, NOTHING)
+        lines += replayed(found, events)
+    elif labels is not None:
+        raise CommandError("--labels needs --reference, the log of their predictions")
+    return CommandResult("".join(f"{line}\n" for line in lines))
 
 
 @live.command(
@@ -244,7 +270,7 @@ def rules(
 ) -> CommandResult:
     """Print the alert rules for Prometheus."""
     found = settings(config)
-    return CommandResult(files.rules(found.view.title, found.notices, job))
+    return CommandResult(files.rules(found.view.title, found.delivery.notices, job))
 
 
 @live.command(

@@ -585,6 +585,24 @@ class Journal:
             self._load()
             return found
 
+    def texts(self) -> dict[str, str]:
+        """Return the texts that workers share, by name; empty if the file cannot be read."""
+        found: dict[str, str] = {}
+        self._try(lambda: found.update(self._store.texts()))
+        return found
+
+    def exchange(self, change: Callable[[dict[str, str]], Mapping[str, str]]) -> bool:
+        """Let `change` read the texts that workers share, and replace those that it returns.
+
+        It is done in one transaction, and the result is whether it succeeded.
+        """
+
+        def write() -> None:
+            with self._store.writing():
+                self._store.put_texts(change(self._store.texts()))
+
+        return self._try(write)
+
     def _fold(self) -> None:
         """Fold all parts so far into one state, if there are enough."""
         if self._store.due:

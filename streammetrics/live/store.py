@@ -43,6 +43,7 @@ create table workers (
 );
 """
 _ALERTS = "create table if not exists alerts (name text primary key, told text not null)"
+_TEXTS = "create table if not exists texts (name text primary key, told text not null)"
 _COLUMNS = """
 select tables.name || '.' || columns.name
 from sqlite_master as tables, pragma_table_info(tables.name) as columns
@@ -190,7 +191,8 @@ class Store:
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
                 db.execute("insert into base values (0, 0, '{}', 0)")
-            db.execute(_ALERTS)  # missing in older stores
+            for statement in (_ALERTS, _TEXTS):  # missing in older stores
+                db.execute(statement)
         if lacking := sorted(_columns_of_schema() - _columns(db)):
             raise StateFormatError(
                 f"{self.path} was written by another version, without {', '.join(lacking)}: open "
@@ -398,6 +400,14 @@ class Store:
         """Replace the saved states of all alerts."""
         self._db.execute("delete from alerts")
         self._db.executemany("insert into alerts values (?, ?)", [*told.items()])
+
+    def texts(self) -> dict[str, str]:
+        """Return the texts that workers share, by name."""
+        return dict(self._db.execute("select name, told from texts").fetchall())
+
+    def put_texts(self, told: Mapping[str, str]) -> None:
+        """Replace some of the texts that workers share."""
+        self._db.executemany("insert or replace into texts values (?, ?)", [*told.items()])
 
     def probe(self, size: int) -> None:
         """Raise if a part of `size` bytes cannot be written; call it within a transaction.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import re
 import socket
+from datetime import datetime
 
 import pytest
 
@@ -35,6 +37,8 @@ def test_every_key_of_the_template_means_something(tmp_path):
     text = "\n".join(lines).replace('"STREAMMETRICS_TOKEN"', '"PATH"')
     text = text.replace('"READ_TOKEN"', '"PATH"')
     found = settings(written(tmp_path, text.replace("PATH", "HOME")))
+    assert [receiver.kind for receiver in found.delivery.receivers] == ["webhook"]
+    assert len(found.delivery.silences[0].weekly) == 7
     assert (found.names.label_time, found.options["default_label"]) == ("label_time", 0)
     assert found.options["labels"] == [0, 1]
     assert found.server.body == 16_000_000
@@ -54,7 +58,12 @@ MISTAKES = [
     ('label_ttl = "1d"', "label_ttl = 5", "live.label_ttl", "5 is not text in quotes"),
     ('window = "1h"', 'window = "61s"', "page.window", "is not a whole number of panes"),
     ('every = "5min"', 'every = "90s"', "page.every", "is not a whole number of panes"),
-    ("[page]", "[pages]", "pages", "did you mean 'page'? There are: alerts, columns, live, metr"),
+    (
+        "[page]",
+        "[pages]",
+        "pages",
+        "did you mean 'page'? There are: alerts, columns, deliver, live",
+    ),
     ("port = 8000", "port = 80000", "server.port", "80000 is not between 0 and 65,535"),
     ("workers = 1", "workers = true", "server.workers", "true is not a whole number"),
     ('"127.0.0.1"', '"0.0.0.0"', "server.host", "open to other machines, and there is no"),
@@ -219,3 +228,154 @@ def test_a_port_that_is_taken_and_a_host_that_is_elsewhere(mistake, tmp_path, mo
     assert told.endswith(f"port {port}: Address already in use; --port names another")
     told = mistake("live", "serve", written(tmp_path, text.format("203.0.113.9")))
     assert told.endswith("[server] host is an address of this machine")
+
+
+DELIVERIES = """\
+[metrics]
+accuracy = "Accuracy"
+[alerts]
+low = { rule = 'Below("accuracy", 0.8)', labels = { team = "ml" }, runbook = "https://r.org/1" }
+[deliver.desk]
+kind = "webhook"
+url = "https://desk.org/hook"
+labels = { team = "ml", severity = "page" }
+[deliver.pager]
+kind = "pagerduty"
+key_env = "PAGER_KEY"
+[[silence]]
+rule = "lo*"
+weekly = "fri-sun,tue 22:00-06:00"
+[[silence]]
+start = 2026-12-01T22:00:00Z
+end = 2026-12-02T06:00:00+01:00
+"""
+
+
+def test_receivers_and_silences(tmp_path, monkeypatch):
+    monkeypatch.setenv("PAGER_KEY", "secret")
+    found = settings(written(tmp_path, DELIVERIES)).delivery
+    (notice,), (desk, pager), (weekly, once) = found
+    assert notice.every_label == {"severity": "page", "team": "ml"}
+    assert (desk.url, desk.match.fits(notice)) == ("https://desk.org/hook", True)
+    assert not desk.match.fits(notice._replace(severity="ticket"))
+    assert (pager.key, pager.url) == ("secret", "https://events.pagerduty.com/v2/enqueue")
+    assert "secret" not in repr(pager)
+    assert "desk.org" not in repr(desk)
+    assert desk.dead_letters == str(tmp_path / "undelivered.jsonl")
+
+    def muted(silence, text):
+        return silence.mutes(notice, datetime.fromisoformat(text).timestamp())
+
+    for text, said in (  # the 27th is a Friday
+        ("2026-11-27T21:59:59Z", False), ("2026-11-27T22:00:00Z", True),
+        ("2026-11-28T05:59:59Z", True), ("2026-11-28T06:00:00Z", False),
+        ("2026-11-30T05:00:00Z", True), ("2026-11-30T23:00:00Z", False),
+        ("2026-12-01T23:00:00Z", True), ("2026-12-02T05:00:00Z", True),
+    ):  # fmt: skip
+        assert muted(weekly, text) is said, text
+    assert [muted(once, f"2026-12-0{day}") for day in ("1T23:00Z", "2T04:59Z", "2T05:00Z")] == [
+        True, True, False,
+    ]  # fmt: skip
+    assert not weekly.mutes(notice._replace(alert="high"), 1e9)
+
+
+MISTAKEN = [
+    ('team = "ml" }, r', '"a b" = "ml" }, r', "alerts.low: no label can be called 'a b'"),
+    ('team = "ml" }, r', 'severity = "x" }, r', "alerts.low: no label can be called 'severity'"),
+    ('{ team = "ml" }, r', '"ml", r', "alerts.low: labels is no table of texts"),
+    ('"https://r.org/1"', '"javascript:alert(1)"', "alerts.low: runbook is no address"),
+    ("runbook =", "runbok =", "alerts.low: no such key 'runbok'; did you mean 'runbook'"),
+    ('"webhook"', '"webhok"', "deliver.desk.kind: no kind 'webhok'; did you mean 'webhook'"),
+    ('kind = "webhook"', "", "deliver.desk.kind: expected one of webhook, slack"),
+    ('"webhook"', '"slack"', "deliver.desk.url: the address of a Slack webhook is a secret"),
+    ('"https://desk.org/hook"', '"ftp://desk.org"', "deliver.desk.url: expected an address"),
+    ('"https://desk.org/hook"', '"https://a:b@desk.org"', "deliver.desk.url: an address with a p"),
+    ("url = ", "url_env = ", "deliver.desk.url_env: the environment has no https"),
+    ("url = ", "url_file = ", "deliver.desk.url_file: cannot read"),
+    ("key_env", "key", "deliver.pager: PagerDuty needs a routing key"),
+    ('{ team = "ml", s', '{ team = "mm", s', "deliver.desk.labels: no rule of [alerts] has the"),
+    ('"lo*"', '"lw"', "silence.0.rule: no rule of [alerts] is called 'lw'; did you mean 'low'"),
+    ('"fri-sun,tue 22:00-06:00"', '"friday"', "silence.0.weekly: 'friday': expected days and"),
+    ("fri-sun", "fri-sum", "silence.0.weekly: 'fri-sum' is no day"),
+    ('06:00"', '25:00"', "silence.0.weekly: 'fri-sun,tue 22:00-25:00': times are from"),
+    ("2026-12-01T22:00:00Z", "2026-12-01T22:00:00", "silence.1.start: expected a time with its"),
+    ("2026-12-01T22:00:00Z", "2027-12-01T22:00:00Z", "silence.1.end: end is not after start"),
+    ("end = 2026", "# end = 2026", "silence.1: a silence has an end"),
+]
+
+
+def test_a_receiver_needs_a_rule(mistake, tmp_path):
+    text = (
+        '[metrics]\naccuracy = "Accuracy"\n[deliver.desk]\nkind = "webhook"\nurl = "http://a.b"\n'
+    )
+    assert "deliver.desk: there is no rule" in mistake("live", "check", written(tmp_path, text))
+
+
+@pytest.mark.parametrize(("old", "new", "why"), MISTAKEN, ids=range(len(MISTAKEN)))
+def test_a_mistake_in_deliveries_is_named(mistake, tmp_path, monkeypatch, old, new, why):
+    monkeypatch.setenv("PAGER_KEY", "secret")
+    assert old in DELIVERIES
+    told = mistake("live", "check", written(tmp_path, DELIVERIES.replace(old, new, 1)))
+    assert re.match(r".*live.toml: line \d+, ", told)
+    assert why in told
+
+
+def test_every_mistake_has_a_line(command, tmp_path):
+    text = DELIVERIES.replace('"webhook"', '"x"').replace("fri-sun", "fri-sum")
+    code, _, err = command("live", "check", written(tmp_path, text))
+    lines = err.splitlines()
+    assert code == 2
+    assert [re.search(r"line \d+, ([a-z.0-9]*)", line)[1] for line in lines] == [
+        "deliver.desk.kind", "deliver.pager.key", "silence.0.weekly",
+    ]  # fmt: skip
+    assert all(line.startswith("error: ") for line in lines)
+
+
+def checked(command, path, *words):
+    code, out, _ = command("live", "check", path, *words)
+    assert code == 0
+    return out.splitlines()
+
+
+def test_rules_that_will_flap_are_named(command, tmp_path):
+    rules = (
+        'burn = \'BurnRate("accuracy", 0.95, after="5min")\'',
+        'never = \'BurnRate("accuracy", 0.90, after="5min")\'',
+        'low = \'Below("accuracy", 0.8, after="5min")\'',
+        'steady = \'Below("accuracy", 0.8, clear=0.95, after="5min")\'',
+        'few = \'Below("accuracy", 0.8, min_rows=250, after="5min")\'',
+        "quiet = 'Silence(\"1min\")'",
+    )
+    path = written(tmp_path, "\n".join(['[metrics]\naccuracy = "Accuracy"\n[alerts]', *rules]))
+    burn, never, low, steady, few, quiet = checked(command, path, "--rows-per-minute", "4")[-6:]
+    assert "about 240 rows in 1h, about 20 rows in 5min; it will flap" in burn
+    assert 100 < int(re.search(r"changes (\d+) times a day", burn)[1]) < 300
+    assert "it never fires, as its limit is an error rate of 1.44" in never
+    assert "it will flap" in low
+    assert steady == "steady: about 240 rows in 1h"
+    assert "it often has no data, as min_rows = 250" in few
+    assert "chance alone changes its state" in quiet
+    lines = checked(command, path, "--rows-per-minute", "4000")[-6:]
+    assert sum("flap" in line or "chance" in line for line in lines) == 0
+
+
+def test_a_log_shows_how_often_alerts_change(command, mistake, tmp_path):
+    chance = random.Random(3)
+    rows = [f"{1_700_000_000 + 15 * i},1,{int(chance.random() > 0.72)}" for i in range(17 * 240)]
+    log = tmp_path / "log.csv"
+    log.write_text("\n".join(["time,y_true,y_pred", *rows]))
+    path = written(
+        tmp_path, '[metrics]\naccuracy = "Accuracy"\n[alerts]\n'
+        'burn = \'BurnRate("accuracy", 0.95, after="5min")\'\n'
+        'low = \'Below("accuracy", 0.1, after="5min")\'\n'
+    )  # fmt: skip
+    found = checked(command, path, "--reference", log)
+    assert "burn: about 240 rows in 1h, about 20 rows in 5min; it will flap" in "\n".join(found)
+    burn, low = found[-2:]
+    changes = int(re.match(r"burn: its state changes (\d+) times in the 17 hours", burn)[1])
+    assert changes > 50
+    assert burn.endswith("it flaps")
+    assert low == "low: its state changes 2 times in the 17 hours of the log"
+    log.write_text("time,y_true,y_pred\n")
+    assert command("live", "check", path, "--reference", log).code != 0
+    assert "--labels needs --reference" in mistake("live", "check", path, "--labels", log)

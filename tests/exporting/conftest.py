@@ -1,4 +1,4 @@
-"""Tests of what other tools read need Prometheus itself; `.ci/run` installs it."""
+"""Tests of what other tools read need Prometheus and Alertmanager; `.ci/run` installs them."""
 
 from __future__ import annotations
 

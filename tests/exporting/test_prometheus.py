@@ -133,7 +133,8 @@ def test_open_metrics_is_served_to_who_asks_for_it():
 
 def test_names_in_rules_are_no_templates(tmp_path):
     path = tmp_path / "rules.yml"
-    notices = [files.Notice('weird {{x}} "a"', "below {{ .Value }}")]
+    more = {"labels": (("team", "{{x"),), "runbook": "https://r.org/{{x"}
+    notices = [files.Notice('weird {{x}} "a"', "below {{ .Value }}", **more)]
     path.write_text(files.rules("{{title}}", notices, "{{job}}"))
     assert promtool("check", "rules", str(path)).returncode == 0
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import time
+import urllib.request
+from datetime import UTC, datetime
 
 import pytest
 from selenium.webdriver.common.action_chains import ActionChains
@@ -85,6 +90,45 @@ def test_each_chart_has_its_table(service, page):
         card.querySelectorAll('.chart').length, card.querySelectorAll('table thead th').length,
         card.querySelectorAll('table tbody tr').length])"""
     assert page.execute_script(script) == [[1, 6, len(service.get("/api/series")["time"])]] * 2
+
+
+def test_marks_and_changes_of_alerts_are_on_it(service, driver):
+    at = START + 600 * 100
+    urllib.request.urlopen(
+        f"{service.url}/marks", json.dumps({"text": EVIL, "time": at}).encode(), timeout=20
+    ).close()
+    look(driver, service.url)
+    until(lambda: is_drawn(driver, 2))
+    script = "return document.querySelectorAll('.chart .shapelayer path').length"
+    until(lambda: driver.execute_script(script) == 2)
+    script = "return [...document.querySelectorAll('.annotation-text')].map(e => e.textContent)"
+    assert driver.execute_script(script) == [f"{EVIL[:19]}…"] * 2
+    script = """return [...document.querySelectorAll('#history tbody tr')].map(
+        row => [...row.children].map(cell => cell.textContent))"""
+    rows = driver.execute_script(script)
+    (alert,) = service.get("/api/alerts")["alerts"]
+    changes = [row for row in rows if row[1] == "accuracy_is_low"]
+    assert [row[2] for row in changes] == [each["state"] for each in alert["history"]]
+    shown = datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
+    assert [row for row in rows if row[2] == "mark"] == [[shown, EVIL, "mark", ""]]
+    assert [row[0] for row in rows] == sorted([row[0] for row in rows], reverse=True)
+    assert violations(driver) == []
+
+
+def test_a_chart_is_downloaded_as_csv(service, page):
+    page.execute_script("""
+        URL.createObjectURL = (blob) => { blob.text().then((text) => { window.csv = text; });
+            return '#'; };
+        HTMLAnchorElement.prototype.click = function () { window.csvName = this.download; };
+        document.querySelectorAll('.card details')[1].open = true;""")
+    page.find_elements("css selector", ".card button")[1].click()
+    until(lambda: page.execute_script("return window.csv"))
+    assert page.execute_script("return window.csvName") == "accuracy.csv"
+    rows = list(csv.DictReader(io.StringIO(page.execute_script("return window.csv"))))
+    series = service.get("/api/series")
+    assert [row["time"] for row in rows] == series["time"]
+    values = [float(row["value"]) if row["value"] else None for row in rows]
+    assert values == series["metrics"]["accuracy"]["value"]
 
 
 def test_a_band_is_drawn_around_its_line_and_never_across_a_gap(driver, tmp_path):

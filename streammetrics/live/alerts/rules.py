@@ -303,6 +303,11 @@ class BurnRate(WindowRule):
         """The lengths of the long and the short window."""
         return tuple(duration(window, "windows") for window in self.windows)
 
+    @property
+    def limit(self) -> float:
+        """The burn rate that is too fast."""
+        return self.factor or _FACTORS[self.windows[0]]
+
     def part(self, suite: Mergeable) -> Mergeable:
         """Return the metric."""
         found: Mergeable = metric_of(suite, self.metric)
@@ -324,7 +329,7 @@ class BurnRate(WindowRule):
         long, short = readings
         if any(r.rows < self.min_rows or not r.known for r in readings):
             return Moment(end, "no data", rows=long.rows, told=f"{short.rows:,} rows")
-        factor = self.factor or _FACTORS[self.windows[0]]
+        factor = self.limit
         bad = all(burn.low >= factor for burn in readings)
         good = any(burn.high < factor for burn in readings)
         rates = " and ".join(

@@ -15,7 +15,7 @@ from streammetrics.live.queries import series_of
 from streammetrics.live.spans import length_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streammetrics.live.queries import Readable
 
@@ -31,12 +31,21 @@ class Notice(NamedTuple):
         says: The rule in words, with its threshold.
         severity: The severity label, by which Alertmanager routes it.
         wait: How long it has to fire before it is forwarded.
+        labels: More labels, as pairs of name and value.
+        runbook: The address of the instructions for whoever gets the alert.
     """
 
     alert: str
     says: str = ""
     severity: str = "page"
     wait: str = "1min"
+    labels: tuple[tuple[str, str], ...] = ()
+    runbook: str = ""
+
+    @property
+    def every_label(self) -> dict[str, str]:
+        """The labels, including the severity."""
+        return {"severity": self.severity, **dict(self.labels)}
 
 
 def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
@@ -62,19 +71,22 @@ def rules(name: str, notices: Sequence[Notice] = (), job: str = JOB) -> str:
         fires = _literal(f"{notice.alert} fires{says}")
         told = f"{fires}{now}, now at {{{{ . | first | value }}}}{{{{ end }}}}"
         firing = f"{PREFIX}alert_firing{of} == 1{own}"
-        lines += _rule(notice.alert, firing, wait, notice.severity, told)
+        notes = {"summary": told, "runbook_url": _literal(notice.runbook)}
+        labels = {label: _literal(value) for label, value in notice.every_label.items()}
+        lines += _rule(notice.alert, firing, wait, labels, notes)
     if not notices:
         firing = f"{PREFIX}alert_firing{text_of(mine)} == 1{own}"
-        lines += _rule("StreammetricsAlert", firing, "1m", "page", "{{ $labels.alert }} fires")
+        told = "{{ $labels.alert }} fires"
+        lines += _rule("StreammetricsAlert", firing, "1m", {"severity": "page"}, {"summary": told})
     silent = text_of({**mine, "state": "no data"})
     told = "{{ $labels.alert }} has no data"
     no_data = f"{PREFIX}alert_state{silent} == 1{own}"
-    lines += _rule("StreammetricsNoData", no_data, "15m", "ticket", told)
+    lines += _rule("StreammetricsNoData", no_data, "15m", {"severity": "ticket"}, {"summary": told})
     differs = text_of({**mine, "title!": name})  # formatted as title!="..."
     others = f"last_over_time({PREFIX}info{differs}[1d])"
     down = f"up{text_of(mine)} == 0 unless on (job, instance) {others} or on (job) absent({info})"
     told = _literal(f"nothing is scraped of {job}")
-    lines += _rule("StreammetricsDown", down, "5m", "page", told, "")
+    lines += _rule("StreammetricsDown", down, "5m", {"severity": "page"}, {"summary": told}, "")
     return "\n".join(lines) + "\n"
 
 
@@ -84,7 +96,12 @@ def _literal(text: str) -> str:
 
 
 def _rule(
-    alert: str, expression: str, wait: str, severity: str, summary: str, kept: str = _KEPT
+    alert: str,
+    expression: str,
+    wait: str,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    kept: str = _KEPT,
 ) -> list[str]:
     return [
         f"      - alert: {json.dumps(alert)}",
@@ -92,9 +109,9 @@ def _rule(
         f"        for: {wait}",
         *([f"        keep_firing_for: {kept}"] if kept else []),
         "        labels:",
-        f"          severity: {json.dumps(severity)}",
+        *(f"          {name}: {json.dumps(value)}" for name, value in labels.items()),
         "        annotations:",
-        f"          summary: {json.dumps(summary)}",
+        *(f"          {name}: {json.dumps(text)}" for name, text in annotations.items() if text),
     ]
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from streammetrics.live.events import Tier
     from streammetrics.live.panes import Coverage
     from streammetrics.live.queries import Queries, WindowRead
+    from streammetrics.live.service.delivery.deliverer import Deliverer
     from streammetrics.live.service.names import PageView
     from streammetrics.live.spans import Span
 
@@ -221,9 +222,11 @@ def _possible(queries: Queries, view: PageView) -> dict[str, list[object] | None
     return {name: _interval(interval) for name, interval in named.items()}
 
 
-def alerts(judged: Alerts) -> Document:
-    """Return the states of alert rules, firing ones first."""
+def alerts(judged: Alerts, deliverer: Deliverer | None = None) -> Document:
+    """Return the states of alert rules and their newest changes, firing ones first."""
     found = [{**alert.to_dict(), "changes": len(alert.changes)} for alert in judged]
+    if deliverer is not None:
+        found = [told | deliverer.told(one) for told, one in zip(found, judged, strict=True)]
     for alert in found:
         alert |= {key: _number(alert[key]) for key in ("value", "low", "high")}
     order = {"firing": 0, "no data": 1}

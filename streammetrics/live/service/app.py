@@ -29,10 +29,12 @@ from streammetrics.live.exporting.families import COUNTERS, PREFIX, families, fa
 from streammetrics.live.exporting.prometheus import exposition, info, metrics
 from streammetrics.live.service import answers
 from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
+from streammetrics.live.service.delivery.deliverer import Deliverer, Delivery
 from streammetrics.live.service.http import Cache, GoneError, Guard
 from streammetrics.live.service.itself import itself
 from streammetrics.live.service.letters import DeadLetters
 from streammetrics.live.service.logs import RequestLog
+from streammetrics.live.service.marks import MarkError, Marks, mark_of
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server
 from streammetrics.live.service.watching import Latest, Watching
@@ -76,6 +78,13 @@ _READS = {  # by path: a summary and the query parameters
     "/api/possible": ("What the missing labels could do.", "window"),
     "/api/slices": ("Each metric by slice.", "window"),
     "/api/alerts": ("How the rules of alerts stand.",),
+    "/api/marks": ("Marks on the charts.",),
+}
+_MARK = {
+    "type": "object",
+    "properties": {"text": {"type": "string", "minLength": 1, "maxLength": 200}, "time": _TIME},
+    "required": ["text"],
+    "additionalProperties": False,
 }
 _ERROR = {
     "type": "object",
@@ -92,6 +101,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
     """Return the OpenAPI description of a service."""
     paths = {
         "/events": {"post": _events(live, names)},
+        "/marks": {"post": _marks()},
         **{path: _reading(summary, *names) for path, (summary, *names) in _READS.items()},
         "/health": _reading("Whether the store can be written; otherwise degraded."),
         "/ready": _reading("Whether every worker has read the store; 503 before."),
@@ -176,6 +186,15 @@ def _events(live: Any, names: Names) -> dict[str, object]:
             "202": _content("application/json", taken),
             **_refusals(400, 401, 403, 408, 413, 415, 422, 429, 503, 507),
         },
+    }
+
+
+def _marks() -> dict[str, object]:
+    refusals = _refusals(400, 401, 403, 408, 413, 422, 429, 503)
+    return {
+        "summary": "A mark on the charts, such as a deployment.",
+        "requestBody": {"required": True, "content": {"application/json": {"schema": _MARK}}},
+        "responses": {"201": _content("application/json", _MARK), **refusals},
     }
 
 
@@ -440,7 +459,7 @@ class Intake:
         body = bytearray()
         try:
             form, kind, key = self._form(request)
-            await self._read(request, body)
+            await self.read(request, body)
             packed = _encoding(request) in _PACKED
             counts = await self._take(bytes(body), form, kind, key, packed=packed)
         except RefusalError as refusal:
@@ -475,8 +494,8 @@ class Intake:
             raise RefusalError(422, why)
         return form, request.query_params.get("kind"), key
 
-    async def _read(self, request: Request, body: bytearray) -> None:
-        """Read the body in chunks, unless it is too long or too slow."""
+    async def read(self, request: Request, body: bytearray) -> None:
+        """Read the body in chunks, unless it is too long or too slow; the caller lowers `held`."""
         server = self._server
         try:
             length = int(request.headers.get("content-length", "0"))
@@ -569,10 +588,7 @@ T = TypeVar("T")
 
 _SCRAPES = 4  # concurrent scrapes
 _OPEN = ("/", "/health", "/ready", "/openapi.json", *(f"/{name}" for name in FILES))
-_PATHS = (
-    *_OPEN, "/events", "/metrics", "/state",
-    *(f"/api/{name}" for name in ("now", "series", "coverage", "possible", "slices", "alerts")),
-)  # fmt: skip
+_PATHS = (*_OPEN, "/events", "/marks", "/metrics", "/state", *_READS)
 
 
 def application(
@@ -582,6 +598,7 @@ def application(
     view: PageView | None = None,
     server: Server | None = None,
     rules: Sequence[Rule] = (),
+    delivery: Delivery | None = None,
     letters: str | None = None,
     owned: bool = False,
 ) -> Starlette:
@@ -593,6 +610,7 @@ def application(
         view: What the page shows.
         server: Limits of requests, and their token.
         rules: The alert rules.
+        delivery: What is delivered when an alert changes.
         letters: The file for refused events; without it, a request with one is refused.
         owned: Whether to close the live state when the application ends; otherwise it is flushed.
     """
@@ -604,6 +622,7 @@ def application(
         view or PageView(),
         server,
         rules,
+        delivery or Delivery(),
         requests,
         letters=letters,
         owned=owned,
@@ -611,6 +630,8 @@ def application(
     guard = Middleware(Guard, server=server, open_paths=_OPEN)
     routes = [
         Route("/events", service.events, methods=["POST"]),
+        Route("/marks", service.mark, methods=["POST"]),
+        Route("/api/marks", service.marks),
         Route("/api/now", service.now),
         Route("/api/series", service.series),
         Route("/api/coverage", service.coverage),
@@ -643,6 +664,7 @@ class Service:
         view: PageView,
         server: Server,
         rules: Sequence[Rule],
+        delivery: Delivery,
         requests: Requests,
         *,
         letters: str | None,
@@ -660,6 +682,9 @@ class Service:
         self._line = answers.WindowAnswers()  # series of the page
         self._intake = Intake(live, names, server, letters)
         read = partial(self._at_present, partial(families, self._queries, view.window))
+        judge = partial(self._at_present, self._watching.alerts)
+        self._marks = Marks(self._queries.ingest.journal)
+        self._deliverer = Deliverer(delivery, view.title, judge, self._queries.ingest.journal)
         self._scrape = Scrape(
             read,
             view.title,
@@ -678,12 +703,14 @@ class Service:
             StreamMetricsError: Events cannot be written, or the store's file is gone, so that they
                 are lost.
         """
+        self._deliverer.start()
         yield
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._end)
 
     def _end(self) -> None:
         self._intake.close()
+        self._deliverer.close()
         journal: Any = self._queries.ingest.journal
         try:
             (self._live.close if self._owned else self._live.flush)()
@@ -708,6 +735,27 @@ class Service:
     async def events(self, request: Request) -> Response:
         """Take events."""
         return await self._intake.answer(request)
+
+    async def mark(self, request: Request) -> Response:
+        """Take a mark on the charts."""
+        if request.query_params:
+            return RefusalError(422, "/marks has no parameters: send a JSON object").answer
+        body = bytearray()
+        try:
+            await self._intake.read(request, body)
+            mark = mark_of(bytes(body), time.time())
+        except MarkError as error:
+            return RefusalError(422, str(error)).answer
+        except RefusalError as refusal:
+            return refusal.answer
+        except ClientDisconnect:
+            return Response(status_code=400)
+        finally:
+            self._intake.held -= len(body)
+        loop = asyncio.get_running_loop()
+        if await loop.run_in_executor(self._scraper, self._marks.put, mark):
+            return JSONResponse(mark.to_dict(), 201)
+        return RefusalError(503, "the store cannot be written: send it again in a second").answer
 
     # --- reads ------------------------------------------------------------------------------
 
@@ -743,9 +791,18 @@ class Service:
         """Answer with the states of the alert rules."""
 
         def call(_: GoOn) -> Document:
-            return answers.alerts(self._watching.alerts() or self._watching.unjudged)
+            found = self._watching.alerts() or self._watching.unjudged
+            return answers.alerts(found, self._deliverer)
 
         return await self._answer(request, ("alerts",), call, self._quick)
+
+    async def marks(self, request: Request) -> Response:
+        """Answer with the marks on the charts, oldest first."""
+
+        def call(_: GoOn) -> Document:
+            return {"marks": [mark.to_dict() for mark in self._marks.read()]}
+
+        return await self._answer(request, ("marks",), call, self._quick)
 
     async def metrics(self, request: Request) -> Response:
         """Answer a scrape of Prometheus."""
@@ -832,6 +889,7 @@ class Service:
                 "refused": intake.refused.total(),
                 "queue": {"waiting": intake.waiting, "most": self._server.queue},
                 "store": None if journal is None else _of_store(journal, trouble),
+                "deliveries": self._deliverer.health,
                 "worker": os.getpid(),
                 "seconds": round(time.time() - self._began, 1),
             }

@@ -7,7 +7,8 @@ import inspect
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError
@@ -19,21 +20,27 @@ from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.live import Live
 from streammetrics.live.service import toml
+from streammetrics.live.service.delivery.deliverer import Delivery
+from streammetrics.live.service.delivery.receivers import receiver_of
+from streammetrics.live.service.delivery.silences import silence_of
 from streammetrics.live.service.names import Names, PageView
 from streammetrics.live.service.server import Server, server_of
+from streammetrics.live.service.toml import ConfigError
 from streammetrics.live.spans import spans_of
 from streammetrics.live.validation import truth_of
 from streammetrics.metrics.specs import SpecError, construct, parse
 from streammetrics.slices.bins import column_of, title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from streammetrics.core.types import Options
     from streammetrics.live.alerts.rule import Rule
     from streammetrics.live.service.toml import Section
     from streammetrics.slices.bins import KeySpec
 
+
+T = TypeVar("T")
 
 TEMPLATE = """\
 # What streammetrics watches. `streammetrics live check` reads it whole, `live serve` runs it.
@@ -74,6 +81,24 @@ label_lateness = "1d"  # and may take so much longer to arrive
 [alerts]  # rules as in Python: Above, Below, BurnRate, Change, Coverage, Drift, Silence
 # auc_is_low = 'Below("auc", 0.80, window="1h", min_rows=500)'
 # nothing_comes = { rule = 'Silence("10min")', severity = "ticket", for = "5min" }  # in Prometheus
+# late = { rule = 'Coverage(0.9)', labels = { team = "ml" }, runbook = "https://wiki.example.org" }
+
+# [deliver.desk]       # who gets changes of alerts; secrets as url_env = "NAME" or url_file
+# kind = "webhook"     # or "slack", "pagerduty", "alertmanager"
+# url = "https://desk.example.org/hook"
+# token_env = "STREAMMETRICS_TOKEN"  # or token_file; for PagerDuty key_env or key_file
+# rule = "*"           # the rules that it gets, by name or a list of names
+# labels = { severity = "ticket" }  # and by label
+# timeout = "10s"      # for an answer
+# give_up = "1d"       # later, a change is a dead letter
+# dead_letters = "undelivered.jsonl"  # beside this file
+
+# [[silence]]          # changes are recorded and not delivered; without rule = "...": of all
+# rule = "nothing_*"   # and labels, as above
+# start = 2026-12-01T22:00:00Z
+# end = 2026-12-02T06:00:00Z
+# weekly = ["sat,sun 00:00-24:00", "mon-fri 22:00-06:00"]  # in UTC
+# reason = "maintenance"
 
 [page]
 window = "1h"   # what "now" is: a whole number of panes
@@ -139,6 +164,9 @@ _KEYS = re.compile(  # keys of [live], as errors name them
 _TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syntax
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
 _POLICIES = ("reject_batch", "dead_letter")
+_ADDRESS = re.compile(r"https?://[^\s<>|]+")
+_LABEL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_RESERVED = ("alertname", "service", "severity")  # labels that every alert has
 _RENAME = "give the column another name"
 _OWN = ("id", "time", "label_time", "version")  # columns that belong to events, not to metrics
 
@@ -154,7 +182,7 @@ class Settings:
     view: PageView
     server: Server
     rules: tuple[Rule, ...]  # alert rules
-    notices: tuple[Notice, ...]  # how Prometheus forwards each alert
+    delivery: Delivery  # severities and labels of the rules, and who gets their alerts
     letters: str | None = None  # the file for refused events; without it, requests are refused
 
     def live(self, *, store: bool = True) -> Live:
@@ -187,8 +215,9 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     server = server_of(file.table("server"), folder, shared=options["store"] is not None)
     empty = _empty(live, suite, options)
     rules, notices = _rules(file.table("alerts"), empty, folder)
+    delivery = _delivery(file, notices, folder)
     file.end()
-    return Settings(file.file, suite, names, options, view, server, rules, notices, letters)
+    return Settings(file.file, suite, names, options, view, server, rules, delivery, letters)
 
 
 def _empty(table: Section, suite: MetricSet, options: Options) -> Live:
@@ -214,36 +243,74 @@ def _fail(table: Section, why: str) -> NoReturn:
 
 def _rules(table: Section, empty: Live, folder: str) -> tuple[tuple[Rule, ...], tuple[Notice, ...]]:
     """Return the alert rules, and how Prometheus forwards each alert."""
-    found, notices = [], []
-    for name, told in table.rest().items():
-        words, notice = _notice(table, name, told if isinstance(told, dict) else {"rule": told})
-        if not isinstance(words, str):
-            table.fail(name, f"expected a rule in quotes: {name} = 'Below(\"auc\", 0.8)'")
+    rules = table.rest()
+    found = _each(partial(_rule, table, name, told, empty, folder) for name, told in rules.items())
+    return tuple(rule for rule, _ in found), tuple(notice for _, notice in found)
+
+
+def _rule(table: Section, name: str, told: object, empty: Live, folder: str) -> tuple[Rule, Notice]:
+    words, notice = _notice(table, name, told if isinstance(told, dict) else {"rule": told})
+    if not isinstance(words, str):
+        table.fail(name, f"expected a rule in quotes: {name} = 'Below(\"auc\", 0.8)'")
+    try:
+        rule = rule_of(words, name, folder)
+        empty.alerts([rule])
+        # Predictions may wait for labels later, even if there is none yet.
+        check_windows(empty._config, rule, waits=bool(truth_of(empty._suite)))
+    except (SpecError, ValueError) as error:
+        table.fail(name, str(error))
+    return rule, notice._replace(alert=rule.title, says=rule._says())
+
+
+def _each(made: Iterable[Callable[[], T]]) -> list[T]:
+    """Return all results; raise one error with the mistakes of all calls."""
+    found: list[T] = []
+    mistakes: list[str] = []
+    for make in made:
         try:
-            found.append(rule_of(words, name, folder))
-            empty.alerts(found[-1:])
-            # Predictions may wait for labels later, even if there is none yet.
-            check_windows(empty._config, found[-1], waits=bool(truth_of(empty._suite)))
-        except (SpecError, ValueError) as error:
-            table.fail(name, str(error))
-        notices.append(notice._replace(alert=found[-1].title, says=found[-1]._says()))
-    return tuple(found), tuple(notices)
+            found.append(make())
+        except ConfigError as error:
+            mistakes += error.mistakes
+    if mistakes:
+        raise ConfigError(*mistakes)
+    return found
 
 
 def _notice(table: Section, name: str, values: Mapping[str, object]) -> tuple[object, Notice]:
     """Return the rule in a table of its own, and how Prometheus forwards its alert."""
     told = {"severity": Notice(name).severity, "for": Notice(name).wait, **values}
+    known = ("rule", "severity", "for", "labels", "runbook")
     for key in told:
-        if key not in {"rule", "severity", "for"}:
-            table.fail(name, f"no such key {key!r}{near(key, ('rule', 'severity', 'for'))}")
-    severity, wait = told["severity"], told["for"]
+        if key not in known:
+            table.fail(name, f"no such key {key!r}{near(key, known)}")
+    severity, wait, runbook = told["severity"], told["for"], told.get("runbook", "")
     if not isinstance(severity, str) or not severity:
         table.fail(name, 'severity is not text: write severity = "page"')
     try:
         duration(wait, "for")  # type: ignore[arg-type]  # duration checks it
     except (ValueError, TypeError):
         table.fail(name, f'for = {wait!r} is not a duration: write "1min"')
-    return told.get("rule"), Notice(name, "", severity, str(wait))
+    if not isinstance(runbook, str) or (runbook and not _ADDRESS.fullmatch(runbook)):
+        table.fail(name, 'runbook is no address: write runbook = "https://host/path"')
+    labels = told.get("labels", {})
+    if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
+        table.fail(name, 'labels is no table of texts: write labels = { team = "search" }')
+    for label in labels:
+        if not _LABEL.fullmatch(label) or label in _RESERVED:
+            table.fail(name, f"no label can be called {label!r}: take letters, digits and _")
+    notice = Notice(name, "", severity, str(wait), tuple(labels.items()), runbook)
+    return told.get("rule"), notice
+
+
+def _delivery(file: Section, notices: Sequence[Notice], folder: str) -> Delivery:
+    """Return who gets alerts, and when nobody does."""
+    receivers = [
+        partial(receiver_of, name, table, notices, folder)
+        for name, table in file.named_tables("deliver").items()
+    ]
+    silences = [partial(silence_of, table, notices) for table in file.tables("silence")]
+    made: list[Any] = _each([*receivers, *silences])
+    return Delivery(notices, made[: len(receivers)], made[len(receivers) :])
 
 
 def _suite(file: Section, columns: Section, inputs: Mapping[str, Sequence[str]]) -> MetricSet:

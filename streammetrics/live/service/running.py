@@ -101,6 +101,7 @@ def _made(found: Settings) -> Starlette:
         view=found.view,
         server=found.server,
         rules=found.rules,
+        delivery=found.delivery,
         letters=found.letters,
         owned=True,
     )

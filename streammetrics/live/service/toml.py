@@ -26,7 +26,11 @@ Path = tuple[str | int, ...]
 
 
 class ConfigError(StreamMetricsError, ValueError):
-    """An invalid configuration; the message names file, line and key."""
+    """An invalid configuration; a line of the message names file, line and key of each mistake."""
+
+    def __init__(self, *mistakes: str) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
 
 
 class Section:
@@ -54,6 +58,11 @@ class Section:
         """Return a subtable; it is empty if missing."""
         values = self.take(key, dict, {})
         return Section(self.file, self._lines, values, (*self.path, key))
+
+    def named_tables(self, key: str) -> dict[str, Section]:
+        """Return the tables of a table, by their names, which are arbitrary."""
+        table = self.table(key)
+        return {name: table.table(name) for name in list(table._values)}
 
     def tables(self, key: str) -> list[Section]:
         """Return the tables of an array of tables."""

@@ -49,7 +49,10 @@ function band(time, low, high, share) {
   });
 }
 
-export function drawLine(box, time, points) {
+// Plotly reads a few tags in texts.
+const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+
+export function drawLine(box, time, points, marks) {
   const quiet = colour("--quiet");
   const traces = [];
   if (points.sure_low.some((value) => value !== null)) {
@@ -74,8 +77,24 @@ export function drawLine(box, time, points) {
       ...(length < 6 * least ? { dtick: least } : {}) },
     yaxis: { ...axis, nticks: 5, tickformat: ".3~g" },
     hovermode: "x", dragmode: false,
+    ...marked(marks.filter((mark) => mark.time >= time[0] && mark.time.slice(0, 19) <= time.at(-1))),
   };
   window.Plotly.react(box, traces, layout, { displayModeBar: false, responsive: true });
+}
+
+function marked(marks) {
+  const x = ({ time }) => time.slice(0, 19), quiet = colour("--quiet");
+  return {
+    shapes: marks.map((mark) => ({
+      type: "line", x0: x(mark), x1: x(mark), yref: "paper", y0: 0, y1: 1,
+      line: { color: quiet, width: 1, dash: "dot" },
+    })),
+    annotations: marks.map((mark) => ({
+      x: x(mark), yref: "paper", y: 1, yanchor: "top", xanchor: "left", textangle: 90, showarrow: false,
+      text: plain(mark.text.length > 20 ? `${mark.text.slice(0, 19)}…` : mark.text),
+      font: { size: 11, color: quiet }, borderpad: 0,
+    })),
+  };
 }
 
 export function fillTable(table, header, rows) {

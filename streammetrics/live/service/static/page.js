@@ -7,6 +7,8 @@ const at = (id) => document.getElementById(id);
 const cards = new Map();
 const tags = new Map(); // of the answers that are shown
 let line = null; // the last series
+let marks = []; // of the charts
+let changes = []; // of alerts
 let heard = null; // when the service answered last
 
 async function ask(path) {
@@ -43,6 +45,8 @@ function cardOf(name) {
     card.querySelector(".chart").setAttribute("aria-label", `${name} over time; the table below has the points`);
     card.querySelector(".scroll").setAttribute("aria-label", `${name} as a table`);
     card.querySelector("summary").setAttribute("aria-label", `Table of ${name}`);
+    card.querySelector("button").setAttribute("aria-label", `Download ${name} as CSV`);
+    card.querySelector("button").addEventListener("click", () => download(name));
     at("metrics").append(card);
     cards.set(name, card);
   }
@@ -121,7 +125,7 @@ function showLine() {
     box.hidden = !drawn;
     card.querySelector("details").hidden = !points;
     if (!points) continue; // no row has come yet
-    if (drawn) drawLine(box, times, points);
+    if (drawn) drawLine(box, times, points, marks);
     const rows = times.map((time, n) => [
       moment(line.start[n]), moment(time), shown(points.value[n]), between(points.sure_low[n], points.sure_high[n]),
       between(points.low[n], points.high[n]), shown(line.n_rows[n]),
@@ -130,7 +134,32 @@ function showLine() {
   }
 }
 
+function download(name) {
+  const parts = Object.entries(line.metrics[name]);
+  const header = ["start", "time", "n_rows", "coverage", ...parts.map(([part]) => part)];
+  const columns = [line.start, line.time, line.n_rows, line.coverage, ...parts.map(([, values]) => values)];
+  const rows = line.time.map((_, n) => columns.map((column) => column[n] ?? ""));
+  const text = [header, ...rows].map((row) => row.join(",") + "\r\n").join("");
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = `${name}.csv`;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), EVERY);
+}
+
+function showHistory() {
+  const rows = [
+    ...changes.map(({ time, name, state, silenced }) => [time, name, state, silenced ?? ""]),
+    ...marks.map(({ time, text }) => [time, text, "mark", ""]),
+  ].sort(([one], [other]) => (one < other ? 1 : -1));
+  at("history").hidden = !rows.length;
+  fillTable(at("history").querySelector("table"), ["Time (UTC)", "Alert or mark", "State", "Silenced"],
+    rows.map(([time, ...rest]) => [moment(time), ...rest]));
+}
+
 function showAlerts(found) {
+  changes = found.alerts.flatMap(({ name, history }) => history.map((change) => ({ name, ...change })));
+  showHistory();
   const box = at("alerts");
   box.hidden = !found.alerts.length;
   // Reasons change each second: what is read out is in which state which alert is.
@@ -143,6 +172,14 @@ function showAlerts(found) {
     state.textContent = alert.state;
     why.textContent = alert.why;
     rule.append(alert.name, " ", why);
+    if (alert.runbook) {
+      const link = document.createElement("a");
+      link.href = alert.runbook; // the configuration allows http and https alone
+      link.rel = "noreferrer";
+      link.textContent = "Runbook";
+      link.setAttribute("aria-label", `Runbook of ${alert.name}`);
+      rule.append(" ", link);
+    }
     since.textContent = alert.since ? `since ${moment(alert.since)} UTC` : "";
     row.append(state, rule, since);
     return row;
@@ -168,6 +205,7 @@ function showSlices(found) {
 
 const QUESTIONS = [
   ["api/now", showNow],
+  ["api/marks", (found) => { marks = found.marks; showLine(); showHistory(); }],
   ["api/series", (found) => { line = found; showLine(); }],
   ["api/alerts", showAlerts],
   ["api/slices", showSlices],

@@ -1,0 +1,1 @@
+"""Alerts delivered by HTTP: receivers, silences, and the queue."""
