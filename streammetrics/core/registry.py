@@ -90,6 +90,7 @@ _NAMES = {
         "AdjustedR2 ConcordanceCorrelation D2AbsoluteError D2Pinball ExplainedVariance "
         "PearsonCorrelation R2 RelativeAbsoluteError RelativeSquaredError"
     ),
+    "metrics.regression.predictions": "PredictionError",
     "metrics.regression.quantiles": "AbsoluteErrorQuantile MaxError MedianAbsoluteError",
     "metrics.scores.areas": (
         "AveragePrecision CumulativeGains Gini LiftCurve LogAUC PRAUC ROCAUC TopDecileLift auc"

@@ -533,3 +533,38 @@ def test_values_that_no_axis_holds_are_told(kind):
     ax = sm.Quantile(q=0.5).update([1e308, -1e308, 0.0]).plot(kind=kind)
     assert "beyond what Matplotlib can draw" in texts(ax)[-1]
     assert svg(sm.Quantile(q=0.5).update([1e300, -1e300, 0.0]).plot(kind=kind))
+
+
+def test_predictions_are_drawn_as_points_and_residuals():
+    metric = sm.PredictionError().update([1.0, 3.0, 1.0, np.inf], [2.0, 3.0, 2.0, 0.0])
+    ax = metric.plot()
+    assert ax.collections[0].get_offsets().tolist() == [[2.0, 1.0], [3.0, 3.0]]
+    assert ax.get_title("right") == "n = 4"
+    assert labels(ax) == ["perfect prediction", "mean by prediction"]
+    ax = metric.plot(kind="residuals")
+    assert ax.collections[0].get_offsets().tolist() == [[2.0, -1.0], [3.0, 0.0]]
+    with pytest.raises(TypeError, match="pictures of predictions are 'actual', 'residuals'"):
+        metric.plot(kind="residual")
+    assert "nothing to draw:\nno rows were seen" in texts(sm.PredictionError().plot())
+
+
+def test_many_predictions_are_counted_on_a_grid_whatever_the_shards():
+    x = RNG.normal(size=N)
+    y = x + RNG.normal(size=N)
+    whole = sm.PredictionError().update(y, x).plot().collections[0].get_array()
+    parts = [sm.PredictionError().update(y[at::3], x[at::3]) for at in range(3)]
+    shown = sm.merge(parts[::-1]).plot().collections[0].get_array()
+    assert np.ma.allequal(whole, shown)
+    assert 0.99 * N < whole.sum() <= N
+    ax = sm.PredictionError().update(y, np.full(N, 1e17)).plot()  # a constant has a grid as well
+    assert ax.collections[0].get_array().sum() > 0.99 * N
+    rough = sm.PredictionError(max_pairs=64).update(y, x)
+    assert "cells of several values stand at their middle" in labels(rough.plot())
+    low, high = rough.bounds()
+    assert (low.y_true <= high.y_true).all()
+    assert low.n_rows.sum() == N
+
+
+def test_rank_correlations_are_drawn_as_their_pairs():
+    ax = sm.SpearmanRho().update([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]).plot(kind="residuals")
+    assert "SpearmanRho 0.8" in labels(ax)
