@@ -146,13 +146,13 @@ _FEW = 1 << 29  # the square of this many rows fits in int64, with room for sums
 Place: TypeAlias = Literal["low", "middle", "high"]
 
 
-class _Pairs(NamedTuple):
+class _PairColumns(NamedTuple):
     y_true: Floats
     y_pred: Floats
     n_rows: Ints
 
 
-class PredictionPairs(Points, _Pairs):
+class PredictionPairs(Points, _PairColumns):
     """Distinct pairs (m,) of target and prediction, and the number of rows of each.
 
     They ascend by target, then by prediction.
@@ -174,7 +174,7 @@ def _values(axis: Axis, level: int, place: Place) -> Floats:
     return values
 
 
-class PairMetric(Metric[V_co]):
+class NumberPairs(Metric[V_co]):
     """Base class of metrics of pairs of numbers, exact for up to `max_pairs` distinct pairs.
 
     Args:
@@ -223,8 +223,8 @@ class PairMetric(Metric[V_co]):
         return pairs.exact
 
 
-class RankCorrelation(PairMetric[float]):
-    """Base class of rank correlations; its parameters are those of `PairMetric`."""
+class RankCorrelation(NumberPairs[float]):
+    """Base class of rank correlations; its parameters are those of `NumberPairs`."""
 
     higher_is_better = True
     _formula = ("readout", "certain")
@@ -270,7 +270,7 @@ class KendallTau(RankCorrelation):
     share a cell of either column, without those known to be tied. Discordant pairs are counted by
     merge sort (Knight 1966).
 
-    The other parameters are those of `PairMetric`.
+    The other parameters are those of `NumberPairs`.
 
     Args:
         variant: ``"b"`` (SciPy's default), ``"c"`` or ``"a"``.
@@ -321,7 +321,7 @@ class SpearmanRho(RankCorrelation):
     doubled ranks. Beyond `max_pairs`, the effect of the ranks within cells is bounded by the
     rearrangement and the Cauchy-Schwarz inequalities.
 
-    Parameters are those of `PairMetric`.
+    Parameters are those of `NumberPairs`.
 
     Raises:
         InvalidBatchError: From `update`, if weights are given or a value is nan.

@@ -220,7 +220,7 @@ class Slices(KeyedSet, Audit):
             place -= len(kept.keys)
         raise IndexError(place)
 
-    def plot(
+    def plot(  # type: ignore[override]  # draws slices
         self,
         metric: str | None = None,
         ax: object = None,

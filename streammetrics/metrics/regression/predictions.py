@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.results.values import Interval
-from streammetrics.metrics.correlation import PairMetric, PredictionPairs
+from streammetrics.metrics.correlation import NumberPairs, PredictionPairs
 
 if TYPE_CHECKING:
     from streammetrics.statistics.pairs import PairHistogram
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["PredictionError"]
 
 
-class PredictionError(PairMetric[PredictionPairs]):
+class PredictionError(NumberPairs[PredictionPairs]):
     """Targets beside their predictions, to plot predicted against actual values, or residuals.
 
     Formula: n(y, p), the number of rows with target y and prediction p
@@ -25,7 +25,7 @@ class PredictionError(PairMetric[PredictionPairs]):
     Exact for up to `max_pairs` (2**20) distinct pairs. Beyond that, a value is the middle of its
     cell, and `bounds()` has both ends.
 
-    Parameters are those of `PairMetric`.
+    Parameters are those of `NumberPairs`.
 
     Raises:
         InvalidBatchError: From `update`, if weights are given or a value is nan.
