@@ -366,6 +366,12 @@ class MetricSet(NamedInputs, ByName):
         twin._accumulator, twin._viewed = accumulator, None
         return twin
 
+    def _only(self, names: Iterable[str]) -> Self:
+        """Return a set that reads these metrics alone, from the rows of this one."""
+        twin = self._over(self._accumulator)
+        twin._metrics = {name: self._metrics[name] for name in names}
+        return twin
+
     def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:
         return state.infos
 
