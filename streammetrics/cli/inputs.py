@@ -415,11 +415,11 @@ def opened(asked: EvaluateOptions) -> Work:
         return _of_trec_files(asked)
     if asked.annotations is not None or asked.results:
         return _of_coco_files(asked)
-    filters, reference = asked.filters, None
-    found = _found(asked)
+    filters, reference, found = asked.filters, None, None
     if asked.reference:
         asked, reference = _with_reference(asked)
     if asked.scores is not None:
+        found = _found(asked)
         asked = _with_classes(asked, found.sources[0])
     named = _by_model(asked.columns)
     plans = {
@@ -433,11 +433,13 @@ def opened(asked: EvaluateOptions) -> Work:
         )
         for name, columns in named.items()
     }
+    found = found or _found(asked)
     _check_again(found.sources, len(plans))
     more: dict[str, object] = {"reference": list(asked.reference)} if asked.reference else {}
     models = {name: _of_files(what, found, filters, more) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
     paths = [source.path for source in found.sources]
+    paths += [] if reference is None else [reference.path]
     comparison = None
     if len(plans) > 1 and not asked.by:
         comparison = _compared_columns(plans, found, filters)
@@ -488,17 +490,16 @@ class ReferenceState:
             CommandError: It holds other metrics, or rows of a current sample.
         """
         (suite,) = states.values()
-        try:
-            suite.copy().reset().merge(self.state)
-        except StreamMetricsError as error:
-            raise CommandError(f"--reference {self.path} does not fit: {error}") from error
         for name, metric in self.state.items():
-            if isinstance(metric, SampleDistance) and metric.has_current:
+            if isinstance(metric, SampleDistance) and metric._seen(*metric._read())[0]:
                 raise CommandError(
                     f"--reference {self.path} holds rows of a current sample, too ({name}): save "
                     "a state of the reference alone, with --reference FILE and no PATH"
                 )
-        suite.merge(self.state)
+        try:
+            suite.merge(self.state)
+        except StreamMetricsError as error:
+            raise CommandError(f"--reference {self.path} does not fit: {error}") from error
 
 
 def _with_reference(asked: EvaluateOptions) -> tuple[EvaluateOptions, ReferenceState | None]:

@@ -135,7 +135,7 @@ def show_state(
         raise CommandError(f"--by requires slices, and {state} has none")
     if isinstance(what, Comparison):
         return finish(_comparison(what, names, about, notes), outputs)
-    if isinstance(what, MetricSet):
+    if isinstance(what, MetricSet) and metrics:
         what = what._only(names)
     if isinstance(what, Slices) and by:
         try:

@@ -102,11 +102,6 @@ class SampleDistance(Metric[float]):
         (stairs,) = staircases(samples)
         return stairs.positives > 0, stairs.negatives > 0
 
-    @property
-    def has_current(self) -> bool:
-        """Whether the current sample has rows."""
-        return self._seen(*self._read())[0]
-
     def readout(self, samples: SampleHistogram) -> float:
         """Return the distance; ``nan`` unless both samples have rows."""
         return self._certain(samples)[1]

@@ -114,20 +114,19 @@ class RowCondition:
 
 def _values(column: Foreign) -> tuple[Any, Bools]:
     """Return a column as an array, and the mask of missing values."""
-    if isinstance(column, pa.Array):
-        missing = np.asarray(column.is_null())
-        if pa.types.is_null(column.type) or pa.types.is_temporal(column.type):
-            return np.zeros(len(column), "V"), missing
-        fill: Any = "" if _is_text(column.type) else False
-        column = column.fill_null(fill) if column.null_count else column
-        values = column.to_numpy(zero_copy_only=False)
+    if isinstance(column, np.ndarray):
+        values, missing = column, np.zeros(len(column), np.bool_)
     else:
-        values, missing = np.asarray(column), np.zeros(len(column), np.bool_)
+        missing, types, kind = np.asarray(column.is_null()), pa.types, column.type
+        fill: Any = "" if types.is_string(kind) or types.is_large_string(kind) else 0
+        if types.is_boolean(kind):
+            fill = False
+        elif fill == 0 and not (types.is_integer(kind) or types.is_floating(kind)):
+            return np.zeros(len(column), "V"), missing  # dates, decimals, lists
+        values = (column.fill_null(fill) if column.null_count else column).to_numpy(
+            zero_copy_only=False
+        )
     return values, missing | np.isnan(values) if values.dtype.kind == "f" else missing
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def conditions(text: str) -> tuple[RowCondition, ...]:

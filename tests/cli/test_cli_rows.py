@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 import scipy.spatial.distance
 
 import streammetrics as sm
+from streammetrics.cli.result import NO_ROWS
 from streammetrics.readers.where import conditions
 
 RNG = np.random.default_rng(5)
@@ -122,6 +124,36 @@ def test_quotes_may_be_in_text_and_labels_are_no_numbers_in_text(mistake, tmp_pa
     assert "write code = 1" in says
 
 
+def test_values_of_other_types_are_refused_and_missing_ones_fulfil_nothing(
+    command, mistake, tmp_path
+):
+    path = tmp_path / "rows.parquet"
+    columns = {
+        "y": [1.0, 2.0, 4.0],
+        "k": pd.array([1, None, 3], "Int64"),
+        "on": [True, None, False],
+    }
+    frame = pd.DataFrame({**columns, "day": pd.to_datetime(["2024-05-01"] * 3)})
+    frame.assign(price=[Decimal("1.5")] * 3, word=["a", None, "b"]).to_parquet(path)
+    asked = ("--task", "aggregation", "--column", "values=y", "--where")
+    for where, rows in {"k != 7": 2, "k > 1": 1, "on = true": 1, "word != a": 1}.items():
+        found = json.loads(command("evaluate", path, *asked, where, "--json", "-").out)
+        assert found["n_rows"] == rows, where
+    for where in ("day = '2024-05-01'", "price = 1.5", "price = 'x'"):
+        assert "holds values of type" in mistake("evaluate", path, *asked, where)
+    none = command("evaluate", path, *asked, "k > 9")
+    assert (none.code, none.out) == (NO_ROWS, "")
+
+
+def test_columns_of_folders_are_filtered(command, tmp_path):
+    for day in ("mon", "tue"):
+        (tmp_path / f"day={day}").mkdir()
+        FRAME.to_csv(tmp_path / f"day={day}" / "rows.csv", index=False)
+    asked = ("--task", "aggregation", "--column", "values=y", "--where", "day = mon and age > 40")
+    found = json.loads(command("evaluate", tmp_path, *asked, "--json", "-", "--workers", 2).out)
+    assert found["n_rows"] == int((FRAME.age > 40).sum())
+
+
 def test_trec_files_have_no_filter(mistake):
     asked = ("--task", "ranking", "--qrels", "a", "--run", "b", "--where", "x = 1")
     assert "--where is not for TREC files" in mistake("evaluate", *asked)
@@ -215,6 +247,8 @@ def test_drift_against_a_reference_file_or_a_state_of_it(command, mistake, sampl
         "evaluate", new, *asked, "--reference", state, "--json", "-", "--save", samples / "b"
     )
     assert values(again) == found
+    over = ("--reference", state, "--save", state, "--force")
+    assert "would overwrite" in mistake("evaluate", new, *asked, *over)
     says = mistake("evaluate", new, *asked, "--reference", samples / "b")
     assert "holds rows of a current sample, too" in says
     says = mistake("evaluate", new, "--task", "drift", "--column", "values=y", "--reference", state)
