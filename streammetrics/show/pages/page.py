@@ -159,8 +159,9 @@ def _only(table: Table, metric: str, *beside: str) -> Table:
 def _metrics(
     subject: Subject, confidence: float, of: str
 ) -> Iterator[Callable[[int], Figure | None]]:
-    for name, metric, value in pictures(subject.metrics):
-        first = value[0] if isinstance(value, Curves) and value else value
+    for picture in pictures(subject.metrics):
+        name, metric, value = picture
+        first = picture.first
         for kind in _KINDS.get(type(first), (None,)):
             if kind == "thresholds" and isinstance(value, Curves):
                 continue

@@ -106,10 +106,11 @@ def draw_models(duel: Comparison, names: tuple[str, ...], level: float | None) -
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         models = {model: {name: suite[name] for name in members} for model, suite in duel.items()}
         found = dict(together(models))
-        axes = _panels(names or found, members, "curve, and compute().plot() draws differences")
-        for name, ax in axes.items():
+        for name in names:
             if name not in found:
                 raise TypeError(f"{name} has no curve, and compute().plot() draws differences")
+        axes = _panels(names or found, members, "curve, and compute().plot() draws differences")
+        for name, ax in axes.items():
             drawn(found[name], ax, Drawing(name=name, n_rows=duel.n_rows))
     return axes
 

@@ -208,14 +208,13 @@ class SampleLabels(Labels):
     """The sample of each row: 1 for the current sample, 0 for the reference."""
 
     name: str = "sample"
-    fact: str = "labels of sample"
     current: ClassLabel | None = None
 
     def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
         """Return the codes of the samples; raise if there is a third one."""
         column = taken[0] if rows is None else taken[0][rows]
         codes, facts = binary_codes(batch, self.name, column, self.current, None, rows, SAMPLES)
-        return (Column(codes.astype(np.int64), None, True),), {**facts}
+        return (Column(codes.astype(np.int64), None, True),), facts
 
 
 class SampleTable(ContingencyTable):
