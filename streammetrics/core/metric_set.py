@@ -299,7 +299,7 @@ class MetricSet(NamedInputs, ByName):
         """Plot all metrics that have a plot in one figure, and return Matplotlib's axes by name.
 
         Metrics with the same plot share one: ROC AUC has that of the ROC curve. Requires the extra
-        ``plot``.
+        ``plot``; see ``docs/pictures.md`` for examples.
 
         Args:
             *names: The metrics to plot; by default all that have a plot.
@@ -309,13 +309,6 @@ class MetricSet(NamedInputs, ByName):
             ImportError: Matplotlib is not installed.
             TypeError: No metric, or one of `names`, has a plot.
             ValueError: There is no metric of such a name.
-
-        Example:
-            >>> import streammetrics as sm
-            >>> suite = sm.MetricSet(["ROCAUC", "AveragePrecision", "Accuracy(threshold=0.5)"])
-            >>> axes = suite.update(y_true=[0, 1, 1], y_score=[0.2, 0.9, 0.4]).plot()
-            >>> list(axes)
-            ['ROCAUC', 'AveragePrecision']
         """
         for name in names:
             if name not in self._metrics:
