@@ -304,7 +304,7 @@ def test_metrics_and_slices_of_a_state_are_shown_alone(command, mistake, samples
     )
     assert "R2" not in worst.out
     assert "no such metric; did you mean 'MAE'" in mistake("show", state, "--metrics", "mea")
-    assert "none by" in mistake("show", state, "--by", "age")
+    assert "no slices by ['age']" in mistake("show", state, "--by", "age")
     FRAME.to_csv(samples / "m.csv")
     models = ("--task", "regression", "--y-true", "y", "--y-pred", "p", "--y-pred", "p_cat")
     assert command("evaluate", samples / "m.csv", *models, "--save", samples / "m.state").code == 0
