@@ -182,6 +182,7 @@ from streammetrics.metrics.regression.moments import PearsonCorrelation as Pears
 from streammetrics.metrics.regression.moments import R2 as R2
 from streammetrics.metrics.regression.moments import RelativeAbsoluteError as RelativeAbsoluteError
 from streammetrics.metrics.regression.moments import RelativeSquaredError as RelativeSquaredError
+from streammetrics.metrics.regression.predictions import PredictionError as PredictionError
 from streammetrics.metrics.regression.quantiles import AbsoluteErrorQuantile as AbsoluteErrorQuantile
 from streammetrics.metrics.regression.quantiles import MaxError as MaxError
 from streammetrics.metrics.regression.quantiles import MedianAbsoluteError as MedianAbsoluteError

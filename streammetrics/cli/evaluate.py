@@ -54,6 +54,7 @@ def evaluate(
     per_query: typed.PerQuery = False,
     y_true: typed.YTrue = None,
     y_score: typed.YScore = None,
+    scores: typed.Scores = None,
     y_pred: typed.YPred = None,
     weight: typed.Weight = None,
     counts: typed.Counts = None,
@@ -68,6 +69,9 @@ def evaluate(
     results: typed.ResultsFiles = None,
     input_format: typed.InputFormat = None,
     delimiter: typed.Delimiter = None,
+    decimal: typed.Decimal = None,
+    where: typed.Where = None,
+    reference: typed.Reference = None,
     batch_rows: typed.BatchRows = BATCH_ROWS,
     workers: typed.Workers = 1,
     confidence: typed.Confidence = None,
@@ -110,6 +114,10 @@ def evaluate(
         results=results or (),
         format=input_format,
         delimiter=delimiter_of(delimiter),
+        decimal=decimal,
+        where=where,
+        scores=scores,
+        reference=reference or (),
         by=by or (),
         max_slices=max_slices,
         min_rows=min_rows,
@@ -132,6 +140,8 @@ def evaluate(
     for note in [*work.notes, *[lacking] * bool(lacking)]:
         say(f"note: {note}")
     found = measured(work, workers=workers, batch_rows=batch_rows)
+    if work.reference is not None:
+        work.reference.add_to(found.states)
     reports = reported(work, found, given, per_query=per_query)
     if saved:
         state = found.comparison or next(iter(found.states.values()))

@@ -18,9 +18,9 @@ from streammetrics.cli.tasks import (
     flag,
     parse,
 )
-from streammetrics.core.columns.batch import COUNTS, WEIGHT, near
+from streammetrics.core.columns.batch import COUNTS, WEIGHT, natural, near
 from streammetrics.core.elsewhere import ELSEWHERE
-from streammetrics.core.errors import NoConfidenceError, StreamMetricsError
+from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, an
 from streammetrics.core.loading import load
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
@@ -29,10 +29,13 @@ from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.tests import refused
 from streammetrics.inference.units import BY_UNIT
 from streammetrics.ledger.ledger import Ledger
+from streammetrics.metrics.drift import CATEGORIES, SampleDistance
 from streammetrics.metrics.ranking.base import ranking_preset
-from streammetrics.metrics.specs import Spec
+from streammetrics.metrics.specs import Spec, parameters_of
 from streammetrics.readers import coco, formats, trec
-from streammetrics.readers.paths import find
+from streammetrics.readers.paths import Found, find, format_of
+from streammetrics.readers.selection import classes_of
+from streammetrics.readers.where import conditions
 from streammetrics.show.report import Sliced
 from streammetrics.slices.bins import KeySpec, column_of, title_of
 from streammetrics.slices.slices import Slices
@@ -43,10 +46,10 @@ if TYPE_CHECKING:
     from streammetrics.core.confidence import Unit
     from streammetrics.core.types import Options
     from streammetrics.readers.coco import CocoPiece
-    from streammetrics.readers.paths import Found
     from streammetrics.readers.pieces import Piece
     from streammetrics.readers.sources import Source
     from streammetrics.readers.trec import TrecPiece
+    from streammetrics.readers.where import RowCondition
 
 
 _NOT_SHARED = ("k", "preset")  # not passed to metrics directly: each value of k makes a metric
@@ -144,7 +147,9 @@ def _check_given(name: str, task: Task, columns: Mapping[str, str], options: Opt
         given = [key for key in group if key in columns]
         rest = [flag(key) for key in group if key not in columns]
         if given and rest:
-            raise CommandError(f"{flag(given[0])} needs {' and '.join(rest)} beside it")
+            raise CommandError(
+                f"{flag(given[0])} needs {' and '.join(rest)} beside it{task.instead}"
+            )
     if not any(set(group) <= columns.keys() for group in task.either):
         groups = " or ".join(" and ".join(map(flag, group)) for group in task.either)
         raise CommandError(f"--task {name} needs {groups}{task.instead}")
@@ -165,12 +170,15 @@ def _preset(options: Options) -> dict[str, object]:
 
 def _defaults(task: Task, given: Mapping[str, str], options: Options) -> list[Spec]:
     cut = "threshold" in options  # turns scores into labels
-    return [
+    specs = [
         spec
         for key, names in task.defaults.items()
         if key in given or (key == "y_pred" and cut)
         for spec in parse(names)
     ]
+    if options.get("bins") == CATEGORIES:  # the other metrics need numbers
+        specs = [spec for spec in specs if "bins" in parameters_of(spec)]
+    return specs
 
 
 def _read(built: Mapping[str, Metric], given: Mapping[str, str]) -> set[str]:
@@ -256,16 +264,17 @@ def grouped_by(what: TaskPlan) -> Options:
     return found
 
 
-def named(worst: str, suite: MetricSet) -> str:
-    """Return the metric that ``--worst`` names, ignoring case.
+def named(text: str, suite: Iterable[str], option: str = "--worst") -> str:
+    """Return the metric that an option names, ignoring case.
 
     Raises:
         CommandError: There is no such metric.
     """
-    found = [name for name in suite if name.lower() == worst.lower()]
-    if worst not in suite and len(found) != 1:
-        raise CommandError(f"--worst {worst}: no such metric{near(worst, suite)}")
-    return worst if worst in suite else found[0]
+    names = list(suite)
+    found = [name for name in names if name.lower() == text.lower()]
+    if text not in names and len(found) != 1:
+        raise CommandError(f"{option} {text}: no such metric{near(text, names)}")
+    return text if text in names else found[0]
 
 
 def column(text: str) -> KeySpec:
@@ -327,6 +336,10 @@ class EvaluateOptions:
     results: Sequence[str] = ()
     format: str | None = None
     delimiter: str | None = None
+    decimal: str | None = None
+    where: str | None = None
+    scores: str | None = None  # the pattern of the columns of scores
+    reference: Sequence[str] = ()
     by: Sequence[str] = ()
     max_slices: int = MAX_SLICES
     min_rows: int = 0
@@ -338,7 +351,17 @@ class EvaluateOptions:
     def patterns(self) -> list[str]:
         """The arguments that lead to the files to read."""
         single = [path for path in (self.qrels, self.annotations) if path is not None]
-        return [*self.paths, *self.runs, *self.results, *single]
+        return [*self.paths, *self.reference, *self.runs, *self.results, *single]
+
+    @property
+    def filters(self) -> tuple[RowCondition, ...]:
+        """The conditions on the rows to read."""
+        if self.where is None:
+            return ()
+        try:
+            return conditions(self.where)
+        except ValueError as error:
+            raise CommandError(f"--where {self.where}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -358,6 +381,7 @@ class Work:
     files: Sequence[str]
     notes: Sequence[str] = ()  # about files left out
     comparison: ModelComparison | None = None  # if there are several models
+    reference: ReferenceState | None = None
 
     def check_one_state(self, option: str) -> str:
         """Return what the one state that an option is about lacks, in words.
@@ -391,6 +415,12 @@ def opened(asked: EvaluateOptions) -> Work:
         return _of_trec_files(asked)
     if asked.annotations is not None or asked.results:
         return _of_coco_files(asked)
+    filters, reference, found = asked.filters, None, None
+    if asked.reference:
+        asked, reference = _with_reference(asked)
+    if asked.scores is not None:
+        found = _found(asked)
+        asked = _with_classes(asked, found.sources[0])
     named = _by_model(asked.columns)
     plans = {
         name: sliced(
@@ -403,17 +433,141 @@ def opened(asked: EvaluateOptions) -> Work:
         )
         for name, columns in named.items()
     }
-    if not asked.paths:
-        raise CommandError("PATH is missing: name the files to read")
-    found = find(asked.paths, asked.format, asked.delimiter)
+    found = found or _found(asked)
     _check_again(found.sources, len(plans))
-    models = {name: _of_files(what, found) for name, what in plans.items()}
+    more: dict[str, object] = {"reference": list(asked.reference)} if asked.reference else {}
+    models = {name: _of_files(what, found, filters, more) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
     paths = [source.path for source in found.sources]
-    comparison = _compared_columns(plans, found) if len(plans) > 1 and not asked.by else None
+    paths += [] if reference is None else [reference.path]
+    comparison = None
+    if len(plans) > 1 and not asked.by:
+        comparison = _compared_columns(plans, found, filters)
     if len(plans) > 1 and asked.by:
         notes.append("with --by several models are shown but not compared")
-    return Work(models, paths, list(dict.fromkeys(notes)), comparison)
+    return Work(models, paths, list(dict.fromkeys(notes)), comparison, reference)
+
+
+_SAMPLE = "(sample)"  # the column of the sample, which files do not have
+
+
+def _found(asked: EvaluateOptions) -> Found:
+    """Return the files to read; those of the reference say that they are."""
+    if not asked.paths and not asked.reference:
+        raise CommandError("PATH is missing: name the files to read")
+    found = Found([], [])
+    parts = {
+        "0": [path for path in asked.reference if not _is_state(path, asked)],
+        "1": asked.paths,
+    }
+    for sample, paths in parts.items():
+        if not paths:
+            continue
+        sources, notes = find(paths, asked.format, asked.delimiter, asked.decimal)
+        if asked.reference:
+            sources = [replace(source, added=((_SAMPLE, sample),)) for source in sources]
+        found = Found([*found.sources, *sources], [*found.notes, *notes])
+    if not found.sources:
+        raise CommandError("PATH is missing: name the files of the current sample")
+    return found
+
+
+def _is_state(path: str, asked: EvaluateOptions) -> bool:
+    return asked.format is None and os.path.isfile(path) and format_of(path) is None
+
+
+@dataclass(frozen=True)
+class ReferenceState:
+    """A saved state of the reference sample."""
+
+    path: str
+    state: MetricSet
+
+    def add_to(self, states: Mapping[str, MetricSet]) -> None:
+        """Add the reference to the state of the current sample.
+
+        Raises:
+            CommandError: It holds other metrics, or rows of a current sample.
+        """
+        (suite,) = states.values()
+        for name, metric in self.state.items():
+            if isinstance(metric, SampleDistance) and metric._seen(*metric._read())[0]:
+                raise CommandError(
+                    f"--reference {self.path} holds rows of a current sample, too ({name}): save "
+                    "a state of the reference alone, with --reference FILE and no PATH"
+                )
+        try:
+            suite.merge(self.state)
+        except StreamMetricsError as error:
+            raise CommandError(f"--reference {self.path} does not fit: {error}") from error
+
+
+def _with_reference(asked: EvaluateOptions) -> tuple[EvaluateOptions, ReferenceState | None]:
+    """Return the arguments with the column of samples, and the saved reference, if it is one."""
+    if asked.task != "drift":
+        raise CommandError("--reference is for --task drift")
+    if "sample" in asked.columns:
+        raise CommandError("--reference says which rows are of which sample: leave out sample")
+    if "current" in asked.options:
+        raise CommandError("--reference says which sample is current: leave out --param current")
+    states = [path for path in asked.reference if _is_state(path, asked)]
+    if states and len(asked.reference) > 1:
+        raise CommandError(f"--reference {states[0]} is a saved state: give it alone, merged")
+    if states and len(asked.columns.get("values", ())) > 1:
+        raise CommandError("--reference with a saved state is for one column of values")
+    columns = {"sample": [_SAMPLE], **asked.columns}
+    if not states:
+        return replace(asked, columns=columns), None
+    (path,) = states
+    state = state_of(path)
+    if not isinstance(state, MetricSet):
+        raise CommandError(f"--reference {path} is {an(type(state).__name__)}: name a saved set")
+    return replace(asked, columns=columns), ReferenceState(path, state)
+
+
+def _with_classes(asked: EvaluateOptions, source: Source) -> EvaluateOptions:
+    """Return the arguments with the columns of ``--scores``, and the classes that they name.
+
+    Raises:
+        CommandError: It is not clear which columns are scores, or what the classes are.
+    """
+    pattern = asked.scores or ""
+    before, star, after = pattern.partition("*")
+    if asked.task != "multiclass":
+        raise CommandError("--scores is for --task multiclass")
+    for option, given in (
+        ("--y-score", "y_score" in asked.columns),
+        ("--param labels", "labels" in asked.options),
+    ):
+        if given:
+            raise CommandError(f"--scores has the scores and the classes: leave out {option}")
+    if not star or {*before, *after} & {*"*?[],"}:
+        raise CommandError(f"--scores {pattern}: expected one *, the class, e.g. 'p_*'")
+    least = len(before) + len(after)
+    file = formats.FILES[source.format](source)
+    names = [
+        name
+        for name in sorted(file.names, key=natural)
+        if len(name) > least and name.startswith(before) and name.endswith(after)
+    ]
+    if len(names) < 2:
+        raise CommandError(
+            f"--scores {pattern}: {source} has {len(names)} such columns{near(pattern, file.names)}"
+        )
+    advice = "name the columns with --y-score, and their classes with --param labels"
+    for key, texts in asked.columns.items():
+        if both := {*names} & {*texts}:
+            raise CommandError(
+                f"--scores {pattern} matches {min(both)}, which {flag(key)} names: {advice}"
+            )
+    classes = [name[len(before) : len(name) - len(after)] for name in names]
+    labels = classes_of(classes)
+    if labels is None or any("," in name for name in names):
+        raise CommandError(
+            f"--scores {pattern}: classes {', '.join(classes)} may be numbers or text: {advice}"
+        )
+    columns = {**asked.columns, "y_score": [",".join(names)]}
+    return replace(asked, columns=columns, options={**asked.options, "labels": labels})
 
 
 def _by_model(columns: Mapping[str, Sequence[str]]) -> dict[str, dict[str, str]]:
@@ -450,19 +604,23 @@ def _check_again(files: Iterable[Source | TrecPiece | CocoPiece], models: int) -
             )
 
 
-def _of_files(what: TaskPlan, found: Found) -> Model:
+def _of_files(
+    what: TaskPlan, found: Found, filters: Sequence[RowCondition], more: Mapping[str, object]
+) -> Model:
     columns, pieces, notes = formats.pieces_of(
-        found.sources, lambda _: what.columns, what.suite._kinds
+        found.sources, lambda _: what.columns, what.suite._kinds, filters
     )
     read = {
         key: list(column.names) if len(column.names) > 1 else column.names[0]
         for key, column in columns.items()
-        if not key.startswith(BY)
+        if not key.startswith(BY) and column.title != _SAMPLE
     }
     about = {
         "task": what.task,
         "columns": read,
         **grouped_by(what),
+        **more,
+        **({"where": " and ".join(map(str, filters))} if filters else {}),
         "files": [str(source) for source in found.sources],
         "left_out": [*found.notes, *notes],
     }
@@ -517,7 +675,7 @@ def _check_pair(asked: EvaluateOptions, task: str, files: Mapping[str, Any], kin
     (_, truth), (of_results, results) = files.items()
     if asked.task != task:
         raise CommandError(f"{given} are not for --task {asked.task}")
-    for option, texts in (("--by", asked.by), ("--unit", asked.unit)):
+    for option, texts in (("--by", asked.by), ("--unit", asked.unit), ("--where", asked.where)):
         if texts:
             raise CommandError(f"{option} is not for {kind}, whose rows have no other columns")
     if truth is None or not results:
@@ -525,8 +683,12 @@ def _check_pair(asked: EvaluateOptions, task: str, files: Mapping[str, Any], kin
     others = [*asked.paths, *(flag(key).removesuffix("=...") for key in asked.columns)]
     if others:
         raise CommandError(f"{given} are all that is read: leave out {others[0]}")
-    for option, value in (("--input-format", asked.format), ("--delimiter", asked.delimiter)):
-        if value is not None:
+    further = {
+        "--input-format": asked.format, "--delimiter": asked.delimiter, "--decimal": asked.decimal,
+        "--scores": asked.scores, "--reference": asked.reference,
+    }  # fmt: skip
+    for option, value in further.items():
+        if value:
             raise CommandError(f"{option} is not for {kind}: leave it out")
     _check_distinct(of_results, results)
     return str(truth)
@@ -550,7 +712,9 @@ class ModelComparison:
     whole: bool
 
 
-def _compared_columns(plans: Mapping[str, TaskPlan], found: Found) -> ModelComparison | None:
+def _compared_columns(
+    plans: Mapping[str, TaskPlan], found: Found, filters: Sequence[RowCondition]
+) -> ModelComparison | None:
     """Return the comparison of models that are columns of the same files."""
     first = next(iter(plans.values()))
     needed = {name for metric in _comparable(first).values() for name in metric.inputs}
@@ -559,7 +723,7 @@ def _compared_columns(plans: Mapping[str, TaskPlan], found: Found) -> ModelCompa
     comparison = _comparison(first, models)
     if comparison is None:
         return None
-    pieces = formats.pieces_of(found.sources, comparison._asked, comparison._kinds).pieces
+    pieces = formats.pieces_of(found.sources, comparison._asked, comparison._kinds, filters).pieces
     omits = any(metric.config["nan_policy"] == "omit" for metric in first.suite.values())
     # A comparison omits a row for all models if one model's score is missing.
     whole = len(comparison.of_metrics) == len(first.suite) and not omits

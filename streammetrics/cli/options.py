@@ -201,6 +201,15 @@ YScore = Annotated[
     list[str] | None,
     _column("Scores; of several classes a list p0,p1,p2 or a glob 'p*'."),
 ]
+Scores = Annotated[
+    str | None,
+    typer.Option(
+        "--scores",
+        help="Scores of several classes whose names are in the columns' names, e.g. 'p_*'.",
+        rich_help_panel="Columns",
+        metavar="PATTERN",
+    ),
+]
 YPred = Annotated[list[str] | None, _column("Predicted labels or values.")]
 Weight = Annotated[str | None, _column("Row weights (sample_weight).")]
 Counts = Annotated[str | None, _column("How many rows each row stands for, e.g. COUNT(*).")]
@@ -246,6 +255,26 @@ Delimiter = Annotated[
     str | None,
     _option(
         "Delimiter of CSV, e.g. ';' or tab, if it is not detected.", section="Files", metavar="TEXT"
+    ),
+]
+Decimal = Annotated[
+    str | None, _option("Decimal point of CSV: . (default) or ,", section="Files", metavar="TEXT")
+]
+Where = Annotated[
+    str | None,
+    _option(
+        "Read only rows that fulfil conditions: column OP value [and ...], with = != < <= > >=, "
+        'e.g. "country = DE and age >= 18".',
+        section="Files",
+        metavar="TEXT",
+    ),
+]
+Reference = Annotated[
+    list[str] | None,
+    _option(
+        "Drift: files of the reference sample, or a saved state of it; PATH is the current sample.",
+        section="Files",
+        metavar="PATH",
     ),
 ]
 BatchRows = Annotated[
@@ -295,6 +324,17 @@ By = Annotated[
     _option(
         "Metrics by slice: a column, several as country,device, bins of numbers as age:18:30:50, "
         "periods as when:day (hour, week, month). Repeat for other slices.",
+        section=_BREAKDOWN,
+        metavar="COLUMNS",
+    ),
+]
+ShownMetrics = Annotated[
+    list[str] | None, _option("Show only these metrics of the state, by name.", metavar="LIST")
+]
+ShownBy = Annotated[
+    list[str] | None,
+    _option(
+        "Show only slices by these columns, several as country,device. Repeatable.",
         section=_BREAKDOWN,
         metavar="COLUMNS",
     ),

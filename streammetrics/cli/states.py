@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from streammetrics.cli import options as typed
-from streammetrics.cli.inputs import slices_of, state_of, unit_of
+from streammetrics.cli.inputs import named, slices_of, state_of, unit_of
 from streammetrics.cli.live_status import open_store
 from streammetrics.cli.outputs import (
     Output,
@@ -48,6 +48,7 @@ from streammetrics.live.service.config import settings as settings_of
 from streammetrics.readers.paths import matching
 from streammetrics.show.pages.page import as_document, as_page, findings
 from streammetrics.show.report import ModelReports, report
+from streammetrics.slices.slices import Slices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
 
 OTHER_STATE = 1  # the exit code of `verify` where the state is not that of the receipt
 
+_COMMA = re.compile(r",(?![^(]*\))")  # outside of parentheses
 _ATTEMPT = re.compile(r"(.+)@(\d+)")
 
 
@@ -104,6 +106,8 @@ def show_state(
     json: typed.Json = None,
     csv: typed.Csv = None,
     markdown: typed.Markdown = None,
+    metrics: typed.ShownMetrics = None,
+    by: typed.ShownBy = None,
     per_query: typed.PerQuery = False,
     min_rows: typed.MinRows = 0,
     worst: typed.Worst = None,
@@ -126,8 +130,18 @@ def show_state(
         what = what.merged()
     if isinstance(what, MetricSet):
         about["columns"] = what.columns
+    names = _names(metrics or (), what, state)
+    if by and not isinstance(what, Slices):
+        raise CommandError(f"--by requires slices, and {state} has none")
     if isinstance(what, Comparison):
-        return finish(_comparison(what, about, notes), outputs)
+        return finish(_comparison(what, names, about, notes), outputs)
+    if isinstance(what, MetricSet) and metrics:
+        what = what._only(names)
+    if isinstance(what, Slices) and by:
+        try:
+            what = what._only_by([text.split(",") for text in by])
+        except KeyError as error:
+            raise CommandError(f"--by {' --by '.join(by)}: {error.args[0]}") from error
     of = unit_of(unit)
     if isinstance(of, str) and confidence is None and worst is None:
         raise CommandError("--unit requires --confidence, e.g. --confidence 0.95")
@@ -145,6 +159,20 @@ def show_state(
         what, about, notes, per_query=per_query, slices=slices, confidence=confidence, unit=of
     )
     return finish(ModelReports({"": read_all}), outputs)
+
+
+def _names(texts: Sequence[str], what: Any, path: str) -> Sequence[str]:
+    """Return the metrics to show: those that ``--metrics`` names, by default all."""
+    if isinstance(what, Metric | Live):
+        if texts:
+            raise CommandError(
+                f"--metrics requires a set of metrics, and {path} is {an(type(what).__name__)}"
+            )
+        return ()
+    known = what.of_metrics if isinstance(what, Comparison) else tuple(what)
+    # A name may hold commas, as FBeta(beta=2, average=macro) does.
+    every = [text for part in texts for text in _COMMA.split(part)]
+    return list(dict.fromkeys(named(text.strip(), known, "--metrics") for text in every)) or known
 
 
 def write_report(
@@ -505,11 +533,15 @@ def _about(paths: Sequence[str]) -> dict[str, object]:
 
 
 def _comparison(
-    what: Comparison, about: Mapping[str, object], notes: Sequence[str]
+    what: Comparison, names: Sequence[str], about: Mapping[str, object], notes: Sequence[str]
 ) -> ModelReports:
-    """Read a saved comparison: every model, and the differences."""
-    reports = {name: report(suite, about, notes) for name, suite in what.items()}
-    differences = what.compute() if what.n_rows else None
+    """Read the named metrics of a saved comparison: of every model, and the differences."""
+    reports = {name: report(suite._only(names), about, notes) for name, suite in what.items()}
+    differences = None
+    if what.n_rows:
+        every = what.compute()
+        lines = [line for line in every if line.metric in names]
+        differences = Differences(lines, every.level, every.n_rows)
     return ModelReports(reports, differences)
 
 

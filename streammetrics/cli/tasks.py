@@ -28,7 +28,7 @@ SHORTHANDS = {
 }
 # Inputs that differ between models: several columns or runs for one of them are several models.
 OF_MODELS = ("y_score", "y_pred", "score", "labels_pred", "prediction", "pred_boxes")
-REPEATABLE = {*OF_MODELS, "pred_labels", "pred_scores"}
+REPEATABLE = {*OF_MODELS, "pred_labels", "pred_scores", "values"}
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,13 @@ TASKS = {
         either=(("y_true", "y_pred"),),
         extra=(),
         defaults={"y_true": ("KendallTau", "SpearmanRho", "PearsonCorrelation")},
+    ),
+    "drift": Task(
+        either=(("sample", "values"),),
+        defaults={
+            "values": ("PopulationStability", "JensenShannon", "KSDistance", "Wasserstein"),
+        },
+        instead=", or --reference",
     ),
     "aggregation": Task(
         either=(("values",),),

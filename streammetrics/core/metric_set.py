@@ -34,6 +34,7 @@ from streammetrics.core.metric import read_together
 from streammetrics.core.names import members_of, members_written, told_apart
 from streammetrics.core.registry import class_named, registered_name
 from streammetrics.core.representation import html_of_set
+from streammetrics.core.results.hooks import drawn_together
 from streammetrics.core.results.values import Values
 from streammetrics.core.views import ByName, NamedInputs, beside_a_table, columns_of
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
         Iterable,
         Sequence,
     )
+
+    from matplotlib.axes import Axes
 
     from streammetrics.core.columns.batch import BatchStream
     from streammetrics.core.columns.schema import Kind
@@ -293,6 +296,26 @@ class MetricSet(NamedInputs, ByName):
         found = self.confidence(level, anytime=True)
         return {name: [(limits.low, limits.high)] for name, limits in found.items()}
 
+    def plot(self, *names: str, confidence: float | None = None) -> dict[str, Axes]:
+        """Plot all metrics that have a plot in one figure, and return Matplotlib's axes by name.
+
+        Metrics with the same plot share one: ROC AUC has that of the ROC curve. Requires the extra
+        ``plot``; see ``docs/pictures.md`` for examples.
+
+        Args:
+            *names: The metrics to plot; by default all that have a plot.
+            confidence: Level of confidence limits, drawn as light bands.
+
+        Raises:
+            ImportError: Matplotlib is not installed.
+            TypeError: No metric, or one of `names`, has a plot.
+            ValueError: There is no metric of such a name.
+        """
+        for name in names:
+            if name not in self._metrics:
+                raise ValueError(f"plot: no metric {name!r}{near(name, self._metrics)}")
+        return drawn_together(self, names, confidence)
+
     @property
     def _kept_unit(self) -> str | None:
         """The unit that rows are kept by, if any."""
@@ -337,6 +360,12 @@ class MetricSet(NamedInputs, ByName):
         twin.__dict__.update(self.__dict__)
         twin.columns, twin._told = dict(self.columns), False
         twin._accumulator, twin._viewed = accumulator, None
+        return twin
+
+    def _only(self, names: Iterable[str]) -> Self:
+        """Return a set that reads these metrics alone, from the rows of this one."""
+        twin = self._over(self._accumulator)
+        twin._metrics = {name: self._metrics[name] for name in names}
         return twin
 
     def _chosen_feeds(self, state: State) -> Sequence[RowInfo]:

@@ -91,6 +91,7 @@ _NAMES = {
         "AdjustedR2 ConcordanceCorrelation D2AbsoluteError D2Pinball ExplainedVariance "
         "PearsonCorrelation R2 RelativeAbsoluteError RelativeSquaredError"
     ),
+    "metrics.regression.predictions": "PredictionError",
     "metrics.regression.quantiles": "AbsoluteErrorQuantile MaxError MedianAbsoluteError",
     "metrics.scores.areas": (
         "AveragePrecision CumulativeGains Gini LiftCurve LogAUC PRAUC ROCAUC TopDecileLift auc"
@@ -124,7 +125,7 @@ PUBLIC = {name: module for module, names in _NAMES.items() for name in names.spl
 HOOKS = {
     # Rules of confidence intervals, by family of metrics.
     "limits": "inference.means inference.methods inference.scores inference.tables",
-    "pictures": "show.pictures.curves show.pictures.values",  # plots, by type of result
+    "pictures": "show.pictures.curves show.pictures.values show.pictures.panels",  # plots, by type
     "reports": "show.pages.page",  # reports, by type of state
 }
 # Classes that are not public but occur in files.

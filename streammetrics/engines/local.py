@@ -33,6 +33,7 @@ def evaluate(
     batch_rows: int = ...,
     format: str | None = ...,
     delimiter: str | None = ...,
+    decimal: str | None = ...,
     progress: Progress | None = ...,
 ) -> E: ...
 @overload
@@ -44,6 +45,7 @@ def evaluate(
     batch_rows: int = ...,
     format: str | None = ...,
     delimiter: str | None = ...,
+    decimal: str | None = ...,
     progress: Progress | None = ...,
 ) -> MetricSet: ...
 def evaluate(
@@ -54,6 +56,7 @@ def evaluate(
     batch_rows: int = BATCH_ROWS,
     format: str | None = None,  # noqa: A002 - as the command line calls it
     delimiter: str | None = None,
+    decimal: str | None = None,
     progress: Progress | None = None,
 ) -> MetricSet | Metric:
     """Return a new set that has taken all rows of files or tables; `suite` is untouched.
@@ -78,6 +81,7 @@ def evaluate(
             endings say.
         delimiter: What is between the fields of CSV; by default what the first rows of each file
             say: a comma, semicolon, tab or ``|``.
+        decimal: The decimal point of numbers in CSV: ``"."``, or ``","``, where a dot is none.
         progress: Called now and then with the number of rows read since the last call.
 
     Raises:
@@ -100,23 +104,24 @@ def evaluate(
         >>> sm.evaluate(suite, [monday, tuesday]).compute()
         {'auc': 0.75, 'mean': 0.625}
     """
-    _check_options(workers, batch_rows, format, delimiter, progress)
+    how = {"fmt": format, "delimiter": delimiter, "decimal": decimal}
+    _check_options(workers, batch_rows, how, progress)
     if isinstance(suite, Metric):  # read as a set of one
         name = type(suite).__name__
         one = evaluate(
             MetricSet({name: suite}), data, workers=workers, batch_rows=batch_rows, format=format,
-            delimiter=delimiter, progress=progress,
+            delimiter=delimiter, decimal=decimal, progress=progress,
         )  # fmt: skip
         return one[name].copy()
     if not isinstance(suite, MetricSet) and isinstance(suite, Mapping):
         suite = MetricSet(suite)
     empty = blank(suite)
-    pieces = _pieces(empty, data, format, delimiter)
+    pieces = _pieces(empty, data, how)
     return _filled(empty, pieces, batch_rows, workers, progress or _silent)
 
 
 def _check_options(
-    workers: object, batch_rows: object, fmt: object, delimiter: object, progress: object
+    workers: object, batch_rows: object, how: Mapping[str, object], progress: object
 ) -> None:
     """Raise where an argument of `evaluate` is of another type or not positive."""
     for name, value in (("workers", workers), ("batch_rows", batch_rows)):
@@ -124,9 +129,10 @@ def _check_options(
             raise TypeError(f"{name}={value!r}: expected an integer, 1 or above")
         if value < 1:
             raise ValueError(f"{name}={value}: expected an integer, 1 or above")
-    for name, text in (("format", fmt), ("delimiter", delimiter)):
+    for name, text in how.items():
         if not (text is None or isinstance(text, str)):
-            raise TypeError(f"{name}={text!r}: expected a string or None")
+            given = "format" if name == "fmt" else name
+            raise TypeError(f"{given}={text!r}: expected a string or None")
     if not (progress is None or callable(progress)):
         raise TypeError(f"progress={progress!r}: expected a function of the number of rows read")
 
@@ -160,12 +166,10 @@ def _silent(rows: int) -> None:
     """Tell nobody."""
 
 
-def _pieces(
-    suite: MetricSet, data: object, form: str | None, delimiter: str | None
-) -> Iterable[Piece]:
+def _pieces(suite: MetricSet, data: object, how: Mapping[str, str | None]) -> Iterable[Piece]:
     """Return what to read: all at once, unless tables come one by one."""
     if isinstance(data, str | os.PathLike) or is_table(data):
-        return _of_items(suite, [data], form, delimiter)
+        return _of_items(suite, [data], how)
     if not isinstance(data, Iterable):
         raise TypeError(f"{an(type(data).__name__)} is neither a path or table nor several of them")
     if isinstance(data, bytes) or hasattr(data, "read"):
@@ -177,11 +181,11 @@ def _pieces(
         if first is not None and is_table(first):
             return (_piece(suite, table, index) for index, table in enumerate(chain([first], data)))
         data = [] if first is None else [first, *data]
-    return _of_items(suite, list(data), form, delimiter)
+    return _of_items(suite, list(data), how)
 
 
 def _of_items(
-    suite: MetricSet, items: Sequence[object], form: str | None, delimiter: str | None
+    suite: MetricSet, items: Sequence[object], how: Mapping[str, str | None]
 ) -> list[Piece]:
     pieces: list[Piece] = []
     paths: list[str] = []
@@ -196,7 +200,7 @@ def _of_items(
             raise TypeError(
                 f"item {index} is {an(type(item).__name__)}, neither a path nor a table"
             )
-    return [*_of_files(suite, paths, form, delimiter), *pieces] if paths else pieces
+    return [*_of_files(suite, paths, how), *pieces] if paths else pieces
 
 
 def _piece(suite: MetricSet, table: object, index: int) -> Piece:
@@ -209,13 +213,13 @@ def _piece(suite: MetricSet, table: object, index: int) -> Piece:
 
 
 def _of_files(
-    suite: MetricSet, paths: Sequence[str], form: str | None, delimiter: str | None
+    suite: MetricSet, paths: Sequence[str], how: Mapping[str, str | None]
 ) -> Sequence[Piece]:
     with needs("pyarrow", "io"):
         from streammetrics.readers.formats import pieces_of  # noqa: PLC0415 - needs the extra
         from streammetrics.readers.paths import find  # noqa: PLC0415
 
-    found = find(paths, form, delimiter)
+    found = find(paths, **how)
     opened = pieces_of(found.sources, suite._asked, suite._kinds)
     for note in [*found.notes, *opened.notes]:
         warnings.warn(note, stacklevel=5)  # where `evaluate` was called

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from streammetrics.core.columns.batch import n_rows
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError, an
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.readers.pieces import FilteredTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -55,14 +57,23 @@ def fed(suite: MetricSet, tables: Iterable[object], where: str) -> MetricSet:
 
 
 @contextmanager
-def located(where: str, row: int | Callable[[], int], unit: str) -> Iterator[None]:
-    """Say in the error of a table where it lies: in what, and after how many rows of the `unit`."""
+def located(where: str, row: int | Callable[[int], int], unit: str) -> Iterator[None]:
+    """Say in the error of a table where it lies: in what, and after how many rows of the `unit`.
+
+    The number of rows may depend on the row of the table, which is then passed.
+    """
     try:
         yield
     except InvalidBatchError as error:
         if error.row is not None:
-            error = error.after(row if isinstance(row, int) else row(), unit)
+            error = error.after(row if isinstance(row, int) else row(error.row), unit)
         raise error.within(where) from None
+
+
+def _rows_before(piece: Piece, row: int, table: object, at: int) -> int:
+    """Return how many rows of its file come before a row of a table, less those in the table."""
+    moved = int(table.places[at]) - at if isinstance(table, FilteredTable) else 0
+    return piece.first_row() + row + moved
 
 
 def read(piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress) -> None:
@@ -70,7 +81,7 @@ def read(piece: Piece, suite: MetricSet, batch_rows: int, progress: Progress) ->
     row = 0
     with closing(piece.tables(batch_rows)) as tables:  # a refused row ends what reads ahead, too
         for rows, table in tables:
-            with located(str(piece), lambda: piece.first_row() + row, piece.unit):  # noqa: B023 - called before the next
+            with located(str(piece), partial(_rows_before, piece, row, table), piece.unit):
                 suite.update(table)
             row += rows
             progress(rows)

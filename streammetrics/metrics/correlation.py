@@ -1,26 +1,29 @@
-"""Rank correlation of two columns."""
+"""Metrics of the pairs of two columns: rank correlation, and the pairs that pictures show."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from streammetrics.core.arithmetic.exact import ExactSum, exact_dot, root
+from streammetrics.core.arithmetic.keys import cell_edges
 from streammetrics.core.constraints import MaxPairs, NanPolicy
 from streammetrics.core.kernels import kernels
 from streammetrics.core.metric import Metric
+from streammetrics.core.results.curves import Points
 from streammetrics.core.results.values import Interval
+from streammetrics.core.types import Floats, Ints, V_co
 from streammetrics.metrics.families import Family
 from streammetrics.statistics.pairs import MAX_PAIRS, PairHistogram
 
 if TYPE_CHECKING:
-    from streammetrics.core.arithmetic.pairs import Marginal, PairCells
+    from streammetrics.core.arithmetic.pairs import Axis, Marginal, PairCells
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import ArrayLike, Ints
+    from streammetrics.core.types import ArrayLike
 
 
 __all__ = [
@@ -140,8 +143,39 @@ _UNDEFINED = (math.nan, math.nan, math.nan)
 _FEW = 1 << 29  # the square of this many rows fits in int64, with room for sums
 
 
-class RankCorrelation(Metric[float]):
-    """Base class of rank correlations, exact for up to `max_pairs` distinct pairs.
+Place: TypeAlias = Literal["low", "middle", "high"]
+
+
+class _PairColumns(NamedTuple):
+    y_true: Floats
+    y_pred: Floats
+    n_rows: Ints
+
+
+class PredictionPairs(Points, _PairColumns):
+    """Distinct pairs (m,) of target and prediction, and the number of rows of each.
+
+    They ascend by target, then by prediction.
+    """
+
+    @classmethod
+    def of(cls, cells: PairCells, place: Place = "middle") -> Self:
+        """Return the pairs; a value stands at this place of a cell that holds several."""
+        true, pred = (_values(axis, cells.level, place) for axis in (cells.x, cells.y))
+        pairs = cls(true[cells.rows], pred[cells.columns], cells.counts)
+        return pairs.told(exact=cells.level == 0)
+
+
+def _values(axis: Axis, level: int, place: Place) -> Floats:
+    values, mixed = axis.values.copy(), np.isnan(axis.values)
+    if mixed.any():
+        low, high = cell_edges(axis.ids[mixed], level)
+        values[mixed] = {"low": low, "middle": low / 2 + high / 2, "high": high}[place]
+    return values
+
+
+class NumberPairs(Metric[V_co]):
+    """Base class of metrics of pairs of numbers, exact for up to `max_pairs` distinct pairs.
 
     Args:
         max_pairs: The largest number of distinct pairs (y_true, y_pred) kept apart. Beyond that,
@@ -149,9 +183,6 @@ class RankCorrelation(Metric[float]):
             order and any ties of the rows within a cell.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
     """
-
-    higher_is_better = True
-    _formula = ("readout", "certain")
 
     max_pairs: MaxPairs = MAX_PAIRS
     nan_policy: NanPolicy = "raise"
@@ -169,7 +200,7 @@ class RankCorrelation(Metric[float]):
         Args:
             y_true: Numbers, (n,), which may be infinite.
             y_pred: Numbers, (n,), which may be infinite.
-            sample_weight: Must be ``None``: rank correlations do not support weights.
+            sample_weight: Must be ``None``: counts of pairs do not support weights.
             counts: How many rows each row stands for, (n,); whole numbers.
 
         Raises:
@@ -183,6 +214,20 @@ class RankCorrelation(Metric[float]):
     def statistics(self) -> tuple[Statistic, ...]:
         """Return the histogram of pairs."""
         return (PairHistogram(max_pairs=self.max_pairs, nan_policy=self.nan_policy),)
+
+    def _shape(self, pairs: PairHistogram) -> PredictionPairs:
+        return PredictionPairs.of(pairs.cells())
+
+    def is_exact(self, pairs: PairHistogram) -> bool:
+        """Whether every distinct pair has its own cell."""
+        return pairs.exact
+
+
+class RankCorrelation(NumberPairs[float]):
+    """Base class of rank correlations; its parameters are those of `NumberPairs`."""
+
+    higher_is_better = True
+    _formula = ("readout", "certain")
 
     @abstractmethod
     def certain(self, cells: PairCells) -> tuple[float, float, float]:
@@ -210,10 +255,6 @@ class RankCorrelation(Metric[float]):
                 return f"{name} is constant"
         return ""
 
-    def is_exact(self, pairs: PairHistogram) -> bool:
-        """Whether every distinct pair has its own cell."""
-        return pairs.exact
-
 
 class KendallTau(RankCorrelation):
     """Kendall's tau: concordant minus discordant pairs of rows, over all pairs.
@@ -229,7 +270,7 @@ class KendallTau(RankCorrelation):
     share a cell of either column, without those known to be tied. Discordant pairs are counted by
     merge sort (Knight 1966).
 
-    The other parameters are those of `RankCorrelation`.
+    The other parameters are those of `NumberPairs`.
 
     Args:
         variant: ``"b"`` (SciPy's default), ``"c"`` or ``"a"``.
@@ -280,7 +321,7 @@ class SpearmanRho(RankCorrelation):
     doubled ranks. Beyond `max_pairs`, the effect of the ranks within cells is bounded by the
     rearrangement and the Cauchy-Schwarz inequalities.
 
-    Parameters are those of `RankCorrelation`.
+    Parameters are those of `NumberPairs`.
 
     Raises:
         InvalidBatchError: From `update`, if weights are given or a value is nan.

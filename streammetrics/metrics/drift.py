@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from streammetrics.metrics.families import APART
 from streammetrics.metrics.scores.base import ROUNDING, corners, outward, staircases
 from streammetrics.statistics.scores.histogram import MAX_BINS
 from streammetrics.statistics.scores.losses import SampleHistogram
+from streammetrics.statistics.tables.contingency import SampleTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +34,9 @@ __all__ = [
     "PopulationStability",
     "Wasserstein",
 ]
+
+
+CATEGORIES = "categories"
 
 
 class SampleDistance(Metric[float]):
@@ -93,6 +97,11 @@ class SampleDistance(Metric[float]):
         Both samples have rows. The current sample is the positive class.
         """
 
+    def _seen(self, samples: Any) -> tuple[bool, bool]:
+        """Return whether the current sample and the reference have rows."""
+        (stairs,) = staircases(samples)
+        return stairs.positives > 0, stairs.negatives > 0
+
     def readout(self, samples: SampleHistogram) -> float:
         """Return the distance; ``nan`` unless both samples have rows."""
         return self._certain(samples)[1]
@@ -109,8 +118,8 @@ class SampleDistance(Metric[float]):
         return self.certain(stairs)
 
     def _lacking(self, samples: SampleHistogram) -> str:
-        (stairs,) = staircases(samples)
-        return f"there are no rows of the {'reference' if stairs.positives else 'current sample'}"
+        of = "reference" if self._seen(samples)[0] else "current sample"
+        return f"there are no rows of the {of}"
 
     def is_exact(self, samples: SampleHistogram) -> bool:
         """Whether every cell holds a single value."""
@@ -146,7 +155,8 @@ class BinnedDistance(SampleDistance):
     Args:
         bins: The number of bins. Their edges are the quantiles of the reference at levels 1 / bins,
             2 / bins, ...: each is the smallest value at or below which that share lies. Bins hold
-            equal shares of the reference, as far as ties allow.
+            equal shares of the reference, as far as ties allow. With ``"categories"``, values are
+            labels of any one kind, each of which is a bin; memory grows with them.
         edges: Ascending inner edges to use instead of quantiles. Bins are right-closed, so a value
             equal to an edge is in the bin below it. The outer bins are unbounded.
         pseudo_count: A weight added to each bin of each sample. Without it, a bin that is empty in
@@ -155,17 +165,37 @@ class BinnedDistance(SampleDistance):
 
     _formula = ("readout", "certain", "terms", "total")
 
-    bins: Annotated[int, Between(2, 1000)] = 10
+    bins: Annotated[int, Between(2, 1000)] | Literal["categories"] = 10
     edges: Any = None
     pseudo_count: Annotated[float, AtLeast(0)] = 0.0
 
     def check_parameters(self) -> None:
-        """Check that the edges ascend."""
+        """Check that the edges ascend, and that only numbers have them."""
         if self.edges is not None:
+            require(self, "edges", self.bins != CATEGORIES, "None, as categories have none")
             good = isinstance(self.edges, tuple) and len(self.edges) > 0
             good = good and all(_is_number(edge) for edge in self.edges)
             good = good and all(np.diff(self.edges) > 0)
             require(self, "edges", good, "ascending finite numbers, one at least")
+
+    def statistics(self) -> tuple[Statistic, ...]:
+        """Return the histogram of both samples, or the table of their categories."""
+        if self.bins == CATEGORIES:
+            return (SampleTable(current=self.current, nan_policy=self.nan_policy),)
+        return super().statistics()
+
+    def _seen(self, samples: Any) -> tuple[bool, bool]:
+        if not isinstance(samples, SampleTable):
+            return super()._seen(samples)
+        codes = samples.table.row_labels.tolist()
+        return 1 in codes, 0 in codes
+
+    def _certain(self, samples: SampleHistogram | SampleTable) -> tuple[float, float, float]:
+        if not isinstance(samples, SampleTable):
+            return super()._certain(samples)
+        shares = samples.shares(self.pseudo_count)
+        value = math.nan if shares is None else self.total(math.fsum(self.terms(*shares)))
+        return value, value, value
 
     @abstractmethod
     def terms(self, p: Floats, q: Floats) -> Floats:
@@ -178,7 +208,7 @@ class BinnedDistance(SampleDistance):
     def certain(self, stairs: CumulativeCounts) -> tuple[float, float, float]:
         """Return the smallest, the nominal and the largest distance, given bounds of the shares."""
         cells = _SampleCells.of(stairs)
-        one, other = cells.at(self.edges) if self.edges else cells.quantiles(self.bins)
+        one, other = cells.at(self.edges) if self.edges else cells.quantiles(int(self.bins))
         pseudo_weight = self.pseudo_count * stairs.one if self.pseudo_count else 0.0
         p = one.differences().shares(float(stairs.positives), pseudo_weight)
         q = other.differences().shares(float(stairs.negatives), pseudo_weight)

@@ -44,6 +44,7 @@ _CONVERSION = re.compile(
 )
 _TORN = re.compile(r"CSV parse error: Row #(\d+): Expected (\d+) columns, got (\d+)")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?\s*")
+_SWAPPED = str.maketrans(".,", ",.")
 _CODE = re.compile("[+-]?0[0-9]")
 _LAST = "\x03"  # each field of the row after the end
 _AHEAD = 0.2  # seconds in which Arrow's thread reads on, unless it has read far ahead
@@ -118,14 +119,14 @@ class CsvPiece(FilePiece):
             for batch in self._parsed(pa.float64()):
                 if any(len(long_places(batch.column(name))) for name in numbers):
                     break
-                yield _with_labels(batch, words)
+                yield self._with_labels(batch, words)
                 row += batch.num_rows
             else:
                 return
         done = 0
         for batch in self._parsed(pa.string()):
             if done >= row:  # the blocks are those of before
-                yield _with_labels(self._with_numbers(batch, numbers, done), words)
+                yield self._with_labels(self._with_numbers(batch, numbers, done), words)
             done += batch.num_rows
 
     def _parsed(self, number: pa.DataType) -> Iterator[pa.RecordBatch]:
@@ -169,6 +170,7 @@ class CsvPiece(FilePiece):
                         column_types={n: types[c.kind] for c in self.columns for n in c.names},
                         strings_can_be_null=True,
                         quoted_strings_can_be_null=quoted,
+                        decimal_point=self.source.decimal,
                     ),
                 )
                 for batch in reader:
@@ -191,7 +193,7 @@ class CsvPiece(FilePiece):
         """Return the batch with some text columns converted to numbers."""
         columns = {name: batch.column(name) for name in batch.schema.names}
         for name in names:
-            texts = trimmed(columns[name])
+            texts = self._with_points(trimmed(columns[name]))
             try:
                 floats = texts.cast(pa.float64())
             except pa.ArrowInvalid:
@@ -200,6 +202,34 @@ class CsvPiece(FilePiece):
             columns[name] = exact(floats, texts, f"{self.source}: {name}", row)
         columns.update(zip(names, alike([columns[name] for name in names]), strict=True))
         return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
+
+    def _with_labels(self, batch: pa.RecordBatch, words: set[str]) -> pa.RecordBatch:
+        """Return the batch with text that spells numbers or booleans as what it spells.
+
+        Args:
+            batch: The batch.
+            words: The columns of which an earlier batch was text; those of this one are added.
+        """
+        columns: list[Foreign] = []
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            if isinstance(column, pa.DictionaryArray) and name not in words:
+                texts = self._with_points(column.dictionary)
+                values = spelled(texts)
+                if values is texts or _has_zeros_before(values, texts):
+                    values = column.dictionary
+                if values is column.dictionary and len(values):
+                    words.add(name)
+                columns.append(pa.DictionaryArray.from_arrays(column.indices, values))
+            else:
+                columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+    def _with_points(self, texts: Foreign) -> Foreign:
+        """Return text in which numbers have decimal points; dots are none where commas are."""
+        if self.source.decimal == ".":
+            return texts
+        swapped = [text and text.translate(_SWAPPED) for text in texts.to_pylist()]
+        return pa.array(swapped, pa.string())
 
     def _explain(self, message: str) -> None:
         if "straddl" in message:
@@ -239,7 +269,7 @@ class CsvPiece(FilePiece):
             value = value.partition(self._last)[0]
             what = f"holds {value!r:.60} in row {row}; numbers are needed"
             if _DECIMAL_COMMA.fullmatch(value):
-                what += ", and commas are not read as decimal points"
+                what += ", and commas are not read as decimal points without --decimal ,"
         raise InvalidBatchError(f"{self.source}: {column} {what}", column, row)
 
 
@@ -278,7 +308,7 @@ def _head(stream: io.BufferedReader, source: Source) -> Head:
         data, whole = data + more, len(more) < size
         text = data.decode(errors="surrogateescape")
         best = (False, 0)
-        for delimiter in source.delimiter or _DELIMITERS[source.format]:
+        for delimiter in source.delimiter or _DELIMITERS[source.format].replace(source.decimal, ""):
             parted = _rows(text, delimiter, whole=whole)
             widths = set(map(len, parted))
             score = (len(widths) == 1 and widths != {1}, len(parted[0]) if parted else 0)
@@ -312,24 +342,3 @@ def _has_zeros_before(values: Foreign, texts: Foreign) -> bool:
     if pa.types.is_boolean(values.type) or values.cast(pa.string()).equals(texts):
         return False
     return any(text is not None and _CODE.match(text) for text in texts.to_pylist())
-
-
-def _with_labels(batch: pa.RecordBatch, words: set[str]) -> pa.RecordBatch:
-    """Return the batch with text that spells numbers or booleans as what it spells.
-
-    Args:
-        batch: The batch.
-        words: The columns of which an earlier batch was text; those of this one are added.
-    """
-    columns: list[Foreign] = []
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if isinstance(column, pa.DictionaryArray) and name not in words:
-            values = spelled(column.dictionary)
-            if _has_zeros_before(values, column.dictionary):
-                values = column.dictionary
-            if values is column.dictionary and len(values):
-                words.add(name)
-            columns.append(pa.DictionaryArray.from_arrays(column.indices, values))
-        else:
-            columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -15,6 +15,7 @@ from streammetrics.readers.evallog import EvalLog
 from streammetrics.readers.jsonlines import JsonLines
 from streammetrics.readers.numbers import exact
 from streammetrics.readers.selection import resolve, spelled
+from streammetrics.readers.where import FilteredPiece, of_conditions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from streammetrics.readers.pieces import Piece
     from streammetrics.readers.selection import WantedColumn
     from streammetrics.readers.sources import Source
+    from streammetrics.readers.where import RowCondition
 
 FILES: dict[str, type[File]] = {
     "parquet": Parquet,
@@ -48,6 +50,7 @@ def pieces_of(
     sources: Sequence[Source],
     asked: Callable[[Iterable[str]], Mapping[str, str]],
     kinds: Mapping[str, Kind],
+    filters: Sequence[RowCondition] = (),
 ) -> Opened:
     """Open every file, so that an error in the last one is reported before the first is read.
 
@@ -58,24 +61,29 @@ def pieces_of(
         sources: The files.
         asked: Maps the column names of a file to the columns of each input, as the user wrote them.
         kinds: The kind of each input.
+        filters: Conditions on the rows to read.
 
     Raises:
         InvalidBatchError: A column is missing, or the files differ in the columns to read.
         ReadError: A file cannot be read.
     """
     files = [FILES[source.format](source) for source in sources]
-    columns = _columns(files[0], asked, kinds)
+    read = _columns(files[0], asked, kinds)
+    columns = of_conditions(read, filters)
     for file in files[1:]:
-        here = _columns(file, asked, kinds)
+        here = of_conditions(_columns(file, asked, kinds), filters)
         if here != columns:
             raise InvalidBatchError(_difference(files[0], columns, file, here))
     distinct = {column.title: column for column in columns.values()}
     lacking = tuple(text for key, text in asked(kinds).items() if key not in columns)
-    pieces: list[Piece] = []
+    pieces: list[Any] = []
     for file, values in zip(files, _keys(files, distinct), strict=True):
         file.lacking = lacking
         pieces += file.pieces(list(distinct.values()), values)
-    return Opened(columns, pieces, _notes(files, distinct))
+    if filters:
+        kept = frozenset(column.title for column in read.values())
+        pieces = [FilteredPiece(piece.source, piece, tuple(filters), kept) for piece in pieces]
+    return Opened(read, pieces, _notes(files, distinct))
 
 
 def _columns(

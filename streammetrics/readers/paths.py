@@ -6,6 +6,7 @@ import fnmatch
 import glob
 import os
 import stat
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.columns.batch import natural, near
@@ -59,13 +60,19 @@ class Found(NamedTuple):
     notes: list[str]
 
 
-def find(paths: Sequence[str], fmt: str | None = None, delimiter: str | None = None) -> Found:
+def find(
+    paths: Sequence[str],
+    fmt: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+) -> Found:
     """Return the files that `paths` lead to, in order; those of a folder by name.
 
     Args:
         paths: Files, folders (read recursively), globs, or ``-`` for standard input.
         fmt: The format of all files; ``None``: by suffix.
         delimiter: The delimiter of CSV files; ``None``: detected for each file.
+        decimal: The decimal point of CSV files, a dot or a comma; ``None``: a dot.
 
     Raises:
         ReadError: A path does not exist, cannot be read, is named twice, or has no known format.
@@ -74,21 +81,29 @@ def find(paths: Sequence[str], fmt: str | None = None, delimiter: str | None = N
         raise ReadError(f"no format {fmt!r}{near(fmt, FORMATS)}")
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '"\r\n'):
         raise ReadError(f"the delimiter {delimiter!r} is not one character, such as ';' or '|'")
-    search = _Search(fmt, delimiter or "")
+    if decimal not in {None, ".", ","}:
+        raise ReadError(f"the decimal point {decimal!r} is neither '.' nor ','")
+    if decimal is not None and decimal == delimiter:
+        raise ReadError(
+            f"{decimal!r} is both the delimiter and the decimal point: name another one"
+        )
+    search = _Search(fmt)
     for place, path in enumerate(paths):
         search.take(path, place)
-    if delimiter is not None:
-        _check_delimited(search.sources)
     if not search.sources:
         what = "; ".join([f"no files of a known format ({', '.join(SUFFIXES)})", *search.notes()])
         raise ReadError(f"{', '.join(paths)}: {what}")
-    return Found(search.sources, search.notes())
-
-
-def _check_delimited(sources: Sequence[Source]) -> None:
-    for source in sources:
+    if delimiter is None and decimal is None:
+        return Found(search.sources, search.notes())
+    what = "decimal point" if delimiter is None else "delimiter"
+    for source in search.sources:
         if source.format not in DELIMITED:
-            raise ReadError(f"{source} is read as {source.format}, and only CSV has a delimiter")
+            raise ReadError(f"{source} is read as {source.format}, and only CSV has a {what}")
+    sources = [
+        replace(source, delimiter=delimiter or "", decimal=decimal or ".")
+        for source in search.sources
+    ]
+    return Found(sources, search.notes())
 
 
 def brings(path: str, new: str, fmt: str | None = None) -> bool:
@@ -122,14 +137,14 @@ def _in_folder(folder: str, target: str, fmt: str | None) -> bool:
     if os.path.commonpath([target, root]) != root:
         return False
     within = os.path.relpath(target, root).split(os.sep)
-    return bool(fmt or _format(target)) and not any(map(_is_hidden, within))
+    return bool(fmt or format_of(target)) and not any(map(_is_hidden, within))
 
 
 class _Search:
     """The files found so far."""
 
-    def __init__(self, fmt: str | None, delimiter: str) -> None:
-        self.format, self.delimiter = fmt, delimiter
+    def __init__(self, fmt: str | None) -> None:
+        self.format = fmt
         self.sources: list[Source] = []
         self.left_out: dict[str, dict[str, None]] = {}
         self.known: dict[tuple[int, int], tuple[int, str]] = {}  # how it was found
@@ -147,11 +162,11 @@ class _Search:
             elif name != path and not _is_regular(name):
                 self._leave(name, _SPECIAL)  # a pipe that is not named explicitly would block
             else:
-                self._add(name, self.format or _format(name) or _unknown(name), place)
+                self._add(name, self.format or format_of(name) or _unknown(name), place)
 
     def _take_folder(self, folder: str, place: int) -> None:
         for path, why in _walk(folder):
-            form = self.format or _format(path)
+            form = self.format or format_of(path)
             if why or not form:
                 self._leave(path, why or _OTHER)
             else:
@@ -163,7 +178,7 @@ class _Search:
             key = identity(path)
         if key not in self.known:
             self.known[key] = place, path
-            self.sources.append(source_of(path, form, self.delimiter))
+            self.sources.append(source_of(path, form))
             return
         before, other = self.known[key]
         if before != place:
@@ -254,7 +269,8 @@ def _is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))  # e.g. _SUCCESS beside the parts of a table
 
 
-def _format(path: str) -> str | None:
+def format_of(path: str) -> str | None:
+    """Return the format that the ending of a path says, ``None`` if it says none."""
     stem, suffix = os.path.splitext(path.lower())
     compressed = suffix in _COMPRESSED
     if compressed:

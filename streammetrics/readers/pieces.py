@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 from streammetrics.core.columns.batch import n_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
     from streammetrics.core.columns.batch import BatchStream
-    from streammetrics.core.types import Foreign
+    from streammetrics.core.types import Foreign, Places
     from streammetrics.readers.sources import Source
 
 BATCH_ROWS = 1 << 20  # large enough to hide the overhead of calling every statistic
+
+
+class FilteredTable(dict[str, Any]):
+    """The columns of some rows of a table, and the place of each of these rows in it."""
+
+    def __init__(self, columns: Mapping[str, Any], places: Places) -> None:
+        super().__init__(columns)
+        self.places = places
 
 
 @runtime_checkable

@@ -137,6 +137,14 @@ def spelled(texts: Foreign) -> Foreign:
     return texts
 
 
+def classes_of(texts: Sequence[str]) -> tuple[str, ...] | tuple[int, ...] | None:
+    """Return the classes that texts name, integers or text; ``None`` if they may be either."""
+    values = spelled(pa.array(texts)).to_pylist()
+    if list(map(str, values)) != list(texts) or not isinstance(values[0], int | str):
+        return None
+    return None if isinstance(values[0], bool) else tuple(values)
+
+
 def _is_hexadecimal(texts: Foreign) -> bool:
     data = texts.buffers()[2]
     if data is None or b"x" not in data.to_pybytes().lower():

@@ -144,6 +144,8 @@ class Source:
         stamp: The stamp of the file when it was found; ``None`` for a pipe.
         pipe: The pipe, if it can be read only once and only in this process.
         delimiter: The delimiter of CSV; empty to detect it.
+        decimal: The decimal point of numbers in CSV: a dot or a comma.
+        added: Further columns of one value: names and values.
     """
 
     path: str
@@ -152,14 +154,17 @@ class Source:
     stamp: Stamp | None = None
     pipe: Pipe | None = None
     delimiter: str = ""
+    decimal: str = "."
+    added: tuple[tuple[str, str], ...] = ()
 
     @property
     def keys(self) -> list[tuple[str, str | None]]:
-        """Columns of one value taken from folder names, e.g. ``country=DE`` in a Hive layout."""
+        """Columns of one value, from folder names such as ``country=DE`` and from `added`."""
         parts = self.title.split(os.sep)[:-1]
         pairs = [part.split("=", 1) for part in parts if "=" in part]
         return [
-            (unquote(name), None if value == _NULL else unquote(value)) for name, value in pairs
+            *((unquote(name), None if value == _NULL else unquote(value)) for name, value in pairs),
+            *self.added,
         ]
 
     def __str__(self) -> str:
@@ -227,7 +232,7 @@ def identity(path: str) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def source_of(path: str, form: str, delimiter: str = "") -> Source:
+def source_of(path: str, form: str) -> Source:
     """Return the source of a path, opened if it is a pipe.
 
     Raises:
@@ -237,14 +242,14 @@ def source_of(path: str, form: str, delimiter: str = "") -> Source:
         if path == STDIN:
             if sys.stdin is None:
                 raise ReadError("standard input is closed")
-            return _flowing(Pipe(sys.stdin.buffer, ours=False), "standard input", form, delimiter)
+            return _flowing(Pipe(sys.stdin.buffer, ours=False), "standard input", form)
         mode = os.stat(path).st_mode
         where = os.path.realpath(path) if path.startswith(_OURS) else path
         if stat.S_ISREG(mode) and _same(path, where):
-            return Source(where, form, path, Stamp.of(where), delimiter=delimiter)
+            return Source(where, form, path, Stamp.of(where))
         if stat.S_ISDIR(mode):
             raise ReadError(f"{path}: is a folder; a file is needed")
-        return _flowing(Pipe(open(path, "rb"), ours=True), path, form, delimiter)
+        return _flowing(Pipe(open(path, "rb"), ours=True), path, form)
 
 
 def _same(path: str, other: str) -> bool:
@@ -252,10 +257,10 @@ def _same(path: str, other: str) -> bool:
     return path == other or (os.path.exists(other) and os.path.samefile(path, other))
 
 
-def _flowing(pipe: Pipe, title: str, form: str, delimiter: str) -> Source:
+def _flowing(pipe: Pipe, title: str, form: str) -> Source:
     if form in {"parquet", "eval"} or (form == "arrow" and _has_directory(pipe)):
         return _kept(pipe, title, form)
-    return Source(title, form, title, pipe=pipe, delimiter=delimiter)
+    return Source(title, form, title, pipe=pipe)
 
 
 def _has_directory(pipe: Pipe) -> bool:

@@ -20,7 +20,7 @@ from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.inference.units import limits_by_unit
 from streammetrics.slices.audit import Audit
 from streammetrics.slices.bins import Bins, KeySpec, Periods
-from streammetrics.slices.groups import keys_of
+from streammetrics.slices.groups import keys_of, spec_of
 from streammetrics.slices.keyed import KeyedSet
 from streammetrics.slices.table import (
     SliceTable,
@@ -220,7 +220,7 @@ class Slices(KeyedSet, Audit):
             place -= len(kept.keys)
         raise IndexError(place)
 
-    def plot(
+    def plot(  # type: ignore[override]  # draws slices
         self,
         metric: str | None = None,
         ax: object = None,
@@ -275,6 +275,16 @@ class Slices(KeyedSet, Audit):
             raise TypeError(f"expected a dictionary such as {{'country': 'DE'}}, not {which!r}")
         state = self._accumulator.flush()
         return self._slice_set(state, which)
+
+    def _only_by(self, kinds: Sequence[Sequence[str]]) -> Slices:
+        """Return slices that read these kinds alone, from the rows of these ones.
+
+        Raises:
+            KeyError: There are no such slices.
+        """
+        twin = self._over(self._accumulator)
+        twin._specs = tuple(spec_of(dict.fromkeys(by), self._specs, self._cuts) for by in kinds)
+        return twin
 
     def _of_kind(self, state: State, by: str | Sequence[str]) -> Slices:
         """Return slices of one kind from a state of these slices with ``overflow="other"``."""

@@ -58,6 +58,7 @@ WITHOUT = {
     "ConcordanceCorrelation": "fourth moments",
     "MultilabelConfusionMatrix": "grow with the rows",
     "PairConfusionMatrix": "grows with the rows",
+    "PredictionError": "grow with the rows",
     "ConfusionAtThresholds": "grows with the rows",
     "BestThreshold": "unlike any mean",
     "LiftCurve": "quotients of shares",

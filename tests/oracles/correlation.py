@@ -7,6 +7,7 @@ from scipy import stats
 
 from oracles.base import Oracle
 from streammetrics.metrics.correlation import KendallTau, SpearmanRho
+from streammetrics.metrics.regression.predictions import PredictionError
 
 
 def numbers(rng, n):
@@ -45,6 +46,13 @@ def rho(y_true, y_pred):
     return float(stats.spearmanr(y_true, y_pred).statistic)
 
 
+def distinct(y_true, y_pred):
+    """Return the distinct rows and their numbers."""
+    rows = np.column_stack([y_true, y_pred]).astype(float) + 0.0
+    pairs, counts = np.unique(rows, axis=0, return_counts=True)
+    return (*pairs.T, counts)
+
+
 ORACLES = [
     *(
         Oracle(metric, rows, reference)
@@ -56,6 +64,7 @@ ORACLES = [
             (SpearmanRho(), rho),
         )
     ),
+    *(Oracle(PredictionError(), rows, distinct) for rows in (numbers, repeated_pairs, infinities)),
     Oracle(KendallTau(nan_policy="omit"), numbers, tau("b")),
     Oracle(SpearmanRho(max_pairs=1000), numbers, rho),
 ]

@@ -41,6 +41,30 @@ def infinities(rng, n):
     return {"sample": rng.integers(0, 2, n), "values": values}
 
 
+def words(rng, n):
+    sample = rng.integers(0, 2, n)
+    return {
+        "sample": sample,
+        "values": np.where(rng.random(n) < 0.2 * sample, "a", rng.choice([*"abc"], n)),
+    }
+
+
+def numbers_weighted(rng, n):
+    rows = {"sample": rng.choice(["may", "june"], n), "values": rng.integers(-2, 3, n)}
+    return {**rows, "sample_weight": rng.exponential(size=n)}
+
+
+def of_categories(of, **options):
+    """Return a reference that reads categories as bins between the numbers of them."""
+
+    def reference(values, **rows):
+        names, codes = np.unique(values, return_inverse=True)
+        edges = [code + 0.5 for code in range(len(names) - 1)]
+        return of(edges=edges, **options)(values=codes, **rows)
+
+    return reference
+
+
 def parted(sample, values, sample_weight=None, current=1):
     """Return values and weights of the reference, and of the current sample."""
     weight = np.ones(len(values)) if sample_weight is None else np.asarray(sample_weight, float)
@@ -117,6 +141,13 @@ ORACLES = [
     Oracle(sm.PopulationStability(current="june"), months, stability(current="june")),
     Oracle(
         sm.PopulationStability(edges=[-1.0, 0.0, 0.5]), two_samples, stability(edges=[-1, 0, 0.5])
+    ),
+    Oracle(sm.PopulationStability(bins="categories"), words, of_categories(stability)),
+    Oracle(sm.JensenShannon(bins="categories"), words, of_categories(divergence)),
+    Oracle(
+        sm.PopulationStability(bins="categories", current="june", pseudo_count=0.5),
+        numbers_weighted,
+        of_categories(stability, current="june", pseudo_count=0.5),
     ),
     Oracle(sm.JensenShannon(edges=[3, 7.5], base=2), ties_weighted, divergence(2, edges=[3, 7.5])),
 ]

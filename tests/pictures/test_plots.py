@@ -11,7 +11,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 import streammetrics as sm
-from streammetrics.show.pages.page import findings
+from streammetrics.show.pages.page import figures, findings
 
 RNG = np.random.default_rng(7)
 N = 3000
@@ -533,3 +533,80 @@ def test_values_that_no_axis_holds_are_told(kind):
     ax = sm.Quantile(q=0.5).update([1e308, -1e308, 0.0]).plot(kind=kind)
     assert "beyond what Matplotlib can draw" in texts(ax)[-1]
     assert svg(sm.Quantile(q=0.5).update([1e300, -1e300, 0.0]).plot(kind=kind))
+
+
+def test_predictions_are_drawn_as_points_and_residuals():
+    metric = sm.PredictionError().update([1.0, 3.0, 1.0, np.inf], [2.0, 3.0, 2.0, 0.0])
+    ax = metric.plot()
+    assert ax.collections[0].get_offsets().tolist() == [[2.0, 1.0], [3.0, 3.0]]
+    assert ax.get_title("right") == "n = 4"
+    assert labels(ax) == ["perfect prediction", "mean by prediction"]
+    ax = metric.plot(kind="residuals")
+    assert ax.collections[0].get_offsets().tolist() == [[2.0, -1.0], [3.0, 0.0]]
+    with pytest.raises(TypeError, match="pictures of predictions are 'actual', 'residuals'"):
+        metric.plot(kind="residual")
+    assert "nothing to draw:\nno rows were seen" in texts(sm.PredictionError().plot())
+
+
+def test_many_predictions_are_counted_on_a_grid_whatever_the_shards():
+    x = RNG.normal(size=N)
+    y = x + RNG.normal(size=N)
+    whole = sm.PredictionError().update(y, x).plot().collections[0].get_array()
+    parts = [sm.PredictionError().update(y[at::3], x[at::3]) for at in range(3)]
+    shown = sm.merge(parts[::-1]).plot().collections[0].get_array()
+    assert np.ma.allequal(whole, shown)
+    assert 0.99 * N < whole.sum() <= N
+    ax = sm.PredictionError().update(y, np.full(N, 1e17)).plot()  # a constant has a grid as well
+    assert ax.collections[0].get_array().sum() > 0.99 * N
+    rough = sm.PredictionError(max_pairs=64).update(y, x)
+    assert "cells of several values stand at their middle" in labels(rough.plot())
+    low, high = rough.bounds()
+    assert (low.y_true <= high.y_true).all()
+    assert low.n_rows.sum() == N
+
+
+def test_rank_correlations_are_drawn_as_their_pairs():
+    ax = sm.SpearmanRho().update([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]).plot(kind="residuals")
+    assert "SpearmanRho 0.8" in labels(ax)
+
+
+def test_a_set_draws_each_picture_once():
+    metrics = {
+        "auc": sm.ROCAUC(),
+        "ks": sm.KolmogorovSmirnov(),
+        "cm": sm.ConfusionMatrix(threshold=0.5),
+    }
+    suite = sm.MetricSet({**metrics, "acc": sm.Accuracy(threshold=0.5)}).update(y_true=Y, y_score=S)
+    axes = suite.plot(confidence=0.9)
+    assert list(axes) == ["auc", "cm"]
+    assert len(axes["auc"].figure.axes) == 2
+    assert "90 % confidence" in labels(axes["auc"])
+    assert axes["cm"].get_title("left") == "Confusion matrix"
+    assert list(suite.plot("ks")) == ["ks"]
+    with pytest.raises(ValueError, match="no metric 'k'; did you mean 'ks'"):
+        suite.plot("k")
+    with pytest.raises(TypeError, match="Accuracy has no picture"):
+        suite.plot("acc")
+    with pytest.raises(TypeError, match="none of the metrics has a plot: mae"):
+        sm.MetricSet({"mae": sm.MAE()}).plot()
+
+
+def test_models_are_drawn_on_the_same_axes():
+    metrics = {"auc": sm.ROCAUC(), "ece": sm.CalibrationError(), "loss": sm.LogLoss()}
+    duel = sm.Comparison({"auc": sm.ROCAUC(), "loss": sm.LogLoss()}, ["a", "b"])
+    duel.update(y_true=Y, a=S, b=np.clip(S + 0.1 * RNG.normal(size=N), 0.0, 1.0))
+    axes = duel.plot()
+    assert list(axes) == ["auc"]
+    curve = duel["b"]["auc"]
+    assert labels(axes["auc"])[1] == f"b: area {curve.compute():.4g}"
+    assert axes["auc"].get_title("left") == "ROC of 2 models"
+    with pytest.raises(TypeError, match="loss has no curve"):
+        duel.plot("loss")
+    with pytest.raises(TypeError, match=r"comparison\['a'\].plot\(confidence=0.9\)"):
+        duel.plot(confidence=0.9)
+    page = findings({"x": duel}, {"x": {}}, confidence=0.95)
+    titles = [figure.title for figure in figures(page)]
+    assert titles[:2] == ["Differences of models", "ROC of all models"]
+    alone = {name: sm.MetricSet(metrics).update(y_true=Y, y_score=S) for name in "xy"}
+    page = findings(alone, {"x": {}, "y": {}}, confidence=0.95)
+    assert "ece of all models" in [figure.title for figure in figures(page)]

@@ -325,6 +325,7 @@ CLASSES = Pair(
     "positive",
     Hint("one score a row judges two classes: pass (n, K) scores, a column for each class"),
 )
+SAMPLES = Pair("current", "current", Hint("two samples are compared: leave out the rows of others"))
 
 
 @dataclass(frozen=True)
@@ -416,7 +417,7 @@ class ScoredLabels(Field):
         width = 0 if scores.ndim == 1 else scores.shape[1]
         codes: Array
         if scores.ndim == 1:
-            codes, facts = _binary_codes(
+            codes, facts = binary_codes(
                 batch, self.truth, column, self.pos_label, self.labels, rows, self.pair
             )
         else:
@@ -453,7 +454,7 @@ class ScoredLabels(Field):
         return column.values.astype(np.intp), label_facts(column)
 
 
-def _binary_codes(
+def binary_codes(
     batch: Batch,
     name: str,
     column: Column,

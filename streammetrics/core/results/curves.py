@@ -44,9 +44,9 @@ class Points(Result):
         size = max(map(len, named.values()))
         # The last point of a precision-recall curve has no threshold.
         columns = {
-            self._titles.get(name, name): np.pad(
-                values, (0, size - len(values)), constant_values=np.nan
-            )
+            self._titles.get(name, name): values
+            if len(values) == size
+            else np.append(values, [np.nan] * (size - len(values)))
             for name, values in named.items()
         }
         return Table({}, columns)
@@ -61,22 +61,23 @@ class Points(Result):
 
 
 class Curves(Result, tuple[Points, ...]):
-    """A curve for each class, in the order of the classes.
+    """A curve for each class or model, in their order; `of` says which.
 
     The data decide whether a metric returns these or one curve. Type checkers see ``ROCPoints |
     Any``, which lets the code use the one that it knows it has.
     """
 
     labels: tuple[Any, ...]
+    of: str
 
-    def __new__(cls, curves: Iterable[Points], labels: Iterable[object]) -> Self:
-        """Return the tuple of curves with the labels of their classes."""
+    def __new__(cls, curves: Iterable[Points], labels: Iterable[object], of: str = "class") -> Self:
+        """Return the tuple of curves with the labels of their classes or models."""
         self = super().__new__(cls, curves)
-        self.labels = tuple(labels)
+        self.labels, self.of = tuple(labels), of
         return self
 
     def to_dict(self) -> dict[Any, dict[str, list[float]]]:
-        """Return the curve of each class by its label."""
+        """Return the curve of each class or model by its label."""
         return {label: curve.to_dict() for label, curve in zip(self.labels, self, strict=True)}
 
     def _table(self) -> Table:
@@ -86,10 +87,10 @@ class Curves(Result, tuple[Points, ...]):
             title: np.concatenate([table.columns[title] for table in tables])
             for title in tables[0].columns
         }
-        return Table({"class": list(chain.from_iterable(labels))}, columns)
+        return Table({self.of: list(chain.from_iterable(labels))}, columns)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), (tuple(self), self.labels)
+        return type(self), (tuple(self), self.labels, self.of)
 
 
 def is_curve(value: object) -> bool:

@@ -65,6 +65,16 @@ def has_picture(of: type) -> bool:
 
 
 @singledispatch
+def drawn_together(state: object, names: tuple[str, ...], level: float | None) -> dict[str, Axes]:
+    """Plot the metrics of a set in one figure; return Matplotlib's axes by metric."""
+    load("pictures")
+    draw = drawn_together.dispatch(type(state))
+    if draw is not drawn_together.dispatch(object):
+        return draw(state, names, level)
+    raise TypeError(f"there is no plot of {an(type(state).__name__)}")
+
+
+@singledispatch
 def reported(state: object, path: object, **options: object) -> None:
     """Write the report of a state to a file, dispatching on the type of the state."""
     load("reports")

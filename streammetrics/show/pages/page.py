@@ -20,11 +20,8 @@ from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.curves import Curves
-from streammetrics.core.results.hooks import has_picture, reported
-from streammetrics.core.results.labelled import LabelledArray
-from streammetrics.core.results.result import Result
+from streammetrics.core.results.hooks import reported
 from streammetrics.core.results.table import Table, shown
-from streammetrics.core.results.values import KeyedValues, Report
 from streammetrics.core.state.files import write_whole
 from streammetrics.inference.comparing.comparison import Comparison, compare
 from streammetrics.inference.estimated import Estimated
@@ -38,6 +35,7 @@ from streammetrics.metrics.scores.curves import PRPoints, ROCPoints
 from streammetrics.show.formats import DETAIL, DUEL, Grid, as_json, grids, plain
 from streammetrics.show.formulas import formula, set_formula, set_letters
 from streammetrics.show.pictures.canvas import COLOURS, GREY, Sheet, library
+from streammetrics.show.pictures.panels import pictures, together
 from streammetrics.show.pictures.values import metrics_of, metrics_of_series
 from streammetrics.show.report import ModelReports, Sliced, number, report
 from streammetrics.slices.slices import Slices
@@ -105,6 +103,10 @@ def _drawings(found: Findings) -> Iterator[Callable[[int], Figure | None]]:
     if found.differences:
         differences = found.differences
         yield lambda at: _figure("Differences of models", differences, differences._table(), at)
+    if several:
+        for name, curves in together({each.name: each.metrics for each in found.subjects}):
+            title = _figure_title(name, curves[0], _KINDS.get(type(curves[0]), (None,))[0])
+            yield lambda at, t=f"{title} of all models", c=curves: _figure(t, c, c._table(), at)  # type: ignore[misc]  # variables are bound as defaults
     for subject in found.subjects:
         of = f", {subject.name}" if several else ""
         yield from _timeline(subject, found, of)
@@ -158,21 +160,9 @@ def _only(table: Table, metric: str, *beside: str) -> Table:
 def _metrics(
     subject: Subject, confidence: float, of: str
 ) -> Iterator[Callable[[int], Figure | None]]:
-    done: set[object] = set()
-    for name, metric in sorted(subject.metrics.items(), key=lambda item: _rank(item[1])):
-        try:
-            value = metric._shape(*metric._read())
-        except (TypeError, StreamMetricsError):
-            continue
-        first = value[0] if isinstance(value, Curves) and value else value
-        many = isinstance(first, LabelledArray) and first.ndim > 2
-        if many or not has_picture(type(first)):
-            continue  # there is no picture for this type
-        own = isinstance(first, LabelledArray | Report | KeyedValues)
-        key = name if own else (type(first), *(s._key for s in metric.statistics()))
-        if key in done:  # already drawn for another metric with the same statistics
-            continue
-        done.add(key)
+    for picture in pictures(subject.metrics):
+        name, metric, value = picture
+        first = picture.first
         for kind in _KINDS.get(type(first), (None,)):
             if kind == "thresholds" and isinstance(value, Curves):
                 continue
@@ -180,11 +170,6 @@ def _metrics(
             yield lambda at, m=metric, v=value, k=kind, t=title: _figure(  # type: ignore[misc]  # variables are bound as defaults
                 t, m, v._table(), at, kind=k, **_sure(m, v, confidence)
             )
-
-
-def _rank(metric: Metric) -> bool:
-    """Sort curve metrics before metrics that only summarize a curve, because curves have bounds."""
-    return not isinstance(metric.readout(*metric._read()), Result)
 
 
 def _figure_title(name: str, value: object, kind: str | None) -> str:

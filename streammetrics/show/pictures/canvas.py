@@ -237,8 +237,7 @@ def library(name: str = "pyplot") -> Foreign:
 def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
     """Return the given axes or those of a new figure, without the top and right spines."""
     if ax is None:
-        ax = library().subplots(figsize=size, layout="constrained", FigureClass=_text_figure())[1]
-        _apart(ax)
+        (ax,) = grid(1, 1, size)
     elif isinstance(ax, str):
         raise TypeError(f"plot({ax!r}): expected Matplotlib's axes first; say metric={ax!r}")
     elif isinstance(ax, Sheet):
@@ -247,6 +246,16 @@ def axes(ax: Any, size: tuple[float, float] = SIZE) -> Axes:
     drawn_on: Axes = ax
     drawn_on.spines[["top", "right"]].set_visible(False)
     return drawn_on
+
+
+def grid(down: int, across: int, size: tuple[float, float] = SIZE) -> list[Axes]:
+    """Return the axes of a new figure, row by row, each of this size."""
+    made: Any = library().figure(
+        figsize=(size[0] * across, size[1] * down), layout="constrained", FigureClass=_text_figure()
+    )
+    every = list(made.subplots(down, across, squeeze=False).flat)
+    _apart(every[0])
+    return every
 
 
 def _text_figure() -> type[Figure]:

@@ -55,6 +55,8 @@ if TYPE_CHECKING:
 
 
 Rates = ROCPoints | PRPoints | DETPoints | GainPoints | LiftPoints
+# Curves that several models are compared by.
+COMPARED = {ROCPoints, PRPoints, DETPoints, GainPoints, LiftPoints, CalibrationPoints}
 
 
 def path(curve: Any, kind: str) -> Outline:
@@ -386,7 +388,7 @@ def draw_curve(curve: Rates, ax: object, drawing: Drawing) -> Axes:
 
 @drawn.register(Curves)
 def draw_curves(curves: Curves, ax: object, drawing: Drawing) -> Axes:
-    """Draw the curves of several classes on the same axes."""
+    """Draw the curves of several classes or models on the same axes."""
     if not curves:
         return empty(axes(ax), "there are no classes")
     if isinstance(curves[0], CalibrationPoints):
@@ -401,7 +403,8 @@ def draw_curves(curves: Curves, ax: object, drawing: Drawing) -> Axes:
     known = [place for place, curve in enumerate(rates) if not why_not(curve)]
     totals = {(curve.positives or 0) + (curve.negatives or 0) for curve in rates}
     told = f"n = {max(totals):,}" if len(totals) == 1 and max(totals) else counted(drawing)
-    titled(ax, f"{_TITLES[kind][0]} of {len(rates)} classes", told)
+    several = {"class": "classes"}.get(curves.of, f"{curves.of}s")
+    titled(ax, f"{_TITLES[kind][0]} of {len(rates)} {several}", told)
     if not known:
         return empty(ax, why_not(rates[0]))
     coloured = worst_of(known, lambda place: area(rates[place]))

@@ -12,6 +12,7 @@ from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.values import KeyedValues, Report
 from streammetrics.live.queries import Series
+from streammetrics.metrics.correlation import PredictionPairs
 from streammetrics.metrics.distributions import Distribution
 from streammetrics.show.pictures.canvas import (
     COLOURS,
@@ -194,6 +195,8 @@ _BINS = 30
 _NAMED = 30  # maximum number of values, other than those of queries, that get a line each
 _FARTHEST = 1e300  # largest magnitude that axes with margins can hold
 _MARKED = (0.5, 0.9, 0.99)  # quantiles to mark
+_NOTHING = 1e-9  # a share of rows that is rounding
+_FARTHER, _MIDDLE = "{:.2g} % lie farther out", "cells of several values stand at their middle"
 _MANY = 2000  # from this number of points on, draw a raster image instead of SVG elements
 
 
@@ -372,10 +375,83 @@ def _histogram(ax: Axes, cells: Distribution, drawing: Drawing) -> None:
     at = min(int(np.searchsorted(share, 0.5)), len(share) - 1)
     ax.axvline(middle[at], color=COLOURS[1], label=f"median {figure(float(middle[at]))}")
     if not cells.exact:
-        ax.plot([], [], " ", label="cells of several values stand at their middle")
-    if outside > 1e-9:
-        ax.plot([], [], " ", label=f"{100 * outside:.2g} % lie farther out")
+        ax.plot([], [], " ", label=_MIDDLE)
+    if outside > _NOTHING:
+        ax.plot([], [], " ", label=_FARTHER.format(100 * outside))
     legend(ax)
+
+
+_GRID = 80  # cells of a side where there are many pairs
+_SHARES = np.arange(0.05, 0.99, 0.05)  # where rows are parted, by prediction, to draw means
+_SQUARE = (6.0, 5.0)
+_OUTSIDE = 0.0005  # share of the rows on each side that a grid leaves out
+
+
+@drawn.register(PredictionPairs)
+def draw_pairs(pairs: PredictionPairs, ax: object, drawing: Drawing) -> Axes:
+    """Draw targets over predictions, or what is left of the targets."""
+    kind = chosen(drawing, "predictions", ("actual", "residuals"))
+    ax = axes(ax, _SQUARE)
+    residuals = kind == "residuals"
+    titled(ax, "Residuals" if residuals else "Actual and predicted", counted(drawing))
+    ax.set_xlabel("prediction")
+    ax.set_ylabel("actual less predicted" if residuals else "actual")
+    finite = np.isfinite(pairs.y_true) & np.isfinite(pairs.y_pred)
+    y, x, n = (column[finite] for column in pairs)
+    if not len(x):
+        return empty(ax, "no rows were seen" if not len(finite) else "no pair of rows is finite")
+    if max(abs(x).max(), abs(y).max()) > _FARTHEST:
+        return empty(ax, "values are beyond what Matplotlib can draw")
+    y, outside = y - x if residuals else y, 0.0
+    style: Options = {"color": COLOURS[0], "alpha": 0.5, "edgecolors": "none", **drawing.style}
+    if len(x) <= _MANY:
+        ax.scatter(x, y, s=12 * np.sqrt(n / n.min()), **style)
+    else:
+        outside = _grid(ax, x, y, n, drawing)
+    style = {"color": GREY, "linestyle": ":", "linewidth": 1.4, "label": "perfect prediction"}
+    ax.axline((x[0], 0.0 if residuals else x[0]), slope=float(not residuals), **style)
+    ax.plot(*_means(x, y, n), color=COLOURS[1], linewidth=1.6, label="mean by prediction")
+    if drawing.read is not None:
+        ax.plot([], [], " ", label=f"{drawing.name} {figure(drawing.read.value)}")
+    if outside > _NOTHING:
+        ax.plot([], [], " ", label=_FARTHER.format(100 * outside))
+    if not pairs.exact:
+        ax.plot([], [], " ", label=_MIDDLE)
+    legend(ax, loc="upper left")
+    return ax
+
+
+def _means(x: Array, y: Array, n: Array) -> list[list[float]]:
+    """Return the means of both columns in parts of about as many rows, by x; ties stay together."""
+    order = np.argsort(x)
+    x, y, n = x[order], y[order], n[order]
+    places = np.searchsorted(np.cumsum(n), n.sum() * _SHARES)
+    places = np.unique(np.searchsorted(x, x[places]))
+    parts = [np.array_split(column, places[places > 0]) for column in (x, y, n)]
+    return [
+        [np.average(v, weights=w) for v, w in zip(side, parts[2], strict=True)]
+        for side in parts[:2]
+    ]
+
+
+def _grid(ax: Axes, x: Array, y: Array, n: Array, drawing: Drawing) -> float:
+    """Draw how many rows are in each cell of a grid; return the share of the rows outside it."""
+    edges = []
+    for values in (x, y):
+        order = np.argsort(values)
+        share = np.cumsum(n[order]) / n.sum()
+        places = np.minimum(np.searchsorted(share, (_OUTSIDE, 1 - _OUTSIDE)), len(x) - 1)
+        low, high = values[order][places]
+        size = max(abs(low), abs(high))
+        room = 0.0 if high - low > 1e-9 * size else max(1e-6 * size, 0.5)  # nearly constant
+        edges.append(np.linspace(low - room, high + room, _GRID + 1))
+    counts, *_ = np.histogram2d(x, y, edges, weights=n)
+    style = {"cmap": "viridis", "norm": library("colors").LogNorm(), "rasterized": True}
+    mesh = ax.pcolormesh(
+        *edges, np.where(counts > 0, counts, np.nan).T, **{**style, **drawing.style}
+    )
+    ax.figure.colorbar(mesh, ax=ax, label="rows", shrink=0.8)
+    return float(1 - counts.sum() / n.sum())
 
 
 _WIDE = (7.6, 4.4)

@@ -207,7 +207,7 @@ def _parties(facts: Facts, codes: Any, n: int) -> Column:
     # Only of one score a row is there such a fact, and codes 0 and 1 of its labels.
     less = {name: fact for name, fact in facts.items() if name != NEGATIVE}
     texts = [facts_text(less), facts_text(facts)]
-    negative = codes == 0
+    negative = (codes.values if isinstance(codes, Column) else codes) == 0
     if texts[0] > texts[1]:
         texts.reverse()
         negative = ~negative

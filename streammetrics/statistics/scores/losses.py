@@ -12,7 +12,7 @@ from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.labels import Indicators
 from streammetrics.core.columns.schema import Condition, Schema
 from streammetrics.core.columns.scores import (
-    Pair,
+    SAMPLES,
     ScoredLabels,
     Scores,
     log_total,
@@ -21,7 +21,7 @@ from streammetrics.core.columns.scores import (
 )
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.counting import counts_of
-from streammetrics.core.errors import Hint, InvalidBatchError, StateFormatError
+from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
 from streammetrics.core.fields.weights import Weight, WeightedCount
@@ -411,9 +411,6 @@ class ClassWeights(ScoredStatistic):
         rows = self.classes["rows"]
         if rows.shape < (2,) or not rows.digits.size or (np.asarray(rows.to_float()) < 0).any():
             raise StateFormatError("the weights of classes are not those of any rows")
-
-
-SAMPLES = Pair("current", "current", Hint("two samples are compared: leave out the rows of others"))
 
 
 @dataclass(frozen=True)

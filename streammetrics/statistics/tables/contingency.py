@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from streammetrics.core.columns.column import unique
+from streammetrics.core.columns.column import Column, unique
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.schema import Schema
+from streammetrics.core.columns.scores import SAMPLES, binary_codes
 from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.labels import coded_labels
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from streammetrics.core.arithmetic.exact import ExactSum
-    from streammetrics.core.columns.conversion import Column
+    from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.schema import Finished
     from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Floats, Ints, Places
 
@@ -198,3 +201,56 @@ class LabelPairs(ContingencyTable):
         """Check that the counts are those of n rows."""
         if int(self.counts.sum()) != n:
             raise StateFormatError(f"the counts of labelings are not those of {n} rows")
+
+
+@dataclass(frozen=True)
+class SampleLabels(Labels):
+    """The sample of each row: 1 for the current sample, 0 for the reference."""
+
+    name: str = "sample"
+    current: ClassLabel | None = None
+
+    def finish(self, batch: Batch, taken: tuple[Any, ...], rows: Places | None) -> Finished:
+        """Return the codes of the samples; raise if there is a third one."""
+        column = taken[0] if rows is None else taken[0][rows]
+        codes, facts = binary_codes(batch, self.name, column, self.current, None, rows, SAMPLES)
+        return (Column(codes.astype(np.int64), None, True),), facts
+
+
+class SampleTable(ContingencyTable):
+    """How much of two samples has each category, by the code of the sample: 1 is the current."""
+
+    row: str = "sample"
+    column: str = "values"
+    alike: bool = False
+    current: ClassLabel | None = None
+
+    exact: ClassVar[bool] = True  # as of a histogram in which every value has a cell
+
+    @property
+    def schema(self) -> Schema:
+        """The sample of each row, and its category."""
+        sides = SampleLabels(current=self.current), Labels("values", fact="labels of values")
+        return Schema(sides, self.nan_policy)
+
+    def check_fields(self) -> None:
+        """Check that there are two samples at most."""
+        if not {*self.table.row_labels.tolist()} <= {0, 1}:
+            raise StateFormatError("the codes of samples are not 0 and 1")
+
+    def shares(self, pseudo_count: float) -> tuple[Floats, Floats] | None:
+        """Return the share of each category in the current sample and in the reference.
+
+        ``None`` unless both have rows. A weight of `pseudo_count` is added to each category.
+        """
+        rows, columns = self.table.places
+        if len(self.table.row_labels) < 2:
+            return None
+        amounts, exponent = self.table.amount.exact().integers()
+        counts = np.zeros((2, len(self.table.column_labels)), object)
+        counts[rows, columns] = amounts
+        added = Fraction(pseudo_count) / Fraction(2) ** exponent
+        if added:
+            counts = counts * added.denominator + added.numerator
+        reference, current = (side / side.sum() for side in counts)
+        return current.astype(np.float64), reference.astype(np.float64)
