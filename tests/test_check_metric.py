@@ -121,6 +121,19 @@ class Needy(Whole):
     reason: str
 
 
+class RaisesInReadout(Whole):
+    """The mean, read by somebody who expects two sums.
+
+    Example:
+        >>> 1 + 1
+        2
+    """
+
+    def readout(self, sums):
+        total, rows = (sums.total.to_float(),)
+        return total / rows
+
+
 class Unstable(Whole):
     """The mean, with a `factor` that grows."""
 
@@ -365,6 +378,10 @@ BROKEN = [
     (Unsaid, "types: nobody knows what its value is: write class Unsaid(Metric[float])"),
     (Unfinished, "class: it does not say readout, statistics, update: write these methods"),
     (Needy, "class: it has parameters without a default (reason): pass an object"),
+    (
+        RaisesInReadout,
+        "value: compute() raises, so nothing else was checked: ValueError: not enough",
+    ),
     (Unstable, "parameters: rebuilt from its own config it is a different metric"),
     (SameObject, "statistics: statistics() gives the same objects twice"),
     (MadeUp, "no rows: compute() makes up 1.0: return nan"),

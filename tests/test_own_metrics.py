@@ -429,11 +429,10 @@ class Visits(Statistic):
         return Schema((*(Labels(name, fact=name) for name in names), Numbers("seconds")))
 
     def update(self, page, user, seconds, *, weight):
-        cls, ids = type(self), user.values if user.vocabulary is None else None
-        ids = user.vocabulary[user.values] if ids is None else ids
+        cls = type(self)
         self.pages = cls.pages.added(self.pages, page, weight)
         self.longest = cls.longest.added(self.longest, user, seconds)
-        self.users = cls.users.plus(self.users, label_hashes(ids, 0))
+        self.users = cls.users.plus(self.users, label_hashes(user, 0))
 
 
 class Users(Metric[float]):

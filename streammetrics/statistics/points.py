@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from streammetrics.core import tuning
+from streammetrics.core.columns.conversion import Column
 from streammetrics.core.columns.labels import Labels
 from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from streammetrics.core.columns.conversion import Column
     from streammetrics.core.configured import Configured
     from streammetrics.core.types import Arrays, Bools
 
@@ -471,8 +471,10 @@ def _factors(start: int, count: int) -> NDArray[np.uint64]:
     return _mixed(steps) | np.uint64(1)
 
 
-def label_hashes(labels: Array, seed: int) -> NDArray[np.uint64]:
+def label_hashes(labels: Array | Column, seed: int) -> NDArray[np.uint64]:
     """Return a hash of each label, which depends on its value or text, not on the dtype's width."""
+    if isinstance(labels, Column):
+        labels = labels.values if labels.vocabulary is None else labels.vocabulary[labels.values]
     if labels.dtype.kind != "U":
         words = labels.astype(np.int64).view(np.uint64)
     else:

@@ -161,11 +161,19 @@ def _of_object(
     if broken:
         return
     columns = made_up(metric) if rows is None else {n: np.asarray(c) for n, c in rows.items()}
+    fed = metric.copy()
     try:
-        metric.copy().feed(columns).to_bytes()
+        fed.feed(columns).to_bytes()
     except Exception as error:
         advice = "pass rows that it takes" if rows is None else "these rows are to be fed"
         yield "rows", f"they are refused, so nothing else was checked ({advice}): {said(error)}"
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fed.compute()
+    except Exception as error:
+        yield "value", f"compute() raises, so nothing else was checked: {said(error)}"
         return
     yield from of_rows(metric, columns, seed, oracle)
 
