@@ -478,7 +478,8 @@ def label_hashes(labels: Array | Column, seed: int) -> NDArray[np.uint64]:
     if labels.dtype.kind != "U":
         words = labels.astype(np.int64).view(np.uint64)
     else:
-        letters = np.ascontiguousarray(labels).view(np.uint32).reshape(len(labels), -1)
+        width = labels.dtype.itemsize // 4
+        letters = np.ascontiguousarray(labels).view(np.uint32).reshape(len(labels), width)
         # Short strings are padded with zeros, which do not change the sum.
         words = _mixed(letters.astype(np.uint64)) @ _factors(1 << 32, letters.shape[1])
     return _mixed(words + _factors(seed, 1))

@@ -223,3 +223,18 @@ def test_scores_are_counted_in_cells_as_the_expanded_rows_are(n, most):
             merged.update(labels[some], scores[some])
         assert counted.to_bytes() == merged.to_bytes()
         assert sm.merge([counted, counted]).to_bytes() == sm.merge([merged, merged]).to_bytes()
+
+
+@pytest.mark.parametrize("make", SETS.values(), ids=SETS)
+@pytest.mark.parametrize(
+    "user", [np.zeros(0, np.int64), np.zeros(0, str), []], ids=["i", "s", "list"]
+)
+def test_an_empty_batch_changes_nothing(make, user):
+    whole, nothing = rows_of(5), {name: column[:0] for name, column in rows_of(5).items()}
+    found = make(counts="n")
+    table = {name: nothing[name] for name in found._needed} | {"user": user}
+    before = found.to_bytes()
+    assert found.update(table).to_bytes() == before
+    found.update({name: whole[name] for name in found._needed})
+    before = found.to_bytes()
+    assert found.update(table).to_bytes() == before

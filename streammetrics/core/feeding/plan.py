@@ -190,7 +190,7 @@ class Plan:
         self.prepare(batch)
         counts, step = read_counts(batch), self._slice_rows(batch)
         rows = self.read(batch)  # validates all rows, also those that count 0
-        if counts.min(initial=1) > 0 and batch.n_rows <= step:
+        if 0 < batch.n_rows <= step and counts.all():
             return self._repeated(batch, rows, counts)
         kept = np.flatnonzero(counts)
         state, batch, counts = self.start, batch.take(kept), counts[kept]

@@ -31,6 +31,8 @@ def coded_labels(column: Column) -> tuple[Array, Array]:
         values = values.view(np.uint8)  # booleans as places would be a mask
     if column.vocabulary is not None:
         return values, column.vocabulary
+    if not values.size:
+        return values, np.empty(0, np.int64)
     low, high = map(int, extent(values))
     if high - low >= _NEAR:
         labels, places = unique(values.astype(np.int64, copy=False))
