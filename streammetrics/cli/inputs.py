@@ -22,13 +22,11 @@ from streammetrics.core.columns.batch import COUNTS, WEIGHT, natural, near
 from streammetrics.core.elsewhere import ELSEWHERE
 from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, an
 from streammetrics.core.loading import load
-from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import catalogue
 from streammetrics.inference.comparing.comparison import Comparison
 from streammetrics.inference.comparing.tests import refused
 from streammetrics.inference.units import BY_UNIT
-from streammetrics.ledger.ledger import Ledger
 from streammetrics.metrics.drift import CATEGORIES, SampleDistance
 from streammetrics.metrics.ranking.base import ranking_preset
 from streammetrics.metrics.specs import Spec, parameters_of
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from streammetrics.core.confidence import Unit
+    from streammetrics.core.metric import Metric
     from streammetrics.core.types import Options
     from streammetrics.readers.coco import CocoPiece
     from streammetrics.readers.pieces import Piece
@@ -285,15 +284,12 @@ def column(text: str) -> KeySpec:
         raise CommandError(f"--by {error}") from error
 
 
-def state_of(path: str) -> Metric | MetricSet | Ledger:
+def state_of(path: str) -> Any:
     """Read a saved state."""
     try:
         state = load(path)
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
-    if not isinstance(state, Metric | MetricSet | Ledger):
-        kind = type(state).__name__
-        raise CommandError(f"{path} is a saved {kind}, which has no report: load it in Python")
     return state
 
 

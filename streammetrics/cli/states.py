@@ -118,7 +118,10 @@ def show_state(
     """Show the values of a saved state."""
     outputs = outputs_of(json, csv, markdown)
     check_outputs(outputs, [state], force=force)
-    what: Any = state_of(state)
+    what = state_of(state)
+    if not isinstance(what, Metric | MetricSet | Ledger):
+        kind = type(what).__name__
+        raise CommandError(f"{state} is a saved {kind}: streammetrics report draws it")
     about: Options = {"state": state}
     notes = []
     if isinstance(what, Ledger):

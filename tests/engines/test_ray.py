@@ -157,7 +157,7 @@ def test_nothing_runs_where_it_cannot_end_well():
     with pytest.raises(sm.InvalidBatchError, match="no column 'sex'; there are: 'label'"):
         engine.evaluate_groups(suite(), blocks(TABLE, []), "sex")
     for other in (TABLE, TABLE.to_pandas()):
-        with pytest.raises(TypeError, match=r"is no Ray dataset.*ray\.data\.from_pandas"):
+        with pytest.raises(TypeError, match=r"is not a Ray dataset.*ray\.data\.from_pandas"):
             engine.evaluate(suite(), other)
 
 
@@ -272,7 +272,7 @@ def test_a_tap_refuses_what_evaluate_refuses():
         engine.tap(blocks(TABLE, []), suite().update(TABLE))
     with pytest.raises(sm.InvalidBatchError, match="no column 'weight'; there are: 'label'"):
         engine.tap(blocks(TABLE.drop(["weight"]), []), suite())
-    with pytest.raises(TypeError, match="is no Ray dataset"):
+    with pytest.raises(TypeError, match="is not a Ray dataset"):
         engine.tap(TABLE, suite())
     tapped, ledger = engine.tap(blocks(TABLE.set_column(1, "score", pa.nulls(N)), []), suite())
     with pytest.raises(ray.exceptions.RayTaskError, match="a block of 1,000 rows: score is"):

@@ -61,7 +61,9 @@ def test_the_compose_file_mounts_what_there_is():
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="Prometheus is not installed")
 def test_prometheus_accepts_its_configuration(config, tmp_path):
-    (tmp_path / "rules.yml").write_text(files.rules(config.view.title, config.notices, "live"))
+    (tmp_path / "rules.yml").write_text(
+        files.rules(config.view.title, config.delivery.notices, "live")
+    )
     (tmp_path / "token").write_text("r")
     text = (FOLDER / "prometheus.yml").read_text()
     (tmp_path / "prometheus.yml").write_text(text.replace("/run/secrets/read_token", "token"))

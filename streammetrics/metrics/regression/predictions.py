@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from streammetrics.core.confidence import Refusal
 from streammetrics.core.results.values import Interval
 from streammetrics.metrics.correlation import NumberPairs, PredictionPairs
+from streammetrics.metrics.families import SEVERAL
 
 if TYPE_CHECKING:
     from streammetrics.statistics.pairs import PairHistogram
@@ -43,6 +44,7 @@ class PredictionError(NumberPairs[PredictionPairs]):
     """
 
     family = Refusal("counts of pairs grow with the rows; MAE and RMSE have one")
+    _incomparable = SEVERAL
 
     def readout(self, pairs: PairHistogram) -> PredictionPairs:
         """Return the distinct pairs."""
