@@ -133,11 +133,11 @@ def evaluate(
     if save is None and confidence is None and isinstance(unit_of(unit), str) and not several:
         raise CommandError("--unit requires --confidence, e.g. --confidence 0.95, or --save")
     work = opened(given)
-    lacking = work.check_one_state(saved[0].option) if saved else ""
+    lacking = work.check_one_state(saved[0].option) if saved else []
     check_outputs(
         [*outputs, *saved], work.files, force=force, patterns=given.patterns, fmt=given.format
     )
-    for note in [*work.notes, *[lacking] * bool(lacking)]:
+    for note in [*work.notes, *lacking]:
         say(f"note: {note}")
     found = measured(work, workers=workers, batch_rows=batch_rows)
     if work.reference is not None:

@@ -379,8 +379,8 @@ class Work:
     comparison: ModelComparison | None = None  # if there are several models
     reference: ReferenceState | None = None
 
-    def check_one_state(self, option: str) -> str:
-        """Return what the one state that an option is about lacks, in words.
+    def check_one_state(self, option: str) -> list[str]:
+        """Return notes on what the one state that an option is about lacks.
 
         Raises:
             CommandError: There are several models and no comparison.
@@ -389,18 +389,17 @@ class Work:
             metrics = next(iter(self.models.values())).plan.suite
             compared = self.comparison.comparison.of_metrics
             lacking = [name for name in metrics if name not in compared]
-            if not lacking:
-                return ""
-            return (
+            told = (
                 f"{option} is about the comparison, which has no {', '.join(lacking)}, as "
                 "such values cannot be compared; evaluate the models one by one to keep them"
             )
+            return [told] if lacking else []
         if len(self.models) > 1:
             raise CommandError(
                 f"{option} is about one state, and the {len(self.models)} models are not compared: "
                 "no metric can be, or --by is given; evaluate them one by one"
             )
-        return ""
+        return []
 
 
 def opened(asked: EvaluateOptions) -> Work:

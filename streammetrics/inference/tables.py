@@ -40,20 +40,20 @@ if TYPE_CHECKING:
     from streammetrics.core.groups import GroupedStates
     from streammetrics.core.metric import Metric
     from streammetrics.core.types import Floats, Ints, Numeric, Places
+    from streammetrics.metrics.arena import BradleyTerry
     from streammetrics.metrics.classification.averaged import AveragedMetric, Parts
     from streammetrics.metrics.classification.overall import Accuracy, CohenKappa, ZeroOneLoss
     from streammetrics.metrics.classification.reports import ConfusionMatrix
     from streammetrics.metrics.classification.topk import TopKAccuracy
     from streammetrics.metrics.clustering.pairs import LabelingMetric
     from streammetrics.metrics.scores.losses import BrierScore
+    from streammetrics.statistics.matches import MatchTable
     from streammetrics.statistics.scores.losses import ProbabilityLossSum
     from streammetrics.statistics.tables.contingency import ContingencyTable, LabelPairs
     from streammetrics.statistics.tables.threshold import ThresholdTable
     from streammetrics.statistics.tables.topk import TopKHits
 
     Counts = Ints
-    from streammetrics.metrics.arena import BradleyTerry
-    from streammetrics.statistics.matches import MatchTable
 
 
 WILSON = "Wilson's score"

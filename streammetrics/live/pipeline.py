@@ -141,11 +141,13 @@ class Pipeline:
         join = self.join
         if join.oldest - join.closed > self.step or ahead > join.closed:
             join.closed = max(join.closed, join.oldest)
-            self.identified.closed = max(self.identified.closed, self._younger(join.closed))
+            self.identified.closed = max(
+                self.identified.closed, self._limit_of_observations(join.closed)
+            )
         join.final = max(join.final, min(join.closed, lowest))
         return join.closed
 
-    def _younger(self, time: int) -> int:
+    def _limit_of_observations(self, time: int) -> int:
         """Return until when observations are refused or leave when predictions are until `time`.
 
         Both follow from one newest event, so workers promise only the time of predictions.
@@ -156,7 +158,7 @@ class Pipeline:
 
     def limit(self, time: int) -> None:
         """Let predictions before a time leave, and observations accordingly."""
-        self.join.limit, self.identified.limit = time, self._younger(time)
+        self.join.limit, self.identified.limit = time, self._limit_of_observations(time)
 
     def continue_from(self, before: Pipeline) -> None:
         """Take over what the join of another pipeline refuses and keeps."""

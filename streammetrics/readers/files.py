@@ -59,11 +59,10 @@ class FilePiece(SourcePiece, ABC):
 
 
 @dataclass(frozen=True)
-class KeyedPiece(SourcePiece):
-    """A piece with additional columns whose values come from the path of its file."""
+class WrappedPiece(SourcePiece):
+    """A piece whose tables are changed as they are read; its rows are counted before that."""
 
-    piece: FilePiece
-    values: Mapping[str, object]  # by column title
+    piece: FilePiece | KeyedPiece
 
     @property
     def rows(self) -> int | None:
@@ -73,6 +72,13 @@ class KeyedPiece(SourcePiece):
     def first_row(self) -> int:
         """Return the row of the file at which the piece begins."""
         return self.piece.first_row()
+
+
+@dataclass(frozen=True)
+class KeyedPiece(WrappedPiece):
+    """A piece with additional columns whose values come from the path of its file."""
+
+    values: Mapping[str, object]  # by column title
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the number of rows and the columns of each batch."""

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from streammetrics.core.errors import InvalidBatchError
-from streammetrics.readers.pieces import FilteredTable, SourcePiece
+from streammetrics.readers.files import WrappedPiece
+from streammetrics.readers.pieces import FilteredTable
 from streammetrics.readers.selection import WantedColumn, spelled
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.types import Bools, Foreign
-    from streammetrics.readers.files import FilePiece, KeyedPiece
 
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq, "==": operator.eq, "!=": operator.ne,
@@ -170,7 +170,7 @@ def _value(text: str) -> bool | int | float | str:
 
 
 @dataclass(frozen=True)
-class FilteredPiece(SourcePiece):
+class FilteredPiece(WrappedPiece):
     """The rows of a piece that fulfil all conditions.
 
     Attributes:
@@ -179,18 +179,8 @@ class FilteredPiece(SourcePiece):
         kept: The columns that are read beyond the conditions, by title.
     """
 
-    piece: FilePiece | KeyedPiece
     filters: tuple[RowCondition, ...]
     kept: frozenset[str]
-
-    @property
-    def rows(self) -> int | None:
-        """The number of rows before they are filtered, ``None`` if unknown."""
-        return self.piece.rows
-
-    def first_row(self) -> int:
-        """Return the row of the file at which the piece begins."""
-        return self.piece.first_row()
 
     def tables(self, batch_rows: int) -> Generator[tuple[int, Foreign], None, None]:
         """Yield the number of rows before they are filtered, and the columns of the rest."""

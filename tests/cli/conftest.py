@@ -31,6 +31,12 @@ def command(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
 
 
 @pytest.fixture
+def run(command: Callable[..., Result]) -> Callable[..., Result]:
+    """Run a command of `streammetrics live`."""
+    return lambda *arguments: command("live", *arguments)
+
+
+@pytest.fixture
 def mistake(command: Callable[..., Result]) -> Callable[..., str]:
     """Run a command that has to fail, and return its one line."""
 

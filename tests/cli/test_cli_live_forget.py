@@ -8,7 +8,6 @@ import struct
 
 import pytest
 
-from streammetrics.cli import main
 from streammetrics.live import maintenance
 from streammetrics.live.service.config import settings
 
@@ -38,16 +37,6 @@ def config(tmp_path):
     path = tmp_path / "live.toml"
     path.write_text(CONFIG)
     return path
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*words):
-        code = main(["live", *map(str, words)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def history():

@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 from live.events import START, live, rows
 
-from streammetrics.cli import main
 from streammetrics.core.errors import StateFormatError, StreamMetricsError
 from streammetrics.live import maintenance
 
@@ -27,16 +26,6 @@ clock = "events"
 @pytest.fixture
 def store(tmp_path):
     return tmp_path / "live.db"
-
-
-@pytest.fixture
-def run(capsys):
-    def run(*words):
-        code = main(["live", *map(str, words)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
 
 
 def filled(store, n=500):
