@@ -103,7 +103,9 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
         return _mistake(_of_parser(error, message(), words))
     match error:
         case StreamMetricsError() | ImportError():
-            return max(map(_mistake, getattr(error, "mistakes", (str(error),))))
+            for line in getattr(error, "mistakes", (str(error),)):
+                _mistake(line)
+            return MISTAKE
         case MemoryError():
             return _mistake("not enough memory: try fewer --workers or a smaller --param max_bins")
         case OSError():
@@ -111,9 +113,9 @@ def _failed(error: Exception, words: Sequence[str]) -> int:
             return _mistake(f"{where}{error.strerror or error}")
     if os.environ.get(_TRACEBACK):
         raise error
-    frame = traceback.extract_tb(error.__traceback__)[-1]
     if (own := _own_frame(error)) is not None:
         return _mistake(f"{own.filename}, line {own.lineno}: {type(error).__name__}: {error}")
+    frame = traceback.extract_tb(error.__traceback__)[-1]
     say(
         f"error: a bug in streammetrics: {type(error).__name__}: {error} "
         f"({os.path.basename(frame.filename)}, line {frame.lineno}); {_TRACEBACK}=1 shows more"

@@ -165,15 +165,11 @@ class StrengthFit(NamedTuple):
 
     def _is_maximum(self) -> bool:
         """Whether the scores of each parameter cancel; not where weights underflow."""
-        amount, (score, of_ties) = self.outcomes.amount, self._terms()
-        sums, sizes = np.zeros(len(self.strengths)), np.zeros(len(self.strengths))
-        for side, sign in ((self.outcomes.first, 1), (self.outcomes.second, -1)):
-            np.add.at(sums, side, sign * amount * score)
-            np.add.at(sizes, side, amount * np.abs(score))
-        sums = np.append(sums, (amount * of_ties).sum())
-        sizes = np.append(sizes, (amount * np.abs(of_ties)).sum())
-        exact = bool((amount > 0).all() and np.isfinite(self.strengths).all())
-        return exact and bool((np.abs(sums) <= _BALANCED * sizes).all())
+        if not (self.outcomes.amount.all() and np.isfinite(self.strengths).all()):
+            return False
+        terms = self._terms()
+        sums, sizes = self._summed(*terms, sign=-1), self._summed(*map(np.abs, terms), sign=1)
+        return bool((np.abs(sums) <= _BALANCED * sizes).all())
 
     def _free(self) -> Ints:
         """Return the places of the parameters to fit: all strengths but one, and log nu."""
@@ -204,6 +200,14 @@ class StrengthFit(NamedTuple):
         score = np.where(tied, (second - first) / 2, second + tie / 2)
         return score, np.where(tied, first + second, -tie)
 
+    def _summed(self, score: Floats, of_ties: Floats, *, sign: int) -> Floats:
+        """Return the sums over outcomes, of each player and log nu; `sign` of second players."""
+        amount, sums = self.outcomes.amount, np.zeros(len(self.strengths) + 1)
+        np.add.at(sums, self.outcomes.first, amount * score)
+        np.add.at(sums, self.outcomes.second, sign * amount * score)
+        sums[-1] = math.fsum(amount * of_ties)
+        return sums
+
     def _scattered(self, players: Floats, both: Floats, ties: Floats) -> Floats:
         """Return the matrix of sums over outcomes, each of two players and log nu."""
         size = len(self.strengths)
@@ -221,12 +225,7 @@ class StrengthFit(NamedTuple):
 
     def _derivatives(self) -> tuple[Floats, Floats]:
         """Return the gradient and the information, without subtractions that cancel."""
-        size, amount = len(self.strengths), self.outcomes.amount
-        score, of_ties = self._terms()
-        gradient = np.zeros(size + 1)
-        np.add.at(gradient, self.outcomes.first, amount * score)
-        np.add.at(gradient, self.outcomes.second, -amount * score)
-        gradient[size] = math.fsum(amount * of_ties)
+        amount, gradient = self.outcomes.amount, self._summed(*self._terms(), sign=-1)
         first, second, tie = self._probabilities()
         spread = first * second + tie * (first + second) / 4  # the variance of a row's score
         both, ties = tie * (second - first) / 2, tie * (first + second)
