@@ -21,7 +21,7 @@ LOOKED_AT = {46, 55, 63, DOUBLINGS}
 SETTLED = 44  # doublings after which what depends on the number of rows has its limit
 GROWING = (
     sm.CalinskiHarabasz, sm.ClassificationReport, sm.ConfusionAtThresholds, sm.ConfusionMatrix,
-    sm.Count, sm.EditDistance, sm.MultilabelConfusionMatrix, sm.Sum,
+    sm.Count, sm.EditDistance, sm.MultilabelConfusionMatrix, sm.PredictionError, sm.Sum,
 )  # fmt: skip
 # How the value grows with the number of rows, where it is not as they do.
 POWERS = {
@@ -35,7 +35,7 @@ LIMITED = (
     sm.AttemptSpread, sm.MajorityAtK, sm.MeanAtK, sm.PassAtK, sm.PassHatK,
     sm.BLEU, sm.BoxAveragePrecision, sm.BoxAverageRecall, sm.CER, sm.ChrF, sm.ConcordanceIndex,
     sm.EditDistance, sm.FleissKappa, sm.GwetAC1, sm.KendallTau, sm.KrippendorffAlpha,
-    sm.MER, sm.ModifiedPanopticQuality, sm.PanopticQuality,
+    sm.MER, sm.ModifiedPanopticQuality, sm.PanopticQuality, sm.PredictionError,
     sm.SpanF1, sm.SpanFBeta,
     sm.SpanPrecision, sm.SpanRecall, sm.SpearmanRho, sm.TranslationEditRate, sm.WER, sm.WIL,
 )  # fmt: skip
@@ -75,6 +75,8 @@ def settled_value(metric, done):
     counts = getattr(metric, "normalize", None) is False or power != 1.0
     if not counts and (not isinstance(metric, GROWING) or getattr(metric, "normalize", None)):
         return value
+    if isinstance(metric, sm.PredictionError):
+        return {**value.to_dict(), "n_rows": value.n_rows / 2.0**done}
     if isinstance(metric, sm.ClassificationReport):
         return {k: {n: x for n, x in v.items() if n != "support"} if isinstance(v, dict) else v
                 for k, v in value.items()}  # fmt: skip

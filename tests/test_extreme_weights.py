@@ -27,6 +27,7 @@ WEIGHTLESS = (sm.KendallTau, sm.SpearmanRho)
 def is_scale_free(oracle):
     metric, text = oracle.metric, repr(oracle.metric)
     counts = isinstance(metric, SCALED) and not getattr(metric, "normalize", None)
+    counts = counts or getattr(metric, "pseudo_count", 0)  # which is added to weights
     takes = not any(schema.unweighted for schema in schemas(metric))
     return takes and not counts and not text.startswith((*AS_ROWS, *GROWING))
 

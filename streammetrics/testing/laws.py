@@ -446,8 +446,13 @@ def computed(metric: Metric | MetricSet) -> Any:
 
 
 def _answer(metric: Metric | MetricSet) -> Any:
+    return readable(metric, computed)
+
+
+def readable(metric: Metric | MetricSet, read: Callable[[Any], Any]) -> Any:
+    """Return what `read` gives, or the message of the error that it raises."""
     try:
-        return computed(metric)
+        return read(metric)
     except StreamMetricsError as error:
         return UnreadableValue(error)
 

@@ -80,7 +80,7 @@ def test_sizes_of_work_cannot_be_seen(oracle, little_sizes):
 GROWING = (sm.Count, sm.Sum, sm.ConfusionMatrix, sm.ClassificationReport, sm.CalinskiHarabasz)
 TABLES = (  # which grow with the rows
     sm.ConfusionAtThresholds, sm.EditDistance, sm.MinkowskiDistance, sm.MultilabelConfusionMatrix,
-    sm.PairConfusionMatrix,
+    sm.PairConfusionMatrix, sm.PredictionError,
 )  # fmt: skip
 COUNTED = [
     oracle for oracle in FIRST

@@ -146,8 +146,8 @@ def test_attacks_at_any_time(tmp_path, monkeypatch, name, seed):
         change = chance.choice([cut, empty, grow, overwrite, swap])
         attack = threading.Timer(chance.random() * 0.1, change, [path])
 
-        def found_then_attacked(*arguments, attack=attack):
-            found = find(*arguments)
+        def found_then_attacked(*arguments, attack=attack, **named):
+            found = find(*arguments, **named)
             attack.start()
             return found
 
