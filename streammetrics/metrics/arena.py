@@ -167,8 +167,11 @@ class StrengthFit(NamedTuple):
         """Whether the scores of each parameter cancel; not where weights underflow."""
         if not (self.outcomes.amount.all() and np.isfinite(self.strengths).all()):
             return False
-        terms = self._terms()
-        sums, sizes = self._summed(*terms, sign=-1), self._summed(*map(np.abs, terms), sign=1)
+        score, of_ties = self._terms()
+        first, second, _ = self._probabilities()
+        size = np.where(self.outcomes.tied, (first + second) / 2, score)  # before ties cancel
+        sums = self._summed(score, of_ties, sign=-1)
+        sizes = self._summed(size, np.abs(of_ties), sign=1)
         return bool((np.abs(sums) <= _BALANCED * sizes).all())
 
     def _free(self) -> Ints:

@@ -81,6 +81,18 @@ def test_lopsided_matches_of_two_have_the_strengths_of_their_odds(wins, tied):
         assert low == pytest.approx(math.log(wins) / 2 - Z / 2, rel=1e-9)
 
 
+def test_a_player_whose_only_match_is_a_tie_among_equals_is_fitted():
+    # The score of the match is a rounding error, whatever the processor.
+    a, b, winner = [3, 1, 3, 1, 1, 0, 1, 1], [1, 2, 1, 3, 3, 3, 3, 2], [3, -1, 3, -1, 1, -1, 1, 1]
+    for shift in range(40):
+        weight = 1 + shift / 7
+        arena = sm.BradleyTerry(tie="-1").update(
+            list(map(str, a)), list(map(str, b)), list(map(str, winner)), sample_weight=[weight] * 8
+        )
+        found = arena.compute().to_dict()
+        assert found["0"] == pytest.approx(found["3"], abs=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:.*has limits that are nan")
 def test_weights_too_far_apart_to_be_fitted_are_told():
     arena = sm.BradleyTerry().update(
