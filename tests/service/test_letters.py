@@ -130,8 +130,8 @@ def test_the_configuration_chooses(config, tmp_path):
     assert found.letters == str(tmp_path / "bad.jsonl")
     for text, why in [
         ('on_invalid = "dead_leter"', "did you mean"),
-        ('dead_letter = "no/such.jsonl"', "name another one"),
-        ('dead_letter = ""', "name another one"),
+        ('dead_letter = "no/such.jsonl"', "there is no folder"),
+        ('dead_letter = ""', "is not a file: name one"),
     ]:
         with pytest.raises(ConfigError, match=why):
             settings(config(live=text))

@@ -111,7 +111,7 @@ def test_tokens_for_reading_and_for_writing():
     assert "bearer" in asked.get("/openapi.json").json()["components"]["securitySchemes"]
 
 
-def test_tokens_come_from_the_environment(config, monkeypatch):
+def test_tokens_come_from_the_environment_or_files(config, monkeypatch, tmp_path):
     monkeypatch.setenv("READ", "r")
     monkeypatch.setenv("WRITE", "w")
     words = 'host = "0.0.0.0"\nread_token_env = "READ"'
@@ -123,3 +123,10 @@ def test_tokens_come_from_the_environment(config, monkeypatch):
         settings(config(server='write_token_env = "GONE"'))
     with pytest.raises(ConfigError, match="open to other machines"):
         settings(config(server='host = "0.0.0.0"'))
+    (tmp_path / "token").write_text("secret\n")
+    assert settings(config(server='token_file = "token"')).server.token == "secret"
+    with pytest.raises(ConfigError, match="write either token_env or token_file"):
+        settings(config(server='token_env = "READ"\ntoken_file = "token"'))
+    (tmp_path / "token").write_text("\n")
+    with pytest.raises(ConfigError, match="'token' is empty"):
+        settings(config(server='token_file = "token"'))

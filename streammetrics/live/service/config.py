@@ -207,15 +207,14 @@ def settings(path: str | os.PathLike[str]) -> Settings:
     suite = _suite(file, columns, inputs)
     names = Names(**own)
     _check_apart(columns, names, suite)
-    folder = os.path.dirname(file.file)
     live = file.table("live")
-    letters = _letters(live, folder)
-    options = _options(live, suite, names, folder)
+    letters = _letters(live)
+    options = _options(live, suite, names)
     view = _view(file.table("page"), title, options)
-    server = server_of(file.table("server"), folder, shared=options["store"] is not None)
+    server = server_of(file.table("server"), shared=options["store"] is not None)
     empty = _empty(live, suite, options)
-    rules, notices = _rules(file.table("alerts"), empty, folder)
-    delivery = _delivery(file, notices, folder)
+    rules, notices = _rules(file.table("alerts"), empty)
+    delivery = _delivery(file, notices)
     file.end()
     return Settings(file.file, suite, names, options, view, server, rules, delivery, letters)
 
@@ -241,19 +240,19 @@ def _fail(table: Section, why: str) -> NoReturn:
     table.fail(key[0] if key else "", _BINS.sub(r'by = [["\1:0.5"]]', why))
 
 
-def _rules(table: Section, empty: Live, folder: str) -> tuple[tuple[Rule, ...], tuple[Notice, ...]]:
+def _rules(table: Section, empty: Live) -> tuple[tuple[Rule, ...], tuple[Notice, ...]]:
     """Return the alert rules, and how Prometheus forwards each alert."""
     rules = table.rest()
-    found = _each(partial(_rule, table, name, told, empty, folder) for name, told in rules.items())
+    found = _each(partial(_rule, table, name, told, empty) for name, told in rules.items())
     return tuple(rule for rule, _ in found), tuple(notice for _, notice in found)
 
 
-def _rule(table: Section, name: str, told: object, empty: Live, folder: str) -> tuple[Rule, Notice]:
+def _rule(table: Section, name: str, told: object, empty: Live) -> tuple[Rule, Notice]:
     words, notice = _notice(table, name, told if isinstance(told, dict) else {"rule": told})
     if not isinstance(words, str):
         table.fail(name, f"expected a rule in quotes: {name} = 'Below(\"auc\", 0.8)'")
     try:
-        rule = rule_of(words, name, folder)
+        rule = rule_of(words, name, table.beside(""))
         empty.alerts([rule])
         # Predictions may wait for labels later, even if there is none yet.
         check_windows(empty._config, rule, waits=bool(truth_of(empty._suite)))
@@ -302,10 +301,10 @@ def _notice(table: Section, name: str, values: Mapping[str, object]) -> tuple[ob
     return told.get("rule"), notice
 
 
-def _delivery(file: Section, notices: Sequence[Notice], folder: str) -> Delivery:
+def _delivery(file: Section, notices: Sequence[Notice]) -> Delivery:
     """Return who gets alerts, and when nobody does."""
     receivers = [
-        partial(receiver_of, name, table, notices, folder)
+        partial(receiver_of, name, table, notices)
         for name, table in file.named_tables("deliver").items()
     ]
     silences = [partial(silence_of, table, notices) for table in file.tables("silence")]
@@ -360,7 +359,7 @@ def _check_apart(columns: Section, names: Names, suite: MetricSet) -> None:
         columns.fail("id", "id, time and version are columns of their own")
 
 
-def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Options:
+def _options(table: Section, suite: MetricSet, names: Names) -> Options:
     tiers = table.take("tiers", list, DEFAULT)
     try:
         tiers_of(tiers)
@@ -374,13 +373,7 @@ def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Opt
     if options["max_pending"] < 1:
         table.fail("max_pending", "expected 1 or more")
     options["default_label"] = _label(table, suite)
-    store = table.take("store", str)
-    place = None if store is None else os.path.dirname(os.path.join(folder, store)) or "."
-    if store == "" or (store and os.path.isdir(os.path.join(folder, store))):
-        table.fail("store", f"{store!r} is not a file: name one, or leave the line out")
-    if place is not None and not os.path.isdir(place):
-        table.fail("store", f"there is no folder {place!r}")
-    options["store"] = None if store is None else os.path.join(folder, store)
+    options["store"] = table.output("store")
     options["by"] = _by(table, names)
     options["durable"] = table.take("durable", bool, False)
     options["labels"] = table.take("labels", list)
@@ -390,15 +383,12 @@ def _options(table: Section, suite: MetricSet, names: Names, folder: str) -> Opt
     return options
 
 
-def _letters(table: Section, folder: str) -> str | None:
+def _letters(table: Section) -> str | None:
     """Return the file for refused events, ``None`` if requests with one are refused."""
     policy: str = table.take("on_invalid", str, _POLICIES[0])
-    path: str = table.take("dead_letter", str, "refused.jsonl")
+    file = table.output("dead_letter", "refused.jsonl")
     if policy not in _POLICIES:
         table.fail("on_invalid", f"no policy {policy!r}{near(policy, _POLICIES)}")
-    file = os.path.join(folder, path)
-    if not path or os.path.isdir(file) or not os.path.isdir(os.path.dirname(file) or "."):
-        table.fail("dead_letter", f"{path!r} is no file in a folder that exists: name another one")
     return file if policy == "dead_letter" else None
 
 

@@ -1,4 +1,4 @@
-"""Dead letters: refused events in a file, so that the others of their request are taken."""
+"""Dead letters: refused events and undelivered alerts, as lines of a file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from streammetrics.live.store import StoreError
 
 if TYPE_CHECKING:
     from streammetrics.core.errors import InvalidBatchError
+    from streammetrics.core.types import Document
 
 MOST = 100  # refused events of a request; with more, it is refused as a whole
 PATIENCE = 2.0  # seconds to look for the refused events of a request
@@ -20,7 +21,7 @@ _BYTES = 64_000_000  # size from which the file is renamed to FILE.1, which it r
 
 
 class DeadLetters:
-    """A file with a JSON line for each refused event, which several processes may share.
+    """A file with a JSON line for each refused event, so that others of its request are taken.
 
     Args:
         path: The file. It is made when the first event is refused, readable by its owner only.
@@ -48,17 +49,26 @@ class DeadLetters:
             "key": key,
             "event": event,
         }
-        line = json.dumps(letter, default=str).encode() + b"\n"
         try:
-            file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            try:
-                if os.write(file, line) < len(line):  # at once, because other workers append too
-                    raise OSError(errno.ENOSPC, "the line is cut off")
-                found = os.fstat(file)
-                if found.st_size > _BYTES and os.path.samestat(found, os.stat(self._path)):
-                    os.replace(self._path, f"{self._path}.1")
-            finally:
-                os.close(file)
+            append(self._path, letter)
         except OSError as reason:
             full = reason.errno in {errno.ENOSPC, errno.EDQUOT}
             raise StoreError(self._path, reason, full=full) from reason
+
+
+def append(path: str, letter: Document) -> None:
+    """Append a JSON line to a file that several processes may share, and that is made private.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    line = json.dumps(letter, default=str).encode() + b"\n"
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        if os.write(file, line) < len(line):  # at once, because other workers append too
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        found = os.fstat(file)
+        if found.st_size > _BYTES and os.path.samestat(found, os.stat(path)):
+            os.replace(path, f"{path}.1")
+    finally:
+        os.close(file)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streammetrics.core.columns.batch import near
-from streammetrics.live.events import SECOND, duration
 
 if TYPE_CHECKING:
     from streammetrics.live.service.toml import Section
@@ -83,12 +82,11 @@ class Server:
         return f"http{'s' if self.certificate else ''}://{host}:{self.port}/"
 
 
-def server_of(table: Section, folder: str, *, shared: bool) -> Server:
+def server_of(table: Section, *, shared: bool) -> Server:
     """Return the settings in a table.
 
     Args:
         table: The table.
-        folder: Where relative file names start.
         shared: Whether there is a store.
     """
     none = Server()
@@ -97,12 +95,11 @@ def server_of(table: Section, folder: str, *, shared: bool) -> Server:
     workers = _number(table, "workers", none.workers, 1, 1024)
     if workers > 1 and not shared:
         table.fail("workers", "several workers share a store: give [live] store a file")
-    token = _token(table, "token_env")
-    read, write = _token(table, "read_token_env"), _token(table, "write_token_env")
+    token, read, write = map(table.secret, ("token", "read_token", "write_token"))
     if bool(read) != bool(write) and not token:
         one = "read" if write else "write"
         table.fail(f"{one}_token_env", f"nobody could {one}: name a token for this as well")
-    certificate, key = _tls(table, folder)
+    certificate, key = _tls(table)
     path: str = table.take("socket", str, "")
     clock: str = table.take("clock", str, none.clock)
     if clock not in _CLOCKS:
@@ -110,7 +107,7 @@ def server_of(table: Section, folder: str, *, shared: bool) -> Server:
     server = Server(
         host=host,
         port=port,
-        socket=os.path.abspath(os.path.join(folder, path)) if path else "",
+        socket=os.path.abspath(table.beside(path)) if path else "",
         certificate=certificate,
         key=key,
         workers=workers,
@@ -120,7 +117,7 @@ def server_of(table: Section, folder: str, *, shared: bool) -> Server:
         clock=clock,
         body=_size(table, "body", none.body),
         queue=_number(table, "queue", none.queue, 1, 1_000_000),
-        timeout=_seconds(table, "timeout", none.timeout),
+        timeout=table.seconds("timeout", "30s"),
         connections=_number(table, "connections", none.connections, 1, 1_000_000),
     )
     if not server.is_local and not server.needs_token:
@@ -133,21 +130,10 @@ def server_of(table: Section, folder: str, *, shared: bool) -> Server:
     return server
 
 
-def _token(table: Section, key: str) -> str:
-    """Return the token in the environment variable that a key names, if any."""
-    variable: str = table.take(key, str, "")
-    token = os.environ.get(variable, "") if variable else ""
-    if variable and not token:
-        table.fail(key, f"the environment has no {variable}, or an empty one: export it")
-    if not token.isascii() or not token.isprintable() or " " in token:
-        table.fail(key, f"the token in {variable} has characters that no header can have")
-    return token
-
-
-def _tls(table: Section, folder: str) -> tuple[str, str]:
+def _tls(table: Section) -> tuple[str, str]:
     """Return the files of a certificate and its key, after reading them."""
     names: list[str] = [table.take(key, str, "") for key in ("certificate", "key")]
-    certificate, key = (os.path.join(folder, name) if name else "" for name in names)
+    certificate, key = (table.beside(name) if name else "" for name in names)
     if bool(certificate) != bool(key):
         table.fail("certificate", "TLS needs both certificate and key: name two PEM files")
     if certificate:
@@ -177,13 +163,3 @@ def _size(table: Section, key: str, default: int) -> int:
     if found is None or not int(found[1]):
         table.fail(key, f'{text!r} is not a size: write "500kB" or "16MB"')
     return int(found[1]) * _BYTES[found[2]]
-
-
-def _seconds(table: Section, key: str, default: float) -> float:
-    text = table.take(key, str)
-    if text is None:
-        return default
-    try:
-        return duration(text, key) / SECOND
-    except ValueError:
-        table.fail(key, f'{text!r} is not a duration: write "30s"')

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.live.events import SECOND, duration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -73,6 +74,53 @@ class Section:
             Section(self.file, self._lines, values, (*self.path, key, place))
             for place, values in enumerate(found)
         ]
+
+    def seconds(self, key: str, default: str) -> float:
+        """Return a duration in seconds."""
+        text: str = self.take(key, str, default)
+        try:
+            return duration(text, key) / SECOND
+        except ValueError:
+            self.fail(key, f'{text!r} is not a duration: write "30s"')
+
+    def beside(self, path: str) -> str:
+        """Return the path of a file whose relative name starts at the folder of this file."""
+        return os.path.join(os.path.dirname(self.file), path)
+
+    def output(self, key: str, default: str | None = None) -> Json:
+        """Return the path of a file to write, whose folder has to exist, if there is one."""
+        name = self.take(key, str, default)
+        if name is None:
+            return None
+        path = self.beside(name)
+        if not name or os.path.isdir(path):
+            self.fail(key, f"{name!r} is not a file: name one, or leave the line out")
+        if not os.path.isdir(folder := os.path.dirname(path) or "."):
+            self.fail(key, f"there is no folder {folder!r}")
+        return path
+
+    def secret(self, key: str) -> str:
+        """Return a secret from the environment or a file; it is empty if neither is named."""
+        variable, path = self.take(f"{key}_env", str), self.take(f"{key}_file", str)
+        named = f"{key}_env" if path is None else f"{key}_file"
+        found = ""
+        if variable is not None and path is not None:
+            self.fail(named, f"write either {key}_env or {key}_file")
+        if variable is not None:
+            found = os.environ.get(variable, "")
+            if not found:
+                self.fail(named, f"the environment has no {variable}, or an empty one: export it")
+        elif path is not None:
+            try:
+                with open(self.beside(path), encoding="utf-8") as file:
+                    found = file.read().strip()
+            except (OSError, ValueError) as error:
+                self.fail(named, f"cannot read {path!r}: {error}")
+            if not found:
+                self.fail(named, f"{path!r} is empty")
+        if not found.isascii() or not found.isprintable() or " " in found:
+            self.fail(named, "its text has characters that no header or address can have")
+        return found
 
     def rest(self) -> Document:
         """Return all remaining keys, whose names are arbitrary."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.service.delivery.receivers import DeliveryError
+from streammetrics.live.service.letters import append
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -318,8 +319,7 @@ class Deliverer:
         letter = {"receiver": receiver.name, "why": why, "given_up": now, "change": change}
         told = f"{receiver.name} did not take that {change['alert']} is {change['state']}: {why}"
         try:
-            with open(receiver.dead_letters, "a", encoding="utf-8") as file:
-                file.write(json.dumps(letter) + "\n")
+            append(receiver.dead_letters, letter)
         except OSError as error:
             told += f"; {receiver.dead_letters} cannot be written: {error.strerror}"
         _warn(told)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,7 +15,6 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from streammetrics.core.columns.batch import near
 from streammetrics.core.errors import StreamMetricsError
-from streammetrics.live.events import SECOND, duration
 from streammetrics.live.service.delivery.matching import Match, match_of
 
 if TYPE_CHECKING:
@@ -170,8 +168,8 @@ _BODIES: dict[str, Callable[[Receiver, Document], Json]] = {
 }
 
 
-def receiver_of(name: str, table: Section, notices: Sequence[Notice], folder: str) -> Receiver:
-    """Return the receiver in a table of the configuration; files are relative to `folder`."""
+def receiver_of(name: str, table: Section, notices: Sequence[Notice]) -> Receiver:
+    """Return the receiver in a table of the configuration."""
     kind: str | None = table.take("kind", str)
     if kind not in _BODIES:
         told = "expected" if kind is None else f"no kind {kind!r}{near(kind, _BODIES)}: expected"
@@ -179,42 +177,18 @@ def receiver_of(name: str, table: Section, notices: Sequence[Notice], folder: st
     plain: str = table.take("url", str, _PAGERDUTY if kind == "pagerduty" else "")
     if kind == "slack" and plain:
         table.fail("url", "the address of a Slack webhook is a secret: write url_env or url_file")
-    url = _secret(table, "url", folder) or plain
+    url = table.secret("url") or plain
     _check_url(table, url)
-    token, key = (_secret(table, secret, folder) for secret in ("token", "key"))
+    token, key = table.secret("token"), table.secret("key")
     if kind == "pagerduty" and not key:
         table.fail("", 'PagerDuty needs a routing key: write key_env = "NAME", or key_file')
-    give_up, timeout = (
-        _seconds(table, name, default) for name, default in (("give_up", "1d"), ("timeout", "10s"))
-    )
-    letters = os.path.join(folder, table.take("dead_letters", str, Receiver.dead_letters))
-    if os.path.isdir(letters) or not os.path.isdir(os.path.dirname(letters) or "."):
-        table.fail("dead_letters", f"there is no folder for {letters!r}, or it is a folder")
+    give_up, timeout = table.seconds("give_up", "1d"), table.seconds("timeout", "10s")
+    letters = table.output("dead_letters", "undelivered.jsonl")
     match = match_of(table, notices)
     table.end()
     if kind == "alertmanager":
         url = f"{url.rstrip('/')}/api/v2/alerts"
     return Receiver(name, kind, url, match, token, key, letters, timeout, give_up)
-
-
-def _secret(table: Section, name: str, folder: str) -> str:
-    """Return a secret from the environment or a file, empty if there is neither key."""
-    variable, path = table.take(f"{name}_env", str), table.take(f"{name}_file", str)
-    found = ""
-    if variable is not None:
-        found = os.environ.get(variable, "")
-        if not found:
-            table.fail(f"{name}_env", f"the environment has no {variable}, or an empty one")
-    elif path is not None:
-        try:
-            with open(os.path.join(folder, path), encoding="utf-8") as file:
-                found = file.read().strip()
-        except (OSError, ValueError) as error:
-            table.fail(f"{name}_file", f"cannot read {path!r}: {error}")
-    if not found.isascii() or not found.isprintable() or " " in found:
-        key = f"{name}_file" if variable is None else f"{name}_env"
-        table.fail(key, "its text has characters that no header or address can have")
-    return found
 
 
 def _check_url(table: Section, url: str) -> None:
@@ -229,11 +203,3 @@ def _check_url(table: Section, url: str) -> None:
         table.fail("url", "expected an address, as https://host/path, in url, url_env or url_file")
     if parts.username is not None:
         table.fail("url", "an address with a password is not supported: write token_env")
-
-
-def _seconds(table: Section, key: str, default: str) -> float:
-    text: str = table.take(key, str, default)
-    try:
-        return duration(text, key) / SECOND
-    except ValueError:
-        table.fail(key, f'{text!r} is not a duration: write "30s"')
