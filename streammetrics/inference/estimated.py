@@ -672,7 +672,7 @@ class Estimated(MetricSet):
         try:
             return cls(suite, proxy=told[0], propensity=told[1])  # type: ignore[arg-type]  # checked there
         except (ValueError, TypeError) as error:
-            raise StateFormatError(f"these are no metrics to estimate: {error}") from error
+            raise StateFormatError(f"these are not metrics to estimate: {error}") from error
 
     def __repr__(self) -> str:
         drawn = "" if self.propensity is None else f", propensity={self.propensity!r}"

@@ -30,7 +30,7 @@ def _trials(metric: Any, asked: ConfidenceRequest, name: str, statistics: Any) -
     """Return successes and trials of a share of rows.
 
     Raises:
-        NoConfidenceError: The metric is no such share, or its rows have weights.
+        NoConfidenceError: The metric is not such a share, or its rows have weights.
     """
     refusal = without(
         metric,
@@ -88,7 +88,7 @@ def _delong(metric: Any, asked: ConfidenceRequest, scores: Any, name: str) -> tu
     """Return a ROC AUC and its standard error by DeLong et al. (1988).
 
     Raises:
-        NoConfidenceError: The metric is no whole area of one class, or not exact.
+        NoConfidenceError: The metric is not the whole area of one class, or not exact.
     """
     whole = metric.family == Family.ROC_AREA and rate_of(metric) == 1
     found = ladders(metric, asked, scores) if whole else []

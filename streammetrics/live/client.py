@@ -253,7 +253,7 @@ class Client:
                 self._done(1)
                 continue
             if not 200 <= status < 300:
-                why = told.get("error", "it is no service of streammetrics")
+                why = told.get("error", "it is not a streammetrics service")
                 raise ClientError(f"the service refuses requests with status {status}: {why}")
             self.taken += told.get("taken", 0)
             self.n_refused += told.get("refused", 0)
@@ -328,7 +328,7 @@ def _connecting(url: str, timeout: float) -> Callable[[], HTTPConnection]:
     """Return a function that connects to an address.
 
     Raises:
-        ValueError: It is no address of a service.
+        ValueError: It is not the address of a service.
     """
     from http.client import HTTPConnection, HTTPSConnection  # noqa: PLC0415 - slow to load
 
@@ -336,7 +336,9 @@ def _connecting(url: str, timeout: float) -> Callable[[], HTTPConnection]:
     if parts.scheme == "unix" and parts.path:
         return lambda: _over_socket(HTTPConnection("localhost", timeout=timeout), parts.path)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise ValueError(f"{url!r} is no address: http://127.0.0.1:8000, or unix:///run/live.sock")
+        raise ValueError(
+            f"{url!r} is not an address: write http://127.0.0.1:8000 or unix:///run/live.sock"
+        )
     cls = HTTPSConnection if parts.scheme == "https" else HTTPConnection
     host, port = parts.hostname, parts.port
     return lambda: cls(host, port, timeout=timeout)

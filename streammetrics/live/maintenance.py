@@ -61,7 +61,7 @@ def compact(store: str) -> tuple[int, int]:
 def _opened(path: str) -> Iterator[sqlite3.Connection]:
     """Open a store, or a copy of one; errors name it."""
     if not os.path.isfile(path):
-        raise StreamMetricsError(f"{path} does not exist, or is no file")
+        raise StreamMetricsError(f"{path} does not exist, or is not a file")
     uri = f"{Path(path).absolute().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(uri, uri=True, timeout=_TIMEOUT, isolation_level=None)) as db:
@@ -70,7 +70,7 @@ def _opened(path: str) -> Iterator[sqlite3.Connection]:
     except sqlite3.OperationalError as error:
         raise StreamMetricsError(f"{path}: {error}") from error
     except sqlite3.DatabaseError as error:
-        raise StateFormatError(f"{path} is no store of streammetrics: {error}") from error
+        raise StateFormatError(f"{path} is not a streammetrics store: {error}") from error
 
 
 def _check_unused(db: sqlite3.Connection, path: str) -> None:

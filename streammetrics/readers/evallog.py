@@ -55,7 +55,7 @@ def _rows(source: Source) -> list[dict[str, Any]]:
     """Return the id, the epoch and the scores of every sample.
 
     Raises:
-        ValueError: The file is no log.
+        ValueError: The file is not a log.
     """
     try:
         with source.open() as stream, zipfile.ZipFile(stream) as log:

@@ -158,14 +158,14 @@ def _value(text: str) -> bool | int | float | str:
     """Return what a value without quotes means."""
     if text.lower() in _RESERVED:
         raise ValueError(
-            f"{text} is no value; in quotes it is text, and a missing value fulfils none"
+            f"{text} is not a value: write text in quotes; no comparison is true of a missing value"
         )
     if text in _NAMED:
         return _NAMED[text]
     if _NUMBER.fullmatch(text):
         return float(text) if {*text} & {*".eE"} else int(text)
     if not _WORD.fullmatch(text):
-        raise ValueError(f"{text} is no number or word: in single quotes it is text")
+        raise ValueError(f"{text} is not a number or a word: write text in single quotes")
     return text
 
 

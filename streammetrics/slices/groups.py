@@ -376,7 +376,7 @@ def _day(times: Any, value: object, by: KeySpec) -> Part:
         days: Any = days_of(times, title_of(by))
     except InvalidBatchError:
         raise KeyError(
-            f"{title_of(by)}={value!r} is not a key: times of day, or of a zone, are no dates"
+            f"{title_of(by)}={value!r} is not a key: times of day, or of a zone, are not dates"
         ) from None
     return None if np.isnat(days[0]) else day_of(int(days[0].astype(np.int64)))
 

@@ -116,7 +116,11 @@ def test_what_is_no_store_is_named(store, tmp_path, run):
     with sqlite3.connect(other) as db:
         db.execute("create table a (b)")
     db.close()
-    for path, why in ((text, "is no store"), (other, "is no store"), (tmp_path, "is no file")):
+    for path, why in (
+        (text, "is not a streammetrics store"),
+        (other, "is not a streammetrics store"),
+        (tmp_path, "is not a file"),
+    ):
         assert run("backup", path, tmp_path / "copy.db")[0] == 2
         with pytest.raises(StreamMetricsError, match="no store|no file") as error:
             maintenance.restore(path, store)

@@ -168,7 +168,7 @@ def test_a_service_that_refuses_the_client_is_an_error_of_the_next_call():
 
 @pytest.mark.parametrize("url", ["localhost:8000", "ftp://a", "unix:", "http://"])
 def test_an_address_has_a_form(url):
-    with pytest.raises(ValueError, match="is no address"):
+    with pytest.raises(ValueError, match="is not an address"):
         sm.live.Client(url)
 
 

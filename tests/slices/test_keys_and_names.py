@@ -249,7 +249,7 @@ def test_dates_are_found_by_any_date_that_could_be_a_key(found):
 )
 def test_a_time_that_is_no_key_finds_no_date(odd):
     slices = of_key(datetime.date(2024, 2, 29))
-    with pytest.raises(KeyError, match="is not a key: times of day, or of a zone, are no dates"):
+    with pytest.raises(KeyError, match="is not a key: times of day, or of a zone, are not dates"):
         slices[{"k": odd}]
 
 

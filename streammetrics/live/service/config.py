@@ -290,10 +290,10 @@ def _notice(table: Section, name: str, values: Mapping[str, object]) -> tuple[ob
     except (ValueError, TypeError):
         table.fail(name, f'for = {wait!r} is not a duration: write "1min"')
     if not isinstance(runbook, str) or (runbook and not _ADDRESS.fullmatch(runbook)):
-        table.fail(name, 'runbook is no address: write runbook = "https://host/path"')
+        table.fail(name, 'runbook is not an address: write runbook = "https://host/path"')
     labels = told.get("labels", {})
     if not isinstance(labels, dict) or not all(isinstance(text, str) for text in labels.values()):
-        table.fail(name, 'labels is no table of texts: write labels = { team = "search" }')
+        table.fail(name, 'labels is not a table of texts: write labels = { team = "search" }')
     for label in labels:
         if not _LABEL.fullmatch(label) or label in _RESERVED:
             table.fail(name, f"no label can be called {label!r}: take letters, digits and _")

@@ -34,7 +34,7 @@ class DeadLetters:
         """Append an event.
 
         Args:
-            event: The event, or the text of a line that is no event.
+            event: The event, or the text of a line that is not an event.
             error: Why it is refused.
             key: The idempotency key of the request, or an empty text.
 

@@ -90,7 +90,7 @@ def _weekly(table: Section, text: object) -> list[tuple[int, int]]:
     for part in found[1].split(","):
         ends = part.split("-")
         if len(ends) > 2 or not {*ends} <= {*_DAYS}:
-            table.fail("weekly", f"{part!r} is no day, and no days: write mon or mon-fri")
+            table.fail("weekly", f"{part!r} is not a day or a range of days: write mon or mon-fri")
         begin, n = _DAYS.index(ends[0]), (_DAYS.index(ends[-1]) - _DAYS.index(ends[0])) % 7 + 1
         days += [(begin + day) % 7 for day in range(n)]
     return [(day * _DAY + first, (last - first) % _DAY or _DAY) for day in days]
