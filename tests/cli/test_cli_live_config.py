@@ -177,7 +177,7 @@ def test_workers_need_a_store_and_other_machines_a_token(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match="the environment has no LIVE_TOKEN"):
         settings(written(tmp_path, opened))
     monkeypatch.setenv("LIVE_TOKEN", "two words")
-    with pytest.raises(ConfigError, match="has characters that no header can have"):
+    with pytest.raises(ConfigError, match="has characters that no header or address can have"):
         settings(written(tmp_path, opened))
     monkeypatch.setenv("LIVE_TOKEN", "secret")
     assert settings(written(tmp_path, opened)).server.token == "secret"
@@ -282,7 +282,7 @@ def test_receivers_and_silences(tmp_path, monkeypatch):
 MISTAKEN = [
     ('team = "ml" }, r', '"a b" = "ml" }, r', "alerts.low: no label can be called 'a b'"),
     ('team = "ml" }, r', 'severity = "x" }, r', "alerts.low: no label can be called 'severity'"),
-    ('{ team = "ml" }, r', '"ml", r', "alerts.low: labels is no table of texts"),
+    ('{ team = "ml" }, r', '"ml", r', "alerts.low: labels is not a table of texts"),
     ('"https://r.org/1"', '"javascript:alert(1)"', "alerts.low: runbook is not an address"),
     ("runbook =", "runbok =", "alerts.low: no such key 'runbok'; did you mean 'runbook'"),
     ('"webhook"', '"webhok"', "deliver.desk.kind: no kind 'webhok'; did you mean 'webhook'"),
