@@ -459,7 +459,7 @@ def check_form(db: sqlite3.Connection, path: str) -> None:
     """
     (application,) = db.execute("pragma application_id").fetchone()
     if application != _APPLICATION:
-        raise StateFormatError(f"{path} is a database, but no store of streammetrics")
+        raise StateFormatError(f"{path} is a database, but not a streammetrics store")
     (version,) = db.execute("pragma user_version").fetchone()
     if version > FORMAT:
         raise StateFormatError(
