@@ -655,7 +655,7 @@ def _of_coco_files(asked: EvaluateOptions) -> Work:
     files = [true]
     for name, path in results.items():
         what = plan(asked.task, coco.INPUTS, options, asked.specs)
-        pieces = coco.pieces(true, path)
+        pieces = coco.pieces(true, path, masks=options["box_format"] == "rle")
         _check_again(pieces, len(results))
         files += [str(source) for piece in pieces for source in piece.results]
         models[name] = Model(

@@ -74,7 +74,8 @@ class BoxMetric(NumberOrArray[NoAverage], Metric[float | LabelledArray]):
         average: ``"macro"``: the mean over the classes that have true boxes. ``"micro"``: all
             classes are treated as one. ``None``: an array with the value of each class, sorted.
         box_format: The four numbers of a box: its corners (``"xyxy"``); left, top, width and height
-            (``"xywh"``); or centre, width and height (``"cxcywh"``).
+            (``"xywh"``); or centre, width and height (``"cxcywh"``). ``"rle"``: masks instead of
+            boxes, each as the text of its run lengths, COCO's ``counts``.
         nan_policy: ``"raise"``, or ``"omit"``: images with a missing value are left out.
     """
 

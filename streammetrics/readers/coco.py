@@ -1,8 +1,8 @@
 """COCO files as tables: annotations and results as one row per image, as pycocotools reads them.
 
 The annotations file is an object with ``images``, ``annotations`` and ``categories``. The results
-file is a list of objects with ``image_id``, ``category_id``, ``bbox`` and ``score``. Rows are the
-images of the annotations, sorted by id.
+file is a list of objects with ``image_id``, ``category_id``, ``bbox`` and ``score``, or
+``segmentation`` instead of ``bbox``. Rows are the images of the annotations, sorted by id.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ INPUTS = {
         "pred_boxes", "pred_labels", "pred_scores",
     )
 }  # fmt: skip
-_KEYS = {
-    "annotations": ("bbox", "category_id", "area"),
-    "results": ("bbox", "category_id", "score"),
-}
+_KEYS = {"annotations": ("category_id", "area"), "results": ("category_id", "score")}
 
 
 class _Boxes(NamedTuple):
@@ -50,6 +47,10 @@ class _Boxes(NamedTuple):
         """Return a nested column with one number, or four for a bbox, for each box."""
         values = [entry.get(key, default) for entry in self.entries]
         return self._column(Column(np.array(values, np.float64), None, True))
+
+    def masks(self) -> Nested:
+        """Return a nested column with the text of the mask of each box."""
+        return self._column(as_column([entry["segmentation"] for entry in self.entries], "masks"))
 
     def labels(self, names: Mapping[Json, Json]) -> Nested:
         """Return a nested column of category names."""
@@ -66,6 +67,7 @@ class CocoPiece:
 
     annotations: Source
     results: tuple[Source, ...]
+    masks: bool = False
 
     rows: ClassVar[None] = None  # unknown until the file is parsed
     unit: ClassVar[str] = "file"
@@ -90,16 +92,17 @@ class CocoPiece:
             raise InvalidBatchError(f"{self.annotations}: has no list of {lacking[0]!r}")
         images = sorted(_ids(told["images"], self.annotations))
         places = {image: place for place, image in enumerate(images)}
-        true = _by_image({self.annotations: told["annotations"]}, "annotations", places)
+        sizes = {image["id"]: image for image in told["images"]} if self.masks else None
+        true = _by_image({self.annotations: told["annotations"]}, "annotations", places, sizes)
         found = {source: _parsed(source, list, "a list of results") for source in self.results}
-        pred = _by_image(found, "results", places)
+        pred = _by_image(found, "results", places, sizes)
         names = _names(told.get("categories") or [])
         columns = {
-            "true_boxes": true.numbers("bbox"),
+            "true_boxes": true.masks() if self.masks else true.numbers("bbox"),
             "true_labels": true.labels(names),
             "true_crowd": true.numbers("iscrowd", 0),
             "true_areas": true.numbers("area"),
-            "pred_boxes": pred.numbers("bbox"),
+            "pred_boxes": pred.masks() if self.masks else pred.numbers("bbox"),
             "pred_labels": pred.labels(names),
             "pred_scores": pred.numbers("score"),
         }
@@ -108,10 +111,10 @@ class CocoPiece:
             yield rows.stop - start, {name: column[rows] for name, column in columns.items()}
 
 
-def pieces(annotations: str, results: str) -> list[CocoPiece]:
+def pieces(annotations: str, results: str, *, masks: bool = False) -> list[CocoPiece]:
     """Return the piece for a file of annotations and for a path or glob of results."""
     found = tuple(source_of(path, "coco") for path in matching(results))
-    return [CocoPiece(source_of(annotations, "coco"), found)]
+    return [CocoPiece(source_of(annotations, "coco"), found, masks)]
 
 
 def _parsed(source: Source, kind: type, words: str) -> Json:
@@ -142,11 +145,17 @@ def _names(categories: Sequence[Json]) -> dict[Json, Json]:
 
 
 def _by_image(
-    entries: Mapping[Source, Sequence[Json]], kind: str, places: Mapping[Json, int]
+    entries: Mapping[Source, Sequence[Json]],
+    kind: str,
+    places: Mapping[Json, int],
+    sizes: Mapping[Json, Document] | None,
 ) -> _Boxes:
-    """Validate entries and sort them by image; within an image they keep the order of the file."""
+    """Validate entries and sort them by image; within an image they keep the order of the file.
+
+    With the `sizes` of images, masks are read instead of boxes, and replaced by their text.
+    """
     rows = [
-        _image(entry, kind, places, f"{source}: entry {number} of its {kind}")
+        _image(entry, kind, places, f"{source}: entry {number} of its {kind}", sizes)
         for source, each in entries.items()
         for number, entry in enumerate(each)
     ]
@@ -156,15 +165,25 @@ def _by_image(
     return _Boxes(counts, [every[place] for place in order.tolist()])
 
 
-def _image(entry: object, kind: str, places: Mapping[Json, int], title: str) -> int:
+def _image(
+    entry: object,
+    kind: str,
+    places: Mapping[Json, int],
+    title: str,
+    sizes: Mapping[Json, Document] | None,
+) -> int:
     """Return the row of an entry's image; raise if the entry is invalid."""
     if not isinstance(entry, dict):
         raise InvalidBatchError(f"{title} is not an object")
-    for key in ("image_id", *_KEYS[kind]):
+    shape = "bbox" if sizes is None else "segmentation"
+    for key in ("image_id", shape, *_KEYS[kind]):
         if key not in entry:
-            raise InvalidBatchError(f"{title} has no {key!r}; of COCO's files boxes are evaluated")
-    box, (*_, last) = entry["bbox"], _KEYS[kind]
-    if not isinstance(box, list) or len(box) != 4 or not all(map(_is_number, box)):
+            hint = "; for masks, add --param box_format=rle" if key == "bbox" else ""
+            raise InvalidBatchError(f"{title} has no {key!r}{hint}")
+    box, (*_, last) = entry[shape], _KEYS[kind]
+    if sizes is None and not (
+        isinstance(box, list) and len(box) == 4 and all(map(_is_number, box))
+    ):
         raise InvalidBatchError(f"{title} has a bbox that is not of four numbers: {box!r:.60}")
     if not _is_number(entry[last]):
         raise InvalidBatchError(f"{title} has no number as {last!r}: {entry[last]!r:.60}")
@@ -173,7 +192,29 @@ def _image(entry: object, kind: str, places: Mapping[Json, int], title: str) -> 
         raise InvalidBatchError(
             f"{title} is of image {entry['image_id']!r:.60}, which the annotations do not have"
         )
+    if sizes is not None:
+        entry["segmentation"] = _mask(box, sizes[entry["image_id"]], title)
     return place
+
+
+def _mask(told: Json, image: Document, title: str) -> str:
+    """Return the compressed run lengths of a mask or of polygons, which need pycocotools."""
+    counts = told.get("counts") if isinstance(told, dict) else None
+    if isinstance(counts, str):
+        return counts
+    try:
+        from pycocotools import mask  # noqa: PLC0415 - an optional dependency
+    except ImportError:
+        raise InvalidBatchError(
+            f"{title} is a polygon or not compressed, which needs pycocotools: pip install it"
+        ) from None
+    try:
+        found = mask.frPyObjects(told, image["height"], image["width"])
+        return str((mask.merge(found) if isinstance(found, list) else found)["counts"], "ascii")
+    except KeyError as error:
+        raise InvalidBatchError(f"{title} needs the size of its image: no {error}") from None
+    except Exception as error:  # pycocotools checks nothing, and raises whatever comes
+        raise InvalidBatchError(f"{title} is not a mask: {error!s:.60}") from None
 
 
 def _is_number(value: object) -> bool:

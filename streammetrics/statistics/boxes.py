@@ -1,11 +1,10 @@
-"""Boxes in images, matched during update: scores by class and outcome."""
+"""Boxes or masks in images, matched during update: scores by class and outcome."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from streammetrics.core.state.arrays import (
     widened,
 )
 from streammetrics.core.statistic import Statistic
+from streammetrics.statistics.masks import Masks, pieces
 from streammetrics.statistics.tables.contingency import amounts_of
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ class _Side(NamedTuple):
 
     order: Places
     groups: Ints
-    boxes: Floats
+    boxes: Shapes
     areas: Floats
 
     @classmethod
-    def of(cls, boxes: Nested, groups: Ints, areas: Floats, keys: tuple[Floats, ...] = ()) -> _Side:
+    def of(cls, boxes: Shapes, groups: Ints, areas: Floats, keys: tuple[Floats, ...] = ()) -> _Side:
         """Return the boxes ordered by group, then by `keys`."""
         order = np.lexsort((*keys, groups))
-        return cls(order, groups[order], boxes.flat.values[order], areas[order])
+        return cls(order, groups[order], boxes[order], areas[order])
 
 
 def matched(columns: Columns, ious: tuple[float, ...], *, classes: bool = True) -> Outcomes:
@@ -111,10 +111,10 @@ def matched(columns: Columns, ious: tuple[float, ...], *, classes: bool = True) 
     if len(both):
         places, labels = coded_labels(both)
         groups = packed((1, len(labels)), groups, places)
-    true = _Side.of(true_boxes, groups[:size], true_areas.flat.values)
-    boxes = pred_boxes.flat.values
-    areas = boxes[:, 2] * boxes[:, 3]
-    pred = _Side.of(pred_boxes, groups[size:], areas, (-scores.flat.values,))
+    shapes = _shapes(concatenate([true_boxes.flat, pred_boxes.flat]))
+    true = _Side.of(shapes[:size], groups[:size], true_areas.flat.values)
+    boxes = shapes[size:]
+    pred = _Side.of(boxes, groups[size:], boxes.areas, (-scores.flat.values,))
     crowded = crowd.flat.values[true.order] > 0
     regular = _in_areas(true.areas) & ~crowded[:, None]
     codes = _codes(true, pred, crowded, regular, np.minimum(ious, _NEARLY))
@@ -180,14 +180,10 @@ class _Pairs(NamedTuple):
         """Return the pairs of boxes of the same group whose IoU is at least `least`."""
         first = np.searchsorted(true.groups, pred.groups)
         counts = np.searchsorted(true.groups, pred.groups, "right") - first
-        cuts = np.searchsorted(
-            np.cumsum(counts), np.arange(0, counts.sum(), tuning.OVERLAPS), "right"
-        )
         parts = []
-        for start, stop in pairwise([*cuts.tolist(), counts.size]):
-            part = slice(start, stop)
-            box = np.repeat(np.arange(start, stop), counts[part])
-            other = within(first[part], counts[part])
+        for some in pieces(counts, tuning.OVERLAPS):
+            box = np.repeat(np.arange(some.start, some.stop), counts[some])
+            other = within(first[some], counts[some])
             iou = overlap(pred.boxes[box], true.boxes[other], crowd[other])
             near = np.flatnonzero(iou >= least)
             parts.append((box[near], other[near], iou[near]))
@@ -217,21 +213,64 @@ class _Pairs(NamedTuple):
             yield boxes[some], ends - counts[some], within(starts[some], counts[some])
 
 
-def overlap(one: Floats, other: Floats, crowd: Bools) -> Floats:
-    """Return the intersection over union of boxes (n, 4) given as left, top, width and height.
+class Shapes(Protocol):
+    """Boxes or masks (n,)."""
 
-    With a crowd, the intersection is divided by the area of the first box instead.
-    """
-    low = np.maximum(one[:, :2], other[:, :2])
-    high = np.minimum(one[:, :2] + one[:, 2:], other[:, :2] + other[:, 2:])
-    both = np.prod(np.maximum(high - low, 0.0), axis=1)
-    area, second = one[:, 2] * one[:, 3], other[:, 2] * other[:, 3]
-    union = np.where(crowd, area, area + second - both)
+    @property
+    def areas(self) -> Floats:
+        """The area of each one."""
+        ...
+
+    def __getitem__(self, which: slice | Array) -> Self:
+        """Return some of them."""
+        ...
+
+    def shared(self, other: Any) -> Floats:
+        """Return the area that each one shares with another one of the same kind."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rectangles:
+    """Boxes (n, 4) given as left, top, width and height."""
+
+    values: Floats
+
+    def __getitem__(self, which: slice | Array) -> Rectangles:
+        """Return some of the boxes."""
+        return Rectangles(self.values[which])
+
+    @property
+    def areas(self) -> Floats:
+        """The area of each box."""
+        areas: Floats = self.values[:, 2] * self.values[:, 3]
+        return areas
+
+    def shared(self, other: Rectangles) -> Floats:
+        """Return the area that each box shares with another."""
+        one, two = self.values, other.values
+        low = np.maximum(one[:, :2], two[:, :2])
+        high = np.minimum(one[:, :2] + one[:, 2:], two[:, :2] + two[:, 2:])
+        both: Floats = np.prod(np.maximum(high - low, 0.0), axis=1)
+        return both
+
+
+def _shapes(flat: Column) -> Shapes:
+    """Return boxes, or masks if they are given as text."""
+    if flat.vocabulary is not None:
+        return Masks.of(flat)
+    return Rectangles(flat.values.reshape(-1, 4))
+
+
+def overlap(one: Shapes, other: Shapes, crowd: Bools) -> Floats:
+    """Return intersections over unions; with a crowd, over the area of the first one instead."""
+    both = one.shared(other)
+    union = np.where(crowd, one.areas, one.areas + other.areas - both)
     shares: Floats = np.divide(both, union, out=np.zeros_like(both), where=both > 0)
     return shares
 
 
-BoxFormat = Literal["xyxy", "xywh", "cxcywh"]
+BoxFormat = Literal["xyxy", "xywh", "cxcywh", "rle"]
 
 TRUE, PRED = (
     ("true_boxes", "true_labels", "true_crowd", "true_areas"),
@@ -242,6 +281,10 @@ TRUE, PRED = (
     ),
 )
 _EACH = {"true_boxes": "the boxes of an image", "pred_boxes": "the boxes of an image"}
+_LENGTHS = "a mask is COCO's compressed run lengths: the counts of pycocotools.mask.encode, as text"
+_MASKS = Hint(
+    "a box is four numbers; say {box_format} if it is the text of a mask", box_format="rle"
+)
 _CORNERS = Hint("say {box_format} or cxcywh if they are not corners", box_format="xywh")
 
 
@@ -259,8 +302,9 @@ class Boxes(Field):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """``"label"`` for labels, ``"number"`` for all other columns."""
-        label: dict[str, Kind] = dict.fromkeys(("true_labels", "pred_labels"), "label")
+        """``"label"`` for labels and the text of masks, ``"number"`` for all other columns."""
+        texts = ("true_boxes", "pred_boxes") if self.box_format == "rle" else ()
+        label: dict[str, Kind] = dict.fromkeys(("true_labels", "pred_labels", *texts), "label")
         return {name: label.get(name, "number") for name in self.names}
 
     def take(self, batch: Batch) -> Taken:
@@ -280,7 +324,8 @@ class Boxes(Field):
         """Check that columns have one value for each box, and that boxes and values are valid."""
         held = dict(zip(self.names, taken, strict=True))
         for boxes, *others in (TRUE, PRED):
-            self._check_boxes(batch.title(boxes), held[boxes], missing)
+            check = self._check_masks if self.box_format == "rle" else self._check_boxes
+            check(batch.title(boxes), held[boxes], missing)
             for name in others:
                 column = held[name]
                 if column is not None:
@@ -292,9 +337,29 @@ class Boxes(Field):
                 self._check_numbers(batch.title(name), name, held[name], missing)
         for name in ("true_labels", "pred_labels"):
             _check_labels(batch.title(name), held[name], missing)
+        if self.box_format == "rle":
+            true, pred = held["true_boxes"], held["pred_boxes"]
+            pixels = np.concatenate([_pixels(true.flat), _pixels(pred.flat)])
+            rows = np.concatenate([true.rows, pred.rows])
+            most = np.zeros(len(true), np.int64)
+            np.maximum.at(most, rows, pixels)
+            wrong = np.zeros(len(true), np.bool_)
+            wrong[rows[pixels != most[rows]]] = True
+            title = batch.title("pred_boxes")
+            what = f"or {batch.title('true_boxes')} has masks of images of different sizes"
+            reject_present(title, what, wrong, missing)
+
+    def _check_masks(self, title: str, masks: Nested, missing: Bools | None) -> None:
+        flat = masks.flat
+        if flat.vocabulary is None and len(flat):
+            raise InvalidBatchError(f"{title} holds numbers; {_LENGTHS}", title)
+        wrong = _pixels(flat) == 0
+        reject_values(title, "has a mask that is not valid", wrong, masks, missing, advice=_LENGTHS)
 
     def _check_boxes(self, title: str, boxes: Nested, missing: Bools | None) -> None:
         flat = boxes.flat
+        if flat.vocabulary is not None:
+            raise InvalidBatchError(f"{title} holds text", title, hint=_MASKS)
         if len(flat) and (flat.values.ndim != 2 or flat.values.shape[1] != 4):
             shape = "one number" if flat.values.ndim == 1 else f"{flat.values.shape[1]} numbers"
             row = int(np.argmax(boxes.values > 0))
@@ -324,7 +389,7 @@ class Boxes(Field):
         kept = [c if c is None or rows is None else c[rows] for c in taken]
         boxes, labels, crowd, areas, found, names, scores = kept
         boxes, found = (self._sized(each) for each in (boxes, found))
-        sizes = boxes.flat.values[:, 2] * boxes.flat.values[:, 3]
+        sizes = _shapes(boxes.flat).areas
         regular = np.zeros(sizes.size)
         finished = (
             boxes,
@@ -348,7 +413,9 @@ class Boxes(Field):
         return finished, {"labels": kinds.pop()} if kinds else {}
 
     def _sized(self, boxes: Nested) -> Nested:
-        """Return boxes as left, top, width and height."""
+        """Return boxes as left, top, width and height, and masks as they are."""
+        if boxes.flat.vocabulary is not None:
+            return boxes
         values = _numbers("", boxes.flat).reshape(-1, 4).copy()
         if self.box_format == "xyxy":
             values[:, 2:] -= values[:, :2]
@@ -359,6 +426,13 @@ class Boxes(Field):
     def present(self, columns: Columns) -> Columns:
         """Return the columns of `Outcomes`, one row for each image."""
         return tuple(matched(columns, self.ious, classes=self.classes))
+
+
+def _pixels(masks: Column) -> Ints:
+    """Return the numbers of pixels of masks' images, 0 for an invalid mask, -1 for a null."""
+    found = Masks.of(masks)
+    pixels: Ints = np.append(found.pixels, -1)[found.places]
+    return pixels
 
 
 def _floats(like: Nested, values: Floats) -> Nested:

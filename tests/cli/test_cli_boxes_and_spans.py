@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import seqeval.metrics
-from oracles.detection import as_coco, evaluated, images
+from oracles.detection import as_coco, evaluated, images, masks
+from pycocotools import mask as coco_mask
 
 import streammetrics as sm
 
@@ -45,6 +46,36 @@ def test_the_twelve_numbers_are_those_of_coco(command, coco):
     assert (told["n_rows"], told["annotations"]) == (25, str(true))
     each = command(*run, "--param", "average=none", "--metrics", "BoxAverageRecall", "--json", "-")
     assert list(json.loads(each.out)["metrics"]["BoxAverageRecall"]["labels"]) == sorted(NAMES)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # pycocotools
+def test_masks_are_text_lengths_or_polygons(command, tmp_path):
+    rows = masks(np.random.default_rng(5), 12)
+    dataset, found = as_coco(rows)
+    values = [value if value >= 0 else None for value in evaluated(rows).stats.tolist()]
+    for entry in dataset["annotations"][::2]:
+        mask = coco_mask.decode(entry["segmentation"]).ravel("F")
+        edges = np.flatnonzero(np.diff(mask, prepend=0, append=2))
+        entry["segmentation"]["counts"] = np.diff(edges, prepend=0).tolist()
+    polygon = [[10.0, 10.0, 60.0, 10.0, 60.0, 50.0, 10.0, 50.0]]
+    extra = {"image_id": 1, "category_id": 0, "segmentation": polygon}
+    true, pred = tmp_path / "instances.json", tmp_path / "found.json"
+    run = ("evaluate", "--task", "boxes", "--param", "box_format=rle")
+    for more, expected in (([], values), ([extra], None)):
+        annotations = [*dataset["annotations"], *({**each, "area": 2000.0} for each in more)]
+        true.write_text(json.dumps({**dataset, "annotations": annotations}))
+        pred.write_text(json.dumps([*found, *({**each, "score": 0.99} for each in more)]))
+        told = command(*run, "--annotations", true, "--results", pred, "--json", "-")
+        assert told.code == 0, told.err
+        each = [metric["value"] for metric in json.loads(told.out)["metrics"].values()]
+        if expected is not None:
+            assert each == pytest.approx(expected, rel=1e-12)
+    true.write_text(
+        json.dumps({**dataset, "annotations": [{**annotations[-1], "segmentation": 3}]})
+    )
+    refused = command(*run, "--annotations", true, "--results", pred)
+    assert refused.code == 2
+    assert "entry 0 of its annotations is not a mask" in refused.err
 
 
 def test_results_are_models_in_parts_or_whole(command, coco, tmp_path):
@@ -97,7 +128,10 @@ ENTRY = {"image_id": 1, "category_id": 0, "bbox": [0, 0, 1, 1], "score": 0.5}
         ([ENTRY, {**ENTRY, "image_id": 99}], "found.json: entry 1 of its results is of image 99"),
         ([{**ENTRY, "bbox": [1, 2]}], r"entry 0 of its results has a bbox that is not of four"),
         ([{**ENTRY, "score": None}], "entry 0 of its results has no number as 'score': None"),
-        ([{k: ENTRY[k] for k in ENTRY if k != "bbox"}], "has no 'bbox'; of COCO's files boxes are"),
+        (
+            [{k: ENTRY[k] for k in ENTRY if k != "bbox"}],
+            "has no 'bbox'; for masks, add --param box_format=rle",
+        ),
         ([3], "entry 0 of its results is not an object"),
         ({"annotations": []}, "found.json: is not a list of results"),
         ([{**ENTRY, "bbox": [0, 0, -1, 1]}], "has a box of negative width or height"),

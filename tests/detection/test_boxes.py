@@ -9,10 +9,15 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from oracles.detection import evaluated, images, precision, recall
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.detection import compressed, evaluated, images, masks, precision, recall
+from pycocotools import mask as coco_mask
 
 import streammetrics as sm
 from streammetrics.core import tuning
+from streammetrics.core.columns.conversion import as_column
+from streammetrics.statistics.masks import Masks
 
 COCO = {
     "map": precision(),
@@ -44,6 +49,67 @@ def test_the_twelve_numbers_of_coco(seed):
     suite = sm.MetricSet({name: metric.copy() for name, metric in COCO.items()}).update(rows)
     np.testing.assert_allclose(list(suite.compute().values()), evaluated(rows).stats, rtol=1e-12)
     assert all(suite[name].exact for name in COCO)
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3))])
+def test_the_twelve_numbers_of_masks(seed):
+    rows = masks(np.random.default_rng(seed), 40)
+    names = ("iou", "area", "max_detections")
+    metrics = {
+        key: type(metric)(box_format="rle", **{name: getattr(metric, name) for name in names})
+        for key, metric in COCO.items()
+    }
+    suite = sm.MetricSet(metrics).update(rows)
+    values = [-1 if math.isnan(value) else value for value in suite.compute().values()]
+    np.testing.assert_allclose(values, evaluated(rows).stats, rtol=1e-12)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=12, max_size=12), min_size=1, max_size=6))
+def test_runs_of_masks_are_their_pixels(rows):
+    maps = [np.array(row).reshape(3, 4) for row in rows]
+    held = Masks.of(as_column([*map(compressed, maps)], "masks"))
+    assert held.areas.tolist() == [mask.sum() for mask in maps]
+    assert (held.pixels == 12).all()
+    one, other = np.divmod(np.arange(len(maps) ** 2), len(maps))
+    shared = [(maps[a] & maps[b]).sum() for a, b in zip(one, other, strict=True)]
+    assert held[one].shared(held[other]).tolist() == shared
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # pycocotools
+@given(st.text(st.characters(min_codepoint=1, max_codepoint=200), max_size=12))
+def test_a_text_is_the_mask_of_pycocotools_or_is_refused(text):
+    """Lengths that go beyond what is written, or below 0, are no mask; others are read alike."""
+    (pixels,) = Masks.of(as_column([text], "masks")).pixels.tolist() if text else [0]
+    if not 0 < pixels < 1 << 20:
+        return
+    held = Masks.of(as_column([text], "masks"))
+    told = {"size": [pixels, 1], "counts": text}
+    assert held.areas.tolist() == [coco_mask.area(told)]
+    assert held.shared(held).tolist() == [coco_mask.decode(told).sum()]
+
+
+@pytest.mark.parametrize(
+    ("pred", "told"),
+    [
+        (["04", "~~"], "not valid in 1 row, first in row 1; a mask is COCO's .* run lengths"),
+        (["04", ""], "not valid in 1 row, first in row 1"),
+        (["04", "0P"], "not valid in 1 row, first in row 1"),
+        (["04", "0PPPPPPP1"], "not valid in 1 row, first in row 1"),
+        (["04", "0401O"], "not valid in 1 row, first in row 1"),
+        (["04", "05"], "images of different sizes in 1 row, first in row 1"),
+    ],
+)
+def test_what_is_not_a_mask_is_refused(pred, told):
+    rows = rows_of([["04"], ["13"]], [[1], [1]], [[each] for each in pred], [[1], [1]], [[0.5]] * 2)
+    metric = sm.BoxAverageRecall(box_format="rle")
+    before = metric.to_bytes()
+    with pytest.raises(sm.InvalidBatchError, match=told):
+        metric.update(**rows)
+    with pytest.raises(sm.InvalidBatchError, match="true_boxes holds numbers; a mask is"):
+        metric.update(**ONE)
+    with pytest.raises(sm.InvalidBatchError, match="holds text; a box is four numbers"):
+        sm.BoxAverageRecall().update(**rows)
+    assert metric.to_bytes() == before
 
 
 def test_the_example_of_torchmetrics():

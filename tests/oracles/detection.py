@@ -7,6 +7,7 @@ import io
 from itertools import product
 
 import numpy as np
+from pycocotools import mask as coco_mask
 from pycocotools.coco import COCO
 from pycocotools.cocoeval import COCOeval
 from sklearn.metrics import f1_score, jaccard_score
@@ -56,26 +57,77 @@ def plain_images(rng, n):
     return {name: rows[name] for name in rows if name not in {"true_crowd", "true_areas"}}
 
 
+HEIGHT, WIDTH = 120, 150
+
+
+def blob(rng, near=None):
+    """Return a mask of some discs; one that is near another has its edges shifted."""
+    y, x = np.ogrid[:HEIGHT, :WIDTH]
+    if near is not None:
+        return np.roll(near, rng.integers(-3, 4, 2), (0, 1)) ^ (rng.random(near.shape) < 0.02)
+    radius, at = np.exp(rng.uniform(1.5, 4, 3)), rng.uniform(0, [HEIGHT, WIDTH], (3, 2))
+    discs = [(y - a) ** 2 + (x - b) ** 2 < r * r for r, (a, b) in zip(radius, at, strict=True)]
+    return np.logical_or.reduce(discs[: rng.integers(1, 4)])
+
+
+def compressed(mask):
+    """Return the run lengths of a mask (H, W) as COCO's text."""
+    return coco_mask.encode(np.asfortranarray(mask, np.uint8))["counts"].decode()
+
+
+def masks(rng, n):
+    """Return images of masks, true ones and predicted ones, of which some are near them."""
+    rows = {name: [] for name in images(rng, 0)}
+    for _ in range(n):
+        true = [blob(rng) for _ in range(rng.integers(0, 5))]
+        labels = rng.integers(0, CLASSES, len(true)).tolist()
+        places = np.repeat(np.arange(len(true)), rng.integers(0, 3, len(true))).tolist()
+        others = rng.integers(0, 3)
+        pred = [blob(rng, true[place]) for place in places] + [blob(rng) for _ in range(others)]
+        names = [labels[place] for place in places] + rng.integers(0, CLASSES, others).tolist()
+        crowd = (rng.random(len(true)) < 0.15).astype(int).tolist()
+        areas = [float(mask.sum()) for mask in true]
+        texts = [list(map(compressed, each)) for each in (true, pred)]
+        held = (texts[0], labels, crowd, areas, texts[1], names, rng.random(len(pred)).tolist())
+        for column, row in zip(rows.values(), held, strict=True):
+            column.append(row)
+    return {name: lists(column) for name, column in rows.items()}
+
+
+def shape_of(shape):
+    """Return an entry's shape: a box of left, top, width and height, or the text of a mask."""
+    if isinstance(shape, str):
+        return {"segmentation": {"size": [HEIGHT, WIDTH], "counts": shape}}
+    return {"bbox": shape.tolist()}
+
+
+def area_of(shape):
+    if isinstance(shape, str):
+        return float(coco_mask.area(shape_of(shape)["segmentation"]))
+    return float(shape[2] * shape[3])
+
+
 def as_coco(rows):
-    """Return images as COCO's annotations and results; boxes are left, top, width and height."""
+    """Return images as COCO's annotations and results."""
     truths, found = [], []
     for number, row in enumerate(zip(*rows.values(), strict=True), 1):
         each = dict(zip(rows, row, strict=True))
-        sizes = each["true_boxes"][:, 2] * each["true_boxes"][:, 3]
+        sizes = [*map(area_of, each["true_boxes"])]
         crowd = each.get("true_crowd", np.zeros(len(sizes)))
         of_truths = (each["true_boxes"], each["true_labels"], crowd, each.get("true_areas", sizes))
         for box, label, of_crowd, area in zip(*of_truths, strict=True):
             more = {"id": len(truths) + 1, "area": float(area), "iscrowd": int(of_crowd)}
-            truths.append(
-                {"image_id": number, "category_id": int(label), "bbox": box.tolist(), **more}
-            )
+            truths.append({"image_id": number, "category_id": int(label), **shape_of(box), **more})
         of_found = (each["pred_boxes"], each["pred_labels"], each["pred_scores"])
         found += [
-            {"image_id": number, "category_id": int(label), "bbox": box.tolist(), "score": score}
+            {"image_id": number, "category_id": int(label), **shape_of(box), "score": score}
             for box, label, score in zip(*of_found, strict=True)
         ]
     dataset = {
-        "images": [{"id": number + 1} for number in range(len(rows["true_boxes"]))],
+        "images": [
+            {"id": number + 1, "height": HEIGHT, "width": WIDTH}
+            for number in range(len(rows["true_boxes"]))
+        ],
         "annotations": truths,
         "categories": [{"id": label} for label in range(CLASSES)],
     }
@@ -83,7 +135,7 @@ def as_coco(rows):
 
 
 def evaluated(rows, ious=None):
-    """Return what COCOeval makes of images: all boxes are left, top, width and height."""
+    """Return what COCOeval makes of images, of boxes or of masks."""
     dataset, found = as_coco(rows)
     with contextlib.redirect_stdout(io.StringIO()):
         data = COCO()
@@ -91,7 +143,8 @@ def evaluated(rows, ious=None):
         data.createIndex()
         if not found:
             return None
-        evaluation = COCOeval(data, data.loadRes(found), "bbox")
+        kind = "segm" if "segmentation" in found[0] else "bbox"
+        evaluation = COCOeval(data, data.loadRes(found), kind)
         if ious is not None:
             evaluation.params.iouThrs = np.array(ious)
         evaluation.evaluate()
@@ -235,6 +288,8 @@ ORACLES = [
     Oracle(recall(), images, summary(8), n=12),
     Oracle(recall(max_detections=1), images, summary(6), n=12),
     Oracle(recall(area="large"), images, summary(11), n=12),
+    Oracle(sm.BoxAveragePrecision(box_format="rle"), masks, summary(0), n=12),
+    Oracle(sm.BoxAverageRecall(box_format="rle", area="small"), masks, summary(9), n=12),
     Oracle(sm.MeanIoU(), pixels, averaged(jaccard_score, "macro")),
     Oracle(sm.MeanIoU(average="weighted"), weighted_pixels, averaged(jaccard_score, "weighted")),
     Oracle(

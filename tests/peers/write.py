@@ -67,8 +67,6 @@ What has no twin, and why:
 - One-vs-rest hinge loss: it is `HingeLoss` of `y_true == k` and column k, class by class.
 - Stemming in ROUGE: of English alone, and a library of its own. Stem texts before `update`.
 - Generalised Dice and Hausdorff distance: see the table of torchmetrics.segmentation.
-- Masks of COCO (RLE): their overlaps need `pycocotools` in every `update`, and a state would depend
-  on which optional packages a worker has. Boxes of the same files are evaluated.
 - The p-value of a chi-squared test of drift: with many rows any difference is significant.
   `CramersV` of samples and categories has the size of the effect.
 - Row groups of Parquet are not skipped by `--where`: a filter of the command line reads all rows,
