@@ -7,6 +7,7 @@ writes the table of metrics and their statistics anew.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -27,7 +28,7 @@ COLUMNS = r"^\|(.*?)\|(.*?)\|"
 ROWS = re.compile(
     r"^\| metrics \| statistics, in order \|\n\| --- \| --- \|\n((?:\|.*\n)*)", re.MULTILINE
 )
-CONTAINERS = {"Comparison", "Estimated", "Ledger", "Slices", "UnitSet"}
+CONTAINERS = {"Comparison", "Estimated", "Ledger", "Live", "Slices", "UnitSet"}
 # The arrays that an entry of a kind stands for: pattern, type and dimensions.
 SUM = [("digits", "I64", 2), ("exponent", "I64", 0)]
 HISTOGRAM = [
@@ -148,6 +149,16 @@ def test_vectors_are_up_to_date():
     for name, blob in made.items():
         assert (VECTORS / f"{name}.state").read_bytes() == blob, name
     assert sum(path.stat().st_size for path in VECTORS.iterdir()) < 300_000
+
+
+def test_keys_of_ids_are_those_of_the_page():
+    blob = (VECTORS / "Live.state").read_bytes()
+    size = struct.unpack("<Q", blob[:8])[0]
+    start, stop = json.loads(blob[8 : 8 + size])["rows/keys"]["data_offsets"]
+    words = struct.unpack(f"<{(stop - start) // 8}Q", blob[8 + size + start : 8 + size + stop])
+    long = hashlib.blake2b(b"an id of more than 15 bytes", digest_size=15).digest()
+    keys = [b"a".ljust(15, b"\0") + bytes([1]), long + bytes([0x10])]
+    assert struct.pack(f">{len(words)}Q", *words) == b"".join(keys)
 
 
 def test_reader_in_javascript():

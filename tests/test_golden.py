@@ -6,8 +6,10 @@ import json
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from processors import per_platform
+from vectors.write import value
 
 import streammetrics as sm
 from streammetrics.core.registry import class_named
@@ -25,15 +27,17 @@ def test_golden_state(path):
     expected = json.loads((path.parent / "values.json").read_text())[path.stem]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
-        value = metric.compute()
+        found = value(metric)
     if type(metric).__name__ in per_platform():
-        assert value == pytest.approx(float(expected), rel=1e-13)
+        told = expected.removeprefix("array([").removesuffix("])").split(",")
+        digits = 1e-13 if told == [expected] else 1e-7  # arrays are printed with eight digits
+        assert np.ravel(found) == pytest.approx(np.array(told, float), rel=digits)
     else:
-        assert repr(value) == expected
+        assert repr(found) == expected
 
 
 def test_there_are_states_of_this_version():
     """Of all that it had: what comes after a release has its states with the next one."""
     names = {path.stem for path in STATES if path.parent.name == sm.__version__}
     assert len(names) > 80
-    assert names <= {name for name in sm.__all__ if class_named(name)}
+    assert all(map(class_named, names))

@@ -77,21 +77,25 @@ def growth_of(work: str, rows: int) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def best(call: Callable[[], Any], calls: int) -> float:
+def best(
+    call: Callable[[], Any], calls: int, clock: Callable[[], float] = time.perf_counter
+) -> float:
     """Return the seconds of one call, over several in a row."""
-    result, start = None, time.perf_counter()
+    result, start = None, clock()
     for _ in range(calls):
         result = call()
-    seconds = (time.perf_counter() - start) / calls
+    seconds = (clock() - start) / calls
     if isinstance(result, Missing):
         raise MissingPeer(result.reason)
     return seconds
 
 
-def measured(case: Case) -> tuple[float, dict[str, float | str], float]:
+def measured(
+    case: Case, long: float = LONG, clock: Callable[[], float] = time.perf_counter
+) -> tuple[float, dict[str, float | str], float]:
     """Return our seconds, the peers' or why one is missing, and those of np.sum.
 
-    All of them are the best of interleaved rounds, and of one round where that takes `LONG`: noise
+    All of them are the best of interleaved rounds, and of one round where that takes `long`: noise
     is a small share of it.
     """
     contenders = {"": case.ours, **case.peers}
@@ -100,10 +104,10 @@ def measured(case: Case) -> tuple[float, dict[str, float | str], float]:
     for _ in range(case.repeats):
         for name, call in contenders.items():
             before = seconds[name]
-            if isinstance(before, str) or LONG <= before < float("inf"):
+            if isinstance(before, str) or long <= before < float("inf"):
                 continue
             try:
-                seconds[name] = min(before, best(call, case.calls))
+                seconds[name] = min(before, best(call, case.calls, clock))
             except MissingPeer as error:
                 seconds[name] = str(error)
         if case.columns:

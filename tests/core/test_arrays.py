@@ -377,7 +377,7 @@ def test_keys_that_share_a_slot_are_told_apart():
         ([fractions.Fraction(1)], ["Fraction"]),
         ([datetime.date(2020, 1, 1)], ["datetime.date"]),
         ([np.datetime64("2020")], ["datetime64"]),
-        ([np.timedelta64(1)], ["timedelta64"]),
+        ([np.timedelta64(1, "s")], ["timedelta64"]),
         ([-1, 2**63], ["negative integer", "row 0"]),
         ([2**63, np.int64(-1)], ["negative integer", "row 1"]),
         ([[1, 2], [3, 2**64]], ["64 bits", "row 1"]),

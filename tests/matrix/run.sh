@@ -38,7 +38,7 @@ environment() {
 run() {
   local log=$place/$1.log folder=$place/$2
   shift 2
-  (cd "$folder/source" && ../bin/python "$@" -m pytest -q "${workers[@]}" "${chosen[@]}") > "$log" 2>&1
+  (cd "$folder/source" && "$folder/bin/python" "$@" -m pytest -q "${workers[@]}" "${chosen[@]}") > "$log" 2>&1
 }
 
 # Print the dependencies at the versions that pyproject.toml names: the lowest, as constraints of pip.

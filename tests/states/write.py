@@ -14,15 +14,16 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from oracles.table import ORACLES  # noqa: E402 - found through the line above
+from vectors.write import containers, value  # noqa: E402
 
 import streammetrics as sm  # noqa: E402
 
 
 def main() -> None:
-    """Write one state per metric and one ledger, with their values as text."""
+    """Write a state of each metric and container, with their values as text."""
     folder = HERE / sm.__version__
     folder.mkdir(exist_ok=True)
-    filled: dict[str, Any] = {"Ledger": ledger(), "Comparison": comparison()}
+    filled: dict[str, Any] = {**containers(), "Ledger": ledger(), "Comparison": comparison()}
     for name in sorted({type(oracle.metric).__name__ for oracle in ORACLES}):
         oracle = next(o for o in ORACLES if type(o.metric).__name__ == name)
         filled[name] = oracle.metric.copy().update(**oracle.rows(np.random.default_rng(0), 24))
@@ -31,7 +32,7 @@ def main() -> None:
         (folder / f"{name}.state").write_bytes(what.to_bytes())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
-            values[name] = repr(what.compute())
+            values[name] = repr(value(what))
     (folder / "values.json").write_text(json.dumps(values, indent=1) + "\n")
 
 
