@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from fractions import Fraction
 from typing import Annotated, Any, Callable  # noqa: UP035 - what authors write
@@ -212,6 +213,64 @@ def test_prepared_objects_have_slices_and_units():
     times = np.datetime64("2026-01-01T00:00") + np.arange(32).astype("timedelta64[s]")
     live.observe(time=times, text=TEXTS)
     assert live.window("1h", end=times[-1]).compute() == {"mean": 3.0}
+
+
+def prepared(of: Any, number: Any) -> RowMean:
+    def made(self, item):
+        return [number(each) for each in item]
+
+    made.__annotations__ = {"item": of}
+    return type("Own", (RowMean,), {"made": prepare(made), "row": lambda self, number: number})()
+
+
+def watched(metric: Metric, items: list[Any]) -> float:
+    live = sm.Live(metric, tiers=[("1min", "1h")])
+    times = np.datetime64("2026-01-01T00:00") + np.arange(len(items)).astype("timedelta64[s]")
+    live.observe(time=times, item=items)
+    for time, item in zip(times, items, strict=True):
+        live.observe(time=time, item=item)
+    return live.window("1h", end=times[-1]).compute()
+
+
+@pytest.mark.parametrize(
+    ("of", "number", "items", "value"),
+    [
+        (list[str], len, ["a", "bcd"], 2.0),
+        (list[str], lambda text: json.loads(text)["n"], ['{"n": 1}', '{"n": 3}'], 2.0),
+        (list[int], lambda number: number + 1, [1, 2], 2.5),
+        (list[float], lambda number: number + 1, [0.5, 2], 2.25),
+        (list[bool], float, [True, False], 0.5),
+    ],
+)
+def test_a_service_prepares_what_events_hold(of, number, items, value):
+    assert watched(prepared(of, number), items) == value
+
+
+def test_a_service_says_which_objects_events_cannot_hold():
+    def length(message):
+        return len(message.text)
+
+    with pytest.raises(ValueError, match=r"Own.made takes item as a Message, and .*: list\[str\]"):
+        watched(prepared(list[Message], length), [Message("a")])
+    live = sm.Live(prepared(list[Any], length), tiers=[("1min", "1h")])
+    now = np.datetime64("2026-01-01T00:00")
+    with pytest.raises(sm.InvalidBatchError, match="item has a Message in row 0, and events hold"):
+        live.observe(time=now, item=Message("a"))
+    with pytest.raises(sm.InvalidBatchError, match="Own.made raised AttributeError: 'str' object"):
+        live.observe(time=now, item="a")
+    assert live.n_rows == 0
+    with pytest.raises(sm.InvalidBatchError, match="Own.made raised AttributeError") as error:
+        prepared(list[Any], length).update(["a"])
+    assert isinstance(error.value.__cause__, AttributeError)
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", "object"])
+def test_nulls_of_a_frame_are_prepared_as_none(dtype):
+    pandas = pytest.importorskip("pandas")
+    metric = prepared(list, lambda text: 5 if text is None else len(text))
+    frame = pandas.DataFrame({"item": pandas.Series(["a", None, "abc"], dtype=dtype)})
+    assert metric.update(frame["item"]).compute() == 3.0
+    assert sm.MetricSet({"m": metric.copy().reset()}).update(frame).compute() == {"m": 3.0}
 
 
 def test_what_a_preparation_returns_is_checked():

@@ -91,9 +91,10 @@ class Computed(Field):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """The kinds of the fields; text that is prepared is not converted."""
+        """The kinds of the fields; what is prepared is not converted, unless it is numbers."""
         if self.preparation:
-            return dict.fromkeys(self.names, "id")
+            items = self.preparation.items
+            return {name: "number" if items[name] is float else "id" for name in self.names}
         return {name: kind for each in self.fields for name, kind in each.kinds.items()}
 
     def source(self, batch: Batch) -> Batch:
