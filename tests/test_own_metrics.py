@@ -462,14 +462,22 @@ def test_a_state_of_before_a_parameter_or_a_field_is_read():
         again = sm.from_bytes(read.to_bytes())
         assert again == read
         assert again.compute() == 118.0
+        newest = newer(scale=2.0).to_bytes()
         assert read.merge(newer(scale=2.0).update([8.0])).compute() == 234.0
         renewed(__annotations__={"scale": float}, scale=1.0)
-        with pytest.raises(sm.StateFormatError, match="not the bytes"):
-            sm.from_bytes(metric)
+        advice = r"lacks the parameter 'scale' of Grown; .* state_defaults = {'scale': ...} to Gro"
+        for blob in (metric, both):
+            with pytest.raises(sm.StateFormatError, match=advice):
+                sm.from_bytes(blob)
         renewed(statistics=lambda self: (LaterPeaks(),), state_defaults={})
         LaterPeaks.state_defaults = {}
-        with pytest.raises(sm.StateFormatError, match="above"):
-            sm.from_bytes(metric)
+        advice = r"the field 'above': .* add state_defaults = {'above': None} to LaterPeaks"
+        for blob in (metric, both):
+            with pytest.raises(sm.StateFormatError, match=advice):
+                sm.from_bytes(blob)
+        renewed()
+        with pytest.raises(sm.StateFormatError, match="Grown has no parameter 'scale', as the sta"):
+            sm.from_bytes(newest)
     finally:
         LaterPeaks.state_defaults = {"above": None}
         register(Grown)

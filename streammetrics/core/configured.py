@@ -15,7 +15,7 @@ from streammetrics.core.columns.batch import near
 from streammetrics.core.parameters import Parameter, brief, check_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from streammetrics.core.types import Options
 
@@ -100,12 +100,12 @@ def configuration(what: Any) -> Options:
     return {name: what.__dict__[name] for name in what._parameters}
 
 
-def takes(cls: Any, names: Iterable[str]) -> bool:
-    """Whether all of `names` are parameters and include every one without a default."""
-    given = set(names)
-    parameters: dict[str, Parameter] = cls._parameters
-    needed = {name for name, parameter in parameters.items() if parameter.required}
-    return needed <= given <= parameters.keys()
+def if_added_later(cls: type, name: str, before: str) -> str:
+    """Return how an author's class reads states of before a parameter or a field; "" for others."""
+    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return ""
+    told = f"add state_defaults = {{{name!r}: {before}}} to {cls.__name__}"
+    return f"; if it was added since, {told}"
 
 
 def differing(here: object, there: object) -> str:

@@ -39,7 +39,7 @@ from streammetrics.core.configured import (
     configure,
     declared,
     differing,
-    takes,
+    if_added_later,
     written,
 )
 from streammetrics.core.errors import (
@@ -416,8 +416,16 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         parameters = meta.get("parameters")
         if isinstance(parameters, dict):
             parameters = {**cls.state_defaults, **parameters}
-        if not isinstance(parameters, dict) or not takes(cls, parameters):
+        if not isinstance(parameters, dict):
             raise StateFormatError(f"these are not the parameters of {an(cls.__name__)}")
+        if added := [name for name in cls._parameters if name not in parameters]:
+            advice = if_added_later(cls, added[0], "...")
+            raise StateFormatError(
+                f"the state lacks the parameter {added[0]!r} of {cls.__name__}"
+                f"{advice and f'{advice}, with its value until then'}"
+            )
+        if gone := [name for name in parameters if name not in cls._parameters]:
+            raise StateFormatError(f"{cls.__name__} has no parameter {gone[0]!r}, as the state has")
         try:
             return cls(**parameters)
         except ValueError as error:

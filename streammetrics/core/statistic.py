@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from streammetrics.core.configured import Configured, check_constructor
+from streammetrics.core.configured import Configured, check_constructor, if_added_later
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     InvalidBatchError,
@@ -243,7 +243,8 @@ class Statistic(Configured, ABC):
                 try:
                     self.__dict__[name] = field.taken(parts[name], self)
                 except ValueError as error:
-                    raise StateFormatError(f"the field {name!r}: {error}") from error
+                    later = "" if parts[name] else if_added_later(type(self), name, "None")
+                    raise StateFormatError(f"the field {name!r}: {error}{later}") from error
         self.check_fields()
 
     @property
