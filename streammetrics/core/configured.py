@@ -100,14 +100,6 @@ def configuration(what: Any) -> Options:
     return {name: what.__dict__[name] for name in what._parameters}
 
 
-def if_added_later(cls: type, name: str, before: str) -> str:
-    """Return how an author's class reads states of before a parameter or a field; "" for others."""
-    if cls.__module__.partition(".")[0] == __name__.partition(".")[0]:
-        return ""
-    told = f"add state_defaults = {{{name!r}: {before}}} to {cls.__name__}"
-    return f"; if it was added since, {told}"
-
-
 def differing(here: object, there: object) -> str:
     """Describe the parameters that differ between two objects of one class."""
     mine, theirs = configuration(here), configuration(there)

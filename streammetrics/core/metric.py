@@ -26,6 +26,7 @@ from typing import (
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
+from streammetrics.core.authored import check_class, if_added_later
 from streammetrics.core.confidence import (
     ConfidenceRequest,
     check_method_of_rows,
@@ -39,7 +40,6 @@ from streammetrics.core.configured import (
     configure,
     declared,
     differing,
-    if_added_later,
     written,
 )
 from streammetrics.core.errors import (
@@ -139,12 +139,20 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         super().__init_subclass__(**kwargs)
         check_constructor(cls)
         cls._parameters = declared(cls)
+        check_class(cls)
         _reset_facts(cls)
 
     def __init__(self, *args: object, **parameters: object) -> None:
         configure(self, args, parameters)
         self._plan = Plan.known(self._key, self.statistics)
         self._attach(Accumulator(self._plan))
+
+    def __post_init__(self) -> None:
+        """Raise `TypeError`: only the constructor of a dataclass calls this."""
+        raise TypeError(
+            f"{type(self).__name__} is a dataclass: leave the decorator out; annotated attributes "
+            "of the class are its parameters"
+        )
 
     def _attach(self, accumulator: Accumulator | ReadOnly) -> None:
         self._accumulator = accumulator
