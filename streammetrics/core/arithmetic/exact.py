@@ -324,8 +324,8 @@ class ExactSum:
             return cls.grouped(index, size, values), cls.grouped(index, size, values)
         least, most = _extent(values)
         # Of the smallest number, 2**(least + 52) or more, the square may be rounded to 0, or be cut
-        # to the largest float, whose last bit is 2**971.
-        ends = (least, most), (min(max(2 * least + 52, -1074), 971), min(2 * most, 1024))
+        # to 2**1023.
+        ends = (least, most), (min(max(2 * least + 52, -1074), 970), min(2 * most, 1024))
         tables: list[tuple[Digits, int]] = []
         for lowest, highest in ends:
             low = (lowest - 53) // 32 * 32
