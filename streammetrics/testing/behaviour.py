@@ -381,14 +381,16 @@ def _sampled(case: Case[Any]) -> None:
     metric, value = case.whole, case.expected.value
     if not isinstance(metric, SampleMetric) or not metric.exact:
         return
-    columns = metric._read()[0].columns()
+    sample: Any = metric._read()[0]
+    columns = sample.columns()
     for order in (np.arange(case.n)[::-1], case.rng().permutation(case.n)):
         with own_arithmetic():
             other = metric.of_sample(*[column[order] for column in columns])
         law = "of_sample gives another value for the rows in another order, which has no meaning"
         told = f" ({shown(value)}, {shown(other)})"
-        true(np.allclose(value, other, _ROUNDING, equal_nan=True), law, told, about="value")
-    distinct = sum(len(stratum.copies) for stratum in metric._read()[0].strata)
+        alike = bool(np.allclose(value, other, _ROUNDING, equal_nan=True))
+        true(alike, law, told, about="value")
+    distinct = sum(len(stratum.copies) for stratum in sample.strata)
     few = type(metric)(**{**metric.config, "max_rows": max(distinct // 2, 2)})
     few.feed(case.rows)
     law = "they do not hold the value of all rows where max_rows is small"

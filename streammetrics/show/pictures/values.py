@@ -288,8 +288,9 @@ def draw_points(points: Points, ax: object, drawing: Drawing) -> Axes:
     return ax
 
 
-for _each in (ConfusionPoints, BestPoint):  # counts at each threshold, and one point
-    drawn.register(_each, drawn.dispatch(object))
+# Counts at each threshold, and a single point, have none.
+drawn.register(ConfusionPoints, drawn.dispatch(object))
+drawn.register(BestPoint, drawn.dispatch(object))
 
 
 @drawn.register(Distribution)
