@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.parameters import Parameter
 
-_KINDS = {float, int, str, bool, tuple, type(None), object, Any}
+_VALUES = (0.0, 0, "", True, (), None)  # one of each kind that a parameter can have
 _MARKS = {"__new__", "__slots__", "__eq__", "__hash__"}
 _OF_METRICS = {*_MARKS, "__post_init__"}
 
@@ -63,7 +63,8 @@ def _bases(cls: Any) -> Iterator[str]:
     whole = [base for base in cls.__bases__ if hasattr(base, "_parameters")]
     for name in ("statistics", "schema"):
         owners = {getattr(base, name) for base in whole if hasattr(base, name)}
-        if len(owners) > 1 or (hasattr(cls, "statistics") and hasattr(cls, "schema")):
+        both = hasattr(cls, "statistics") and hasattr(cls, "schema")
+        if len(whole) > 1 and (len(owners) > 1 or both):
             yield f" has the bases {' and '.join(base.__name__ for base in whole)}: choose one"
 
 
@@ -153,7 +154,9 @@ def _parameter(known: Parameter) -> Iterator[str]:
         return
     for option in options:
         kind = get_origin(option.kind) or option.kind
-        if kind is not Literal and kind not in _KINDS:
+        if kind is Literal or kind is Any:
+            continue
+        if not (isinstance(kind, type) and any(isinstance(value, kind) for value in _VALUES)):
             told = getattr(kind, "__name__", kind)
             yield (
                 f"{where} is annotated with {told}: parameters are float, int, str, bool, None, "

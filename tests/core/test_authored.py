@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Sequence
 from typing import Annotated, Any, Callable, ClassVar, Literal  # noqa: UP035 - what authors write
 
 import numpy as np
@@ -171,6 +172,7 @@ def test_a_mistake_is_refused_in_one_sentence(bases, body, message):
         (Annotated[float, Between(0, 1)], 0.5),
         (Any, 1),
         (ClassVar[list], []),
+        (Sequence[float], (1.0, 2.0)),
     ],
 )
 def test_what_a_parameter_can_be_is_taken(annotation, default):
