@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from fractions import Fraction
 from typing import Annotated, Any, Callable  # noqa: UP035 - what authors write
@@ -214,6 +215,64 @@ def test_prepared_objects_have_slices_and_units():
     assert live.window("1h", end=times[-1]).compute() == {"mean": 3.0}
 
 
+def prepared(of: Any, number: Any) -> RowMean:
+    def made(self, item):
+        return [number(each) for each in item]
+
+    made.__annotations__ = {"item": of}
+    return type("Own", (RowMean,), {"made": prepare(made), "row": lambda self, number: number})()
+
+
+def watched(metric: Metric, items: list[Any]) -> float:
+    live = sm.Live(metric, tiers=[("1min", "1h")])
+    times = np.datetime64("2026-01-01T00:00") + np.arange(len(items)).astype("timedelta64[s]")
+    live.observe(time=times, item=items)
+    for time, item in zip(times, items, strict=True):
+        live.observe(time=time, item=item)
+    return live.window("1h", end=times[-1]).compute()
+
+
+@pytest.mark.parametrize(
+    ("of", "number", "items", "value"),
+    [
+        (list[str], len, ["a", "bcd"], 2.0),
+        (list[str], lambda text: json.loads(text)["n"], ['{"n": 1}', '{"n": 3}'], 2.0),
+        (list[int], lambda number: number + 1, [1, 2], 2.5),
+        (list[float], lambda number: number + 1, [0.5, 2], 2.25),
+        (list[bool], float, [True, False], 0.5),
+    ],
+)
+def test_a_service_prepares_what_events_hold(of, number, items, value):
+    assert watched(prepared(of, number), items) == value
+
+
+def test_a_service_says_which_objects_events_cannot_hold():
+    def length(message):
+        return len(message.text)
+
+    with pytest.raises(ValueError, match=r"Own.made takes item as a Message, and .*: list\[str\]"):
+        watched(prepared(list[Message], length), [Message("a")])
+    live = sm.Live(prepared(list[Any], length), tiers=[("1min", "1h")])
+    now = np.datetime64("2026-01-01T00:00")
+    with pytest.raises(sm.InvalidBatchError, match="item has a Message in row 0, and events hold"):
+        live.observe(time=now, item=Message("a"))
+    with pytest.raises(sm.InvalidBatchError, match="Own.made raised AttributeError: 'str' object"):
+        live.observe(time=now, item="a")
+    assert live.n_rows == 0
+    with pytest.raises(sm.InvalidBatchError, match="Own.made raised AttributeError") as error:
+        prepared(list[Any], length).update(["a"])
+    assert isinstance(error.value.__cause__, AttributeError)
+
+
+@pytest.mark.parametrize("dtype", ["str", "string", "object"])
+def test_nulls_of_a_frame_are_prepared_as_none(dtype):
+    pandas = pytest.importorskip("pandas")
+    metric = prepared(list, lambda text: 5 if text is None else len(text))
+    frame = pandas.DataFrame({"item": pandas.Series(["a", None, "abc"], dtype=dtype)})
+    assert metric.update(frame["item"]).compute() == 3.0
+    assert sm.MetricSet({"m": metric.copy().reset()}).update(frame).compute() == {"m": 3.0}
+
+
 def test_what_a_preparation_returns_is_checked():
     class Lost(RowMean):
         @prepare
@@ -403,14 +462,22 @@ def test_a_state_of_before_a_parameter_or_a_field_is_read():
         again = sm.from_bytes(read.to_bytes())
         assert again == read
         assert again.compute() == 118.0
+        newest = newer(scale=2.0).to_bytes()
         assert read.merge(newer(scale=2.0).update([8.0])).compute() == 234.0
         renewed(__annotations__={"scale": float}, scale=1.0)
-        with pytest.raises(sm.StateFormatError, match="not the bytes"):
-            sm.from_bytes(metric)
+        advice = r"lacks the parameter 'scale' of Grown; .* state_defaults = {'scale': ...} to Gro"
+        for blob in (metric, both):
+            with pytest.raises(sm.StateFormatError, match=advice):
+                sm.from_bytes(blob)
         renewed(statistics=lambda self: (LaterPeaks(),), state_defaults={})
         LaterPeaks.state_defaults = {}
-        with pytest.raises(sm.StateFormatError, match="above"):
-            sm.from_bytes(metric)
+        advice = r"the field 'above': .* add state_defaults = {'above': None} to LaterPeaks"
+        for blob in (metric, both):
+            with pytest.raises(sm.StateFormatError, match=advice):
+                sm.from_bytes(blob)
+        renewed()
+        with pytest.raises(sm.StateFormatError, match="Grown has no parameter 'scale', as the sta"):
+            sm.from_bytes(newest)
     finally:
         LaterPeaks.state_defaults = {"above": None}
         register(Grown)

@@ -26,12 +26,16 @@ from streammetrics.authoring import (
     Metric,
     NanPolicy,
     Numbers,
+    QueryMean,
+    RowMean,
+    SampleMetric,
     Schema,
     Statistic,
     Sum,
     Weight,
     WeightedCount,
     check_metric,
+    prepare,
 )
 from streammetrics.core.errors import StateFormatError
 
@@ -41,6 +45,12 @@ COLOURS = [
     "purple", "red", "green",
 ]  # fmt: skip
 WORDS = {"y_true": np.array(COLOURS * 3)}
+TEXTS = {"text": WORDS["y_true"]}
+QUERY_ROWS = {
+    "query": np.arange(60) // np.array([3, 4, 5, 6, 7] * 12) % 9,
+    "relevance": np.arange(60) % 4,
+    "score": np.arange(60) * 7 % 60 / 60,
+}
 
 
 # ---- what is right, and from which each bug departs by some lines ----
@@ -664,6 +674,210 @@ class LabelOrder(Vocabulary):
         return LabelledArray.of(np.array([float(state.counts[w]) for w in words]), tuple(words))
 
 
+# ---- metrics of the short bases ----
+
+
+class LastOfSample(SampleMetric):
+    """The last value.
+
+    >>> LastOfSample().update([1.0]).compute()
+    1.0
+    """
+
+    def of_sample(self, values):
+        return values[-1]
+
+
+class Steps(LastOfSample):
+    """The mean step from a row to the next.
+
+    >>> Steps().update([1.0, 1.0]).compute()
+    0.0
+    """
+
+    def of_sample(self, values):
+        return np.abs(np.diff(values)).mean() if len(values) > 1 else 0.0
+
+
+class SureMedian(LastOfSample):
+    """A median whose bounds are the estimate."""
+
+    value_range = (-1e300, 1e300)
+
+    def of_sample(self, values):
+        return np.median(values)
+
+    def interval(self, sample):
+        return sm.Interval(self.readout(sample), self.readout(sample))
+
+
+class MeanRow(RowMean):
+    """The mean of a value.
+
+    >>> MeanRow().update([0.5]).compute()
+    0.5
+    """
+
+    def row(self, values):
+        return values
+
+
+class ByBatch(MeanRow):
+    """Divides by the rows of the batch."""
+
+    def row(self, values):
+        return values / len(values)
+
+
+class Centred(MeanRow):
+    """Subtracts the mean of the batch."""
+
+    def row(self, values):
+        return np.abs(values - values.mean())
+
+
+class SeenBefore(MeanRow):
+    """Compares with all rows of the process."""
+
+    def row(self, values):
+        SEEN.append(float(values.max()))
+        return values - max(SEEN)
+
+
+SEEN = []
+
+
+class Noisy(MeanRow):
+    """Adds noise."""
+
+    def row(self, values):
+        return values + np.random.default_rng().random(len(values))
+
+
+class Clock(MeanRow):
+    """Weighs by the time."""
+
+    def row(self, values):
+        return values * (time.perf_counter_ns() % 97)
+
+
+class Single(MeanRow):
+    """Rounds to float32."""
+
+    def row(self, values):
+        return np.log1p(np.abs(values).astype(np.float32)).astype(float)
+
+
+class Scaled(MeanRow):
+    """Writes to the columns of its caller."""
+
+    def update(self, values, *, sample_weight=None):
+        values *= 2
+        return self.feed({"values": values, "sample_weight": sample_weight})
+
+
+class NoCounts(MeanRow):
+    """Takes counts and leaves them."""
+
+    def update(self, values, *, sample_weight=None, counts=None):
+        return self.feed({"values": values, "sample_weight": sample_weight})
+
+
+class NoWeights(MeanRow):
+    """Takes weights and leaves them."""
+
+    def update(self, values, *, sample_weight=None):
+        return self.feed({"values": values})
+
+
+class Unbounded(MeanRow):
+    """A root of a mean, which is said to be a share."""
+
+    value_range = (0.0, 1.0)
+
+    def row(self, values):
+        return values**2
+
+    def of_mean(self, square):
+        return np.sqrt(square)
+
+
+class Upwards(RowMean):
+    """An absolute error, which is said to be better if higher.
+
+    >>> Upwards().update([1.0], [1.0]).compute()
+    0.0
+    """
+
+    higher_is_better = True
+
+    def row(self, y_true, y_pred):
+        return np.abs(y_true - y_pred)
+
+
+class FirstLetters(RowMean):
+    """A share of texts by their hash.
+
+    >>> FirstLetters().update(["a"]).compute() in (0.0, 1.0)
+    True
+    """
+
+    @prepare
+    def bucket(self, text):
+        return [hash(one) % 2 for one in text]
+
+    def row(self, bucket):
+        return bucket
+
+
+class Numbered(FirstLetters):
+    """The place of a text among those of the batch."""
+
+    @prepare
+    def bucket(self, text):
+        known = {one: place for place, one in enumerate(dict.fromkeys(text))}
+        return [known[one] for one in text]
+
+
+class CachedQueries(QueryMean):
+    """A cache of values by the number of results.
+
+    >>> CachedQueries().update(query=[1], relevance=[1], score=[0.5]).compute()
+    1.0
+    """
+
+    def of_query(self, gain, rank):
+        return QUERIES.setdefault(len(gain), float((gain / rank).sum()))
+
+
+QUERIES = {}
+
+
+class StaleSums(Sums):
+    """Keeps a number that was read before."""
+
+    @functools.cached_property
+    def mean(self):
+        rows = self.rows.exact().to_float()
+        return self.total.to_float() / rows if rows else math.nan
+
+
+class Stale(Average):
+    """Reads a number that was kept."""
+
+    of = StaleSums
+
+    def readout(self, sums):
+        return sums.mean
+
+
+class ByMost(Plain):
+    """Merges counts by the larger of two."""
+
+    def merge(self, other):
+        self.counts = np.maximum(self.counts, other.counts)
+
+
 def reading(statistic, base=Average):
     """Return a metric that reads a statistic, where a new process finds it."""
     name = f"{base.__name__}Of{statistic.__name__}"
@@ -735,18 +949,43 @@ PLANTED = [
     (HalfWrong, "oracle: the values differ", ROWS),
     (FloatOrder, "this does not hold", WORDS),
     (LabelOrder, "equal bytes have the values", WORDS),
+    # Of the short bases.
+    (LastOfSample, "value: of_sample gives another value for the rows in another order", ROWS),
+    (Steps, "value: of_sample gives another value for the rows in another order", ROWS),
+    (SureMedian, "bounds: they do not hold the value of all rows where max_rows is small", ROWS),
+    (ByBatch, ORDER, ROWS),
+    (Centred, ORDER, ROWS),
+    (SeenBefore, "this does not hold", ROWS),
+    (Noisy, ORDER, ROWS),
+    (Clock, ORDER, ROWS),
+    (Single, "oracle: the values differ", ROWS),
+    (Scaled, "update: it writes to values, which is its caller's: copy it", ROWS),
+    (NoCounts, "weights: a row of count 2 does not count as two rows", ROWS),
+    (NoWeights, "weights: a row of weight 2 does not count as two rows", ROWS),
+    (Unbounded, "value_range: a number outside value_range = (0.0, 1.0)", ROWS),
+    (Upwards, "higher_is_better: predictions that are all right are worse", None),
+    (FirstLetters, "a new process with other hashes", TEXTS),
+    (Numbered, ORDER, TEXTS),
+    (CachedQueries, "a new process with other hashes", QUERY_ROWS),
+    (Stale, "this does not hold", ROWS),
+    (reading(ByMost, Rate), MERGED, ROWS),
 ]
 
 
+ORACLES = {
+    HalfWrong: lambda values: float(np.mean(values)),
+    Single: lambda values: float(np.mean(np.log1p(np.abs(values)))),
+}
+
+
 def test_there_are_many_of_them():
-    assert len(PLANTED) >= 40
+    assert len(PLANTED) >= 70
 
 
 @pytest.mark.parametrize(("metric", "law", "rows"), some(PLANTED, every=12))
 def test_a_planted_bug_is_found(metric, law, rows):
-    oracle = (lambda values: float(np.mean(values))) if metric is HalfWrong else None
     with pytest.raises(AssertionError, match="has [0-9]+ finding") as caught:
-        check_metric(metric, rows, oracle=oracle)
+        check_metric(metric, rows, oracle=ORACLES.get(metric))
     line = next((line for line in str(caught.value).splitlines() if law in line), None)
     assert line is not None, f"{law!r} is not in\n{caught.value}"
     assert "smallest batch" in line or line.partition(". ")[2].startswith(("hostile", "laws: they"))

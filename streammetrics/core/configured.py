@@ -15,7 +15,7 @@ from streammetrics.core.columns.batch import near
 from streammetrics.core.parameters import Parameter, brief, check_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from streammetrics.core.types import Options
 
@@ -98,14 +98,6 @@ def configure(what: Any, args: tuple[object, ...], given: Mapping[str, object]) 
 def configuration(what: Any) -> Options:
     """Return the parameters and their values, in the order of declaration."""
     return {name: what.__dict__[name] for name in what._parameters}
-
-
-def takes(cls: Any, names: Iterable[str]) -> bool:
-    """Whether all of `names` are parameters and include every one without a default."""
-    given = set(names)
-    parameters: dict[str, Parameter] = cls._parameters
-    needed = {name for name, parameter in parameters.items() if parameter.required}
-    return needed <= given <= parameters.keys()
 
 
 def differing(here: object, there: object) -> str:

@@ -43,6 +43,10 @@ class Between(Constraint):
     high: float
     without: tuple[float, ...] = ()
 
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError(f"Between({self.low!r}, {self.high!r}): expected the smaller first")
+
     def allows(self, value: Any) -> bool:
         """Whether the value is in the range."""
         return bool(self.low <= value <= self.high) and value not in self.without

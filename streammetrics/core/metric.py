@@ -26,6 +26,7 @@ from typing import (
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
+from streammetrics.core.authored import check_class, if_added_later
 from streammetrics.core.confidence import (
     ConfidenceRequest,
     check_method_of_rows,
@@ -39,7 +40,6 @@ from streammetrics.core.configured import (
     configure,
     declared,
     differing,
-    takes,
     written,
 )
 from streammetrics.core.errors import (
@@ -139,12 +139,20 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         super().__init_subclass__(**kwargs)
         check_constructor(cls)
         cls._parameters = declared(cls)
+        check_class(cls)
         _reset_facts(cls)
 
     def __init__(self, *args: object, **parameters: object) -> None:
         configure(self, args, parameters)
         self._plan = Plan.known(self._key, self.statistics)
         self._attach(Accumulator(self._plan))
+
+    def __post_init__(self) -> None:
+        """Raise `TypeError`: only the constructor of a dataclass calls this."""
+        raise TypeError(
+            f"{type(self).__name__} is a dataclass: leave the decorator out; annotated attributes "
+            "of the class are its parameters"
+        )
 
     def _attach(self, accumulator: Accumulator | ReadOnly) -> None:
         self._accumulator = accumulator
@@ -416,8 +424,16 @@ class Metric(Mergeable[V_co], Generic[V_co]):
         parameters = meta.get("parameters")
         if isinstance(parameters, dict):
             parameters = {**cls.state_defaults, **parameters}
-        if not isinstance(parameters, dict) or not takes(cls, parameters):
+        if not isinstance(parameters, dict):
             raise StateFormatError(f"these are not the parameters of {an(cls.__name__)}")
+        if added := [name for name in cls._parameters if name not in parameters]:
+            advice = if_added_later(cls, added[0], "...")
+            raise StateFormatError(
+                f"the state lacks the parameter {added[0]!r} of {cls.__name__}"
+                f"{advice and f'{advice}, with its value until then'}"
+            )
+        if gone := [name for name in parameters if name not in cls._parameters]:
+            raise StateFormatError(f"{cls.__name__} has no parameter {gone[0]!r}, as the state has")
         try:
             return cls(**parameters)
         except ValueError as error:

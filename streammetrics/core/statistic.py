@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from streammetrics.core.authored import check_class, if_added_later
 from streammetrics.core.configured import Configured, check_constructor
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
@@ -68,6 +69,7 @@ class Statistic(Configured, ABC):
                     f"{cls.__name__}.{name} cannot be a field: it would hide Statistic.{name}; "
                     "rename it"
                 )
+        check_class(cls)
         if "update" in vars(cls) and "in_kernels" not in vars(cls):
             cls.in_kernels = False
         if {"update", "update_among"} & vars(cls).keys():
@@ -243,7 +245,8 @@ class Statistic(Configured, ABC):
                 try:
                     self.__dict__[name] = field.taken(parts[name], self)
                 except ValueError as error:
-                    raise StateFormatError(f"the field {name!r}: {error}") from error
+                    later = "" if parts[name] else if_added_later(type(self), name, "None")
+                    raise StateFormatError(f"the field {name!r}: {error}{later}") from error
         self.check_fields()
 
     @property

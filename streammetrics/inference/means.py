@@ -287,7 +287,9 @@ def of_means(metric: RowMean, asked: ConfidenceRequest, held: FormulaSum) -> Con
     values = held.powers["values"]
     single = [values] if metric._count == 1 else [values[i] for i in range(metric._count)]
     sums = [each.fraction() for each in single]
-    slopes = _slopes(metric, means, [float(rest[i][i] / weights) for i in range(len(means))])
+    slopes = slopes_of_means(
+        metric, means, [float(rest[i][i] / weights) for i in range(len(means))]
+    )
     if not all(map(math.isfinite, slopes)):
         return unsure(asked.level, method)
     terms = [
@@ -306,7 +308,9 @@ def of_means(metric: RowMean, asked: ConfidenceRequest, held: FormulaSum) -> Con
     return ConfidenceInterval(*sides, asked.level, method)
 
 
-def _slopes(metric: RowMean, means: Sequence[Fraction], squares: Sequence[float]) -> list[float]:
+def slopes_of_means(
+    metric: RowMean, means: Sequence[Fraction], squares: Sequence[float]
+) -> list[float]:
     """Return the derivatives of the value with respect to each mean, by differences."""
     at, slopes = list(map(float, means)), []
     for place, (mean, square) in enumerate(zip(at, squares, strict=True)):

@@ -12,9 +12,10 @@ from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.columns.labels import one_kind
 from streammetrics.core.columns.nested import Nested
+from streammetrics.core.columns.objects import Objects
 from streammetrics.core.columns.schema import joined_facts, reject, reject_present
 from streammetrics.core.columns.scores import ScoredLabels
-from streammetrics.core.errors import InvalidBatchError, StateFormatError
+from streammetrics.core.errors import InvalidBatchError, StateFormatError, an
 from streammetrics.live.events import SliceKeys
 from streammetrics.live.possible.targets import check_range
 from streammetrics.live.rows import batch_of, columns_of
@@ -424,6 +425,7 @@ class Declared:
         }
         # Columns of classes, excluding ids, texts and slice keys.
         self._class_columns = ({*map(self._title, _CLASSES)} - tags) & kinds_of(inner).keys()
+        self._prepared = {self._title(name): what for name, what in _prepared(inner).items()}
         self.weights = _weights(suite)
         self._given = _types(types, {*self._kinds, self.weights})
         if target_range is not None and self._kinds.get(self._truth) != "number":
@@ -513,7 +515,7 @@ class Declared:
             several = self.labels is not None and len(self.labels) > 2
             return len(self.labels or ()) if several and name == self._title("y_score") else 1
         if name not in self._class_columns:
-            return "text"
+            return self._prepared.get(name, "text")
         return "text" if self._has_words else "integers"
 
     def _check_types(self) -> None:
@@ -580,8 +582,9 @@ class Declared:
 
     def misfit(self) -> str:
         """Return why no row can match the declaration, whatever its numbers; "" if one can."""
-        if any(field.nested for schema in self._suite._plan.schemas for field in schema.fields):
-            return ""  # nested columns have no example
+        fields = [field for schema in self._suite._plan.schemas for field in schema.fields]
+        if any(field.nested or field.preparation for field in fields):
+            return ""  # nested columns, and texts that a preparation reads, have no example
         found, errors = self._tried([self._example(number) for number in _NUMBERS])
         # An error with a row number is about a value; other values may be valid.
         return next((str(e) for e in errors if e.row is None), "") if found is None else ""
@@ -653,7 +656,7 @@ class Declared:
                     found: Any = _KEY_TYPES.get(kind, kind)
                     self._check_type(fact.removeprefix("by "), found)
             elif name in self._kinds:
-                self._check_column(name, column)
+                self._check_column(name, _held(name, column))
 
     def check_weights(self, columns: Collection[str]) -> None:
         """Raise if predictions have undeclared weights, or lack declared ones."""
@@ -758,6 +761,43 @@ def _weights(suite: Mergeable) -> str:
     """Return the user's name of the weight column."""
     renamed: Mapping[str, str] = getattr(suite, "columns", {})
     return renamed.get(WEIGHT, WEIGHT)
+
+
+_HELD = "events hold text, numbers, booleans and dates"
+
+
+def _held(name: str, column: Column) -> Column:
+    """Return a column of plain values; raise if it holds objects that no event can hold."""
+    if not isinstance(column, Objects):
+        return column
+    types = (*map(type, _SAMPLES.values()), float, np.generic, type(None))
+    for row, item in enumerate(column.items):
+        if not isinstance(item, types):
+            what = an(type(item).__name__)
+            message = f"{name} has {what} in row {row}, and {_HELD}: pass one of these"
+            raise InvalidBatchError(message, name, row)
+    return as_column(column.items.tolist(), name)
+
+
+def _prepared(suite: Mergeable) -> dict[str, Type]:
+    """Return the types of the columns that metrics prepare, by their annotations.
+
+    Raises:
+        ValueError: A preparation takes objects that no event can hold.
+    """
+    types: dict[object, Type] = {type(sample): name for name, sample in _SAMPLES.items()}
+    found: dict[str, Type] = {}
+    fields = [field for schema in suite._plan.schemas for field in schema.fields]
+    for made in [field.preparation for field in fields if field.preparation]:
+        for name, of in made.items.items():
+            if isinstance(of, type) and of not in {*types, float, object, Any}:
+                raise ValueError(
+                    f"{made.title} takes {name} as {an(of.__name__)}, and {_HELD}: take "
+                    f"{name}: list[str] and make the object of it, or observe the columns of "
+                    f"{made.of.cls.__name__} in a metric without @prepare"
+                )
+            found[name] = types.get(of, "text")
+    return found
 
 
 def _types(given: Mapping[str, Type] | None, known: set[str]) -> dict[str, Type]:

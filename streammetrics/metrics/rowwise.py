@@ -84,6 +84,9 @@ class NamedColumns(Metric[float]):
             cls._names = tuple(name for each in cls._fields for name in each.names)
             if prepares is not None:
                 cls._names = tuple(inspect.signature(prepares).parameters)[1:]
+            if wrong := {WEIGHT, COUNTS} & {*cls._names}:
+                told = f"{min(wrong)} is no column, as update has it anyway: rename it"
+                raise TypeError(f"{cls.__name__}: {told}")
             if "update" not in vars(cls):
                 cls.update = _update_of(cls._names, weighted=cls._weighted)  # type: ignore[method-assign]
 
@@ -151,7 +154,11 @@ class RowMean(NamedColumns):
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         if "_reader" not in vars(cls) and cls.of_mean is not RowMean.of_mean:
-            cls._count = len(inspect.signature(cls.of_mean).parameters) - 1
+            means = list(inspect.signature(cls.of_mean).parameters.values())[1:]
+            plain = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            if any(each.kind is not plain or each.default is not each.empty for each in means):
+                raise TypeError(f"{cls.__name__}.of_mean: name each mean, without a default")
+            cls._count = len(means)
             if cls.family == Family.ROW_MEAN:
                 cls.family = Family.OF_MEANS
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import singledispatch
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -46,7 +47,7 @@ from streammetrics.statistics.ranking_rows import RankingRows
 from streammetrics.statistics.scores.losses import ProbabilityLossSum
 from streammetrics.statistics.sums.formulas import squared_losses
 from streammetrics.statistics.sums.losses import PRED, TRUE, LossSum, Moments, regression_schema
-from streammetrics.statistics.sums.spreads import squares_of
+from streammetrics.statistics.sums.spreads import FormulaSum, squares_of
 from streammetrics.statistics.tables.threshold import ThresholdTable
 from streammetrics.statistics.tables.topk import TopKHits
 
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from streammetrics.core.columns.batch import Batch
+    from streammetrics.core.columns.objects import Preparation
     from streammetrics.core.columns.schema import Kind
     from streammetrics.core.configured import Configured
     from streammetrics.core.types import (
@@ -140,6 +142,20 @@ class Own(Field):
     def plain(self) -> Own:
         """The same columns without the metric's restrictions."""
         return replace(self, of=self.of.plain)
+
+    @property
+    def preparation(self) -> Preparation | None:  # type: ignore[override]
+        """What makes the columns of the model's objects."""
+        return self.of.preparation
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """The names of the columns that are read from `source`."""
+        return self.of.read
+
+    def source(self, batch: Batch) -> Batch:
+        """Return the batch of the model's columns under their usual names."""
+        return self.of.source(self._view(batch))
 
     def take(self, batch: Batch) -> tuple[Columns, Bools | None]:
         """Return the converted columns and a mask of the rows where a value is missing."""
@@ -236,7 +252,7 @@ class ModelSchema(Schema):
 
     def present(self, columns: Columns) -> Columns:
         """Return the columns that the statistic's `update` takes."""
-        width = len(self.of.inputs)
+        width = len(columns) // len(self.models)  # a formula may make others than the inputs
         starts = (width * self.models.index(model) for model in self.shown)
         shown = [self.of.present(columns[start : start + width]) for start in starts]
         return shown[0] if self.bring is None else self.bring.columns(shown)
@@ -298,8 +314,17 @@ def _finite(terms: Floats) -> Floats:
 
 
 def terms_of(statistic: Statistic) -> Bring:
-    """Return the conversion of each model's columns to its row terms, as by `row_terms`."""
+    """Return the conversion of each model's columns to its row terms, as by `row_terms`.
+
+    The columns of a formula are its terms, of which there may be several.
+    """
+    if isinstance(statistic, FormulaSum):
+        return Bring(("terms", statistic._key), _every)
     return Bring(("terms", statistic._key), _Terms(statistic))
+
+
+def _every(columns: list[Columns]) -> Columns:
+    return tuple(chain(*columns))
 
 
 class _Terms:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core import tuning
-from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.errors import (
     EstimateWarning,
     IncompatibleMetricsError,
@@ -24,10 +24,12 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     UndefinedMetricWarning,
 )
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.loading import from_bytes
 from streammetrics.core.mergeable import merge
 from streammetrics.core.results.values import Interval, plain
 from streammetrics.core.statistic import Statistic
+from streammetrics.metrics.sampled import SampleMetric
 from streammetrics.testing.forged import forged_states
 from streammetrics.testing.laws import (
     LAWS,
@@ -84,11 +86,11 @@ def of_rows(
 
 
 def _of_case(case: Case[Any], oracle: Callable[..., object] | None) -> Iterator[Finding]:
-    for check in (_update, _fields, _weights, _omitted, _containers):
+    for check in (_update, _fields, _weights, _counts, _omitted, _containers):
         yield from _broken(case, [check])
     broken = list(_broken(case, LAWS))
     yield from broken
-    checks = [_contradictions, _limits, _zeros, _doubled, _forged]
+    checks = [_contradictions, _sampled, _direction, _limits, _zeros, _doubled, _forged]
     if oracle is not None:
         checks.append(partial(_oracle, oracle=oracle))
     for check in checks:
@@ -130,7 +132,11 @@ def _update(case: Case[Any]) -> None:
         law = f"it does not take {', '.join(lacking)}, which the statistics read"
         raise BrokenLawError(law, about="update")
     fresh = metric.copy()
+    before = {name: np.array(column) for name, column in rows.items()}
     _updated(fresh, rows, returns=True)
+    written = [name for name in rows if not same_value(np.asarray(rows[name]), before[name])]
+    told = f"it writes to {', '.join(written)}, which is its caller's: copy it"
+    true(not written, told, about="update")
     true(
         fresh.to_bytes() == case.expected.blob,
         "what it feeds are not the columns that it is given",
@@ -312,6 +318,20 @@ def _weights(case: Case[Any]) -> None:
         true(found.is_same(half), law)
 
 
+def _counts(case: Case[Any]) -> None:
+    """Check counts, if the metric takes them: a row of count 2 is two rows."""
+    metric = case.empty
+    if COUNTS not in inspect.signature(metric.update).parameters or COUNTS in case.rows:
+        return
+    times = np.arange(case.n) % 3
+    _alike(
+        metric,
+        [{**case.rows, COUNTS: times}],
+        [{name: np.repeat(np.asarray(c), times, axis=0) for name, c in case.rows.items()}],
+        "a row of count 2 does not count as two rows: hand counts to feed()",
+    )
+
+
 def _alike(
     metric: Metric, batches: Sequence[dict[str, Any]], others: Sequence[dict[str, Any]], law: str
 ) -> None:
@@ -354,6 +374,44 @@ def _contradictions(case: Case[Any]) -> None:
         numbers = [*numbers_in(plain(value)), *low, *high]
         outside = [n for n in numbers if not (n != n or least <= n <= most)]  # noqa: PLR0124 - nan
         true(not outside, law, f": {outside[:3]}", about="value_range")
+
+
+def _sampled(case: Case[Any]) -> None:
+    """Check what is read of a sample: its order is without meaning, and bounds hold the value."""
+    metric, value = case.whole, case.expected.value
+    if not isinstance(metric, SampleMetric) or not metric.exact:
+        return
+    sample: Any = metric._read()[0]
+    columns = sample.columns()
+    for order in (np.arange(case.n)[::-1], case.rng().permutation(case.n)):
+        with own_arithmetic():
+            other = metric.of_sample(*[column[order] for column in columns])
+        law = "of_sample gives another value for the rows in another order, which has no meaning"
+        told = f" ({shown(value)}, {shown(other)})"
+        alike = bool(np.allclose(value, other, _ROUNDING, equal_nan=True))
+        true(alike, law, told, about="value")
+    distinct = sum(len(stratum.copies) for stratum in sample.strata)
+    few = type(metric)(**{**metric.config, "max_rows": max(distinct // 2, 2)})
+    few.feed(case.rows)
+    law = "they do not hold the value of all rows where max_rows is small"
+    told = f": {shown(few.bounds())}, {shown(value)}"
+    true(holds(few.bounds(), value), law, told, about="bounds")
+
+
+def _direction(case: Case[Any]) -> None:
+    """Check that predictions that are all right are no worse than those of the rows."""
+    metric, value, rows = case.empty, case.expected.value, case.rows
+    better = metric.higher_is_better
+    if better is None or not {"y_true", "y_pred"} <= rows.keys() or not isinstance(value, float):
+        return
+    try:
+        right = computed(fed(metric, [{**rows, "y_pred": rows["y_true"]}]))
+    except StreamMetricsError:  # a prediction that is no target
+        return
+    worse = right < value if better else right > value
+    law = f"predictions that are all right are worse, as higher_is_better is {better}"
+    told = f" ({shown(right)}, and {shown(value)} of these rows)"
+    true(not worse, law, told, about="higher_is_better")
 
 
 def _limits(case: Case[Any]) -> None:
@@ -562,10 +620,10 @@ def _together(work: Callable[[int], None]) -> list[BaseException]:
 
 
 def _elsewhere(case: Case[Any]) -> None:
-    """Compare with a new process, where text has other hashes, and which reads in reverse."""
+    """Compare with a new process, where text has other hashes, and which reads all rows last."""
     sizes = [n for n in (1, 2, 3, 5, 8, 13, 21, 34) if n < case.n]
-    batches = [taken(case.rows, np.arange(n)) for n in [*sizes, case.n]]
-    batches.append(taken(case.rows, case.rng().integers(0, case.n, case.n)))
+    batches = [taken(case.rows, np.arange(n)) for n in sizes]
+    batches += [taken(case.rows, case.rng().integers(0, case.n, case.n)), case.rows]
     here = [seen_or_refused(case.empty, batch) for batch in batches]
     there = seen_elsewhere(case.empty, batches)
     for batch, mine, other in zip(batches, here, there, strict=False):

@@ -45,10 +45,9 @@ def seen_elsewhere(metric: Metric, batches: Sequence[dict[str, Any]]) -> list[By
 
 
 def answer() -> None:
-    """Answer `seen_elsewhere`: read a metric and batches, write what each makes, last to first."""
+    """Answer `seen_elsewhere`: read a metric and batches, write what each makes."""
     metric, batches = pickle.load(sys.stdin.buffer)
-    found = [seen_or_refused(metric, batch) for batch in batches[::-1]]
-    pickle.dump(found[::-1], sys.stdout.buffer)
+    pickle.dump([seen_or_refused(metric, batch) for batch in batches], sys.stdout.buffer)
 
 
 def seen_or_refused(metric: Metric, batch: dict[str, Any]) -> BytesAndValue:

@@ -19,6 +19,17 @@ class MeanRatio(RowMean):
     def row(self, y_true: Positives, y_pred: Positives):
         return self.scale * y_pred / y_true
 
+class Share(RowMean):
+    """Mean of p over that of y."""
+
+    higher_is_better = False
+
+    def row(self, y_true: Positives, y_pred: Positives):
+        return y_pred, y_true
+
+    def of_mean(self, p: Floats, y: Floats):
+        return p / y
+
 class Words(RowMean):
     """Mean number of words."""
 
@@ -90,3 +101,41 @@ def test_an_error_in_a_module_is_not_called_a_bug_of_the_package(folder, mistake
     (folder / "own_of_a_user.py").write_text(text)
     line = mistake("evaluate", "rows.csv", *ASKED[:-2], "--metrics", "own_of_a_user:MeanRatio")
     assert "own_of_a_user.py, line 11: AttributeError: 'float' object has no attribute" in line
+
+
+@pytest.fixture
+def models(folder):
+    """Write predictions of two models, of which `a` has the smaller ones."""
+    lines = ["y,a,b,user"]
+    lines += [f"{1 + i % 7},{2 + i % 5},{3 + i % 5},{i // 3}" for i in range(90)]
+    (folder / "models.csv").write_text("\n".join(lines))
+    return folder
+
+
+def test_models_are_compared_by_own_metrics(models, command):
+    asked = ("--task", "regression", "--y-true", "y", "--y-pred", "a", "--y-pred", "b")
+    own = ("--metrics", "MAE,own_of_a_user:Share", "--save", "models.state")
+    found = command("evaluate", "models.csv", *asked, *own)
+    assert not found.code, found.err
+    (line,) = [line for line in found.out.splitlines() if "Share" in line and ".." in line]
+    assert "a better" in line
+    assert "paired t" in line
+    module = ("--import", "own_of_a_user")
+    made = command("report", "models.state", "--output", "report.html", *module)
+    assert not made.code, made.err
+    report = (models / "report.html").read_text()
+    assert "Share" in report
+    assert "paired t" in report
+
+
+def test_a_gate_is_of_own_metrics_too(models, command):
+    asked = ("--task", "regression", "--y-true", "y", "--metrics", "own_of_a_user:Share")
+    for model in "ab":
+        options = ("--y-pred", model, "--unit", "user", "--save", f"{model}.state")
+        found = command("evaluate", "models.csv", *asked, *options)
+        assert not found.code, found.err
+    options = ("--margin", "Share=0.01", "--import", "own_of_a_user")
+    worse = command("gate", "a.state", "b.state", *options)
+    assert worse.code == 1, worse.err
+    assert "worse" in worse.out
+    assert command("gate", "b.state", "a.state", *options).code == 0

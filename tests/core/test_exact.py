@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from streammetrics.core.arithmetic.exact import ExactSum, nearest_scaled
+from streammetrics.core.arithmetic.exact import LARGEST, ExactSum, nearest_scaled
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.kernels import kernels
 
@@ -504,3 +504,16 @@ def test_powers_are_squares_of_squares_rounded_and_cut(scale, powers):
     assert found == {power: ExactSum.of(each[power]) for power in powers}
     wide, *_ = ExactSum.of_powers(np.negative, [np.stack([values, values], axis=1)], powers)
     assert all(wide[power] == ExactSum.row_of([found[power]] * 2) for power in powers)
+
+
+@pytest.mark.parametrize("power", [480, 486, 487, 500, 511, 512, 700, 1023])
+def test_squares_of_large_numbers_alone_are_summed_by_group(power):
+    values = 1.5 * 2.0 ** np.array([power, power, -power, power][: 2 if power > 500 else 4])
+    index = np.arange(values.size) % 2
+    sums, squares = ExactSum.grouped_squares(index, 2, values)
+    for group in range(2):
+        mine = values[index == group]
+        with np.errstate(over="ignore"):
+            clipped = np.minimum(mine**2, LARGEST)
+        assert sums[group].fraction() == sum(map(Fraction, mine.tolist()))
+        assert squares[group].fraction() == sum(map(Fraction, clipped.tolist()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import streammetrics as sm
+from streammetrics.authoring import Floats, RowMean, prepare
 from streammetrics.metrics.classification.base import ContingencyMetric
 
 
@@ -62,3 +63,29 @@ def weighted_rows(n=300):
         "score": rng.random(n).round(2),
         "weight": rng.random(n) * 10.0 ** rng.integers(-8, 8, n),
     }
+
+
+class Tokens(RowMean):
+    """A user's own metric of text and of objects: tokens a word."""
+
+    @prepare
+    def counted(self, text: list[str], reply: list[dict[str, int]]) -> dict[str, list[int]]:
+        words = [0 if one is None else len(one.split()) for one in text]
+        return {"words": words, "tokens": [each["tokens"] for each in reply]}
+
+    def row(self, words: Floats, tokens: Floats):
+        return tokens, words
+
+    def of_mean(self, tokens: Floats, words: Floats):
+        return tokens / words
+
+
+def prepared_suite():
+    return sm.MetricSet({"tokens": Tokens()}, columns={"text": "question"})
+
+
+def prepared_rows(n=200):
+    """Rows of texts, of which some are null, and of structs."""
+    words = np.random.default_rng(3).integers(0, 5, n).tolist()
+    texts = [None if count == 4 else " ".join(["be"] * count) for count in words]
+    return {"question": texts, "reply": [{"tokens": 3 * count} for count in words]}

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from engine_suites import exact_suite as metrics
-from engine_suites import weighted_rows
+from engine_suites import prepared_rows, prepared_suite, weighted_rows
 
 import streammetrics as sm
 
@@ -72,6 +72,14 @@ KINDS = [
     frame, bag, bag_of_arrays, bag_of_halves, delayed_tables, delayed_arrays, delayed_lists
 ]  # fmt: skip
 kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+@pytest.mark.parametrize("collection", [frame, bag])
+def test_objects_of_an_author_are_prepared_in_the_tasks(collection):
+    rows = pd.DataFrame(prepared_rows())
+    with dask.config.set({"dataframe.convert-string": False}):  # which makes text of objects
+        found = evaluate(prepared_suite(), collection(pieces(rows, 3)))
+    assert found.to_bytes() == prepared_suite().update(prepared_rows()).to_bytes()
 
 
 @pytest.fixture(scope="module")

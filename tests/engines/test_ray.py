@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from engine_suites import suite
+from engine_suites import prepared_rows, prepared_suite, suite
 
 import streammetrics as sm
 
@@ -85,6 +85,12 @@ def test_any_blocks_give_the_bytes_of_one_pass(rows, ends):
     result = engine.evaluate(template, blocks(table, ends))
     assert result.to_bytes() == alone(table)
     assert template == suite()
+
+
+def test_objects_of_an_author_are_prepared_on_the_workers():
+    rows = pa.table(prepared_rows())
+    result = engine.evaluate(prepared_suite(), blocks(rows, [3, 90]))
+    assert result.to_bytes() == prepared_suite().update(prepared_rows()).to_bytes()
 
 
 def test_a_dataset_without_blocks_is_an_empty_set():

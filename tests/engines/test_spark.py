@@ -7,12 +7,14 @@ import re
 import shutil
 import signal
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from engine_suites import prepared_rows, prepared_suite
 
 import streammetrics as sm
 from streammetrics.metrics.classification.base import ContingencyMetric
@@ -32,7 +34,6 @@ from streammetrics.engines import spark as engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from pyspark.sql import DataFrame
 
@@ -120,6 +121,13 @@ def test_partitions_do_not_matter(frame: DataFrame, partitions: int) -> None:
     result = engine.evaluate(empty, frame.repartition(partitions))
     assert result.to_bytes() == suite().update(TABLE).to_bytes()
     assert empty.to_bytes() == suite().to_bytes()
+
+
+def test_objects_of_an_author_are_prepared_on_the_executors(spark: SparkSession) -> None:
+    spark.sparkContext.addPyFile(str(Path(__file__).parent / "engine_suites.py"))
+    frame = spark.createDataFrame(pa.table(prepared_rows())).repartition(3)
+    result = engine.evaluate(prepared_suite(), frame)
+    assert result.to_bytes() == prepared_suite().update(prepared_rows()).to_bytes()
 
 
 def test_more_partitions_than_rows(spark: SparkSession) -> None:

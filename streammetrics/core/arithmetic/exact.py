@@ -323,8 +323,9 @@ class ExactSum:
         if not size or not values.size:
             return cls.grouped(index, size, values), cls.grouped(index, size, values)
         least, most = _extent(values)
-        # Of the smallest number, 2**(least + 52) or more, the square may be rounded to 0.
-        ends = (least, most), (max(2 * least + 52, -1074), min(2 * most, 1024))
+        # Of the smallest number, 2**(least + 52) or more, the square may be rounded to 0, or be cut
+        # to 2**1023.
+        ends = (least, most), (min(max(2 * least + 52, -1074), 970), min(2 * most, 1024))
         tables: list[tuple[Digits, int]] = []
         for lowest, highest in ends:
             low = (lowest - 53) // 32 * 32

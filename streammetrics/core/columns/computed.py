@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 import numpy as np
 
@@ -44,7 +45,10 @@ class RowFormula:
             found = getattr(self.of.metric, self.name)(*given)
         every = found if isinstance(found, tuple) else (found,)
         if len(every) != self.count:
-            raise TypeError(f"{self._title} returned {len(every)} arrays; return {self.count}")
+            raise TypeError(
+                f"{self._title} returned {len(every)} arrays; return {self.count}, one for each "
+                "parameter of of_mean"
+            )
         return tuple([self._checked(each, len(columns[0]), titles, rows) for each in every])
 
     @property
@@ -91,9 +95,10 @@ class Computed(Field):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """The kinds of the fields; text that is prepared is not converted."""
+        """The kinds of the fields; what is prepared is not converted, unless it is numbers."""
         if self.preparation:
-            return dict.fromkeys(self.names, "id")
+            items = self.preparation.items
+            return {name: "number" if items[name] is float else "id" for name in self.names}
         return {name: kind for each in self.fields for name, kind in each.kinds.items()}
 
     def source(self, batch: Batch) -> Batch:
@@ -173,13 +178,16 @@ def fields_of(function: Callable[..., Any]) -> tuple[Field, ...]:
     return tuple([_field(title, parameter) for parameter in parameters])
 
 
+_NO_COLUMN = {str, bytes, list, dict, set, tuple, object, Union, UnionType}
+
+
 def _field(title: str, parameter: inspect.Parameter) -> Field:
     name, annotation = parameter.name, parameter.annotation
     if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD or parameter.default is not (
         parameter.empty
     ):
         raise TypeError(
-            f"{title}: {parameter} is not a column: name each column, without a default"
+            f"{title}: {name} is not a column: name each column, without a default or a *"
         )
     parts = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     low, high, above = -math.inf, math.inf, -math.inf
@@ -194,7 +202,7 @@ def _field(title: str, parameter: inspect.Parameter) -> Field:
             low = max(low, part.low)
         elif isinstance(part, Above):
             above = max(above, part.low)
-        elif isinstance(part, Constraint) or part in {str, list, dict, tuple, object}:
+        elif isinstance(part, Constraint) or (get_origin(part) or part) in _NO_COLUMN:
             raise TypeError(
                 f"{title}: {name} is annotated with {part!r}: a column of numbers is Floats, "
                 "Annotated[Floats, Between(low, high)], AtLeast(low) or Above(low); make numbers "

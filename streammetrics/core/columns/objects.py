@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import numpy as np
 
 from streammetrics.core.columns.column import Column
+from streammetrics.core.errors import InvalidBatchError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -46,9 +48,16 @@ def as_objects(value: Foreign) -> Objects:
         return value if isinstance(value, Objects) else Objects.of(_array(objects_in(value)))
     for convert in ("to_pylist", "to_list", "tolist"):  # of Arrow, pandas and polars, tensors
         if not isinstance(value, np.ndarray) and hasattr(value, convert):
-            return Objects.of(_array(getattr(value, convert)()))
+            return Objects.of(_array(_without_marks(value, getattr(value, convert)())))
     plain = isinstance(value, list | tuple | np.ndarray)
     return Objects.of(_array(list(value) if plain and np.ndim(value) else [value]))
+
+
+def _without_marks(series: Foreign, items: list[Any]) -> list[Any]:
+    """Return the items of a series, with None for the several marks of pandas for a null."""
+    if not hasattr(series, "isna") or np.dtype(float) == series.dtype:
+        return items
+    return [None if null else i for null, i in zip(series.isna(), items, strict=True)]
 
 
 def _array(items: Sequence[Any]) -> NDArray[np.object_]:
@@ -145,9 +154,24 @@ class Preparation:
         """The name of the method."""
         return f"{self.of.cls.__name__}.{self.function.__name__}"
 
+    @cached_property
+    def items(self) -> dict[str, object]:
+        """What each parameter is a list of, by its annotation; ``object`` if it does not say."""
+        try:
+            known = inspect.signature(self.function, eval_str=True).parameters
+        except NameError:  # of an annotation that is imported for type checkers only
+            known = inspect.signature(self.function).parameters
+        every = {name: get_args(known[name].annotation) for name in self.names}
+        return {name: args[0] if len(args) == 1 else object for name, args in every.items()}
+
     def __call__(self, *objects: list[Any]) -> dict[str, object]:
         """Return the columns by name."""
-        made = self.function(self.of.metric, *objects)
+        try:
+            made = self.function(self.of.metric, *objects)
+        except Exception as error:  # whatever an author's objects raise
+            raise InvalidBatchError(
+                f"{self.title} raised {type(error).__name__}: {error}", ", ".join(self.names)
+            ) from error
         if not isinstance(made, dict) and len(self.columns) == 1:
             made = {self.columns[0]: made}
         if not isinstance(made, dict) or made.keys() != set(self.columns):

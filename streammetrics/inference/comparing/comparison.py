@@ -70,7 +70,7 @@ from streammetrics.statistics.joint import OF_MODELS, ModelSchema, alias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from streammetrics.core.columns.schema import Kind
+    from streammetrics.core.columns.schema import Kind, Schema
     from streammetrics.core.confidence import ConfidenceInterval, Unit
     from streammetrics.core.feeding.states import RowInfo
     from streammetrics.core.statistic import Statistic
@@ -96,6 +96,13 @@ def told_columns(models: Any) -> dict[str, dict[str, str]]:
     return found
 
 
+def own_inputs(inputs: Sequence[str], models: object) -> list[str]:
+    """Return the inputs that each model has: predictions, and those named for a model."""
+    each = models.values() if isinstance(models, Mapping) else ()
+    named = {name for given in each if isinstance(given, Mapping) for name in given}
+    return [name for name in inputs if name in OF_MODELS or name in named]
+
+
 def asked_columns(
     models: Mapping[str, ColumnNames | Mapping[str, ColumnNames]] | Sequence[str],
     own: Sequence[str],
@@ -111,7 +118,10 @@ def asked_columns(
     if len(models) < 2:
         raise ValueError(f"models={dict(models)!r}: pass at least two models")
     if not own:
-        raise ValueError(f"none of the metrics reads an input of a model ({', '.join(OF_MODELS)})")
+        raise ValueError(
+            f"none of the metrics reads an input of a model ({', '.join(OF_MODELS)}): name those "
+            "that each model has, {'a': {'text': 'text_a'}, 'b': {'text': 'text_b'}}"
+        )
     asked: dict[str, dict[str, str]] = {}
     for model, given in models.items():
         if not isinstance(model, str) or not model:
@@ -147,7 +157,8 @@ class Comparison(MetricSet):
 
     - Metrics of counts use the joint counts of true and predicted labels; shares of the same rows
       use McNemar's exact test.
-    - Mean losses use the paired t-test.
+    - Mean losses and means of your own (`RowMean`) use the paired t-test, linearized for a root and
+      a function of means.
     - ROC AUC uses DeLong's paired test, and average precision its analogue.
     - Rankings use the paired t-test over queries for the limits, and a randomization test for p,
       which flips the signs of differences (B = 9,999, seeded by the values).
@@ -164,7 +175,8 @@ class Comparison(MetricSet):
             inputs that models share: ``{"y_true": "label"}``.
         models: The column of each model's predictions by the model's name, or a list of columns,
             which then are the names of the models. If the metrics read several inputs of a model,
-            its value is a dictionary: ``{"y_score": "score_a", "y_pred": "a"}``.
+            or inputs of your own that each model has, its value is a dictionary:
+            ``{"y_score": "score_a", "y_pred": "a"}``.
         baseline: The model that all others are compared with; ``None`` compares all pairs.
         max_rows: How many distinct rows to keep, per class if there are two, for metrics whose
             joint variance cannot be computed from sums: ROC AUC, average precision, R2 and similar
@@ -209,18 +221,19 @@ class Comparison(MetricSet):
         self.baseline, self.max_rows = baseline, max_rows
         if type(max_rows) is not int or not 64 <= max_rows <= 1 << 24:
             raise ValueError(f"max_rows={max_rows!r}: expected a whole number, 64 to 2**24")
-        own = [name for name in self._suite.inputs if name in OF_MODELS]
+        own = own_inputs(self._suite.inputs, models)
+        self._own = (*OF_MODELS, *(name for name in own if name not in OF_MODELS))
         asked = asked_columns(models, own)
         self.models = tuple(asked)
         if baseline is not None and baseline not in asked:
             raise ValueError(f"baseline={baseline!r} is not a model{near(str(baseline), asked)}")
         self._families = {
-            name: family_of(name, metric, len(asked), max_rows)
+            name: family_of(name, metric, len(asked), max_rows, self._own)
             for name, metric in self._suite._metrics.items()
         }
         self.columns = {name: text for name, text in renamed.items() if name not in own}
         for model, texts in asked.items():
-            self.columns |= {alias(name, model): text for name, text in texts.items()}
+            self.columns |= {self._alias(name, model): text for name, text in texts.items()}
         self._metrics = self._suite._metrics
         self._joints = {
             name: family.joints(self.models, self.pairs) for name, family in self._families.items()
@@ -228,13 +241,24 @@ class Comparison(MetricSet):
         self._open(self._plan_of() if self.unit is None else self._plan_by_unit())
         optional = self._plan.optional
         own_titles = {
-            self._titles[alias(n, m)] for m in asked for n in own if alias(n, m) in optional
+            self._titles[alias]
+            for model in asked
+            for name in own
+            if (alias := self._alias(name, model)) in optional
         }
         self._needed = tuple(title for title in self._needed if title not in own_titles)
         if self.unit is not None:
             self._titles[BY_UNIT] = self.unit
             needed = (self._titles.get(title, title) for title in self._needed)
             self._needed = tuple(dict.fromkeys(needed))
+
+    def _alias(self, name: str, model: str) -> str:
+        """Return the name of a model's input in a batch of all models."""
+        return alias(name, model, self._own)
+
+    def _schema_of(self, schema: Schema, model: str) -> ModelSchema:
+        """Return the schema of a statistic of one model on the rows of all."""
+        return ModelSchema.over(schema, self.models, [model], own=self._own)
 
     def _plan_of(self) -> Plan:
         """Return a plan of the statistics of each model, followed by the joint ones."""
@@ -244,18 +268,17 @@ class Comparison(MetricSet):
         for model in self.models:
             for statistic in plain:
                 statistics.append(statistic)
-                schemas.append(ModelSchema.over(statistic.schema, self.models, [model]))
+                schemas.append(self._schema_of(statistic.schema, model))
         for joints in self._joints.values():
             statistics += [joint.statistic for joint in joints]
-            schemas += [joint.schema(self.models) for joint in joints]
+            schemas += [joint.schema(self.models, self._own) for joint in joints]
         return Plan(statistics, schemas)
 
     def _plan_by_unit(self) -> Plan:
         """Return a plan of the statistics of each model, kept by unit."""
         plain = self._suite._plan
         sides = [
-            [ModelSchema.over(schema, self.models, [model]) for schema in plain.schemas]
-            for model in self.models
+            [self._schema_of(schema, model) for schema in plain.schemas] for model in self.models
         ]
         plan, places = unit_plan(plain, sides, BY_UNIT)
         self._places = dict(zip(self.models, places, strict=True))
@@ -440,7 +463,7 @@ class Comparison(MetricSet):
         """Return the joint statistic of a metric for a pair of models, if any."""
         for joint in self._joints[name]:
             if set(pair) <= set(joint.models):
-                key = joint.statistic._key, joint.schema(self.models)
+                key = joint.statistic._key, joint.schema(self.models, self._own)
                 return state.statistics[self._plan.places[key]]
         return None
 
@@ -456,12 +479,11 @@ class Comparison(MetricSet):
 
             return self._suite._over(UnitRows(plan, whole, self.unit, found))
         infos = tuple(
-            state.infos[self._plan.schemas.index(ModelSchema.over(schema, self.models, [model]))]
+            state.infos[self._plan.schemas.index(self._schema_of(schema, model))]
             for schema in plan.schemas
         )
         places = (
-            self._plan.places[key, ModelSchema.over(schema, self.models, [model])]
-            for key, schema in plan.places
+            self._plan.places[key, self._schema_of(schema, model)] for key, schema in plan.places
         )
         statistics = tuple(state.statistics[place] for place in places)
         return self._suite._at(State(infos, statistics))
@@ -553,11 +575,12 @@ class Comparison(MetricSet):
 
     def _configuration(self) -> dict[str, object]:
         """Return the configuration as written to a file, before the row information."""
-        own = {alias(n, m): n for m in self.models for n in OF_MODELS}
+        each = {m: {self._alias(n, m): n for n in self._own} for m in self.models}
+        own = {name for names in each.values() for name in names}
         shared = {name: text for name, text in self.columns.items() if name not in own}
         models = [
-            [m, {n: self.columns[alias(n, m)] for n in OF_MODELS if alias(n, m) in self.columns}]
-            for m in self.models
+            [m, {n: self.columns[a] for a, n in names.items() if a in self.columns}]
+            for m, names in each.items()
         ]
         told = super()._configuration()
         more = {"models": models, "baseline": self.baseline, "max_rows": self.max_rows}

@@ -15,6 +15,7 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.confidence import without
 from streammetrics.core.errors import StreamMetricsError
+from streammetrics.core.floating import own_arithmetic
 from streammetrics.inference.areas import (
     GROUPS,
     CurveInfluence,
@@ -31,10 +32,11 @@ from streammetrics.inference.distributions import (
     t_quantile,
     t_tail,
 )
-from streammetrics.inference.means import error_of_mean
+from streammetrics.inference.means import error_of_mean, slopes_of_means
 from streammetrics.inference.units import is_whole_area, warn_few
 from streammetrics.metrics.classification.multilabel import MultilabelMetric
 from streammetrics.metrics.families import NO_MEAN, SEVERAL, Family
+from streammetrics.metrics.rowwise import RowMean
 from streammetrics.metrics.scores.base import staircases
 from streammetrics.metrics.scores.losses import LabelRankingMetric
 from streammetrics.statistics.joint import (
@@ -48,6 +50,7 @@ from streammetrics.statistics.joint import (
     terms_of,
 )
 from streammetrics.statistics.sums.losses import LossSum
+from streammetrics.statistics.sums.spreads import FormulaSum
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
@@ -89,9 +92,9 @@ class Joint(NamedTuple):
     of: Schema  # schema of the metric for the rows of one model
     bring: Bring
 
-    def schema(self, models: Sequence[str]) -> ModelSchema:
+    def schema(self, models: Sequence[str], own: tuple[str, ...]) -> ModelSchema:
         """Return the schema that reads the rows of all models."""
-        return ModelSchema.over(self.of, models, self.models, self.bring)
+        return ModelSchema.over(self.of, models, self.models, self.bring, own)
 
 
 class Side(NamedTuple):
@@ -348,19 +351,21 @@ _ROUNDING = Fraction(1, 1 << 44)
 
 
 class MeanFamily(PairedTest):
-    """Mean losses and their square roots."""
+    """Mean losses and their square roots, means of an author's numbers and functions of them."""
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
+        (statistic,) = metric.statistics()
+        self.width = statistic.count if isinstance(statistic, FormulaSum) else 1  # terms of a model
 
     def joints(self, models: Sequence[str], pairs: Sequence[tuple[str, str]]) -> list[Joint]:  # noqa: ARG002 - one for all pairs
         """Return the joint moments of all models."""
         (statistic,) = self.metric.statistics()
-        moments = JointMoments(models=len(models))
+        moments = JointMoments(models=self.width * len(models))
         return [Joint(moments, tuple(models), statistic.schema, terms_of(statistic))]
 
     def estimate(self, one: Side, other: Side, joint: Statistic | None, level: float) -> Estimate:
-        """Test the differences of losses by the paired t-test; linearized for a root."""
+        """Test the differences of terms by the paired t-test, linearized for functions of means."""
         assert isinstance(joint, JointMoments)
         i, j = one.place + 1, other.place + 1
         if self.metric.family == Family.TOP_K and joint.product(0, 0) == joint.weight:
@@ -372,20 +377,39 @@ class MeanFamily(PairedTest):
         weight, n = joint.weight.fraction(), one.metric.n_rows
         if n < 2 or not math.isfinite(one.value - other.value):
             return estimated(one.value - other.value, math.nan, level, PAIRED_T, 1.0)
-        means = [joint.totals[k - 1].fraction() / weight for k in (i, j)]
-        a, b = (self.slope(side, mean) for side, mean in zip((one, other), means, strict=True))
-        terms = (i, a), (j, -b)
+        mine, theirs = (self._terms(side, joint) for side in (one, other))
+        if not mine or not theirs:
+            return estimated(one.value - other.value, math.nan, level, PAIRED_T, 1.0)
+        terms = [*mine, *((k, -x) for k, x in theirs)]
         twice = sum(x * y * joint.product(k, m).fraction() for k, x in terms for m, y in terms)
         once = sum(x * joint.product(0, k).fraction() for k, x in terms)
-        mean = a * means[0] - b * means[1]
+        mean = sum(x * joint.totals[k - 1].fraction() for k, x in terms) / weight
         spread = twice - 2 * mean * once + mean * mean * joint.product(0, 0).fraction()
         size = sum(x * x * joint.product(k, k).fraction() for k, x in terms)
         error = root(max(spread, Fraction(0)) * n / (n - 1) / weight**2)
-        is_root = self.metric.family == Family.ROOT_MEAN_LOSS
-        difference = one.value - other.value if is_root else nearest(mean)
+        is_linear = self.metric.family not in {Family.ROOT_MEAN_LOSS, Family.OF_MEANS}
+        difference = nearest(mean) if is_linear else one.value - other.value
         if difference and spread <= size * _ROUNDING**2:
             return constant(difference, max(2.0 ** (1 - n), LEAST), level)
         return estimated(difference, error, level, PAIRED_T, n - 1)
+
+    def _terms(self, side: Side, joint: JointMoments) -> list[tuple[int, Fraction]]:
+        """Return the place of each term of a model, and the derivative of its value by the mean.
+
+        There are none where the value has no finite derivative.
+        """
+        first, weight = side.place * self.width, joint.weight.fraction()
+        places = range(first + 1, first + self.width + 1)
+        means = [joint.totals[place - 1].fraction() / weight for place in places]
+        if self.metric.family != Family.OF_MEANS:
+            return [(places[0], self.slope(side, means[0]))]
+        weights = joint.product(0, 0).fraction()
+        squares = [float(joint.product(place, place).fraction() / weights) for place in places]
+        with own_arithmetic():
+            slopes = slopes_of_means(side.metric, means, squares)
+        if not all(map(math.isfinite, slopes)):
+            return []
+        return list(zip(places, map(Fraction, slopes), strict=True))
 
     def slope(self, side: Side, mean: Fraction) -> Fraction:
         """Return the derivative of a model's value with respect to the mean of its terms."""
@@ -772,24 +796,28 @@ _MEANS = {
 
 
 def is_mean(metric: Any) -> bool:
-    """Whether a metric is a mean loss, or its root, whose outputs have no weights."""
+    """Whether a metric is a mean loss, its root or an author's mean, whose outputs are equal."""
+    if metric.family == Family.ROW_MEAN:
+        return isinstance(metric, RowMean)
     return metric.family in _MEANS and not isinstance(metric.config.get("multioutput"), tuple)
 
 
-def family_of(name: str, metric: Any, models: int, max_rows: int) -> PairedTest:
-    """Return the test for a metric.
+def family_of(
+    name: str, metric: Any, models: int, max_rows: int, own: Sequence[str] = OF_MODELS
+) -> PairedTest:
+    """Return the test for a metric, of which each model has its `own` inputs.
 
     Raises:
         ValueError: The metric cannot be compared; the message names it and the reason.
     """
-    why = refused(metric)
+    why = refused(metric, own)
     if why:
         raise ValueError(f"{name!r}, {metric._titled()}, cannot be compared: {why}")
     if metric.family == Family.QUERIES:
         return QueryFamily()
     if metric.family in TABLES:
         return TableFamily(metric)
-    if is_mean(metric):
+    if is_mean(metric) or metric.family == Family.OF_MEANS:
         return MeanFamily(metric)
     if metric.family == Family.AVERAGE_PRECISION or (
         metric.family == Family.ROC_AREA and is_whole_area(metric)
@@ -798,7 +826,7 @@ def family_of(name: str, metric: Any, models: int, max_rows: int) -> PairedTest:
     return SampledFamily(metric, models, max_rows)
 
 
-def refused(metric: Metric) -> str:
+def refused(metric: Metric, own: Sequence[str] = OF_MODELS) -> str:
     """Return why a metric cannot be compared; empty if it can."""
     config: Options = metric.config
     if metric._incomparable == SEVERAL or ("average" in config and config["average"] is None):
@@ -813,8 +841,12 @@ def refused(metric: Metric) -> str:
         return "only the mean over queries can be compared; use aggregation='mean'"
     if metric._incomparable or config.get("normalize") is False:
         return metric._incomparable or NO_MEAN
-    if not set(metric.inputs) & set(OF_MODELS):
-        return f"it reads nothing that is a model's own ({', '.join(OF_MODELS)})"
+    if not set(metric.inputs) & set(own):
+        return f"it reads nothing that is a model's own ({', '.join(own)})"
+    if is_mean(metric) or metric.family == Family.OF_MEANS:
+        return ""
+    if apart := sorted(set(metric.inputs) & set(own).difference(OF_MODELS)):
+        return f"models have their own {', '.join(apart)}, which only means of rows can compare"
     fields = [field for schema in metric._plan.schemas for field in schema.fields]
     plain = all(isinstance(field, ScoredLabels | Numbers) or not field.names for field in fields)
     plain = plain and len(metric.inputs) <= 2  # sampled rows have a truth and a prediction

@@ -129,6 +129,18 @@ class Ranking:
         highest[query[first]] = self.table.levels[grade[first]]
         return highest
 
+    def gains(self) -> tuple[Array, Floats, Ints]:
+        """Return the query, the gain and the rank of each result, query by query in rank order.
+
+        The gain is the relevance, or 0 if it was not judged or is negative. Results of equal score
+        all have their mean.
+        """
+        groups = self.groups
+        gains = np.append(np.maximum(self.table.levels, 0.0), 0.0)
+        means = added(gains[self.table.results.grade], groups.first) / groups.size
+        group, _, ranks = groups.places()
+        return groups.query[group], means[group], ranks
+
     def discounted(self, gain: Floats) -> Floats:
         """Return the expected discounted gain of each query, from the gain of each level."""
         groups = self.groups
@@ -499,7 +511,9 @@ class UpToK(RankingMetric):
 class QueryMean(UpToK):
     """Base class of metrics that compute a value for each query from the gains of its results.
 
-    A subclass computes the value in `of_query`. A query without results has the value 0.
+    A subclass computes the value in `of_query`, which is called for each query. A query without
+    results has the value 0. A metric of the package has `read` in its place, which computes the
+    values of all queries from `Ranking.gains` at once.
 
     The parameters are those of `UpToK`.
     """
@@ -520,15 +534,12 @@ class QueryMean(UpToK):
 
     def read(self, ranking: Ranking) -> Floats:
         """Return the value of every query."""
-        groups = ranking.groups
-        gains = np.append(np.maximum(ranking.table.levels, 0.0), 0.0)
-        means = added(gains[ranking.table.results.grade], groups.first) / groups.size
-        group, _, ranks = groups.places()
-        queries, values = groups.query[group], np.zeros(ranking.n_queries)
+        queries, gains, ranks = ranking.gains()
+        values = np.zeros(ranking.n_queries)
         ends = np.cumsum(np.bincount(queries, minlength=ranking.n_queries)).tolist()
         first = 0
         for query, last in enumerate(ends):
             if last > first:
-                values[query] = self.of_query(means[group[first:last]], ranks[first:last])
+                values[query] = self.of_query(gains[first:last], ranks[first:last])
             first = last
         return values

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streammetrics.core.results.curves import Points
 from streammetrics.core.results.differences import Differences
 from streammetrics.core.results.hooks import Drawing, drawn
 from streammetrics.core.results.labelled import LabelledArray
@@ -14,6 +15,7 @@ from streammetrics.core.results.values import KeyedValues, Report
 from streammetrics.live.queries import Series
 from streammetrics.metrics.correlation import PredictionPairs
 from streammetrics.metrics.distributions import Distribution
+from streammetrics.metrics.scores.thresholds import BestPoint, ConfusionPoints
 from streammetrics.show.pictures.canvas import (
     COLOURS,
     DASHES,
@@ -271,6 +273,24 @@ def _against(mine: KeyedValues, other: Any, ax: object, drawing: Drawing, what: 
     ax.set(xlim=ends, ylim=ends, aspect="equal")
     legend(ax)
     return ax
+
+
+@drawn.register(Points)
+def draw_points(points: Points, ax: object, drawing: Drawing) -> Axes:
+    """Draw the points of an author: the second array over the first."""
+    (across, x), (up, y) = list(points._named().items())[:2]
+    chosen(drawing, f"{up} over {across}", ("points",))
+    ax = axes(ax)
+    titled(ax, drawing.name or type(points).__name__, counted(drawing))
+    ax.set_xlabel(across)
+    ax.set_ylabel(up)
+    ax.plot(x, y, **{"color": COLOURS[0], **drawing.style})
+    return ax
+
+
+# Counts at each threshold, and a single point, have none.
+drawn.register(ConfusionPoints, drawn.dispatch(object))
+drawn.register(BestPoint, drawn.dispatch(object))
 
 
 @drawn.register(Distribution)
