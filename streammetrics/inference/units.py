@@ -224,7 +224,8 @@ def _of_queries(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, F
 
     Returns ``None`` if a query has rows of several units.
     """
-    queries, each = whole.rows.queries, [own.rows.queries for own in form.each()]
+    every: Any = form.each()
+    queries, each = whole.rows.queries, [own.rows.queries for own in every]
     if sum(map(len, each)) != len(queries):
         return None
     unit = np.empty(len(queries), np.intp)
@@ -234,8 +235,8 @@ def _of_queries(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, F
     weight = metric._weights(whole, counted)
     weight = np.ones(len(values)) if weight is None else weight
     apart = weight * (values - metric.readout(whole))
-    adds, size = (np.bincount(unit[counted], part, form.size) for part in (apart, weight))
-    return adds / (size.sum() or math.nan), size
+    size: Any = np.bincount(unit[counted], weight, form.size)
+    return np.bincount(unit[counted], apart, form.size) / (size.sum() or math.nan), size
 
 
 def without_each(plan: Plan, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:

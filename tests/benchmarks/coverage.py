@@ -327,8 +327,8 @@ def limits(line: Line, rows: dict[str, Any]) -> tuple[float, float]:
 def coverage(line: Line, n: int, truth: float, samples: int, seconds: float) -> tuple[float, int]:
     """Return the share of samples whose limits hold the truth, and how many there were."""
     held = drawn = 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         rng = np.random.default_rng([drawn, n])
         low, high = limits(line, line.draw(rng, n))
         held += bool(low <= truth <= high)
@@ -394,8 +394,8 @@ def clustered(
 ) -> tuple[float, float, int]:
     """Return how often limits hold the value of a model, and the difference of two."""
     truth, held, drawn = line.truth(), [0, 0], 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         rows = line.draw(np.random.default_rng([drawn, units]), units)
         duel = line.duel(rows)
         (found,) = duel.compute(LEVEL)
@@ -409,8 +409,8 @@ def clustered(
 def gates(line: Clustered, units: int, samples: int, seconds: float) -> tuple[float, int]:
     """Return how often a gate calls one of two equal models worse."""
     worse = drawn = 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         rows = line.draw(np.random.default_rng([drawn, units, 1]), units, 0.0)
         states = [line.alone(rows, model) for model in "ab"]
         (found,) = sm.compare(*states, paired=True, margin=0.001)
@@ -430,8 +430,8 @@ def power(units: int, samples: int, seconds: float) -> tuple[float, float, int]:
     error = (eighty - half) / normal_quantile(0.8)
     promised = 1 - normal_tail((one - other - half) / error)
     found = drawn = 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         duel = line.duel(line.draw(np.random.default_rng([drawn, units, 2]), units, apart))
         found += duel.compute(LEVEL, margin=0.0)[0].verdict == "better"
         drawn += 1
@@ -441,8 +441,8 @@ def power(units: int, samples: int, seconds: float) -> tuple[float, float, int]:
 def looks(samples: int, seconds: float) -> tuple[float, int]:
     """Return how often limits at all times miss a difference once in 20,000 looks."""
     missed = drawn = 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         rng = np.random.default_rng([drawn, 3])
         x = rng.choice([1, -1, 0], 20_000, p=[0.12, 0.08, 0.8])
         only, other = np.cumsum(x == 1), np.cumsum(x == -1)
@@ -490,7 +490,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=300)
-    parser.add_argument("--seconds", type=float, default=20.0, help="for each number of rows")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of the processor, for each number of rows")
     parser.add_argument("--only", default="")
     parser.add_argument("--clustered", action="store_true", help="tables of clustered rows")
     parser.add_argument("--write", action="store_true", help="put lines into docs/confidence.md")
