@@ -224,18 +224,19 @@ def _of_queries(metric: Any, form: GroupedStates, whole: Any) -> tuple[Floats, F
 
     Returns ``None`` if a query has rows of several units.
     """
-    value, sums, weights, n = metric.readout(whole), [], [], 0
-    for own in form.each():
-        counted, values = metric._counted(own)
-        weight = metric._weights(own, counted)
-        weight = np.ones(len(values)) if weight is None else weight
-        n += len(values)
-        weights.append(float(weight.sum()))
-        sums.append(float(np.dot(weight, values - value)))
-    if n != len(metric._counted(whole)[1]):
+    every: Any = form.each()
+    queries, each = whole.rows.queries, [own.rows.queries for own in every]
+    if sum(map(len, each)) != len(queries):
         return None
-    size = np.array(weights)
-    return np.array(sums) / (size.sum() or math.nan), size
+    unit = np.empty(len(queries), np.intp)
+    places = np.searchsorted(queries, np.concatenate([queries[:0], *each]))
+    unit[places] = np.repeat(np.arange(form.size), list(map(len, each)))
+    counted, values = metric._counted(whole)
+    weight = metric._weights(whole, counted)
+    weight = np.ones(len(values)) if weight is None else weight
+    apart = weight * (values - metric.readout(whole))
+    size: Any = np.bincount(unit[counted], weight, form.size)
+    return np.bincount(unit[counted], apart, form.size) / (size.sum() or math.nan), size
 
 
 def without_each(plan: Plan, states: Sequence[State], wanted: Sequence[bool]) -> list[Any]:

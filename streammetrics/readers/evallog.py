@@ -7,9 +7,11 @@ and ``"P"`` (partial) is 0.5. A sample without a score, such as one that failed,
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import zipfile
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,7 @@ import pyarrow as pa
 
 from streammetrics.readers.files import File, FilePiece
 from streammetrics.readers.selection import needed
+from streammetrics.readers.sources import buffered, decompressed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 _LETTERS = {"C": 1, "I": 0, "N": 0, "P": 0.5}
 _JOURNAL = re.compile(r"_journal/summaries/(\d+)\.json")  # of a log that is not finished
+_ZSTANDARD = 93  # how Inspect compresses; zipfile reads it from Python 3.14 on
 
 
 @dataclass(frozen=True)
@@ -62,10 +66,24 @@ def _rows(source: Source) -> list[dict[str, Any]]:
             names = log.namelist()
             parts = sorted(filter(None, map(_JOURNAL.fullmatch, names)), key=lambda m: int(m[1]))
             chosen = [n for n in names if n == "summaries.json"] or [part[0] for part in parts]
-            every = [sample for name in chosen for sample in json.loads(log.read(name))]
+            every = [sample for name in chosen for sample in _content(stream, log, name)]
         return [_row(sample) for sample in every]
     except (zipfile.BadZipFile, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"it has no summaries of samples ({error})") from error
+
+
+def _content(stream: io.BufferedReader, log: zipfile.ZipFile, name: str) -> Any:
+    """Return what a file of JSON in the archive holds."""
+    info = log.getinfo(name)
+    if info.compress_type != _ZSTANDARD:
+        return json.loads(log.read(info))
+    stream.seek(info.header_offset + 26)  # the lengths of the name and of the extra field
+    lengths = stream.read(4)
+    stream.seek(lengths[0] + (lengths[1] << 8) + lengths[2] + (lengths[3] << 8), io.SEEK_CUR)
+    text = decompressed(buffered(io.BytesIO(stream.read(info.compress_size)))).read()
+    if zlib.crc32(text) != info.CRC:
+        raise zipfile.BadZipFile(f"bad CRC-32 of {name}")
+    return json.loads(text)
 
 
 def _row(sample: dict[str, Any]) -> dict[str, Any]:

@@ -590,6 +590,11 @@ class Ranked:
         return self._form.table
 
     @property
+    def queries(self) -> Values:
+        """The queries of all rows, also of pending ones, in ascending order."""
+        return union([table.queries for table in self._tables])[0]
+
+    @property
     def nbytes(self) -> int:
         """Bytes held now, including pending rows."""
         form = self._form

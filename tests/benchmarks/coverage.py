@@ -1,13 +1,13 @@
 """How often confidence limits hold the value of the population: a study by simulation.
 
-    python tests/benchmarks/coverage.py --samples 1000 > table.md
-    python tests/benchmarks/coverage.py --clustered --seconds 60 > clustered.md
+    python tests/benchmarks/coverage.py --samples 1000 --write
+    python tests/benchmarks/coverage.py --clustered --seconds 60 --write
 
 Each line draws `--samples` samples of n rows from a population whose value is known from a large
 draw, and counts how many of their nominal 95 % intervals hold it. Everything is seeded, so a run
 gives the same table again; `--only auc` takes the lines that say so, and `--seconds` ends a line
 early, which then tells from how many samples it is. `--clustered` has the tables of clustered rows
-and of decisions. docs/confidence.md has all tables.
+and of decisions. `--write` puts each line into its table in docs/confidence.md.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import math
 import sys
 import time
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,34 @@ if TYPE_CHECKING:
     Draw = Callable[[np.random.Generator, int], dict[str, Any]]
 
 LEVEL = 0.95
+DOCS = Path(__file__).parents[2] / "docs" / "confidence.md"
+
+
+class Table(NamedTuple):
+    """A table of docs/confidence.md, whose lines are known by their first cells."""
+
+    header: str
+    keys: int
+    write: bool
+
+    def start(self) -> None:
+        """Print the header."""
+        print(f"{self.header}\n" + "| --- " * self.header.count(" | ") + "| --- |")
+
+    def add(self, *cells: str) -> None:
+        """Print a line, and put it into the docs in place of the one with the same first cells."""
+        row = f"| {' | '.join(cells)} |"
+        print(row)
+        sys.stdout.flush()
+        if not self.write:
+            return
+        lines = DOCS.read_text(encoding="utf-8").split("\n")
+        start = lines.index(self.header) + 2
+        stop = next(k for k in range(start, len(lines)) if not lines[k].startswith("|"))
+        same = "| " + "".join(f"{cell} | " for cell in cells[: self.keys])
+        place = next((k for k in range(start, stop) if lines[k].startswith(same)), stop)
+        lines[place : place + (place < stop)] = [row]
+        DOCS.write_text("\n".join(lines), encoding="utf-8")
 
 
 def labels(share: float, recall: float, rate: float) -> Draw:
@@ -298,8 +327,8 @@ def limits(line: Line, rows: dict[str, Any]) -> tuple[float, float]:
 def coverage(line: Line, n: int, truth: float, samples: int, seconds: float) -> tuple[float, int]:
     """Return the share of samples whose limits hold the truth, and how many there were."""
     held = drawn = 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         rng = np.random.default_rng([drawn, n])
         low, high = limits(line, line.draw(rng, n))
         held += bool(low <= truth <= high)
@@ -365,8 +394,8 @@ def clustered(
 ) -> tuple[float, float, int]:
     """Return how often limits hold the value of a model, and the difference of two."""
     truth, held, drawn = line.truth(), [0, 0], 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         rows = line.draw(np.random.default_rng([drawn, units]), units)
         duel = line.duel(rows)
         (found,) = duel.compute(LEVEL)
@@ -380,8 +409,8 @@ def clustered(
 def gates(line: Clustered, units: int, samples: int, seconds: float) -> tuple[float, int]:
     """Return how often a gate calls one of two equal models worse."""
     worse = drawn = 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         rows = line.draw(np.random.default_rng([drawn, units, 1]), units, 0.0)
         states = [line.alone(rows, model) for model in "ab"]
         (found,) = sm.compare(*states, paired=True, margin=0.001)
@@ -401,8 +430,8 @@ def power(units: int, samples: int, seconds: float) -> tuple[float, float, int]:
     error = (eighty - half) / normal_quantile(0.8)
     promised = 1 - normal_tail((one - other - half) / error)
     found = drawn = 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         duel = line.duel(line.draw(np.random.default_rng([drawn, units, 2]), units, apart))
         found += duel.compute(LEVEL, margin=0.0)[0].verdict == "better"
         drawn += 1
@@ -412,8 +441,8 @@ def power(units: int, samples: int, seconds: float) -> tuple[float, float, int]:
 def looks(samples: int, seconds: float) -> tuple[float, int]:
     """Return how often limits at all times miss a difference once in 20,000 looks."""
     missed = drawn = 0
-    until = time.perf_counter() + seconds
-    while drawn < samples and time.perf_counter() < until:
+    until = time.process_time() + seconds
+    while drawn < samples and time.process_time() < until:
         rng = np.random.default_rng([drawn, 3])
         x = rng.choice([1, -1, 0], 20_000, p=[0.12, 0.08, 0.8])
         only, other = np.cumsum(x == 1), np.cumsum(x == -1)
@@ -429,53 +458,59 @@ def looks(samples: int, seconds: float) -> tuple[float, int]:
     return missed / drawn, drawn
 
 
-def print_clustered(samples: int, seconds: float) -> None:
+def clustered_tables(samples: int, seconds: float, only: str, *, write: bool) -> None:
     """Print the tables of clustered rows and of decisions."""
-    print("| metric | units | one model | difference of two | samples |")
-    print("| --- | ---: | ---: | ---: | ---: |")
+    table = Table("| metric | units | one model | difference of two | samples |", 2, write)
+    table.start()
     lines = [("Accuracy 0.94", HIGH, size) for size in (10, 20, 30)]
     lines += [(name, line, size) for name, line in CLUSTERED.items() for size in (30, 100, 1000)]
     for name, line, size in lines:
-        longer = seconds * (4 if size == 1000 else 1)
-        one, two, drawn = clustered(line, size, samples, longer)
-        print(f"| {name} | {size:,} | {one:.1%} | {two:.1%} | {drawn:,} |")
-        sys.stdout.flush()
-    print("\n| decision | expected | simulated | samples |\n| --- | ---: | ---: | ---: |")
+        if only.lower() in name.lower():
+            longer = seconds * (4 if size == 1000 else 1)
+            one, two, drawn = clustered(line, size, samples, longer)
+            table.add(name, f"{size:,}", f"{one:.1%}", f"{two:.1%}", f"{drawn:,}")
+    table = Table("| decision | expected | simulated | samples |", 1, write)
+    table.start()
     for name, line in CLUSTERED.items():
-        share, drawn = gates(line, 100, samples, seconds)
-        title = f"{name}, 100 units: equal models called worse"
-        print(f"| {title} | at most 5% | {share:.1%} | {drawn:,} |")
-    promised, share, drawn = power(200, samples, seconds)
-    print(f"| Accuracy, 200 units: difference found | {promised:.1%} | {share:.1%} | {drawn:,} |")
-    share, drawn = looks(samples, seconds)
-    print(
-        f"| anytime limits that ever miss in 20,000 looks | at most 5% | {share:.1%} | {drawn:,} |"
-    )
+        if only.lower() in name.lower():
+            share, drawn = gates(line, 100, samples, seconds)
+            title = f"{name}, 100 units: equal models called worse"
+            table.add(title, "at most 5%", f"{share:.1%}", f"{drawn:,}")
+    if only.lower() in "power":
+        promised, share, drawn = power(200, samples, seconds)
+        title = "Accuracy, 200 units: difference found"
+        table.add(title, f"{promised:.1%}", f"{share:.1%}", f"{drawn:,}")
+    if only.lower() in "looks":
+        share, drawn = looks(samples, seconds)
+        title = "anytime limits that ever miss in 20,000 looks"
+        table.add(title, "at most 5%", f"{share:.1%}", f"{drawn:,}")
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=300)
-    parser.add_argument("--seconds", type=float, default=20.0, help="for each number of rows")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of the processor, for each number of rows")
     parser.add_argument("--only", default="")
     parser.add_argument("--clustered", action="store_true", help="tables of clustered rows")
+    parser.add_argument("--write", action="store_true", help="put lines into docs/confidence.md")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
+    samples, seconds, only = arguments.samples, arguments.seconds, arguments.only
     if arguments.clustered:
-        print_clustered(arguments.samples, arguments.seconds)
+        clustered_tables(samples, seconds, only, write=arguments.write)
         return
-    print("| metric | rows | held | |\n| --- | ---: | ---: | --- |")
+    table = Table("| metric | rows | held | |", 2, arguments.write)
+    table.start()
     for line in LINES:
-        if arguments.only.lower() not in named(line).lower():
+        if only.lower() not in named(line).lower():
             continue
         truth = truth_of(line)
         for n in line.sizes:
-            share, drawn = coverage(line, n, truth, arguments.samples, arguments.seconds)
+            share, drawn = coverage(line, n, truth, samples, seconds)
             error = math.sqrt(share * (1 - share) / drawn)
             off = abs(share - LEVEL) > max(0.02, 2 * error)
-            print(f"| {named(line)} | {n:,} | {share:.1%} | {'off' if off else ''} |")
-            sys.stdout.flush()
+            table.add(named(line), f"{n:,}", f"{share:.1%}", "off" if off else "")
 
 
 if __name__ == "__main__":

@@ -122,6 +122,26 @@ def test_a_ranking_has_limits_of_units_of_queries():
     assert line.test == "40 units, sign flips"
 
 
+def test_queries_with_rows_of_several_units_are_left_out_row_by_row():
+    rng = np.random.default_rng(5)
+    query = np.repeat(np.arange(30), 8)
+    table = {"query": query, "relevance": rng.integers(0, 3, query.size)}
+    table |= {m: table["relevance"] + rng.normal(0, s, query.size) for m, s in (("a", 1), ("b", 2))}
+    topic = rng.integers(0, 30, query.size)
+
+    def difference(kept):
+        plain = duel({"ndcg": sm.NDCG(k=5)}, unit=None)
+        plain.update({name: column[kept] for name, column in table.items()})
+        values = [plain[model].compute()["ndcg"] for model in "ab"]
+        return values[0] - values[1]
+
+    (line,) = duel({"ndcg": sm.NDCG(k=5)}, unit="topic").update(table | {"topic": topic}).compute()
+    whole, size = difference(topic >= 0), np.bincount(topic)
+    adds = [(whole - difference(topic != t)) * (1 - size[t] / topic.size) for t in range(30)]
+    low, high, _ = cr2(np.array(adds), size, whole)
+    np.testing.assert_allclose([line.low, line.high], [low, high])
+
+
 def test_values_are_those_of_the_rows_and_limits_of_models_are_by_unit():
     table = rows()
     found = duel().update(table)

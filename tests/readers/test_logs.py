@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import zipfile
+from pathlib import Path
 
 import pytest
 
 import streammetrics as sm
 from streammetrics.readers.sources import ReadError
 
+REAL = Path(__file__).parents[1] / "data" / "logs"
 SOLVED = {("a", 1): "C", ("a", 2): "I", ("b", 1): "C", ("b", 2): "C", (7, 1): "N", (7, 2): "C"}
 
 
@@ -99,3 +101,44 @@ def test_samples_of_the_harness_are_lines_of_json(tmp_path):
     columns = {"unit": "doc_id", "attempt": "filter", "y_true": "exact_match"}
     suite = sm.MetricSet({"mean": sm.MeanAtK(k=1), "any": sm.PassAtK(k=2)}, columns=columns)
     assert sm.evaluate(suite, str(path)).compute() == {"mean": 0.5, "any": pytest.approx(2 / 3)}
+
+
+def test_a_log_that_inspect_wrote():
+    suite = sm.MetricSet(
+        {"pass": sm.PassAtK(k=1), "short": sm.Mean()},
+        columns={"unit": "id", "attempt": "epoch", "y_true": "match", "values": "style/short"},
+    )
+    found = sm.evaluate(suite, str(REAL / "sums.eval"))
+    assert found.n_rows == 9
+    third = pytest.approx(1 / 3)
+    assert found["pass"].per_unit() == {"3": third, "one": third, "two": 0.0}
+    assert found["short"].compute() == 1.0
+    graded = sm.MetricSet({"mean": sm.Mean()}, columns={"values": "style/grade"})
+    assert sm.evaluate(graded, str(REAL / "sums.eval")).compute()["mean"] == 3.5 / 9  # 3 C and 1 P
+
+
+def test_a_killed_run_of_inspect_and_its_retry():
+    killed, resumed = (
+        sm.evaluate(attempts(), str(REAL / f"{n}.eval")) for n in ("killed", "resumed")
+    )
+    assert (killed.n_rows, resumed.n_rows) == (4, 6)
+    assert sm.merge([killed, resumed]).to_bytes() == resumed.to_bytes()
+
+
+def test_a_compressed_log_that_is_damaged_is_refused(tmp_path):
+    log = bytearray((REAL / "sums.eval").read_bytes())
+    start = log.index(b"summaries.json", log.index(b"_journal/summaries/3.json")) + 14
+    for damage in (start + 40, start + 200):
+        path = tmp_path / f"{damage}.eval"
+        path.write_bytes(log[:damage] + bytes([log[damage] ^ 255]) + log[damage + 1 :])
+        with pytest.raises(ReadError, match=r"cannot be read as a log of Inspect"):
+            sm.evaluate(attempts(), str(path))
+
+
+def test_samples_that_the_harness_wrote():
+    (path,) = REAL.glob("samples_*.jsonl")
+    columns = {"unit": "doc_id", "attempt": "filter", "y_true": "exact_match"}
+    suite = sm.MetricSet({"mean": sm.MeanAtK(k=1), "all": sm.PassHatK(k=2)}, columns=columns)
+    found = sm.evaluate(suite, str(path))
+    assert found.n_rows == 6  # two filters of three questions
+    assert found["all"].per_unit() == {0: 0.0, 1: 1.0, 2: 0.0}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -109,25 +110,31 @@ def same_objects(
     """
     if len(items) < _TRIED // 8:  # reading so few is faster than comparing them
         return None
-    array = items if isinstance(items, np.ndarray) else np.fromiter(items, object, len(items))
-    places = np.asarray(_ObjectPlaces(array))
-    if 2 * len(distinct(places[:_TRIED])[1]) > min(len(array), _TRIED):
+
+    def places(items: Sequence[Any] | NDArray[np.object_]) -> Array:
+        array = items if isinstance(items, np.ndarray) else np.fromiter(items, object, len(items))
+        return np.asarray(_ObjectPlaces(array))
+
+    if 2 * len(distinct(places(items[:_TRIED]))[1]) > min(len(items), _TRIED):
         return None
-    codes, rows = distinct(places)
-    return codes, array[rows].tolist()
+    codes, rows = distinct(places(items))
+    return codes, [items[row] for row in rows.tolist()]
 
 
 def code_objects(items: Sequence[object]) -> Coded:
     """Encode Python strings as codes into a sorted vocabulary; anything else is null (-1).
 
-    Costs one set insertion and one dictionary look-up per row, both in C.
+    Costs one dictionary look-up per row, in C.
     """
     if any(kind is not str and issubclass(kind, str) for kind in set(map(type, items))):
         # Enum members and numpy.str_ may override hashing or comparison: use the plain text.
         items = [str.__str__(item) if isinstance(item, str) else item for item in items]
-    vocabulary = sorted({item for item in set(items) if isinstance(item, str)})
-    place: dict[object, int] = {text: code for code, text in enumerate(vocabulary)}
-    return np.fromiter(map(place.get, items, repeat(-1)), np.intp, len(items)), vocabulary
+    place: defaultdict[object, int] = defaultdict(count().__next__)  # in order of appearance
+    codes = np.fromiter(map(place.__getitem__, items), np.intp, len(items))
+    vocabulary = sorted([item for item in place if isinstance(item, str)])
+    ranks = np.full(len(place), -1, np.intp)
+    ranks[[place[text] for text in vocabulary]] = np.arange(len(vocabulary))
+    return ranks[codes], vocabulary
 
 
 def code_fixed(array: NDArray[np.str_]) -> Coded:

@@ -34,7 +34,7 @@ def coded_labels(column: Column) -> tuple[Array, Array]:
     if not values.size:
         return values, np.empty(0, np.int64)
     low, high = map(int, extent(values))
-    if high - low >= _NEAR:
+    if high - low >= max(_NEAR, values.size):
         labels, places = unique(values.astype(np.int64, copy=False))
         return places, labels
     if not 0 <= low <= high - low:

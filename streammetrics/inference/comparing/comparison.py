@@ -780,7 +780,7 @@ def _by_unit(
         raise IncompatibleMetricsError(
             f"units have other rows in {names[0]} ({states[0].n_rows:,}) than in {names[1]} "
             f"({states[1].n_rows:,}): {len(apart)} of {len(every)} {units_of(one)} by {kept[0]!r}; "
-            "paired=False compares them as different ones"
+            "compare them unpaired, as different ones"
         )
     return (one, whole_of(one)), (other, whole_of(other))
 
@@ -797,7 +797,7 @@ def _paired(sides: tuple[Side, Side], by_unit: ByUnit | None, level: float) -> E
         if estimate is None:
             raise NoConfidenceError(
                 f"{one.metric._titled()} keeps no values of units: pair sets that have a unit, "
-                "MetricSet({...}, unit='question'), or compare with paired=False"
+                "MetricSet({...}, unit='question'), or compare them unpaired"
             )
     else:
         ours, theirs = (
