@@ -176,7 +176,7 @@ class PaneTree:
             self._nodes[node] = state
 
     def _run(self, first: int, last: int) -> Iterator[Node]:
-        """Yield the largest nodes within a run of panes, those with states."""
+        """Yield the largest nodes that make up a run of panes, without those that hold none."""
         while (found := next(self.states.irange(first, last), None)) is not None:
             level = 0
             for higher in self._levels:

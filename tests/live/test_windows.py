@@ -241,6 +241,14 @@ def test_a_line_reaches_as_far_back_as_there_are_rows(tiers, window, every):
         assert (starts[1:] <= ends[:-1]).all()  # no row is in none
 
 
+def test_a_long_history_with_few_panes_is_few_nodes():
+    tree = PaneTree(Plan(()), 1 << 20)
+    tree.states.update(dict.fromkeys((300, 303, 70_000)))
+    assert [*tree._run(1, 1 << 20)] == [(8, 1), (16, 1)]
+    assert [*tree._run(301, 70_000)] == [(0, 303), (0, 70_000)]
+    assert [*tree._run(304, 69_999)] == []
+
+
 def test_whole_days_of_a_line_are_those_of_the_calendar():
     zone = ZoneInfo("Europe/Berlin")
     state, times = stored([("1h", "20d"), ("1d", "60d", zone.key)])
