@@ -10,7 +10,7 @@ import sys
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-import pytest  # noqa: E402
+import pytest  # noqa: E402 - after the lines above
 from hypothesis import Phase, settings  # noqa: E402 - whose bytecode is kept too
 
 # Machines are noisy, so no example has a deadline; where a change is judged, examples are the same
