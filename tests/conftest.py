@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import sys
 
-from hypothesis import Phase, settings
+# Hundreds of processes start, and twice as fast where the bytecode of the package is kept.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
+import pytest  # noqa: E402 - after the lines above
+from hypothesis import Phase, settings  # noqa: E402 - whose bytecode is kept too
 
 # Machines are noisy, so no example has a deadline; where a change is judged, examples are the same
 # every time, and elsewhere every run explores new ones. Whoever asks with
@@ -22,3 +29,14 @@ settings.register_profile(  # where it is enough to know that one example fails
     phases=(Phase.explicit, Phase.generate),
 )
 settings.load_profile("default")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collect tests, which stay to the end: no collection of garbage need look at them."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()

@@ -25,9 +25,10 @@ OPTIONAL = re.compile(
     r"|wandb|tensorboardX|huggingface_hub|prometheus_client)\b"
     r"|\b(torch|lightning|transformers|accelerate|xgboost|lightgbm)\.\w"
 )
-# That of training takes long, and most of it needs the extra.
+# One needs an extra; the other checks metrics that tests/test_own_metrics.py checks too.
+LONG = {"training.md", "extending.md"}
 READ = [
-    pytest.param(page, id=page.name, marks=[pytest.mark.long] * (page.name == "training.md"))
+    pytest.param(page, id=page.name, marks=[pytest.mark.long] * (page.name in LONG))
     for page in PAGES
 ]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -21,6 +21,7 @@ from own_metrics import (
     MedianGap,
     Message,
 )
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.authoring import (
@@ -53,7 +54,11 @@ W = RNG.integers(0, 4, N) / 2
 TEXTS = ["to be or not", "to", "be", "or not to be that is"] * 8
 
 
-@pytest.mark.parametrize("metric", own_metrics.ALL, ids=lambda metric: metric.__name__)
+LONG = {LongTexts: pytest.mark.long}  # MeanWords with another row, of a million texts
+COMPLETE = [pytest.param(each, marks=LONG.get(each, ())) for each in own_metrics.ALL]
+
+
+@pytest.mark.parametrize("metric", COMPLETE, ids=lambda metric: metric.__name__)
 def test_own_metrics_are_complete(metric):
     rows = {"text": np.array(TEXTS)} if issubclass(metric, MeanWords) else None
     check_metric(metric, rows)
@@ -522,7 +527,7 @@ class Users(Metric[float]):
         return Visits.users.distinct(visits.users) if visits.pages.labels.size else float("nan")
 
 
-@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("text", some([True, False]))
 def test_ready_fields_are_monoids(text):
     page, user = RNG.integers(0, 5, 60), RNG.integers(0, 12, 60)
     rows = {

@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections import Counter
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TypeVar, get_args
@@ -79,11 +80,14 @@ def imports_of(node, *, inside=False):
             yield from imports_of(child, inside=inside)
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text())
+
+
 @pytest.fixture(scope="module")
 def imports():
-    return {
-        module: sorted(imports_of(ast.parse(path.read_text()))) for module, path in MODULES.items()
-    }
+    return {module: sorted(imports_of(parsed(path))) for module, path in MODULES.items()}
 
 
 def test_every_room_has_its_floor():
@@ -186,7 +190,7 @@ def test_a_class_of_one_name_stands_in_one_room():
     names = Counter(
         node.name
         for path in ROOT.rglob("*.py")
-        for node in ast.parse(path.read_text()).body
+        for node in parsed(path).body
         if isinstance(node, ast.ClassDef)
     )
     assert {name for name, count in names.items() if count > 1} == TWICE

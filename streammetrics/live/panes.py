@@ -176,15 +176,16 @@ class PaneTree:
             self._nodes[node] = state
 
     def _run(self, first: int, last: int) -> Iterator[Node]:
-        """Yield the largest nodes that make up a run of panes."""
-        while first <= last:
+        """Yield the largest nodes that make up a run of panes, without those that hold none."""
+        while (found := next(self.states.irange(first, last), None)) is not None:
             level = 0
             for higher in self._levels:
-                if first & ((1 << higher) - 1) or first + (1 << higher) - 1 > last:
+                start = found >> higher << higher
+                if start < first or start + (1 << higher) - 1 > last:
                     break
                 level = higher
-            yield level, first >> level
-            first += 1 << level
+            yield level, found >> level
+            first = ((found >> level) + 1) << level
 
     def _unmerged(self, level: int, place: int) -> Iterator[Node]:
         if level == 0 or (level, place) in self._nodes:

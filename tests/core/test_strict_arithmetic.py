@@ -13,7 +13,7 @@ import streammetrics as sm
 
 ROWS = 24
 ROWS_OF = distinct(ORACLES, readouts=True)
-EVERY = thinned(ROWS_OF)
+EVERY = thinned(ROWS_OF, every=2)
 
 
 def changed(rows, kinds, change):

@@ -1,8 +1,7 @@
 """Cells counted and merged by every compiled kernel, against the reference, to the byte."""
 
 import math
-from functools import cache
-from itertools import product
+from itertools import chain, product
 
 import numpy as np
 import pytest
@@ -36,12 +35,26 @@ SCORES = {
 }
 
 
-@pytest.fixture(params=VARIANTS or [pytest.param("", marks=pytest.mark.skip("none compiled"))])
+NONE = [pytest.param("", marks=pytest.mark.skip("none compiled"))]
+
+
+@pytest.fixture(params=VARIANTS or NONE)
 def compiled(request):
     before = VARIANTS[-1]
     kernels.use(request.param)
     yield kernels
     kernels.use(before)
+
+
+# The reference is slow, so that one test compares all variants with it.
+of_each = pytest.mark.parametrize("compiled", VARIANTS[:1] or NONE, ids=["each"], indirect=True)
+
+
+def each_in_turn():
+    """Yield the kernels with each variant in use."""
+    for variant in VARIANTS:
+        kernels.use(variant)
+        yield kernels
 
 
 def counted(module, scores, codes, most, level=0, *, index=False):
@@ -90,6 +103,7 @@ def summed(module, scores, codes, weight, power, most, level=0):
     )
 
 
+@of_each
 @pytest.mark.parametrize(
     ("name", "n"), some([*product(WEIGHTS, [1, 2, 25, 300, 3000]), ("exponential", 300_000)])
 )
@@ -104,7 +118,8 @@ def test_weights_are_summed_as_by_the_reference(compiled, name, n):
         cases = product(("signs", "few"), (2, 61, 1 << 17), powers, (codes, None), (0, 50))
     for scores, most, power, mine, level in cases:
         arguments = (SCORES[scores](rng, n), mine, weight, power, most, level)
-        assert summed(compiled, *arguments) == summed(reference, *arguments)
+        expected = summed(reference, *arguments)
+        assert all(summed(module, *arguments) == expected for module in each_in_turn())
 
 
 @pytest.mark.parametrize("n", [8, 3000])
@@ -119,6 +134,7 @@ def test_weights_that_do_not_fit_are_refused(compiled, n):
                 compiled.cells_count(scores, codes, weight, None, most, 0, *out, -64, 1)
 
 
+@of_each
 @pytest.mark.parametrize(("name", "n"), some(product(SCORES, [0, 1, 2, 25, 300, 5000]), every=5))
 def test_rows_are_counted_as_by_the_reference(compiled, name, n):
     rng = np.random.default_rng(n)
@@ -127,10 +143,10 @@ def test_rows_are_counted_as_by_the_reference(compiled, name, n):
     for most in (2, 61, 700, 6000):
         for level in (0, 40) if n > 99 else (0, 1, 40, 64):
             for mine in (codes, None):
-                expected = counted(reference, scores, mine, most, level)
-                assert counted(compiled, scores, mine, most, level) == expected
-                expected = counted(reference, scores, mine, most, level, index=True)
-                assert counted(compiled, scores, mine, most, level, index=True) == expected
+                for index in (False, True):
+                    expected = counted(reference, scores, mine, most, level, index=index)
+                    for module in each_in_turn():
+                        assert counted(module, scores, mine, most, level, index=index) == expected
 
 
 def _often(rng, n):
@@ -141,17 +157,19 @@ def _often(rng, n):
 REPEATED = {"a hundred": lambda rng, n: rng.integers(-50, 50, n) / 8, "half of them": _often}
 
 
+@of_each
 @pytest.mark.parametrize("name", some(REPEATED))
 def test_rows_that_repeat_scores_are_counted_as_by_the_reference(compiled, name):
     """They are looked up; the budget is too small for half of them, so that a table is raised."""
     rng = np.random.default_rng(6)
     scores, codes = REPEATED[name](rng, 150_000), rng.integers(0, 2, 150_000).astype(np.uint8)
-    for most in (1 << 18, 40_000):
-        assert counted(compiled, scores, codes, most) == counted(reference, scores, codes, most)
-        expected = counted(reference, scores, codes, most, index=True)
-        assert counted(compiled, scores, codes, most, index=True) == expected
+    for most, index in product((1 << 18, 40_000), (False, True)):
+        expected = counted(reference, scores, codes, most, index=index)
+        for module in each_in_turn():
+            assert counted(module, scores, codes, most, index=index) == expected
 
 
+@of_each
 @pytest.mark.parametrize(
     "name",
     [
@@ -167,23 +185,14 @@ def test_sorts_of_many_rows_are_those_of_the_reference(compiled, name):
 
     Neighbours that share a cell may be on both sides of where the rows of two threads meet.
     """
-    scores, codes, expected = sorted_by_the_reference(name)
-    for (most, index), cells in expected.items():
-        assert counted(compiled, scores, codes, most, index=index) == cells
-
-
-@cache
-def sorted_by_the_reference(name):
-    """Return scores, codes, and the cells of both within several budgets."""
     rng, n = np.random.default_rng(5), 300_000
     several = {"pairs": 2, "runs": n // 5}.get(name, 1)
     scores = np.repeat(SCORES.get(name, SCORES["signs"])(rng, n // several), several)
     codes = rng.integers(0, 2, n).astype(np.uint8)
-    cases = product((1 << 19, 80_000, 3), (False, True))
-    return scores, codes, {
-        (most, index): counted(reference, scores, codes, most, index=index)
-        for most, index in cases
-    }  # fmt: skip
+    for most, index in product((1 << 19, 80_000, 3), (False, True)):
+        expected = counted(reference, scores, codes, most, index=index)
+        for module in each_in_turn():
+            assert counted(module, scores, codes, most, index=index) == expected
 
 
 def cells_of(scores, codes, most, classes, dtype):
@@ -209,6 +218,7 @@ def raised(cells, level):
     return ids, scores, counts
 
 
+@of_each
 @pytest.mark.parametrize(
     ("name", "dtype", "classes"), some(product(SCORES, [np.int32, np.int64], [1, 2]))
 )
@@ -225,7 +235,7 @@ def test_cells_are_merged_as_by_the_reference(compiled, name, dtype, classes):
             room = min(a[1].size + b[1].size, most)
             for exact in (False, True):
                 found = []
-                for module in (reference, compiled):
+                for module in chain([reference], each_in_turn()):
                     parts = [
                         (*part[:2], *_digits(part[2], k, exact)) for k, part in enumerate((a, b))
                     ]
@@ -235,7 +245,7 @@ def test_cells_are_merged_as_by_the_reference(compiled, name, dtype, classes):
                     told = module.cells_merge(level, *parts[0], *parts[1], most, *out, counts)
                     arrays = (out[0] if told[0] else out[0][:0], out[1], counts)
                     found.append((told, *(array[: told[1]].tobytes() for array in arrays)))
-                assert found[0] == found[1]
+                assert all(each == found[0] for each in found)
 
 
 def _digits(counts, shift, exact):
@@ -257,9 +267,9 @@ def test_cells_that_share_an_id_are_united(compiled):
         assert counts[:3].tolist() == [[3], [2], [1]]
 
 
-@pytest.mark.parametrize("classes", [1, 2])
-@pytest.mark.parametrize("dtype", [np.int32, np.int64])
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize(
+    ("name", "dtype", "classes"), some(product(SCORES, [np.int32, np.int64], [1, 2]))
+)
 def test_cells_are_added_to_a_table_as_they_are_merged(compiled, name, dtype, classes):
     """Many parts of several levels, some of them empty and some of 32 bits in a table of 64."""
     rng = np.random.default_rng(4)

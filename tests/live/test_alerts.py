@@ -380,6 +380,8 @@ def test_an_alert_outlives_the_minutes_in_which_it_fired():
         rows = {"y_true": [1] * 6, "y_pred": [int(place < right) for place in range(6)]}
         for one in (running, whole):
             one.observe(time=start + minute * 60 + np.arange(0, 60, 10), **rows)
+        if minute % 3 < 2:  # it is not read every minute
+            continue
         below, _ = running.alerts(rules)
         if 100 < minute < 820:
             assert below.firing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import uuid
-from itertools import permutations, product
+from itertools import islice, permutations, product
 
 import numpy as np
 import pytest
@@ -381,14 +381,15 @@ def judged(made, labels):
     return [] if best is None else [(at, best[2], score)], told
 
 
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", SETS)
-def test_several_predictions_and_labels_of_an_id_give_one_state_in_any_order(name):
+def test_several_predictions_and_labels_of_an_id_give_one_state_in_any_order(name, every):
     made, labels = SETS[name]
     rows, told = judged(made, labels)
     events = [("predict", "a", t, score) for t, score in made]
     events += [("label", "a", t, y, version) for t, y, version in labels]
     found = set()
-    for order in permutations(events):
+    for order in islice(permutations(events), 0, None, every):
         whole = joined()
         for event in order:
             send(whole, event)
@@ -671,7 +672,7 @@ def test_labels_that_come_before_their_predictions_merge_in_any_split_and_order(
     expected = fresh([(0, 1, 0.75), (1, 1, 0.25)]).to_bytes()
     ends = set()
     for order in permutations(events):
-        for split in product((0, 1), repeat=4):
+        for split in product((0,), *[(0, 1)] * 3):  # the others merge the same parts
             parts = joined(), joined()
             for (kind, columns), part in zip(order, split, strict=True):
                 getattr(parts[part], kind)(**columns)

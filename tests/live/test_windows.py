@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 from live.events import START, SUITE, fresh, live, rows
+from thinning import some
 
 import streammetrics as sm
 from streammetrics.core import tuning
@@ -210,8 +211,17 @@ def seconds(column):
     return column.astype("datetime64[s]").astype(np.int64)
 
 
-@pytest.mark.parametrize("tiers", HISTORY, ids=range(len(HISTORY)))
-@pytest.mark.parametrize(("window", "every"), [("1h", "1h"), ("1h", "20min"), ("2h", "1h")])
+@pytest.mark.parametrize(
+    ("tiers", "window", "every"),
+    some(
+        [
+            (tiers, *asked)
+            for tiers in HISTORY
+            for asked in (("1h", "1h"), ("1h", "20min"), ("2h", "1h"))
+        ],
+        every=2,
+    ),
+)
 def test_a_line_reaches_as_far_back_as_there_are_rows(tiers, window, every):
     if (tiers[0][0], every) == ("1h", "20min"):
         every = "2h"
@@ -229,6 +239,14 @@ def test_a_line_reaches_as_far_back_as_there_are_rows(tiers, window, every):
         len(tiers) > 2 or tiers[0][0] == "1h"
     ):  # else a day is longer than what there is of minutes
         assert (starts[1:] <= ends[:-1]).all()  # no row is in none
+
+
+def test_a_long_history_with_few_panes_is_few_nodes():
+    tree = PaneTree(Plan(()), 1 << 20)
+    tree.states.update(dict.fromkeys((300, 303, 70_000)))
+    assert [*tree._run(1, 1 << 20)] == [(8, 1), (16, 1)]
+    assert [*tree._run(301, 70_000)] == [(0, 303), (0, 70_000)]
+    assert [*tree._run(304, 69_999)] == []
 
 
 def test_whole_days_of_a_line_are_those_of_the_calendar():

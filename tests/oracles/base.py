@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class Oracle:
     n: int = 200
     why: str = ""
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The metric and its parameters, and the columns it is fed."""
         return repr(self.metric).partition(" <")[0] + self.rows.__name__.replace("_", " ").rstrip()

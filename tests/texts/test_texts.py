@@ -18,7 +18,7 @@ from streammetrics.statistics.texts import BleuCounts, ChrfCounts, EditCounts
 TEXTS = ["", " ", "a", "a b", "b a c"]
 
 
-@pytest.mark.parametrize("rate", ["wer", "cer", "mer", "wil"])
+@pytest.mark.parametrize("rate", some(["wer", "cer", "mer", "wil"], every=2))
 def test_empty_references_count_as_in_jiwer(rate):
     metric, reference = getattr(sm, rate.upper()), getattr(jiwer, rate)
     rows = list(itertools.product(TEXTS, repeat=2))
