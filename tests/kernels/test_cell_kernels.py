@@ -44,13 +44,13 @@ def compiled(request):
     kernels.use(before)
 
 
-def counted(module, scores, codes, most, level=0, *, index=False):
+def counted(module, scores, codes, most, level=0, *, index=False, times=None):
     room, classes = min(scores.size, most), 1 if codes is None else 2
     needed = level or scores.size > most
     ids, found = np.full(room, -7) if needed else None, np.full(room, -7.0)
     counts = None if index else np.full((room, classes), -7, np.int32)
     places = np.full(scores.size, -7) if index else None
-    weight = np.arange(scores.size) / 7 if index else None
+    weight = np.arange(scores.size) / 7 if index else times
     at, size, _ = module.cells_count(
         scores, codes, weight, places, most, level, ids, found, counts, 0, 1
     )
@@ -129,6 +129,9 @@ def test_rows_are_counted_as_by_the_reference(compiled, name, n):
             for mine in (codes, None):
                 expected = counted(reference, scores, mine, most, level)
                 assert counted(compiled, scores, mine, most, level) == expected
+                times = rng.integers(1, 2**31 // (n + 1), n)
+                expected = counted(reference, scores, mine, most, level, times=times)
+                assert counted(compiled, scores, mine, most, level, times=times) == expected
                 expected = counted(reference, scores, mine, most, level, index=True)
                 assert counted(compiled, scores, mine, most, level, index=True) == expected
 
@@ -146,8 +149,9 @@ def test_rows_that_repeat_scores_are_counted_as_by_the_reference(compiled, name)
     """They are looked up; the budget is too small for half of them, so that a table is raised."""
     rng = np.random.default_rng(6)
     scores, codes = REPEATED[name](rng, 150_000), rng.integers(0, 2, 150_000).astype(np.uint8)
-    for most in (1 << 18, 40_000):
-        assert counted(compiled, scores, codes, most) == counted(reference, scores, codes, most)
+    for most, times in product((1 << 18, 40_000), (None, rng.integers(1, 9, 150_000))):
+        expected = counted(reference, scores, codes, most, times=times)
+        assert counted(compiled, scores, codes, most, times=times) == expected
         expected = counted(reference, scores, codes, most, index=True)
         assert counted(compiled, scores, codes, most, index=True) == expected
 
