@@ -70,11 +70,11 @@ def exact_powers(x: Floats, powers: int, w: Array | None = None, /) -> tuple[obj
     is not finite, return the first one.
     """
     column = np.ravel(np.asarray(x, np.float64))
-    bad = _first_infinite([column])
-    if bad is not None:
-        return bad
     if w is not None and w.size != column.size:
         raise ValueError("columns differ in length")
+    bad = _first_infinite([column] if w is None else [column, np.asarray(w, np.float64)])
+    if bad is not None:
+        return bad
     sizes = np.abs(column[column != 0])
     sums: list[object] = []
     with np.errstate(over="ignore", under="ignore"):
