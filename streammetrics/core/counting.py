@@ -30,25 +30,35 @@ def extent(values: Array) -> tuple[float, float]:
     return found
 
 
-def counts_of(shape: tuple[int, ...], *codes: Array) -> Ints:
+def counts_of(shape: tuple[int, ...], *codes: Array, times: Array | None = None) -> Ints:
     """Return the number of rows with each combination of codes; each code is a column of integers.
+
+    A row counts as often as its entry in `times` says.
 
     >>> counts_of((2, 3), np.array([0, 1, 1]), np.array([2, 0, 0]))
     array([[0, 0, 1],
            [2, 0, 0]])
     """
     counts = np.zeros(shape, np.int64)
-    done = kernels.count(counts, *chain.from_iterable(zip(codes, shape, strict=True)))
+    repeated = () if times is None else (np.ascontiguousarray(times),)
+    done = kernels.count(counts, *chain.from_iterable(zip(codes, shape, strict=True)), *repeated)
     if done < len(codes[0]):
         raise _beyond(done)
     return counts
 
 
-def counts_above(shape: tuple[int, ...], score: Array, threshold: float, *codes: Array) -> Ints:
+def counts_above(
+    shape: tuple[int, ...],
+    score: Array,
+    threshold: float,
+    *codes: Array,
+    times: Array | None = None,
+) -> Ints:
     """Return `counts_of` with a last axis of two: scores below the threshold, and the others."""
     counts = np.zeros((*shape, 2), np.int64)
     arguments = chain.from_iterable(zip(codes, shape, strict=True))
-    done = kernels.count_above(counts, score, threshold, *arguments)
+    repeated = () if times is None else (np.ascontiguousarray(times),)
+    done = kernels.count_above(counts, score, threshold, *arguments, *repeated)
     if done < len(score):
         raise _beyond(done)
     return counts

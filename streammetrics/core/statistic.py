@@ -56,6 +56,8 @@ class Statistic(Configured, ABC):
     state_defaults: ClassVar[Mapping[str, Any]] = {}
     # Whether `update` mostly runs without the GIL; each class with its own `update` must state it.
     in_kernels: ClassVar[bool] = False
+    # Whether `update` takes int64 weights, of rows that count several times; as above.
+    takes_counts: ClassVar[bool] = False
     # Why a row cannot stand for several (``counts``); empty if it can.
     uncounted: ClassVar[str] = ""
 
@@ -70,8 +72,9 @@ class Statistic(Configured, ABC):
                     "rename it"
                 )
         check_class(cls)
-        if "update" in vars(cls) and "in_kernels" not in vars(cls):
-            cls.in_kernels = False
+        if "update" in vars(cls):
+            for name in {"in_kernels", "takes_counts"} - vars(cls).keys():
+                setattr(cls, name, False)
         if {"update", "update_among"} & vars(cls).keys():
             for name in {"by_group", "by_sorted_group"} - vars(cls).keys():
                 setattr(cls, name, getattr(Statistic, name))  # not inherited
@@ -160,17 +163,6 @@ class Statistic(Configured, ABC):
         Intermediate results that peers also need can be shared in `found`.
         """
         self.update(*columns, weight=weight)
-
-    def update_counted(
-        self,
-        columns: tuple[Any, ...],  # noqa: ARG002 - needed by overrides
-        counts: Array,  # noqa: ARG002
-    ) -> bool:
-        """Fast path: add rows without weights, each as often as its count; False if there is none.
-
-        The state must be that of the repeated rows, byte for byte.
-        """
-        return False
 
     def by_group(
         self,

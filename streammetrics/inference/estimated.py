@@ -63,6 +63,7 @@ from streammetrics.statistics.joint import (
     alias,
     terms_of,
 )
+from streammetrics.statistics.scores.histogram import ScoredStatistic
 from streammetrics.statistics.tables.threshold import ThresholdTable
 
 if TYPE_CHECKING:
@@ -107,7 +108,8 @@ class MetricKind(ABC):
     """What is kept of the labelled rows, for a kind of metrics.
 
     `untold` is how many rows are added whose judgment says nothing of the label: the labels from
-    which few judgments differ are too few to tell how often any does.
+    which few judgments differ are too few to tell how often any does. They are worth about two more
+    rows that differ, which weigh more where a score says how much.
     """
 
     untold: ClassVar[int] = 2
@@ -225,11 +227,19 @@ class Means(MetricKind):
         return Variances(nearest(rows[0]), *drawn)
 
 
+class LabelMeans(Means):
+    """Mean losses of scores, where a judgment agrees with the label or not."""
+
+    untold = 15
+
+
 class Areas(MetricKind):
     """Areas under the ROC curve: the histograms of scores by label, by judgment, and by both.
 
     Rows that are positive by both, with those of either, give the joint counts of every cell.
     """
+
+    untold = 8
 
     def joint(self, metric: Any, *, drawn: bool) -> Joint:  # noqa: ARG002 - amounts and squares serve both
         """Return the histogram of scores in which a row is positive by its label and judgment."""
@@ -288,7 +298,8 @@ def kind_of(name: str, metric: Any) -> MetricKind:
         if metric.family in TABLES:
             return Tables()
         if is_mean(metric):
-            return Means()
+            (statistic,) = metric.statistics()
+            return LabelMeans() if isinstance(statistic, ScoredStatistic) else Means()
         if metric.family == Family.ROC_AREA and is_whole_area(metric):
             return Areas()
         why = "how its value by labels varies with that by judgments is not kept"

@@ -6,8 +6,9 @@ Each line draws `--samples` samples of rows from a population whose values are k
 a label, all have a judgment. The columns are the share of nominal 95 % limits that hold the value;
 their mean width in units of that by theory, 2 z √(σ² / n (1 - ρ² (1 - n / N))), and of that of
 labels alone; and the standard deviation of the estimates in units of that by theory. Everything is
-seeded. `--only` takes lines by metric, and `--seconds` ends a line early, which then tells from how
-many samples it is. `--uneven` draws labels with propensities that differ threefold.
+seeded. `--only` takes lines by metric, `--labels` by the number of labels, `--agreement` by that of
+the judge, and `--seconds` ends a line early, which then tells from how many samples it is.
+`--uneven` draws labels with propensities that differ threefold.
 docs/few-labels.md has the table.
 """
 
@@ -173,6 +174,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=1_000)
     parser.add_argument("--seconds", type=float, default=math.inf, help="most for a line")
     parser.add_argument("--only", default="", help="metrics whose name contains this")
+    parser.add_argument("--labels", type=int, help="lines with this number of labels alone")
+    parser.add_argument("--agreement", type=float, help="lines with this agreement alone")
     parser.add_argument("--uneven", action="store_true", help="labels drawn with propensities")
     options = parser.parse_args()
     warnings.simplefilter("ignore", sm.UndefinedMetricWarning)
@@ -180,8 +183,12 @@ def main() -> None:
     for draw, every in POPULATIONS.items():
         metrics = {name: m for name, m in every.items() if options.only.lower() in name.lower()}
         for agreement in AGREEMENTS if metrics else ():
+            if options.agreement not in {None, agreement}:
+                continue
             population = Population(draw, agreement, metrics)
             for n, total in SIZES:
+                if options.labels not in {None, n}:
+                    continue
                 given = options.samples, options.seconds
                 for name, line in simulate(population, n, total, *given, uneven=options.uneven):
                     held = f"{line.held:.1%} | {'' if 0.93 <= line.held <= 0.97 else 'off'}"

@@ -10,7 +10,7 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.cli import main
 
-UNTOLD = {"mse": 1, "rmse": 1, "loss": 1, "mean": 1}
+UNTOLD = {"mse": 1, "rmse": 1, "loss": 15, "auc": 8, "mean": 1}
 BINARY = {
     "accuracy": sm.Accuracy(threshold=0.5),
     "f1": sm.F1(threshold=0.5),

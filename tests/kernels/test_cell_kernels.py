@@ -57,13 +57,13 @@ def each_in_turn():
         yield kernels
 
 
-def counted(module, scores, codes, most, level=0, *, index=False):
+def counted(module, scores, codes, most, level=0, *, index=False, times=None):
     room, classes = min(scores.size, most), 1 if codes is None else 2
     needed = level or scores.size > most
     ids, found = np.full(room, -7) if needed else None, np.full(room, -7.0)
     counts = None if index else np.full((room, classes), -7, np.int32)
     places = np.full(scores.size, -7) if index else None
-    weight = np.arange(scores.size) / 7 if index else None
+    weight = np.arange(scores.size) / 7 if index else times
     at, size, _ = module.cells_count(
         scores, codes, weight, places, most, level, ids, found, counts, 0, 1
     )
@@ -143,10 +143,14 @@ def test_rows_are_counted_as_by_the_reference(compiled, name, n):
     for most in (2, 61, 700, 6000):
         for level in (0, 40) if n > 99 else (0, 1, 40, 64):
             for mine in (codes, None):
-                for index in (False, True):
-                    expected = counted(reference, scores, mine, most, level, index=index)
+                times = rng.integers(1, 2**31 // (n + 1), n)
+                for index, often in ((False, None), (True, None), (False, times)):
+                    expected = counted(
+                        reference, scores, mine, most, level, index=index, times=often
+                    )
                     for module in each_in_turn():
-                        assert counted(module, scores, mine, most, level, index=index) == expected
+                        found = counted(module, scores, mine, most, level, index=index, times=often)
+                        assert found == expected
 
 
 def _often(rng, n):
@@ -163,10 +167,12 @@ def test_rows_that_repeat_scores_are_counted_as_by_the_reference(compiled, name)
     """They are looked up; the budget is too small for half of them, so that a table is raised."""
     rng = np.random.default_rng(6)
     scores, codes = REPEATED[name](rng, 150_000), rng.integers(0, 2, 150_000).astype(np.uint8)
-    for most, index in product((1 << 18, 40_000), (False, True)):
-        expected = counted(reference, scores, codes, most, index=index)
+    times = rng.integers(1, 9, 150_000)
+    ways = ((False, None), (True, None), (False, times))
+    for most, (index, often) in product((1 << 18, 40_000), ways):
+        expected = counted(reference, scores, codes, most, index=index, times=often)
         for module in each_in_turn():
-            assert counted(module, scores, codes, most, index=index) == expected
+            assert counted(module, scores, codes, most, index=index, times=often) == expected
 
 
 @of_each

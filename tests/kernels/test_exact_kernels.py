@@ -52,10 +52,13 @@ def hostile(rng, n, reach):
 def test_sums(n, reach):
     rng = np.random.default_rng(n)
     x, y, w = (hostile(rng, n, reach) for _ in range(3))
-    for columns in ((x,), (x, y), (x, y, w), (x, None, w), (x, x)):
+    few, many = rng.integers(0, 9, n), rng.integers(0, 2**53, n)
+    for columns in ((x,), (x, y), (x, y, w), (x, None, w), (x, x), (x, None, few), (x, y, many)):
         assert compiled.exact_sum(*columns) == reference.exact_sum(*columns)
     for powers in range(1, 8):
         assert compiled.exact_powers(x, powers) == reference.exact_powers(x, powers)
+    for weight in (few, many, w):
+        assert compiled.exact_powers(x, 7, weight) == reference.exact_powers(x, 7, weight)
     assert compiled.exact_extent(x) == reference.exact_extent(x)
 
 
@@ -159,6 +162,7 @@ def test_rows_that_do_not_fit_are_named(kernels):
         assert kernels.exact_sum(column) == 2047
         assert kernels.exact_sum(np.ones(3000), column) == 2047
         assert kernels.exact_powers(column, 3) == 2047
+        assert kernels.exact_powers(np.ones(3000), 3, column) == 2047
         assert kernels.exact_extent(column) == 2047
     assert (
         kernels.exact_merge(table.copy(), 8, np.ones((3, 2), np.int64), 2, np.array([0, 1, 2]), 0)
@@ -205,6 +209,7 @@ def test_arguments_are_checked_before_anything_is_written():
         lambda: compiled.exact_merge(table, 8, table, 8, None, 1),
         lambda: compiled.exact_merge(table, 8, table, 8, np.zeros(3, np.int64), 0),
         lambda: compiled.exact_powers(x, 8),
+        lambda: compiled.exact_powers(x, 1, x[:3]),
     ):
         with pytest.raises(ValueError, match="shapes do not fit|differ in length|expected"):
             call()
@@ -218,6 +223,8 @@ def test_arguments_are_checked_before_anything_is_written():
         lambda: compiled.exact_sum(x[::2]),
         lambda: compiled.exact_sum(unaligned),
         lambda: compiled.exact_sum(x.astype(np.int64)),
+        lambda: compiled.exact_sum(x, None, x.astype(np.int32)),
+        lambda: compiled.exact_powers(x, 1, x.astype(np.float32)),
         lambda: compiled.exact_carry(readonly, 8),
         lambda: compiled.exact_add(table, 8, 0, x, None, None, np.zeros(6, np.int32), 1),
     ):

@@ -41,7 +41,12 @@ def test_counts_of_every_type(kernel: Any, char: str, n: int) -> None:
         found = np.full(shape, 5, np.int64)
         assert kernel.count(found, *columns) == n
         expected = np.full(shape, 5, np.int64)
-        np.add.at(expected, tuple(c.astype(np.intp) for c in columns[::2]), 1)
+        codes = tuple(c.astype(np.intp) for c in columns[::2])
+        np.add.at(expected, codes, 1)
+        assert np.array_equal(found, expected)
+        times = rng.integers(0, 2**40, n)
+        assert kernel.count(found, *columns, times) == n
+        np.add.at(expected, codes, times)
         assert np.array_equal(found, expected)
 
 
@@ -66,6 +71,7 @@ def test_counts_refuse_shapes(kernel: Any) -> None:
         (np.zeros(4, np.int64), codes, -4),
         (np.zeros(4, np.int64), codes, 2, codes[:3].copy(), 2),
         (np.zeros(4, np.int64),),
+        (np.zeros(4, np.int64), codes, 4, codes[:3]),
         (np.zeros(1, np.int64), *(codes, 1) * 5),
     ):
         with pytest.raises(_refuses(kernel)):
@@ -100,6 +106,8 @@ def test_counts_above_a_threshold(kernel: Any) -> None:
         four = np.zeros(4, np.int64)
         assert kernel.count_above(four, score, threshold, truth, 2) == 3000
         assert np.array_equal(four.reshape(2, 2), expected.sum(axis=0))
+        assert kernel.count_above(four, score, threshold, truth, 2, np.full(3000, 7)) == 3000
+        assert np.array_equal(four.reshape(2, 2), 8 * expected.sum(axis=0))
     score[2500] = math.nan
     assert kernel.count_above(four, score, 0.5, truth, 2) == 2500
 

@@ -63,7 +63,8 @@ class ScoredRows(NamedTuple):
         scores: Scores (n,).
         codes: The class of each row (n,), integers of any type; ``None`` if there is
             only one class.
-        weight: Weights (n,); with shape (n, 1) a row weighs the square; ``None`` for 1.
+        weight: Weights (n,); with shape (n, 1) a row weighs the square; int64 for rows that count
+            several times, less than 2**53 together; ``None`` for 1.
         tails: The differences between exact integers and `scores` (n,), all nonzero; ``None`` if
             scores are exact.
 
@@ -71,7 +72,7 @@ class ScoredRows(NamedTuple):
 
     scores: Floats
     codes: Array | None
-    weight: Floats | None
+    weight: Array | None
     tails: Floats | None = None
 
     def part(self, index: slice | Array) -> ScoredRows:
@@ -90,9 +91,14 @@ class ScoredRows(NamedTuple):
         return sum([column.nbytes for column in self if column is not None])
 
     @property
-    def kind(self) -> tuple[bool, bool]:
-        """Whether the rows have weights, and tails; only rows of equal kind can be joined."""
-        return self.weight is not None, self.tails is not None
+    def counted(self) -> bool:
+        """Whether the rows have no weights, or are rows that count several times."""
+        return self.weight is None or self.weight.dtype.kind == "i"
+
+    @property
+    def kind(self) -> tuple[object, bool]:
+        """Which weights, and whether tails the rows have; only those of one kind can be joined."""
+        return self.weight is None or self.weight.dtype.kind, self.tails is not None
 
 
 def batches(every: Iterable[ScoredRows], most: int) -> Iterator[ScoredRows]:
@@ -177,7 +183,8 @@ class Cells(NamedTuple):
         codes = None if codes is None else np.ascontiguousarray(codes)
         low, power = 0, 1
         counts: Array = np.empty((room, classes), np.int32)
-        if weight is not None:
+        counted = rows.counted and (weight is None or int(weight.sum()) < _NARROW)
+        if weight is not None and not counted:
             weight, power = plain(weight.reshape(-1), np.float64), weight.ndim
             low, width = ExactSum.window(weight, power)
             counts = np.empty((room, classes, width), np.int64)
@@ -188,7 +195,7 @@ class Cells(NamedTuple):
         if level < 0:
             return cls._of_parts(rows, classes, max_cells, before, call)
         counts = _cut(counts, size)
-        mass = counts if weight is None else _mass(counts, low, canonical=canonical)
+        mass = counts if counted else _mass(counts, low, canonical=canonical)
         ids = _cut(ids, size) if level and ids is not None else None
         return cls(level, ids, _cut(found, size), mass)
 

@@ -89,7 +89,8 @@ class ExactSum:
 
     Rows are added through constructors such as `of`, `product`, `moments`, `grouped` and `counts`.
     Sums of equal shape can be added and subtracted. Values and weights must be finite, else the
-    constructors raise `InvalidBatchError`. A weight is one float64 a row.
+    constructors raise `InvalidBatchError`. A weight is one float64 a row, or a whole number from 0
+    to 2**53.
 
     A single sum is stored as a Python integer and the exponent of its unit. Several sums are stored
     as a table ``(m, D)`` of base-2**32 digits, lowest first, in units of ``2**exponent``. The form
@@ -189,12 +190,14 @@ class ExactSum:
         columns: Sequence[ReadColumn],
         powers: Collection[int],
         *parameters: float,
+        weight: Array | None = None,
     ) -> tuple[dict[int, Self], float, float]:
         """Return sums of powers of ``terms(*columns, *parameters)`` by exponent, and extremes.
 
-        The exponents are among 1, 2 and 4. Each power but the first is the square of the previous
-        one, rounded to float64 and clipped to `LARGEST`. The extremes are the smallest nonzero and
-        the largest magnitude of the terms; both are 0 if all terms are 0.
+        Each is multiplied by the row's `weight` (n,). The exponents are among 1, 2 and 4. Each
+        power but the first is the square of the previous one, rounded to float64 and clipped to
+        `LARGEST`. The extremes are the smallest nonzero and the largest magnitude of the terms;
+        both are 0 if all terms are 0.
 
         >>> sums, least, most = ExactSum.of_powers(np.negative, [np.array([1.0, 3.0])], (1, 2, 4))
         >>> {power: total.to_float() for power, total in sums.items()}, least, most
@@ -202,24 +205,25 @@ class ExactSum:
         """
         rows = len(columns[0])
         if rows <= _TERMS:
-            return cls._powers(terms(*columns, *parameters), powers)
+            return cls._powers(terms(*columns, *parameters), powers, weight)
         totals: dict[int, Self] = {}
         lowest, highest = math.inf, 0.0
         for start in range(0, rows, _TERMS):
             part = slice(start, start + _TERMS)
             values = terms(*[column[part] for column in columns], *parameters)
-            found, least, most = cls._powers(values, powers)
+            own = None if weight is None else weight[part]
+            found, least, most = cls._powers(values, powers, own)
             lowest, highest = min(lowest, least or math.inf), max(highest, most)
             totals = {p: totals[p] + found[p] for p in powers} if totals else found
         return totals, lowest if highest else 0.0, highest
 
     @classmethod
     def _powers(
-        cls, values: Floats | LongNumbers, powers: Collection[int]
+        cls, values: Floats | LongNumbers, powers: Collection[int], weight: Array | None
     ) -> tuple[dict[int, Self], float, float]:
         near = values.head if isinstance(values, LongNumbers) else values
         if near.ndim > 1:
-            each = [cls._powers(values[:, k], powers) for k in range(near.shape[1])]
+            each = [cls._powers(values[:, k], powers, weight) for k in range(near.shape[1])]
             if len(each) == 1:
                 return each[0]
             sums = {p: cls.row_of([found[p] for found, _, _ in each]) for p in powers}
@@ -227,9 +231,10 @@ class ExactSum:
             return sums, min(leasts, default=0.0), max([most for _, _, most in each])
         mask = sum(powers)
         try:
-            found = kernels.exact_powers(near, mask)
+            found = kernels.exact_powers(near, mask, weight)
         except BufferError:
-            found = kernels.exact_powers(_ready(near), mask)
+            own = None if weight is None else _ready(weight)
+            found = kernels.exact_powers(_ready(near), mask, own)
         if type(found) is int:
             raise _infinite(found)
         sums = {}
@@ -237,7 +242,7 @@ class ExactSum:
             value, unit = found[2 + power // 2]
             sums[power] = cls((), None, unit, value)
         if 1 in sums and near is not values:
-            sums[1] = cls.of(values)
+            sums[1] = cls.of(values, weight)
         return sums, found[0], found[1]
 
     @classmethod

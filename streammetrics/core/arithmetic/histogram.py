@@ -46,7 +46,7 @@ class _State(NamedTuple):
     @property
     def weighted(self) -> bool:
         """Whether any pending rows have weights."""
-        return any(rows.weight is not None for rows in self.pending)
+        return any(not rows.counted for rows in self.pending)
 
 
 class SortedHistogram:
@@ -107,7 +107,7 @@ class SortedHistogram:
         self,
         scores: Floats,
         codes: Array | None = None,
-        weight: Floats | None = None,
+        weight: Array | None = None,
         tails: Floats | None = None,
     ) -> None:
         """Add rows. The schema has validated them; they are not checked again.
@@ -116,14 +116,14 @@ class SortedHistogram:
             scores: Float64 scores (n,) without nan.
             codes: The class of each row (n,), below `classes`; required for two classes.
             weight: Positive finite weights (n,); with shape (n, 1) a row weighs the square;
-                ``None`` for 1 each.
+                int64 for rows that count several times; ``None`` for 1 each.
             tails: The differences between exact numbers and the scores, their heads, as in
                 `LongNumbers`; ``None`` if the scores are exact.
 
         """
-        if weight is not None and (weight == 1.0).all():
-            weight = None
         rows = ScoredRows(scores, codes if self.classes == 2 else None, weight)
+        if weight is not None and not rows.counted and (weight == 1.0).all():
+            rows = rows._replace(weight=None)
         state = self._state
         if tails is not None and tails.any():
             long = tails != 0
@@ -180,7 +180,7 @@ class SortedHistogram:
         size = rows.scores.size
         if not size:
             return state
-        if waiting + size > self._room(cells, rows.weight is not None):
+        if waiting + size > self._room(cells, not rows.counted):
             return _State(self._counted(cells, (*pending, rows)))
         return self._buffered(_State(cells, (*pending, rows.copy()), waiting + size))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.columns.column import either
+from streammetrics.core.counting import extent
 from streammetrics.core.errors import Hint, InvalidBatchError
 from streammetrics.core.types import Columns
 
@@ -213,8 +214,8 @@ def reject_present(
         reject(title, what, wrong, values, advice=advice)
 
 
-def read_counts(batch: Batch) -> Ints:
-    """Return how many rows each row of a batch stands for, from its column of counts."""
+def read_counts(batch: Batch) -> tuple[Ints, int, int]:
+    """Return how many rows each row of a batch stands for, with the least and the largest count."""
     title, column = batch.title(COUNTS), batch.column(COUNTS)
     values = column.values
     if values.ndim > 1 or column.vocabulary is not None or values.dtype.kind == "b":
@@ -224,10 +225,12 @@ def read_counts(batch: Batch) -> Ints:
         reject(title, "is missing (NaN or null)", missing)
     if values.dtype.kind == "f":
         reject_present(title, "is not a whole number", np.rint(values) != values, None, values)
-    reject_present(title, "is negative", values < 0, None, values)
-    if values.dtype.kind in "fu":
-        reject_present(title, "is beyond 64 signed bits", values >= _BEYOND, None, values)
-    return values.astype(np.int64, copy=False)
+    low, high = extent(values)
+    if low < 0:
+        reject(title, "is negative", values < 0, values)
+    if values.size and high >= _BEYOND:
+        reject(title, "is beyond 64 signed bits", values >= _BEYOND, values)
+    return values.astype(np.int64, copy=False), *(map(int, (low, high)) if values.size else (0, 0))
 
 
 def shown(value: object) -> str:

@@ -187,37 +187,46 @@ class Plan:
                 raise InvalidBatchError(
                     f"{batch.title(COUNTS)} is given, but {statistic.uncounted}: pass each row"
                 )
+        (counts, least, most), step = read_counts(batch), self._slice_rows(batch)
+        whole = self.whole(batch) if least else None
+        if whole is not None and whole.n == len(counts) <= step:
+            return self._repeated(batch, (whole,), counts, most)
         self.prepare(batch)
-        counts, step = read_counts(batch), self._slice_rows(batch)
         rows = self.read(batch)  # validates all rows, also those that count 0
-        if 0 < batch.n_rows <= step and counts.all():
-            return self._repeated(batch, rows, counts)
+        if 0 < batch.n_rows <= step and least:
+            return self._repeated(batch, rows, counts, most)
         kept = np.flatnonzero(counts)
         state, batch, counts = self.start, batch.take(kept), counts[kept]
         for start in range(0, batch.n_rows, step):
             part = batch.slice(start, start + step)
-            more = self._repeated(part, self.read(part), counts[start : start + step])
+            more = self._repeated(part, self.read(part), counts[start : start + step], most)
             state = self.merged(state, [more])
         return state
 
     @quiet
-    def _repeated(self, batch: Batch, rows: Sequence[Rows], counts: Ints) -> State:
-        """Return the state of the rows of a batch, each as often as its count."""
+    def _repeated(self, batch: Batch, rows: Sequence[Rows], counts: Ints, most: int) -> State:
+        """Return the state of the rows of a batch, each as often as its count, at most `most`."""
         state = self.start
-        if any(read.n < batch.n_rows for read in rows):  # some rows are left out
+        if any(read.n < len(counts) for read in rows):  # some rows are left out
             for bit in _bits(counts):
                 state = self.merged(state, [state])
                 part = batch.take(np.flatnonzero((counts >> bit) & 1))
                 state = self.with_rows(state, self.read(part)) if part.n_rows else state
             return state
-        safe = int(counts.max(initial=0)) * counts.size < 1 << 63
+        safe = most * counts.size < 1 << 63
         total = int(counts.sum()) if safe else sum(counts.tolist())
         infos = self._grown(state.infos, [read._replace(n=total) for read in rows])
-        statistics = []
+        statistics: list[Statistic] = []
+        found: list[dict[object, Any]] = [{} for _ in self.schemas]
         for statistic, source in zip(state.statistics, self.sources, strict=True):
             read = rows[self._readers[source]]
             columns = self.schemas[source].present(read.columns)
-            statistics.append(_repeated(statistic, columns, read.weight, counts))
+            if statistic.takes_counts and read.weight is None and total < _EXACT:
+                more = statistic.fork()
+                more.update_among(self._peers[source], found[source], columns, counts)
+            else:
+                more = _repeated(statistic, columns, read.weight, counts)
+            statistics.append(more)
         return self.counted(State(infos, tuple(statistics)))
 
     def with_slices(self, state: State, batch: Batch) -> State:
@@ -399,6 +408,7 @@ class Plan:
 
 
 _COUNTS = 1 << 12  # largest count of rows that are grouped by it
+_EXACT = 1 << 53  # counts below are float64
 
 
 def _bits(counts: Ints) -> range:
@@ -417,8 +427,6 @@ def _repeated(
     statistic can group rows.
     """
     state, groups = statistic.fork(), None
-    if weight is None and state.update_counted(columns, counts):
-        return state
     if (size := int(counts.max()) + 1) <= min(_COUNTS, len(counts) // 8):
         by_count = GroupCodes(counts, size)
         found = statistic.by_group(by_count, columns, weight)

@@ -12,7 +12,7 @@ from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.nested import within
 from streammetrics.core.errors import IncompatibleMetricsError, StateFormatError
 from streammetrics.core.field import StateField, not_among
-from streammetrics.core.fields.weights import split_squares
+from streammetrics.core.fields.weights import have_weights, split_squares
 from streammetrics.core.kernels import kernels
 from streammetrics.core.state.arrays import laid_out, nested, take_array, take_sizes
 from streammetrics.core.state.arrays import parted as parts_of
@@ -424,7 +424,7 @@ class WeighedHistograms(StateField[Weighed]):
         for column, (scores, codes, weight, tails) in zip(columns, rows, strict=True):
             if scores.size:
                 column.add(scores, codes, weight, tails)
-        weights = [weight for _, _, weight, _ in rows if weight is not None and weight.size]
+        weights = [weight for _, _, weight, _ in rows if have_weights(weight) and weight.size]
         ones = all((weight == 1.0).all() for weight in weights)
         if not value.known or (value.squares is None and ones):
             return Weighed(columns, None, value.known)
@@ -435,7 +435,9 @@ class WeighedHistograms(StateField[Weighed]):
         squares = self._squares.forks(_squared(value), len(rows), of)
         for column, (scores, codes, weight, _) in zip(squares, rows, strict=True):
             if scores.size:
-                column.add(scores, codes, None if ones or weight is None else weight[:, None])
+                if have_weights(weight):
+                    weight = None if ones else weight[:, None]  # noqa: PLW2901 - for its square
+                column.add(scores, codes, weight)
         return Weighed(columns, squares)
 
     def plus(self, mine: Weighed, other: Weighed) -> Weighed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeGuard
 
 import numpy as np
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 MANY = 1 << 62  # counts below can be added
 _DIGIT = 1 << 31  # counts below are digits of exact sums
+
+
+def have_weights(weight: Array | None) -> TypeGuard[Floats]:
+    """Whether rows weigh other than 1; int64 says how often each of them counts."""
+    return weight is not None and weight.dtype.kind == "f"
 
 
 class WeightedCount:
@@ -62,18 +67,18 @@ class WeightedCount:
     @classmethod
     def of_rows(cls, n: int, weight: Floats | None, *, squared: bool = False) -> Self:
         """Return the weight of `n` rows, 1 each without one, and if `squared` its squares."""
-        if weight is None:
-            return cls(n)
-        squares = ExactSum.product(weight, weight) if squared else None
-        return cls(0, ExactSum.of(weight), squares=squares)
+        if have_weights(weight):
+            squares = ExactSum.product(weight, weight) if squared else None
+            return cls(0, ExactSum.of(weight), squares=squares)
+        return cls(n if weight is None else int(weight.sum()))
 
     @classmethod
     def at_places(
         cls, places: Places, size: int, weight: Floats | None, *, squared: bool = True
     ) -> Self:
         """Return the weights of rows, and if `squared` their squares, at each of `size` places."""
-        if weight is None:
-            return cls.of_counts(counts_of((size,), places), places.size)
+        if not have_weights(weight):
+            return cls.of_counts(counts_of((size,), places, times=weight))
         if squared:
             return cls.of_weights(*ExactSum.grouped_weights(places, size, weight))
         return cls.of_weights(ExactSum.grouped(places, size, weight))

@@ -272,8 +272,14 @@ static inline void write_sums(const CellsOut *out, int64_t cell, Window digits, 
 typedef struct {
   const double *scores;
   const Column *codes; /* class of each row, NULL for one class */
+  const int64_t *times; /* how often each row counts, less than 2^31 together; NULL for once each */
   int64_t n;
 } Rows;
+
+/* The counts of a cell that a row of a class adds, 32 bits a class. */
+static inline uint64_t row_count(int64_t times, uint8_t code) {
+  return (uint64_t)times << 32 * code;
+}
 
 /* Read at most a block of rows; returns whether no score is nan and each code is 0 or 1. Otherwise the outputs are
  * invalid. */
@@ -396,7 +402,7 @@ typedef struct {
   uint32_t *next[MOST_THREADS];             /* next row of each bucket */
   int64_t *starts, number;                  /* of the buckets */
   uint64_t *keys;                           /* unsigned ordinals combined with the code */
-  Pair *pairs;                              /* or keys together with the bits of a weight */
+  Pair *pairs;                              /* or keys together with times, or the bits of a weight */
   int64_t from[MOST_THREADS + 1], to[MOST_THREADS + 1]; /* rows of each thread */
   int64_t firsts[MOST_THREADS + 1];         /* buckets of each thread */
   int64_t lengths[MOST_THREADS][LEVELS + 1], distinct[MOST_THREADS], cells[MOST_THREADS];
@@ -464,7 +470,7 @@ static void sorting_move(void *work, int thread) {
     uint64_t key = (uint64_t)ordinal(scores[i]) << 1 | (buckets[i] & 1);
     int64_t place = next[buckets[i] >> 1]++;
     if (pairs)
-      pairs[place] = (Pair){key, (int64_t)bits_of(weight[i])};
+      pairs[place] = (Pair){key, s->rows.times ? s->rows.times[i] : (int64_t)bits_of(weight[i])};
     else
       keys[place] = key;
   }
@@ -560,7 +566,7 @@ static void sorting_write(void *work, int thread) {
   int64_t fresh = 1, summed = -1; /* summed: the cell whose weights are being summed */
   int wrong = 0;
   const int64_t low = out->low, width = out->mass.width;
-  const int power = out->power;
+  const int power = out->power, times = s->rows.times != NULL;
   Window sums;
   if (out->mass.sums) memset(sums, 0, sizeof sums);
   for (int64_t start = s->from[thread], rows; start < s->from[thread + 1]; start += rows) {
@@ -571,7 +577,7 @@ static void sorting_write(void *work, int thread) {
       fresh |= (uint64_t)ids[i] != before;
       size += fresh;
       known = one_score(known, bits_of(scores[i]), fresh);
-      counts = (fresh ? 0 : counts) + (UINT64_C(1) << 32 * codes[i]);
+      counts = (fresh ? 0 : counts) + row_count(times ? s->pairs[start + i].row : 1, codes[i]);
       before = (uint64_t)ids[i];
       if (out->ids && out->level) out->ids[size - 1] = ids[i];
       memcpy(&out->scores[size - 1], &known, sizeof known);
@@ -675,9 +681,10 @@ static int64_t count_sorted(Sorting *s, int64_t most) {
   CellsOut *out = s->out;
   s->level = out->level;
   s->base = out->level ? out->level : 1;
-  s->tell = out->level || s->n > most || s->n > out->room || (s->weight && s->threads > 1);
-  s->inside = !s->tell && !s->weight; /* keys are stored in the output array of scores */
-  if (s->weight)
+  const int paired = s->weight || s->rows.times;
+  s->tell = out->level || s->n > most || s->n > out->room || (paired && s->threads > 1);
+  s->inside = !s->tell && !paired; /* keys are stored in the output array of scores */
+  if (paired)
     s->pairs = new_array(s->n, sizeof *s->pairs);
   else
     s->keys = s->inside ? (uint64_t *)(void *)out->scores : new_array(s->n, sizeof *s->keys);
@@ -817,7 +824,7 @@ static void dense_count(void *work, int thread) {
   double scores[ORDER_BLOCK];
   uint8_t codes[ORDER_BLOCK];
   int64_t *index = d->index, ids[ORDER_BLOCK];
-  const int64_t n = d->rows.n, begin = thread_start(n, d->threads, thread), stop = thread_start(n, d->threads, thread + 1);
+  const int64_t *times = d->rows.times, n = d->rows.n, begin = thread_start(n, d->threads, thread), stop = thread_start(n, d->threads, thread + 1);
   int64_t raise = begin + 2 * d->most;
   d->done[thread] = OK;
   for (int64_t start = begin, rows; start < stop; start += rows) {
@@ -850,7 +857,7 @@ static void dense_count(void *work, int thread) {
     }
     for (int64_t i = 0; last > CACHED_CELLS && i < rows; i++) PREFETCH(&cells[ids[i]]);
     for (int64_t i = 0; i < rows; i++) {
-      uint64_t one = UINT64_C(1) << (codes[i] << 5), known = cells[ids[i]].counts;
+      uint64_t one = row_count(times ? times[start + i] : 1, codes[i]), known = cells[ids[i]].counts;
       if (known & SEVERAL)
         cells[ids[i]].counts = known + one;
       else
@@ -987,13 +994,13 @@ static int64_t sum_dense(CellsOut *out, const int64_t *places, const double *wei
 
 /* Write the cells of rows at the lowest level, from out->level on, with at most `most` cells.
  *
- * `codes` are the classes 0 and 1; NULL for one class. BAD_ROWS if a score is nan or a code is neither. With
- * weights, sums are written. With `index`, it receives the cell of each row instead, or with codes twice the
- * cell plus the code; the rows may then be reordered, and `weight` in the same way. NOT_DENSE if no table fits
- * and there are too many rows to sort. */
-static int64_t cells_count(CellsOut *out, const double *scores, const Column *codes, double *weight, int64_t n,
-                           int64_t most, int64_t *index, int threads) {
-  const Rows rows = {scores, codes, n};
+ * `codes` are the classes 0 and 1; NULL for one class. BAD_ROWS if a score is nan or a code is neither. Each row
+ * counts as often as `times`, which may be NULL, says; with weights, sums are written. With `index`, it receives
+ * the cell of each row instead, or with codes twice the cell plus the code; the rows may then be reordered, and
+ * `weight` in the same way. NOT_DENSE if no table fits and there are too many rows to sort. */
+static int64_t cells_count(CellsOut *out, const double *scores, const Column *codes, double *weight,
+                           const int64_t *times, int64_t n, int64_t most, int64_t *index, int threads) {
+  const Rows rows = {scores, codes, times, n};
   const int known = out->level && !weight && n / 2 > most;
   const int sampled = !out->level && n / 4 > most && most <= MOST_SAMPLED;
   if (n && (known || sampled || repeat_often(scores, n))) {

@@ -93,10 +93,24 @@ static void count_four(int64_t *counts, const uint32_t *cells, int64_t n) {
   counts[3] += both;
 }
 
-static int64_t count(int64_t *counts, int64_t size, const Column *columns, int64_t number,
+/* The same for rows that count several times; sums wrap. */
+static void sum_four(int64_t *counts, const uint32_t *cells, const int64_t *times, int64_t n) {
+  uint64_t every = 0, low = 0, high = 0, both = 0;
+  for (int64_t i = 0; i < n; i++) {
+    uint64_t more = (uint64_t)times[i], first = 0 - (uint64_t)(cells[i] & 1), second = 0 - (uint64_t)(cells[i] >> 1);
+    every += more;
+    low += more & first;
+    high += more & second;
+    both += more & first & second;
+  }
+  uint64_t sums[4] = {every - low - high + both, low - both, high - both, both};
+  for (int k = 0; k < 4; k++) counts[k] = (int64_t)((uint64_t)counts[k] + sums[k]);
+}
+
+static int64_t count(int64_t *counts, int64_t size, const int64_t *times, const Column *columns, int64_t number,
                      const double *score, double threshold, int64_t n) {
   uint32_t cells[COUNT_BLOCK], lanes[COUNT_LANES * COUNT_CELLS];
-  int use_lanes = size != 4 && size <= COUNT_CELLS && n >= COUNT_LANES * size;
+  int use_lanes = !times && size != 4 && size <= COUNT_CELLS && n >= COUNT_LANES * size;
   int64_t blocks = 0;
   if (use_lanes) memset(lanes, 0, (size_t)(COUNT_LANES * size) * sizeof *lanes);
   for (int64_t start = 0; start < n; start += COUNT_BLOCK) {
@@ -106,10 +120,10 @@ static int64_t count(int64_t *counts, int64_t size, const Column *columns, int64
         if (cells_of(cells, columns, number, score, threshold, start + i, 1) < 0) break;
       return start + i;
     }
-    if (size == 4) {
-      count_four(counts, cells, rows);
-      continue;
-    }
+    if (size == 4 && times) sum_four(counts, cells, times + start, rows);
+    if (size == 4 && !times) count_four(counts, cells, rows);
+    if (size == 4) continue;
+    for (; times && i < rows; i++) counts[cells[i]] = (int64_t)((uint64_t)counts[cells[i]] + (uint64_t)times[start + i]);
     if (use_lanes)
       for (; i + COUNT_LANES <= rows; i += COUNT_LANES)
         for (int j = 0; j < COUNT_LANES; j++) lanes[j * size + cells[i + j]]++;

@@ -246,7 +246,7 @@ static int multiply(double *restrict hi, double *restrict lo, const double *rest
 }
 
 /* Split the product of two or three blocks into columns with the same sum; 0 if a row is out of range. */
-static int split(double terms[4][BLOCK], const double **factors, int count, int64_t rows) {
+static int split(double terms[4][BLOCK], const double *const *factors, int count, int64_t rows) {
   double hi[BLOCK], lo[BLOCK];
   if (count == 2) return multiply(terms[0], terms[1], factors[0], factors[1], rows) ? 2 : 0;
   return multiply(hi, lo, factors[0], factors[1], rows) &&
@@ -256,33 +256,101 @@ static int split(double terms[4][BLOCK], const double **factors, int count, int6
              : 0;
 }
 
+/* Add the products of two blocks in two folds that start below 2^top.
+ *
+ * The second fold also adds their error terms, which are at most 2^-53 of them. Returns whether the sum is
+ * exact; otherwise nothing is added. */
+static int add_product_folds(int64_t *digits, const double *x, const double *y, int64_t n, int64_t top) {
+  if (top > FOLD_MOST) return 0;
+  double first = ldexp(1.5, (int)top + 1), second = ldexp(1.5, (int)top - FOLD);
+  uint64_t first_bits = bits_of(first), second_bits = bits_of(second), rows = 0;
+  uint64_t above[LANES] = {0}, below[LANES] = {0}, wrong[LANES] = {0};
+  double ends[2][LANES] = {{0}};
+  for (int64_t i = 0; i < n; i += LANES, rows += LANES) {
+    const double *one = x + i, *other = y + i;
+    if (n - i < LANES) {
+      one = memcpy(ends[0], one, sizeof *one * (size_t)(n - i));
+      other = memcpy(ends[1], other, sizeof *other * (size_t)(n - i));
+    }
+    for (int j = 0; j < LANES; j++) {
+      double product = one[j] * other[j], error = product_error(one[j], other[j], product);
+      double high = product + first, middle = product - (high - first);
+      double low = middle + second, last = error + second;
+      above[j] += bits_of(high);
+      below[j] += bits_of(low) + bits_of(last);
+      wrong[j] |= (bits_of(high) ^ first_bits) >> 52 | product_inexact(one[j], other[j], product);
+      wrong[j] |= (bits_of(middle - (low - second)) | bits_of(error - (last - second))) & ABSOLUTE;
+    }
+  }
+  for (int j = 1; j < LANES; j++) {
+    above[0] += above[j];
+    below[0] += below[j];
+    wrong[0] |= wrong[j];
+  }
+  if (wrong[0]) return 0;
+  add_at(digits, (int64_t)(above[0] - rows * first_bits), top + 1 - 52 - TOTAL_LOW);
+  add_at(digits, (int64_t)(below[0] - 2 * rows * second_bits), top - FOLD - 52 - TOTAL_LOW);
+  return 1;
+}
+
+/* Add the products of two or three blocks; returns 0, with digits invalid, if a factor is not finite.
+ *
+ * `tops` has the exponents of two terms for two factors, four for three, as `add_block` keeps them. Products that
+ * once take more than two folds are from then on added as two terms. */
+static int add_products(int64_t *digits, const double *const *factors, int count, int64_t rows, int64_t *tops) {
+  double hi[BLOCK], lo[BLOCK];
+  const int folds = count == 2 && tops[1] > FOLD_MOST;
+  if (folds && add_product_folds(digits, factors[0], factors[1], rows, tops[0])) return 1;
+  if (multiply(hi, lo, factors[0], factors[1], rows)) {
+    const double *one[2] = {hi, factors[count - 1]}, *other[2] = {lo, factors[count - 1]};
+    if (folds) {
+      tops[0] = exponent_above(hi, rows);
+      if (tops[0] < FOLD_LEAST) tops[0] = FOLD_LEAST;
+      if (add_product_folds(digits, factors[0], factors[1], rows, tops[0])) return 1;
+    }
+    if (count == 2) return add_block(digits, hi, rows, &tops[0]) && add_block(digits, lo, rows, &tops[1]);
+    return add_products(digits, one, 2, rows, tops) && add_products(digits, other, 2, rows, tops + 2);
+  }
+  for (int64_t i = 0; i < rows; i++) {
+    double row[3];
+    for (int k = 0; k < count; k++) {
+      row[k] = factors[k][i];
+      if ((bits_of(row[k]) & INFINITE) == INFINITE) return 0;
+    }
+    add_long(digits, row, count, TOTAL_LOW);
+  }
+  return 1;
+}
+
+/* The float64 of a block of weights: these, or whole numbers from 0 to 2^53. */
+static const double *weights_of(const Column *weights, int64_t start, int64_t n, double *to) {
+  const double two52 = 0x1p52;
+  if (weights->kind == KIND_F64) return (const double *)weights->data + start;
+  const uint64_t *counts = (const uint64_t *)weights->data + start;
+  for (int64_t i = 0; i < n; i++) { /* compilers do not vectorize conversions of 64-bit integers */
+    double high = from_bits(counts[i] >> 32 | bits_of(two52)) - two52;
+    double low = from_bits((counts[i] & MASK32) | bits_of(two52)) - two52;
+    to[i] = high * 0x1p32 + low;
+  }
+  return to;
+}
+
+#define NO_TOPS {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}
+
 /* Add the sum of x * y * w to digits[TOTAL_DIGITS]; y and w may be NULL.
  *
  * Returns the first row that is not finite, with digits invalid, or n. */
-static int64_t exact_sum(int64_t *digits, const double *x, const double *y, const double *w, int64_t n) {
-  const double *columns[3] = {x};
-  double terms[4][BLOCK];
-  int64_t tops[4] = {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}, uncarried = 0;
-  int factors = 1;
-  if (y) columns[factors++] = y;
-  if (w) columns[factors++] = w;
+static int64_t exact_sum(int64_t *digits, const double *x, const double *y, const Column *w, int64_t n) {
+  double weights[BLOCK];
+  int64_t tops[4] = NO_TOPS, uncarried = 0;
   for (int64_t start = 0; start < n; start += BLOCK) {
     int64_t rows = n - start < BLOCK ? n - start : BLOCK, bad = rows;
-    const double *block[3] = {columns[0] + start};
-    int finite = 1;
-    for (int k = 1; k < factors; k++) block[k] = columns[k] + start;
-    if (factors == 1) {
-      finite = add_block(digits, block[0], rows, &tops[0]);
-    } else {
-      int count = split(terms, block, factors, rows);
-      for (int k = 0; k < count && finite; k++) finite = add_block(digits, terms[k], rows, &tops[k]);
-      for (int64_t i = 0; i < rows && !count && finite; i++) {
-        double row[3] = {block[0][i], block[1][i], factors == 3 ? block[2][i] : 1.0};
-        for (int k = 0; k < factors; k++) finite &= (bits_of(row[k]) & INFINITE) != INFINITE;
-        if (finite) add_long(digits, row, factors, TOTAL_LOW);
-      }
-    }
-    if (!finite) {
+    const double *block[3] = {x + start};
+    int factors = 1;
+    if (y) block[factors++] = y + start;
+    if (w) block[factors++] = weights_of(w, start, rows, weights);
+    if (!(factors == 1 ? add_block(digits, block[0], rows, &tops[0])
+                       : add_products(digits, block, factors, rows, tops))) {
       for (int k = 0; k < factors; k++) {
         int64_t first = first_infinite(block[k], rows);
         bad = first < bad ? first : bad;
@@ -296,21 +364,25 @@ static int64_t exact_sum(int64_t *digits, const double *x, const double *y, cons
 }
 
 /* Add the sums of x, of x^2 and of x^4 to digits[3][TOTAL_DIGITS]; powers is a mask of 1, 2 and 4. Each power
- * is the square of the previous one, rounded to float64 and clipped to 2^1023. extremes receives the smallest
- * nonzero and the largest |x|; 0 and 0 if all are zero.
+ * is the square of the previous one, rounded to float64 and clipped to 2^1023. Rows weigh w, or 1 if it is NULL.
+ * extremes receives the smallest nonzero and the largest |x|; 0 and 0 if all are zero.
  *
  * Returns the first row that is not finite, with digits invalid, or n. */
-static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers) {
-  double column[BLOCK];
-  int64_t tops[3] = {FOLD_MOST + 1, FOLD_MOST + 1, FOLD_MOST + 1}, uncarried = 0;
+static int64_t exact_powers(int64_t *digits, double *extremes, const double *x, const Column *w, int64_t n,
+                            int64_t powers) {
+  double column[BLOCK], weights[BLOCK];
+  int64_t tops[3][4] = {NO_TOPS, NO_TOPS, NO_TOPS}, uncarried = 0;
   int64_t most = 0, least = INT64_MAX;
   for (int64_t start = 0; start < n; start += BLOCK) {
     int64_t rows = n - start < BLOCK ? n - start : BLOCK;
-    const double *from = x + start;
+    const double *from = x + start, *times = w ? weights_of(w, start, rows, weights) : NULL;
     size_extent(from, rows, &least, &most);
     if (most >= (int64_t)INFINITE) return start + first_infinite(from, rows);
     for (int k = 0; k < 3; k++) {
-      if (powers >> k & 1) (void)add_block(digits + k * TOTAL_DIGITS, from, rows, &tops[k]);
+      int64_t *sum = digits + k * TOTAL_DIGITS;
+      if (powers >> k & 1 && !times) (void)add_block(sum, from, rows, tops[k]);
+      if (powers >> k & 1 && times && !add_products(sum, (const double *const[]){from, times}, 2, rows, tops[k]))
+        return start + first_infinite(times, rows);
       if (powers >> (k + 1) == 0) break;
       for (int64_t i = 0; i < rows; i++) {
         double square = from[i] * from[i];

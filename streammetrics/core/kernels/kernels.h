@@ -110,8 +110,9 @@ typedef struct {
 
 /* K(result, name, arguments) of each kernel. */
 #define EACH_KERNEL(K) \
-  K(int64_t, exact_sum, (int64_t *digits, const double *x, const double *y, const double *w, int64_t n)) \
-  K(int64_t, exact_powers, (int64_t *digits, double *extremes, const double *x, int64_t n, int64_t powers)) \
+  K(int64_t, exact_sum, (int64_t *digits, const double *x, const double *y, const Column *w, int64_t n)) \
+  K(int64_t, exact_powers, (int64_t *digits, double *extremes, const double *x, const Column *w, int64_t n, \
+      int64_t powers)) \
   K(int64_t, exact_add, (int64_t *digits, int64_t groups, int64_t width, int64_t low, const double *x, \
       const double *y, const double *w, const int64_t *group, int64_t n, int64_t columns)) \
   K(int64_t, exact_add_squares, (const Totals totals[2], int64_t groups, const double *x, \
@@ -121,7 +122,7 @@ typedef struct {
   K(void, exact_round, (double *values, const int64_t *digits, int64_t rows, int64_t width, int64_t exponent)) \
   K(int64_t, exact_merge, (int64_t *totals, int64_t groups, int64_t width, const int64_t *digits, \
       int64_t other_width, const int64_t *index, int64_t n, int64_t shift)) \
-  K(int64_t, count, (int64_t *counts, int64_t size, const Column *columns, int64_t number, \
+  K(int64_t, count, (int64_t *counts, int64_t size, const int64_t *times, const Column *columns, int64_t number, \
       const double *score, double threshold, int64_t n)) \
   K(int64_t, add_rows, (int64_t *totals, int64_t width, const int64_t *rows, const Column *codes, int64_t n)) \
   K(void, extent, (const void *values, int kind, int64_t n, void *least, void *largest)) \
@@ -136,7 +137,7 @@ typedef struct {
   K(int64_t, table_move, (Table *table, const int64_t *numbers, const int64_t *others, int64_t n)) \
   K(void, cells_ids, (int64_t *ids, const double *scores, int64_t n, int64_t level)) \
   K(int64_t, cells_count, (CellsOut *out, const double *scores, const Column *codes, double *weight, \
-      int64_t n, int64_t most, int64_t *index, int threads)) \
+      const int64_t *times, int64_t n, int64_t most, int64_t *index, int threads)) \
   K(int64_t, cells_merge, (CellsOut *out, const CellsIn parts[2], int64_t most)) \
   K(int64_t, cells_add, (const CellsOut *table, int64_t low, const CellsIn *part, int64_t level, \
       int64_t *weight)) \

@@ -151,9 +151,9 @@ static int take_mass(Buffers *buffers, PyObject *object, int flags, Mass *mass) 
 
 /* Parse arguments, given a letter for each, a pointer to its destination, and for arrays one to its length:
  *
- * l: an integer; d: a number; c: a Column of integers; f, i, r, u: an array of float64, int64, int32 or uint8;
- * w, o, b: a writable array of float64, int64 or uint8; m, n: a Mass or None, to be read or written. A capital
- * letter allows None: data NULL, length -1. */
+ * l: an integer; d: a number; c: a Column of integers; t: one of float64 or int64; f, i, r, u: an array of float64,
+ * int64, int32 or uint8; w, o, b: a writable array of float64, int64 or uint8; m, n: a Mass or None, to be read or
+ * written. A capital letter allows None: data NULL, length -1. */
 static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, const char *format, ...) {
   static const char letters[] = "firuwob", kinds[] = "fiiufiu", sizes[] = {8, 8, 4, 1, 8, 8, 1};
   va_list to;
@@ -182,6 +182,11 @@ static int take_all(Buffers *buffers, PyObject *const *args, Py_ssize_t count, c
       *length = -1;
     } else if ((*format | ('a' - 'A')) == 'c') {
       ok = take_numbers(buffers, *args, 0, data, length);
+    } else if ((*format | ('a' - 'A')) == 't') {
+      Column *column = data;
+      ok = take_numbers(buffers, *args, 1, column, length);
+      if (ok && column->kind != KIND_F64 && column->kind != KIND_I64)
+        ok = (PyErr_SetString(PyExc_BufferError, "expected float64 or int64"), 0);
     } else {
       int64_t k = strchr(letters, *format | ('a' - 'A')) - letters;
       ok = take(buffers, *args, kinds[k], sizes[k], k < 4 ? 0 : PyBUF_WRITABLE, data, length);
@@ -257,14 +262,15 @@ static PyObject *total_from(int64_t *digits) {
 }
 
 KERNEL(exact_sum) {
-  const double *columns[3] = {NULL, NULL, NULL};
+  const double *x = NULL, *y = NULL;
+  Column w = {.data = NULL};
   int64_t digits[TOTAL_DIGITS] = {0}, lengths[3] = {0, -1, -1}, done;
   if (count < 1 || count > 3) return refuse("expected one to three columns");
-  TAKE(count == 1 ? "f" : count == 2 ? "fF" : "fFF", (void *)&columns[0], &lengths[0], (void *)&columns[1],
-       &lengths[1], (void *)&columns[2], &lengths[2]);
+  TAKE(count == 1 ? "f" : count == 2 ? "fF" : "fFT", (void *)&x, &lengths[0], (void *)&y, &lengths[1], (void *)&w,
+       &lengths[2]);
   for (int k = 1; k < 3; k++)
     if (lengths[k] >= 0 && lengths[k] != lengths[0]) return refuse("columns differ in length");
-  RUN(lengths[0], done = kernels->exact_sum(digits, columns[0], columns[1], columns[2], lengths[0]))
+  RUN(lengths[0], done = kernels->exact_sum(digits, x, y, w.data ? &w : NULL, lengths[0]))
   if (done < lengths[0]) return PyLong_FromLongLong(done);
   return total_from(digits);
 }
@@ -272,11 +278,13 @@ KERNEL(exact_sum) {
 KERNEL(exact_powers) {
   const double *x;
   double extremes[2];
-  int64_t digits[3 * TOTAL_DIGITS] = {0}, n, done, powers;
+  int64_t digits[3 * TOTAL_DIGITS] = {0}, n, weighed = -1, done, powers;
+  Column w = {.data = NULL};
   PyObject *sums[3];
-  TAKE("fl", (void *)&x, &n, &powers);
+  TAKE(count == 2 ? "fl" : "flT", (void *)&x, &n, &powers, (void *)&w, &weighed);
   if (powers < 1 || powers > 7) return refuse("expected powers among 1, 2 and 4");
-  RUN(n, done = kernels->exact_powers(digits, extremes, x, n, powers))
+  if (weighed >= 0 && weighed != n) return refuse("columns differ in length");
+  RUN(n, done = kernels->exact_powers(digits, extremes, x, w.data ? &w : NULL, n, powers))
   if (done < n) return PyLong_FromLongLong(done);
   for (int k = 0; k < 3; k++) sums[k] = total_from(digits + k * TOTAL_DIGITS);
   return Py_BuildValue("(ddNNN)", extremes[0], extremes[1], sums[0], sums[1], sums[2]);
@@ -358,11 +366,13 @@ KERNEL(exact_merge) {
 
 #define MOST_CODES 4
 #define MOST_GROUPS ((int64_t)1 << 31)
-/* Common part of count and count_above: counts, (codes, size)...; `score` may be NULL. */
+/* Common part of count and count_above: counts, (codes, size)... and times, if any; `score` may be NULL. */
 static PyObject *counted(Buffers *buffers, PyObject *const *args, Py_ssize_t count, int64_t *counts,
                          int64_t size, const double *score, double threshold, int64_t n) {
   Column columns[MOST_CODES];
-  int64_t cells = score ? 2 : 1, done;
+  int64_t cells = score ? 2 : 1, done, repeated = -1;
+  const int64_t *times = NULL;
+  if (count % 2 && !take_all(buffers, args + --count, 1, "i", (void *)&times, &repeated)) return NULL;
   if (count < 0 || count % 2 || count > 2 * MOST_CODES || (!count && !score))
     return refuse("expected one to four columns, each with the number of its codes");
   for (Py_ssize_t k = 0; k < count / 2; k++) {
@@ -377,7 +387,8 @@ static PyObject *counted(Buffers *buffers, PyObject *const *args, Py_ssize_t cou
     cells *= columns[k].size;
   }
   if (cells != size || cells > MOST_GROUPS) return refuse("shapes do not fit");
-  RUN(n, done = kernels->count(counts, size, columns, count / 2, score, threshold, n))
+  if (repeated >= 0 && repeated != n) return refuse("columns differ in length");
+  RUN(n, done = kernels->count(counts, size, times, columns, count / 2, score, threshold, n))
   return PyLong_FromLongLong(done);
 }
 
@@ -589,14 +600,16 @@ KERNEL(cells_count) {
   CellsOut out = {.odd = 0};
   int64_t n, ids, coded, weighed, placed, most, power, done, *index;
   const double *scores;
-  double *weight;
-  Column codes = {.data = NULL};
+  double *weight = NULL;
+  Column codes = {.data = NULL}, weights = {.data = NULL};
   if (count < 4) return refuse("expected 11 arguments");
   /* With an index, weights are reordered in place. */
-  TAKE(args[3] == Py_None ? "fCFOllOwnll" : "fCWOllOwnll", (void *)&scores, &n, (void *)&codes, &coded,
-       (void *)&weight, &weighed, (void *)&index, &placed, &most, &out.level, (void *)&out.ids, &ids,
+  TAKE(args[3] == Py_None ? "fCTOllOwnll" : "fCWOllOwnll", (void *)&scores, &n, (void *)&codes, &coded,
+       args[3] == Py_None ? (void *)&weights : (void *)&weight, &weighed, (void *)&index, &placed, &most, &out.level, (void *)&out.ids, &ids,
        (void *)&out.scores, &out.room, &out.mass, &out.low, &power);
   out.power = (int)power;
+  const int64_t *times = weights.data && weights.kind == KIND_I64 ? weights.data : NULL;
+  if (weights.data && !times) weight = (double *)(uintptr_t)weights.data; /* only read */
   if ((coded >= 0 && coded != n) || (weighed >= 0 && weighed != n) || (placed >= 0 && placed != n) ||
       !are_cells(&out, ids))
     return refuse("columns differ in length");
@@ -606,7 +619,8 @@ KERNEL(cells_count) {
   if (index ? !weight || out.mass.classes : !weight != !out.mass.sums || out.mass.classes != 1 + (coded >= 0) ||
                                                 (out.mass.counts && out.mass.wide))
     return refuse("expected counts, sums of weights or an index, and codes for two classes");
-  RUN(n, done = kernels->cells_count(&out, scores, coded < 0 ? NULL : &codes, weight, n, most, index, threads_for(n)))
+  RUN(n, done = kernels->cells_count(&out, scores, coded < 0 ? NULL : &codes, weight, times, n, most, index,
+                                     threads_for(n)))
   if (done == NOT_DENSE) return Py_BuildValue("(iiO)", -1, 0, Py_True);
   if (done == BAD_ROWS) return refuse("a score is nan, or a code is neither 0 nor 1");
   return cells_found(done, &out);

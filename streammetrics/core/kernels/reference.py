@@ -32,11 +32,12 @@ _SAFE = 2.0**300  # products of three magnitudes between 1 / _SAFE and _SAFE sta
 
 
 def exact_sum(
-    x: Floats, y: Floats | None = None, w: Floats | None = None, /
+    x: Floats, y: Floats | None = None, w: Array | None = None, /
 ) -> tuple[int, int] | int:
     """Return the sum of ``x * y * w`` as ``(integer, unit)``: ``integer * 2**unit``.
 
-    If a row is not finite, return the first such row as a single integer.
+    `w` is float64, or int64 from 0 to 2**53. If a row is not finite, return the first such row as a
+    single integer.
     """
     columns = [np.ravel(np.asarray(c, np.float64)) for c in (x, y, w) if c is not None]
     if any(column.size != columns[0].size for column in columns):
@@ -61,21 +62,24 @@ def exact_sum(
     return total >> unused, unit + unused
 
 
-def exact_powers(x: Floats, powers: int, /) -> tuple[object, ...] | int:
-    """Return the nonzero extremes of ``|x|``, and the sums of its powers 1, 2 and 4 as `exact_sum`.
+def exact_powers(x: Floats, powers: int, w: Array | None = None, /) -> tuple[object, ...] | int:
+    """Return the nonzero extremes of ``|x|``, and the sums of its powers 1, 2 and 4 times `w`.
 
-    `powers` is a mask; other powers are ``(0, 0)``. Each power is the square of the previous one,
-    rounded to float64 and clipped to ``2**1023``. If a row is not finite, return the first one.
+    `w` and the sums are those of `exact_sum`. `powers` is a mask; other powers are ``(0, 0)``. Each
+    power is the square of the previous one, rounded to float64 and clipped to ``2**1023``. If a row
+    is not finite, return the first one.
     """
     column = np.ravel(np.asarray(x, np.float64))
-    bad = _first_infinite([column])
+    if w is not None and w.size != column.size:
+        raise ValueError("columns differ in length")
+    bad = _first_infinite([column] if w is None else [column, np.asarray(w, np.float64)])
     if bad is not None:
         return bad
     sizes = np.abs(column[column != 0])
     sums: list[object] = []
     with np.errstate(over="ignore", under="ignore"):
         for power in (1, 2, 4):
-            sums.append(exact_sum(column) if powers & power else (0, 0))
+            sums.append(exact_sum(column, None, w) if powers & power else (0, 0))
             column = np.minimum(column * column, 2.0**1023)
     least = float(sizes.min()) if sizes.size else 0.0
     return least, float(sizes.max(initial=0.0)), *sums
@@ -261,20 +265,23 @@ def _folded(x: Floats) -> int:
 def count(counts: Ints, /, *columns: Any) -> int:
     """Count rows by one to four columns of integer codes, each followed by its number of codes.
 
-    `counts` is int64 with one entry for each combination of codes. Returns n, or the first row with
+    `counts` is int64 with one entry for each combination of codes. With a last column, of int64, a
+    row counts as often as it says, with wrap-around. Returns n, or the first row with
     a code out of range; counts are then invalid.
     """
+    columns, times = (columns[:-1], columns[-1]) if len(columns) % 2 else (columns, None)
     codes, sizes = columns[::2], columns[1::2]
     if not 1 <= len(codes) <= 4 or len(codes) != len(sizes) or math.prod(sizes) != counts.size:
         raise ValueError("shapes do not fit")
-    if any(np.size(each) != np.size(codes[0]) for each in codes):
+    every = codes if times is None else (*codes, times)
+    if any(np.size(each) != np.size(codes[0]) for each in every):
         raise ValueError("columns differ in length")
     bad = [_first((each < 0) | (each >= size)) for each, size in zip(codes, sizes, strict=True)]
     if any(row is not None for row in bad):
         return min(row for row in bad if row is not None)
     if codes[0].size:
         cells = np.ravel_multi_index(tuple(each.astype(np.int64) for each in codes), sizes)
-        counts.reshape(-1)[:] += np.bincount(cells, minlength=counts.size)
+        np.add.at(counts.reshape(-1), cells, 1 if times is None else times)
     return int(codes[0].size)
 
 
@@ -285,7 +292,8 @@ def count_above(counts: Ints, score: Floats, threshold: float, /, *columns: Any)
     """
     above = (score >= threshold).astype(np.int8)
     above[np.isnan(score)] = 2
-    return count(counts, *columns, above, 2)
+    codes = len(columns) // 2 * 2
+    return count(counts, *columns[:codes], above, 2, *columns[codes:])
 
 
 def add_rows(totals: Ints, width: int, rows: Ints, codes: Array, /) -> int:
@@ -524,7 +532,7 @@ def _ids(scores: Floats, level: int, ids: Ints | None, own: int, part: slice = s
 def cells_count(
     scores: Floats,
     codes: Array | None,
-    weight: Floats | None,
+    weight: Array | None,
     index: Ints | None,
     most: int,
     level: int,
@@ -538,11 +546,12 @@ def cells_count(
     """Count rows in cells at the lowest level, from `level` on, with at most `most` cells.
 
     Writes, in ascending order, the ids of the cells (not needed at level 0), their scores (nan for
-    several), and ``counts`` (room, classes). With `weight`, counts are instead the sums of its
-    first or second `power` as digits (room, classes, width) from ``2**low`` on, carried except the
-    highest. With `index`, the place of each row in such a table is written instead of counts; rows
-    and weights may then be reordered, in the same way. Returns the level, the number of cells, and
-    whether sums are canonical.
+    several), and ``counts`` (room, classes), to which a row adds 1, or its `weight` if that is
+    int64, positive, and below 2**31 together. With float64 weights, counts are instead the sums of
+    their first or second `power` as digits (room, classes, width) from ``2**low`` on, carried
+    except the highest. With `index`, the place of each row in such a table is written instead of
+    counts; rows and weights may then be reordered, in the same way. Returns the level, the number
+    of cells, and whether sums are canonical.
     Compiled kernels sort at most max(2**22, `most`) rows; if there are more, and their cells fit
     no table, they return the level -1.
     """
@@ -553,10 +562,10 @@ def cells_count(
     group = places if codes is None else 2 * places + codes
     if index is not None:
         index[:] = group
-    if counts is not None and weight is None:
-        row = np.bincount(group, minlength=size * counts.shape[1])
-        counts[:size] = row.reshape(size, counts.shape[1])
-    if counts is None or weight is None:
+    if counts is not None and counts.ndim == 2:
+        counts[:size] = 0
+        np.add.at(counts[:size].reshape(-1), group, 1 if weight is None else weight)
+    if counts is None or weight is None or counts.ndim == 2:
         return level, size, True
     _, classes, width = counts.shape
     sums = np.zeros((size * classes, width + 6), np.int64)

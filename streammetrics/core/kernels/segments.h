@@ -142,7 +142,7 @@ static int64_t segment_count(CellsOut *out, const double *scores, const uint8_t 
   if (done == NOT_DENSE) {
     out->level = base;
     const Column column = {codes, 2, KIND_U8};
-    done = cells_count(out, scores, codes ? &column : NULL, NULL, n, s->most, NULL, 1);
+    done = cells_count(out, scores, codes ? &column : NULL, NULL, NULL, n, s->most, NULL, 1);
   }
   if (done == OK && out->level) s->guess = out->level;
   return done;

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from streammetrics.core.arithmetic.cells import INTEGER_LIMIT
 from streammetrics.core.arithmetic.histogram import SortedHistogram
 from streammetrics.core.columns.batch import WEIGHT
 from streammetrics.core.columns.labels import KINDS, UNKNOWN, Indicators
@@ -23,7 +22,7 @@ from streammetrics.core.fields.histograms import (
     Weighed,
     WeighedHistograms,
 )
-from streammetrics.core.fields.weights import split_squares
+from streammetrics.core.fields.weights import have_weights, split_squares
 from streammetrics.core.state.arrays import take_array
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.configured import Configured
     from streammetrics.core.fields.histograms import Added
-    from streammetrics.core.types import Array, Arrays, Floats, Ints, Places, ReadColumn
+    from streammetrics.core.types import Array, Arrays, Floats, Places, ReadColumn
 
 
 _FIRST = 1 << 12  # rows checked first; they usually contain both classes
@@ -192,7 +191,7 @@ class ScoreHistogram(ScoredStatistic):
     is the same.
     """
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     max_bins: Bins = MAX_BINS
     from_logits: bool = False
@@ -209,20 +208,6 @@ class ScoreHistogram(ScoredStatistic):
         """Count rows: codes (n,), and scores (n,) or (n, K)."""
         codes, scores = columns
         self.add(_by_histogram(codes, scores, weight), weight)
-
-    def update_counted(self, columns: tuple[Any, ...], counts: Ints) -> bool:
-        """Add rows, each as often as its count: sums of whole weights are kept as counts are."""
-        if type(self).update is not ScoreHistogram.update or self.weighed.squares is not None:
-            return False
-        if float(counts.sum(dtype=np.float64)) >= INTEGER_LIMIT:
-            return False
-        codes, scores = columns
-        rows = _by_histogram(codes, scores, counts.astype(np.float64))
-        histograms = type(self).counted.columns.forks(self.histograms, len(rows), self)
-        for histogram, row in zip(histograms, rows, strict=True):
-            histogram.add(*row)
-        self.counted = self.counted._replace(columns=histograms)
-        return True
 
     def by_sorted_group(
         self, n: int, pieces: Iterable[tuple[Places, Any, Array | None]]
@@ -249,7 +234,7 @@ class ScoreHistogram(ScoredStatistic):
     def add(self, rows: Sequence[Added], weight: Floats | None) -> None:
         """Add rows to each histogram; `weight` has the weights of the batch."""
         whole = self.counted.whole
-        if weight is not None and whole:
+        if whole and have_weights(weight):
             whole = bool((np.rint(weight) == weight).all())
         added = type(self).counted.added(self.counted, rows, self)
         self.counted = added._replace(whole=whole)

@@ -24,7 +24,7 @@ from streammetrics.core.counting import counts_of
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, Sum, each_plus
-from streammetrics.core.fields.weights import Weight, WeightedCount
+from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 from streammetrics.statistics.scores.histogram import ScoredStatistic, ScoreHistogram
@@ -54,7 +54,7 @@ EPSILON = float(np.finfo(np.float64).eps)  # probabilities are clipped to [EPSIL
 class Probabilities(ScoredStatistic):
     """Stores nothing: its schema checks, for other statistics, that every score is in [0, 1]."""
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     @property
     def scores(self) -> Scores:
@@ -75,7 +75,7 @@ class ProbabilityLossSum(ScoredStatistic):
     scores (n, K) only. Only ``"excess"`` can be negative.
     """
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     loss: LossName
     parameter: float = 0.0
@@ -379,6 +379,8 @@ _OF_LOGITS: dict[LossName, _Loss] = {
 class ClassWeights(ScoredStatistic):
     """The weight of the rows of each class; for scores (n,) of the negative, then the positive."""
 
+    takes_counts = True
+
     classes = NamedSums(lambda _: ("rows",))
 
     @property
@@ -390,10 +392,10 @@ class ClassWeights(ScoredStatistic):
         """Add the weights of rows: codes (n,), and scores (n,) or (n, K)."""
         codes, scores = columns
         size = 2 if scores.ndim == 1 else scores.shape[1]
-        if weight is None:
-            rows = ExactSum.counts(counts_of((size,), codes))
-        else:
+        if have_weights(weight):
             rows = ExactSum.grouped(codes.astype(np.intp), size, weight)
+        else:
+            rows = ExactSum.counts(counts_of((size,), codes, times=weight))
         self.classes = each_plus(self.classes, {"rows": rows})
 
     def shares(self) -> list[Fraction]:
@@ -441,7 +443,7 @@ class SampleHistogram(ScoreHistogram):
 class ProbabilityLossSpread(Spreading, ProbabilityLossSum):
     """The sum of a loss of probabilities, and of its squares."""
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the losses of the rows and their squares in one pass."""

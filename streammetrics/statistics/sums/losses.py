@@ -19,7 +19,7 @@ from streammetrics.core.columns.schema import Condition, Schema, reject
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.plain import Width
 from streammetrics.core.fields.sums import NamedSums, each_plus
-from streammetrics.core.fields.weights import Weight, WeightedCount
+from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import LOSSES, LossName, parts_of
 from streammetrics.statistics.sums.means import mean_of
@@ -136,7 +136,7 @@ class ExactSums(Statistic):
     0 until there are rows. Arrays: ``width`` (1,), and the digits of ``weight`` and of each sum.
     """
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     width = Width("outputs")
     weight = Weight()
@@ -369,7 +369,7 @@ def _corners(low: float, high: float) -> list[float]:
 class LossSum(ExactSums):
     """The sum of a loss of every row, exact once each row's loss is rounded."""
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     loss: LossName
     parameter: float = 0.0
@@ -422,18 +422,18 @@ class LossSum(ExactSums):
     ) -> None:
         """Add the losses of the rows, of which peers mostly read powers of the same terms."""
         loss = LOSSES[self.loss]
-        if weight is None and not loss.long:
+        if not have_weights(weight) and not loss.long:
             of = terms, parameter = loss.root or loss.terms, self.parameter
             if of not in found:
                 powers = self.exponents if len(peers) == 1 else _powers_read(of, peers)
                 try:
-                    found[of] = ExactSum.of_powers(terms, columns, powers, parameter)
+                    found[of] = ExactSum.of_powers(terms, columns, powers, parameter, weight=weight)
                 except FloatingPointError:  # of a power
-                    self.add_whole(columns, None)
+                    self.add_whole(columns, weight)
                     return
             sums, low, high = found[of]
             if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
-                self.add_powers(columns, WeightedCount(len(columns[0])), sums)
+                self.add_powers(columns, WeightedCount.of_rows(len(columns[0]), weight), sums)
                 return
         self.add_whole(columns, weight)
 

@@ -21,7 +21,7 @@ from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.sums import SquaredWeight, SquareWeighted, Sum, each_plus
-from streammetrics.core.fields.weights import Weight, WeightedCount
+from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import squared_losses
 from streammetrics.statistics.sums.losses import LossSum, Moments, as_outputs, has_long
@@ -124,7 +124,7 @@ class LossSpread(Spreading, LossSum):
 class MomentSpread(Spreading, Moments):
     """The sum of values, or of targets and predictions, and the squares of their differences."""
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
         """Add the rows."""
@@ -165,9 +165,9 @@ def sums_of(
 
     The terms are not one column of several.
     """
-    if weight is None and group is None:
-        found, _, _ = ExactSum.of_powers(terms, columns, (1, 2))
-        rows = WeightedCount.of_rows(len(columns[0]), None)
+    if group is None and not have_weights(weight):
+        found, _, _ = ExactSum.of_powers(terms, columns, (1, 2), weight=weight)
+        rows = WeightedCount.of_rows(len(columns[0]), weight)
         return SpreadSums(found[1], {"values": found[1], "squares": found[2]}, rows, rows)
     numbers = terms(*columns)
     numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
@@ -212,6 +212,8 @@ class RowSum(Spreading, Statistic):
     `numbers` says which it is; it must not depend on other rows, and be finite for all rows that
     the schema takes.
     """
+
+    takes_counts = True
 
     total = Sum()
     rows = Weight()

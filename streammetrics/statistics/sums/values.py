@@ -99,7 +99,7 @@ class ValueHistogram(Statistic):
     Of values, which may be infinite, of targets, or of absolute errors ``|y_true - y_pred|``.
     """
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     of: Literal["values", "targets", "errors"]
     max_bins: Bins = 1 << 20

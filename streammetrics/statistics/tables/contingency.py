@@ -17,7 +17,7 @@ from streammetrics.core.counting import counts_of, extent, is_dense, packed
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.labels import coded_labels
 from streammetrics.core.fields.tables import GroupedCells, PairTable
-from streammetrics.core.fields.weights import WeightedCount
+from streammetrics.core.fields.weights import WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.core.types import ClassLabel
 
@@ -54,17 +54,20 @@ def amounts_of(
     """
     size, n = math.prod(shape), len(codes[0])
     if is_dense(size, n):
-        counts = counts_of(shape, *codes).reshape(-1)
+        times = None if have_weights(weight) else weight
+        counts = counts_of(shape, *codes, times=times).reshape(-1)
         found = np.flatnonzero(counts)
-        if weight is None:
-            return found, WeightedCount.of_counts(counts[found], n)
+        if not have_weights(weight):
+            return found, WeightedCount.of_counts(counts[found])
         places = packed(shape, *codes)
         return found, WeightedCount.at_places(places, size, weight, squared=squared).at(found)
     found, places = unique(packed(shape, *codes))
     return found, WeightedCount.at_places(places, found.size, weight, squared=squared)
 
 
-def _counted_few(columns: tuple[Column, ...], *outer: tuple[int, Array]) -> Ints | None:
+def _counted_few(
+    columns: tuple[Column, ...], times: Array | None, *outer: tuple[int, Array]
+) -> Ints | None:
     """Return how many rows have each pair of labels, integers from 0 on; ``None`` for others.
 
     Counts are (rows, columns), behind the axes of the outer codes, of each of which the size is
@@ -78,7 +81,7 @@ def _counted_few(columns: tuple[Column, ...], *outer: tuple[int, Array]) -> Ints
     if not 0 <= min(low) <= max(high) < n or not is_dense(math.prod(shape), n):
         return None
     try:
-        return counts_of(shape, *[codes for _, codes in outer], *values)
+        return counts_of(shape, *[codes for _, codes in outer], *values, times=times)
     except IndexError:  # a label of a later row
         return None
 
@@ -87,10 +90,10 @@ def _cells(
     columns: tuple[Column, ...], weight: Floats | None, *outer: tuple[int, Array]
 ) -> GroupedCells:
     """Return the pairs of the labels of two columns, of each group if there are groups."""
-    counts = None if weight is not None else _counted_few(columns, *outer)
+    counts = _counted_few(columns, weight, *outer) if not have_weights(weight) else None
     if counts is not None:
         cells = np.flatnonzero(counts)
-        amount = WeightedCount.of_counts(counts.reshape(-1)[cells], len(columns[0]))
+        amount = WeightedCount.of_counts(counts.reshape(-1)[cells])
         row_labels, column_labels = map(np.arange, counts.shape[-2:])
         return GroupedCells(row_labels, column_labels, cells, amount)
     (rows, row_labels), (cols, column_labels) = map(coded_labels, columns)
@@ -108,7 +111,7 @@ class ContingencyTable(Statistic):
     besides those given.
     """
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     row: str = "y_true"
     column: str = "y_pred"

@@ -9,7 +9,7 @@ import numpy as np
 from streammetrics.core.columns.schema import NEGATIVE
 from streammetrics.core.columns.scores import Scores
 from streammetrics.core.counting import counts_above, packed
-from streammetrics.core.fields.weights import Weight, WeightedCount
+from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.statistics.scores.histogram import ScoredStatistic
 from streammetrics.statistics.tables.contingency import LabelCells
 
@@ -31,7 +31,7 @@ class ThresholdTable(ScoredStatistic):
     false negatives, true positives. 32 bytes.
     """
 
-    in_kernels = True
+    in_kernels = takes_counts = True
 
     threshold: float = 0.5
 
@@ -50,9 +50,9 @@ class ThresholdTable(ScoredStatistic):
         weight: Floats | None,
     ) -> None:
         """Count the rows in each cell."""
-        if weight is None and isinstance(score, np.ndarray):
-            counts = counts_above((2,), score, self.threshold, positive)
-            self.amount += WeightedCount.of_counts(counts.reshape(4), len(positive))
+        if not have_weights(weight) and isinstance(score, np.ndarray):
+            counts = counts_above((2,), score, self.threshold, positive, times=weight)
+            self.amount += WeightedCount.of_counts(counts.reshape(4))
             return
         cell = packed((2, 2), positive, score >= self.threshold)
         self.amount += WeightedCount.at_places(cell, 4, weight)
