@@ -96,6 +96,9 @@ class Tensor:
     def _do(self, operation):
         self.backend.current_stream(self.device).add(operation)
 
+    def numel(self):
+        return self.memory.size
+
     def detach(self):
         return self
 
