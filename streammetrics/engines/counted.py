@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from streammetrics.core.columns.batch import COUNTS
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
     from streammetrics.core.types import Foreign
 
 # Performance constants; none of them affects results.
-LEAST = 1 << 19  # values of a batch; to move and count fewer of them as rows is faster
+LEAST = 1 << 20  # values of a batch; to move and count fewer of them as rows is faster
 _FEWER = 8  # rows for each distinct one, from which counts are faster
 _SAMPLE = 1 << 14  # first rows, which show whether there are few distinct ones
+_FEW = 1 << 16  # counts that are moved with the zeros among them
 _CELLS = 1 << 20  # cells that are counted by their number; beyond that, rows are sorted
 _WIDEST = 1 << 22  # scores of distinct rows, as the host is given them
 _WIDE = 1 << 33  # range of numbers of which only those that occur get a place
@@ -79,20 +81,66 @@ def roles_of(suite: object) -> ColumnRoles | None:
     )
 
 
-def counted(columns: Mapping[str, Foreign], roles: ColumnRoles) -> dict[str, Foreign] | None:
+def narrowed(
+    columns: dict[str, Foreign], roles: ColumnRoles
+) -> tuple[dict[str, Foreign], dict[str, int]]:
+    """Return columns with the places of the largest ones for scores of classes.
+
+    The second of the results has the numbers of classes. The place of rows with NaN is after all
+    others. Nothing waits for the device. Small batches are returned as they are.
+    """
+    truth, places, widths = columns.get(roles.labels), {}, {}
+    for name, column in columns.items():
+        if _of_classes(column, truth) and column.numel() >= LEAST:
+            most, place = column.detach().max(dim=1)
+            place.masked_fill_(most.isnan(), width := column.shape[1])
+            places[name], widths[name] = place.byte() if width < 256 else place, width
+    return columns | places, widths
+
+
+def _of_classes(column: Foreign, truth: Foreign) -> bool:
+    """Whether a column has the scores of several classes beside labels."""
+    if not hasattr(column, "detach") or not hasattr(truth, "detach"):
+        return False
+    shape = tuple(column.shape)
+    return (
+        column.dtype.is_floating_point
+        and len(shape) > 1 < shape[1]
+        and shape[:1] + shape[2:] == tuple(truth.shape)
+    )
+
+
+def scores(places: Foreign, width: int) -> Foreign:
+    """Return scores (B, K, T...) of K classes that have their largest ones at places (B, T...)."""
+    torch = sys.modules["torch"]
+    classes = torch.arange(width).reshape(-1, *[1] * (places.ndim - 1))
+    places = places.unsqueeze(1)
+    return (places == classes).float().masked_fill_(places == width, math.nan)
+
+
+def counted(
+    columns: Mapping[str, Foreign], widths: Mapping[str, int], roles: ColumnRoles
+) -> dict[str, Foreign] | None:
     """Return the distinct rows and their counts as tensors on the CPU, counted on the device.
 
     A row is distinct by its bits, except that of scores only what is read of them counts. Returns
     ``None`` if the rows themselves are needed, or are faster.
 
     Args:
-        columns: Tensors of one device, by the user's names.
+        columns: Tensors of one device, by the user's names, as `narrowed` returns them.
+        widths: The numbers of classes of the columns of places.
         roles: How the set reads them.
     """
     codes: dict[str, _Code] = {}
+    code: _Code | None
     cells, size, rows = None, 1, -1
     for name, column in columns.items():
-        code = _coded(name, column, columns, roles)
+        if name in widths:
+            width = widths[name]
+            places = column.reshape(-1).long()
+            code = _Code(places, width + 1, partial(scores, width=width), width)
+        else:
+            code = _coded(name, column, columns, roles)
         if code is None or rows not in {-1, len(code.places)}:
             return None
         codes[name], rows = code, len(code.places)
@@ -119,6 +167,8 @@ def _distinct(cells: Foreign, size: int) -> tuple[Foreign, Foreign] | None:
     torch, n = sys.modules["torch"], len(cells)
     if size <= min(_CELLS, n):
         counts = torch.bincount(cells, minlength=size)
+        if size <= _FEW:
+            counts = counts.cpu()
         found = counts.nonzero().reshape(-1)
         return found, counts[found]
     if not _repeats(cells):
@@ -155,15 +205,8 @@ def _coded(
     """Return the code of a column; ``None`` if its rows are needed."""
     truth = columns.get(roles.labels)
     if truth is not None:
-        shape = tuple(column.shape)
-        if (
-            column.ndim > 1
-            and column.dtype.is_floating_point
-            and shape[:1] + shape[2:] == tuple(truth.shape)
-        ):
-            return _largest(column)
         # Columns of floats beside labels of their shape may be meant otherwise, and are refused.
-        if column.ndim > 1 and (shape != tuple(truth.shape) or column.dtype.is_floating_point):
+        if column.ndim > 1 and (column.shape != truth.shape or column.dtype.is_floating_point):
             return None
         column = column.reshape(-1)
     if column.ndim != 1 or not len(column) or column.dtype.is_complex:
@@ -183,6 +226,8 @@ def _bits(column: Foreign) -> _Code | None:
         return None
     else:
         kind = dtype
+    if dtype.is_floating_point and dtype.itemsize > 2 and not _repeats(column):
+        return None
     low, high = torch.stack(torch.aminmax(column)).tolist()
 
     def values(places: Foreign) -> Foreign:
@@ -219,18 +264,3 @@ def _reached(threshold: float, dtype: Foreign) -> float:
     if rounded.double() < threshold:
         rounded = torch.nextafter(rounded, torch.tensor(math.inf, dtype=dtype))
     return float(rounded)
-
-
-def _largest(scores: Foreign) -> _Code | None:
-    """Return the code of scores (B, K, T...) of K classes, by the first largest one."""
-    torch, width = sys.modules["torch"], scores.shape[1]
-    if width < 2:
-        return None
-    most, places = scores.max(dim=1)
-    if most.isnan().any():
-        return None
-
-    def values(places: Foreign) -> Foreign:
-        return torch.nn.functional.one_hot(places, width).float()
-
-    return _Code(places.reshape(-1), width, values, width)

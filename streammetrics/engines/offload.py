@@ -99,6 +99,7 @@ class Offload(Locked, Generic[M]):
         self._jobs: Jobs | None = None
         self._errors: deque[BaseException] = deque()
         self._kept = 0  # bytes of batches that stay on their device
+        self._counts_from = 0  # the number of the first batch that may be counted there
         self._room: SimpleQueue[None] = SimpleQueue()
         for _ in range(self._queue):
             self._room.put(None)
@@ -120,7 +121,8 @@ class Offload(Locked, Generic[M]):
                 "larger queue"
             ) from None
         try:
-            self._enqueue(_Snapshot(args, columns, self._roles, _KEPT - self._kept))
+            room = _KEPT - self._kept if self.enqueued >= self._counts_from else 0
+            self._enqueue(_Snapshot(args, columns, self._roles, room))
         except BaseException:
             self._room.put(None)
             raise
@@ -178,7 +180,9 @@ class Offload(Locked, Generic[M]):
             with located(f"batch {number}", 0, "batch"):
                 batch.wait()
                 if not (batch.kept and self._take_counts(batch)):
-                    self.suite.update(*batch.args, **batch.columns)
+                    self.suite.update(*batch.args, **batch.rows())
+                if batch.in_vain:  # those that follow are likely to be alike
+                    self._counts_from = number + _PAUSE
         except BaseException as error:  # of whatever kind: the next call raises it
             if not isinstance(error, InvalidBatchError):
                 error.add_note(f"in batch {number} of an Offload")
@@ -248,11 +252,23 @@ class _Snapshot:
 
     Tensors of a device are cloned on its current stream, where a later change comes after the
     clone, and the clones are moved on a stream that nothing else waits for. A large batch of at
-    most `room` bytes stays on its device until it is counted there, as the `roles` say.
+    most `room` bytes stays on its device until it is counted there, as the `roles` say. Of scores
+    of classes, if only the largest one is read, its place is kept, which is much smaller.
     """
 
-    __slots__ = ("args", "clones", "columns", "events", "found", "kept", "roles")
+    __slots__ = (
+        "args",
+        "clones",
+        "columns",
+        "events",
+        "found",
+        "in_vain",
+        "kept",
+        "roles",
+        "widths",
+    )
     events: list[Foreign]  # recorded where the columns are complete
+    widths: dict[str, int]  # of the columns of places
 
     def __init__(
         self,
@@ -262,8 +278,15 @@ class _Snapshot:
         room: int,
     ) -> None:
         self.clones: list[Foreign] = []
-        self.args, self.columns = _each(partial(_own, self.clones), (args, columns))
-        self.events, self.roles, self.found = [], roles, None
+        self.events, self.widths, self.kept, self.in_vain = [], {}, 0, False
+        if roles is not None and not getattr(columns.get(roles.labels), "is_cpu", True):
+            with suppress(RuntimeError):  # as when they are counted
+                columns, self.widths = counted.narrowed(columns, roles)
+        own = partial(_own, self.clones)
+        self.args, self.columns = args and _each(own, args), _each(own, columns)
+        if not self.clones:
+            return
+        self.roles, self.found = roles, None
         self.kept = self._bytes_to_count()
         if not 0 < self.kept <= room:
             self.kept = 0
@@ -285,7 +308,7 @@ class _Snapshot:
         """Return the size of columns that may be counted on their device; 0 for others."""
         if self.roles is None or self.args:
             return 0
-        if sum(clone.numel() for clone in self.clones) < counted.LEAST:
+        if not self.widths and sum(clone.numel() for clone in self.clones) < counted.LEAST:
             return 0
         given = sum(column is not None for column in self.columns.values())
         if len(self.clones) != given or len({clone.device for clone in self.clones}) != 1:
@@ -325,8 +348,16 @@ class _Snapshot:
     def _count(self) -> dict[str, Foreign] | None:
         columns = {name: column for name, column in self.columns.items() if column is not None}
         with suppress(RuntimeError):  # the device has no memory left, or lacks an operation
-            return self.roles and counted.counted(columns, self.roles)
+            found = self.roles and counted.counted(columns, self.widths, self.roles)
+            self.in_vain = found is None
+            return found
         return None
+
+    def rows(self) -> dict[str, Any]:
+        """Return the columns as the suite takes them."""
+        columns: dict[str, Any] = self.columns
+        restored = {name: counted.scores(columns[name], self.widths[name]) for name in self.widths}
+        return columns | restored
 
     def wait(self) -> None:
         """Wait until all columns are here, or complete where they stay."""
@@ -348,12 +379,13 @@ def _own(clones: list[Foreign], value: Foreign) -> object:
     if not hasattr(value, "detach"):
         return copy.deepcopy(value)
     clone = value.detach().clone()
-    if clone.device.type != "cpu":
+    if not clone.is_cpu:
         clones.append(clone)
     return clone
 
 
 _KEPT = 1 << 30  # bytes on devices; batches beyond that are moved at once
+_PAUSE = 16  # batches moved as rows after one whose rows were needed
 _SIDES: dict[Foreign, Foreign] = {}  # of each device, the stream on which its tensors are moved
 
 

@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch", reason="needs torch: pip install 'streammet
 
 from streammetrics.engines import counted as module  # noqa: E402 - the tests need PyTorch
 from streammetrics.engines import offload as engine  # noqa: E402 - the same
-from streammetrics.engines.counted import counted, roles_of  # noqa: E402 - the same
+from streammetrics.engines.counted import narrowed, roles_of  # noqa: E402 - the same
 from streammetrics.engines.offload import Offload  # noqa: E402 - the same
 
 N = 4000
@@ -51,6 +51,15 @@ def values_suite():
 @pytest.fixture
 def random():
     return torch.Generator().manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _batches_are_large(monkeypatch):
+    monkeypatch.setattr(module, "LEAST", 1000)
+
+
+def counted(columns, roles):
+    return module.counted(*narrowed(columns, roles), roles)
 
 
 def by_counts(suite, columns):
@@ -177,7 +186,6 @@ def test_rows_are_needed(random):
         (values_suite(), {"values": score.to(torch.complex64)}),
         (values_suite(), {"values": label.to(torch.uint32)}),
         (labels_suite(), {"label": label, "y_pred": score[:, None]}),
-        (labels_suite(), {"label": label, "y_pred": torch.full((N, 2), np.nan)}),
         (labels_suite(), {"label": label.reshape(2, -1), "y_pred": label.reshape(2, -1).float()}),
         (labels_suite(), {"label": label[:4, None], "y_pred": torch.randn(4, 2, 3)}),
     ]:
@@ -208,7 +216,7 @@ def test_suites_that_take_rows_only():
 class Far(torch.Tensor):
     """A tensor of a device that is not there."""
 
-    device = late_device.FIRST
+    device, is_cpu = late_device.FIRST, False
 
     def to(self, *where, **_):
         if where == ("cpu",):
@@ -228,7 +236,6 @@ def far(request, monkeypatch):
     backend = late_device.Backend(late=False) if request.param == "streams" else None
     monkeypatch.setattr(engine, "_SIDES", {})
     monkeypatch.setattr(engine, "_backend", lambda _: backend)
-    monkeypatch.setattr(module, "LEAST", 1000)
     monkeypatch.setattr(Far, "moved", 0, raising=False)
     return lambda tensor: tensor.clone().as_subclass(Far)
 
@@ -260,6 +267,44 @@ def test_an_offload_moves_rows_beyond_its_memory(far, random, monkeypatch):
             cut_suite(), {"y_true": label, "y_score": label.float()}
         )
         assert Far.moved == 2 * N
+
+
+@pytest.mark.parametrize("room", [1 << 30, 0])
+@pytest.mark.parametrize("width", [5, 300])
+def test_an_offload_keeps_places_of_largest_scores(width, room, far, random, monkeypatch):
+    monkeypatch.setattr(engine, "_KEPT", room)
+    label = torch.randint(0, width, (8, 50), generator=random)
+    score = torch.randn(8, width, 50, generator=random).round()
+    suite = labels_suite(zero_division=0)
+    with Offload(suite.copy()) as metrics:
+        for _ in range(2):
+            there = far(label), far(score)
+            metrics.update(label=there[0], y_pred=there[1])
+            there[1].fill_(7)
+        expected = suite.copy().update(label=label, y_pred=score)
+        expected.update(label=label, y_pred=score)
+        assert metrics.drain().to_bytes() == expected.to_bytes()
+        assert Far.moved == (0 if room and width == 5 else 2 * 2 * label.numel())
+        score[3, :, 20] = np.nan
+        with pytest.raises(sm.InvalidBatchError, match="y_pred") as refused:
+            expected.update(label=label, y_pred=score)
+        metrics.update(label=far(label), y_pred=far(score))
+        with pytest.raises(sm.InvalidBatchError, match="batch 2: y_pred") as raised:
+            metrics.drain()
+        assert str(refused.value).partition(";")[0] in str(raised.value)
+        assert metrics.suite == expected
+
+
+def test_after_distinct_rows_an_offload_moves_rows_for_a_while(far, random, monkeypatch):
+    tried = []
+    monkeypatch.setattr(module, "counted", lambda *_: tried.append(1))
+    label, score = torch.randint(0, 2, (N,), generator=random), torch.rand(N, generator=random)
+    with Offload(scores_suite()) as metrics:
+        for _ in range(2 * engine._PAUSE + 2):
+            metrics.update(y_true=far(label), y_score=far(score))
+            metrics.drain()
+        assert len(tried) == 3
+        assert metrics.suite.n_rows == (2 * engine._PAUSE + 2) * N
 
 
 @pytest.mark.parametrize("bad", ["y_score", "y_true", "y_pred"])
