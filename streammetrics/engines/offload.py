@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from collections import deque
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from queue import Empty, Full, SimpleQueue
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from streammetrics.core.accumulator import Locked
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError, an
 from streammetrics.core.mergeable import Mergeable
+from streammetrics.engines import counted
 from streammetrics.engines.shards import located
 
 if TYPE_CHECKING:
@@ -65,7 +66,9 @@ class Offload(Locked, Generic[M]):
     Memory and cost:
         At most `queue` copied batches. Tensors on the CPU, arrays and Python objects are copied in
         `update`. CUDA tensors are cloned on the current stream and moved to pinned memory on
-        another one, without waiting; those of other accelerators are moved in `update`.
+        another one, without waiting; those of other accelerators are moved in `update`. Large
+        batches of a `MetricSet` stay on the device, up to 1 GiB of them, until their distinct rows
+        are counted there; if these are few, the counts are moved instead of the rows.
 
     Example:
         >>> import streammetrics as sm
@@ -87,6 +90,7 @@ class Offload(Locked, Generic[M]):
         super().__init__()
         self.suite, self.enqueued, self.processed = suite, 0, 0
         self._queue, self._block, self._closed = queue, block, False
+        self._roles = counted.roles_of(suite)
         self._open()
         _OFFLOADS.add(self)
 
@@ -94,6 +98,8 @@ class Offload(Locked, Generic[M]):
         """Start without batches; the thread starts with the first one."""
         self._jobs: Jobs | None = None
         self._errors: deque[BaseException] = deque()
+        self._kept = 0  # bytes of batches that stay on their device
+        self._counts_from = 0  # the number of the first batch that may be counted there
         self._room: SimpleQueue[None] = SimpleQueue()
         for _ in range(self._queue):
             self._room.put(None)
@@ -115,7 +121,8 @@ class Offload(Locked, Generic[M]):
                 "larger queue"
             ) from None
         try:
-            self._enqueue(_Snapshot(args, columns))
+            room = _KEPT - self._kept if self.enqueued >= self._counts_from else 0
+            self._enqueue(_Snapshot(args, columns, self._roles, room))
         except BaseException:
             self._room.put(None)
             raise
@@ -126,6 +133,7 @@ class Offload(Locked, Generic[M]):
                 raise StreamMetricsError("this Offload was closed: make another one")
             jobs = self._start() if self._jobs is None else self._jobs
             self.enqueued += 1
+            self._kept += batch.kept
             jobs.put(partial(self._process, batch))
 
     def drain(self) -> M:
@@ -171,14 +179,33 @@ class Offload(Locked, Generic[M]):
         try:
             with located(f"batch {number}", 0, "batch"):
                 batch.wait()
-                self.suite.update(*batch.args, **batch.columns)
+                if not (batch.kept and self._take_counts(batch)):
+                    self.suite.update(*batch.args, **batch.rows())
+                if batch.in_vain:  # those that follow are likely to be alike
+                    self._counts_from = number + _PAUSE
         except BaseException as error:  # of whatever kind: the next call raises it
             if not isinstance(error, InvalidBatchError):
                 error.add_note(f"in batch {number} of an Offload")
             self._errors.append(error)
         finally:
+            with self._lock:
+                self._kept -= batch.kept
             self.processed += 1
             self._room.put(None)
+
+    def _take_counts(self, batch: _Snapshot) -> bool:
+        """Update with the counts of a batch; if that does not work, move its rows.
+
+        Errors of counts name other rows than those of the batch, which then raises its own.
+        """
+        counts = batch.counts()
+        if counts is not None:
+            with suppress(Exception):
+                self.suite.update(**counts)
+                return True
+        batch.move()
+        batch.wait()
+        return False
 
     def _raise_refused(self) -> None:
         """Raise the first error, with those that followed it as notes."""
@@ -224,34 +251,116 @@ class _Snapshot:
     """The arguments of an update with the values that they have now.
 
     Tensors of a device are cloned on its current stream, where a later change comes after the
-    clone, and the clones are moved on a stream that nothing else waits for.
+    clone, and the clones are moved on a stream that nothing else waits for. A large batch of at
+    most `room` bytes stays on its device until it is counted there, as the `roles` say. Of scores
+    of classes, if only the largest one is read, its place is kept, which is much smaller.
     """
 
-    __slots__ = ("args", "columns", "events")
+    __slots__ = (
+        "args",
+        "clones",
+        "columns",
+        "events",
+        "found",
+        "in_vain",
+        "kept",
+        "roles",
+        "widths",
+    )
     events: list[Foreign]  # recorded where the columns are complete
+    widths: dict[str, int]  # of the columns of places
 
-    def __init__(self, args: tuple[object, ...], columns: dict[str, object]) -> None:
-        clones: list[Foreign] = []
-        self.args, self.columns = _each(partial(_own, clones), (args, columns))
-        self.events = []
+    def __init__(
+        self,
+        args: tuple[object, ...],
+        columns: dict[str, object],
+        roles: counted.ColumnRoles | None,
+        room: int,
+    ) -> None:
+        self.clones: list[Foreign] = []
+        self.events, self.widths, self.kept, self.in_vain = [], {}, 0, False
+        if roles is not None and not getattr(columns.get(roles.labels), "is_cpu", True):
+            with suppress(RuntimeError):  # as when they are counted
+                columns, self.widths = counted.narrowed(columns, roles)
+        own = partial(_own, self.clones)
+        self.args, self.columns = args and _each(own, args), _each(own, columns)
+        if not self.clones:
+            return
+        self.roles, self.found = roles, None
+        self.kept = self._bytes_to_count()
+        if not 0 < self.kept <= room:
+            self.kept = 0
+            self.move()
+            return
+        device = self.clones[0].device
+        backend = _backend(device)
+        if backend is None:  # without streams, its operations belong to this thread
+            self.found = self._count()
+            if self.found is None:
+                self.kept = 0
+                self.move()
+            return
+        # With `blocking` the worker sleeps while it waits, instead of keeping a processor busy.
+        event = backend.Event(blocking=True)
+        self.events.append(backend.current_stream(device).record_event(event))
+
+    def _bytes_to_count(self) -> int:
+        """Return the size of columns that may be counted on their device; 0 for others."""
+        if self.roles is None or self.args:
+            return 0
+        if not self.widths and sum(clone.numel() for clone in self.clones) < counted.LEAST:
+            return 0
+        given = sum(column is not None for column in self.columns.values())
+        if len(self.clones) != given or len({clone.device for clone in self.clones}) != 1:
+            return 0
+        return sum(clone.nbytes for clone in self.clones)
+
+    def move(self) -> None:
+        """Move the clones to the CPU."""
         moved: dict[int, object] = {}  # by the identity of the clone
-        for device in {clone.device for clone in clones}:
+        for device in {clone.device for clone in self.clones}:
+            clones = [clone for clone in self.clones if clone.device == device]
             backend = _backend(device)
-            side = _SIDES.get(device) or _SIDES.setdefault(device, backend.Stream(device))
+            if backend is None:
+                moved |= {id(clone): clone.to("cpu") for clone in clones}
+                continue
+            side = _side(device)
             side.wait_stream(backend.current_stream(device))
             with backend.stream(side):
                 for clone in clones:
-                    if clone.device == device:
-                        moved[id(clone)] = clone.to("cpu", non_blocking=True)  # pinned memory
-                        clone.record_stream(side)  # its own memory is not used again before
-            # With `blocking` the worker sleeps while it waits, instead of keeping a processor busy.
+                    moved[id(clone)] = clone.to("cpu", non_blocking=True)  # pinned memory
+                    clone.record_stream(side)  # its own memory is not used again before
             self.events.append(side.record_event(backend.Event(blocking=True)))
         if moved:
             batch = self.args, self.columns
             self.args, self.columns = _each(lambda value: moved.get(id(value), value), batch)
+            self.clones = []
+
+    def counts(self) -> dict[str, Foreign] | None:
+        """Return the counts of a batch that stayed; ``None`` if its rows are to be moved."""
+        device = self.clones[0].device
+        backend = _backend(device)
+        if backend is None:
+            return self.found
+        with backend.stream(_side(device)):
+            return self._count()
+
+    def _count(self) -> dict[str, Foreign] | None:
+        columns = {name: column for name, column in self.columns.items() if column is not None}
+        with suppress(RuntimeError):  # the device has no memory left, or lacks an operation
+            found = self.roles and counted.counted(columns, self.widths, self.roles)
+            self.in_vain = found is None
+            return found
+        return None
+
+    def rows(self) -> dict[str, Any]:
+        """Return the columns as the suite takes them."""
+        columns: dict[str, Any] = self.columns
+        restored = {name: counted.scores(columns[name], self.widths[name]) for name in self.widths}
+        return columns | restored
 
     def wait(self) -> None:
-        """Wait until all columns are here."""
+        """Wait until all columns are here, or complete where they stay."""
         for event in self.events:
             event.synchronize()
 
@@ -266,19 +375,22 @@ def _each(change: Callable[[object], Any], value: Any) -> Any:
 
 
 def _own(clones: list[Foreign], value: Foreign) -> object:
-    """Return a copy of a column; a clone on a CUDA device is added to `clones`."""
+    """Return a copy of a column; a clone on a device other than the CPU is added to `clones`."""
     if not hasattr(value, "detach"):
         return copy.deepcopy(value)
-    value = value.detach()
-    if value.device.type == "cpu":
-        return value.clone()
-    if _backend(value.device) is None:
-        return value.to("cpu")
-    clones.append(value.clone())
-    return clones[-1]
+    clone = value.detach().clone()
+    if not clone.is_cpu:
+        clones.append(clone)
+    return clone
 
 
+_KEPT = 1 << 30  # bytes on devices; batches beyond that are moved at once
+_PAUSE = 16  # batches moved as rows after one whose rows were needed
 _SIDES: dict[Foreign, Foreign] = {}  # of each device, the stream on which its tensors are moved
+
+
+def _side(device: Foreign) -> Foreign:
+    return _SIDES.get(device) or _SIDES.setdefault(device, _backend(device).Stream(device))
 
 
 def _backend(device: Foreign) -> Foreign:

@@ -89,12 +89,17 @@ class _Using:
 class Tensor:
     """Values on a device, whose stream uses their memory again unless another one reads it."""
 
+    is_cpu = False
+
     def __init__(self, backend, values, device=FIRST):
         self.backend, self.device, self.readers = backend, device, []
         self.memory = np.array(values)
 
     def _do(self, operation):
         self.backend.current_stream(self.device).add(operation)
+
+    def numel(self):
+        return self.memory.size
 
     def detach(self):
         return self

@@ -88,11 +88,54 @@ def test_update_does_not_wait_for_the_device():
 
 
 def test_columns_move_to_pinned_memory():
-    batch = engine._Snapshot((torch.ones(5, device="cuda"),), {"w": torch.zeros(3)})
+    columns = {"w": torch.zeros(3)}
+    batch = engine._Snapshot((torch.ones(5, device="cuda"),), columns, None, 0)
     batch.wait()
     assert batch.args[0].is_pinned()
     assert batch.args[0].tolist() == [1.0] * 5
-    assert batch.columns["w"].tolist() == [0.0] * 3
+    assert batch.rows()["w"].tolist() == [0.0] * 3
+
+
+def large_batch(kind):
+    """Return a set with a batch that is counted on the device."""
+    generator = torch.Generator("cuda").manual_seed(0)
+    labels = torch.randint(0, 2, (8, 400, 400), generator=generator, device="cuda")
+    scores = torch.rand(8, 400, 400, generator=generator, device="cuda")
+    if kind == "thresholds":
+        made, scores = sm.MetricSet({"f1": sm.F1(threshold=0.3)}), scores.reshape(-1)
+    elif kind == "curves":
+        made, scores = sm.MetricSet({"auc": sm.ROCAUC()}), scores.reshape(-1).bfloat16()
+    else:
+        made = sm.MetricSet({"iou": sm.Jaccard(average="macro")}, columns={"y_pred": "y_score"})
+        scores = (
+            labels.flip(1) if kind == "labels" else torch.stack([scores, 1 - scores, scores], 1)
+        )
+    if scores.ndim == 1:
+        labels = labels.reshape(-1)
+    return made, {"y_true": labels, "y_score": scores}
+
+
+@pytest.mark.parametrize("kind", ["labels", "classes", "thresholds", "curves"])
+def test_large_batches_are_counted_on_the_device(kind, monkeypatch):
+    def spy(*args):
+        results.append(count(*args))
+        return results[-1]
+
+    results, count = [], engine.counted.counted
+    monkeypatch.setattr(engine.counted, "counted", spy)
+    made, columns = large_batch(kind)
+    expected = made.copy()
+    with Offload(made) as metrics:
+        for _ in range(3):
+            torch.cuda._sleep(1_000_000)
+            there = {name: column.clone() for name, column in columns.items()}
+            metrics.update(**there)
+            expected.update(**{name: column.cpu() for name, column in columns.items()})
+            for column in there.values():
+                column.fill_(7)
+    assert metrics.suite.to_bytes() == expected.to_bytes()
+    assert len(results) == 3
+    assert None not in results
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float16", "bfloat16", "int32", "uint8", "bool"])
