@@ -52,7 +52,7 @@ def test_the_twelve_numbers_are_those_of_coco(command, coco):
 def test_masks_are_text_lengths_or_polygons(command, tmp_path):
     rows = masks(np.random.default_rng(5), 12)
     dataset, found = as_coco(rows)
-    values = [value if value >= 0 else None for value in evaluated(rows).stats.tolist()]
+    values = evaluated(rows).stats.tolist()
     for entry in dataset["annotations"][::2]:
         mask = coco_mask.decode(entry["segmentation"]).ravel("F")
         edges = np.flatnonzero(np.diff(mask, prepend=0, append=2))
@@ -68,8 +68,9 @@ def test_masks_are_text_lengths_or_polygons(command, tmp_path):
         told = command(*run, "--annotations", true, "--results", pred, "--json", "-")
         assert told.code == 0, told.err
         each = [metric["value"] for metric in json.loads(told.out)["metrics"].values()]
+        known = [-1 if value is None else value for value in each]  # where no mask is so large
         if expected is not None:
-            assert each == pytest.approx(expected, rel=1e-12)
+            assert known == pytest.approx(expected, rel=1e-12)
     true.write_text(
         json.dumps({**dataset, "annotations": [{**annotations[-1], "segmentation": 3}]})
     )
