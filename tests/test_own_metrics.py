@@ -44,6 +44,7 @@ from streammetrics.authoring import (
     label_hashes,
     prepare,
 )
+from streammetrics.core import tuning
 from streammetrics.core.columns.column import Column
 from streammetrics.core.registry import register
 
@@ -59,7 +60,9 @@ COMPLETE = [pytest.param(each, marks=LONG.get(each, ())) for each in own_metrics
 
 
 @pytest.mark.parametrize("metric", COMPLETE, ids=lambda metric: metric.__name__)
-def test_own_metrics_are_complete(metric):
+def test_own_metrics_are_complete(metric, monkeypatch):
+    # Long batches are checked with metrics of the package: texts and samples take longer.
+    monkeypatch.setattr(tuning, "BATCH_ROWS", 1 << 16)
     rows = {"text": np.array(TEXTS)} if issubclass(metric, MeanWords) else None
     check_metric(metric, rows)
 

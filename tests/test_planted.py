@@ -991,6 +991,6 @@ def test_a_planted_bug_is_found(metric, law, rows):
     assert "smallest batch" in line or line.partition(". ")[2].startswith(("hostile", "laws: they"))
 
 
-@pytest.mark.parametrize("metric", [Average, Rate, Vocabulary], ids=lambda metric: metric.__name__)
+@pytest.mark.parametrize("metric", some([Rate, Average, Vocabulary], 2), ids=lambda m: m.__name__)
 def test_what_they_depart_from_is_right(metric):
     check_metric(metric, WORDS if metric is Vocabulary else ROWS)

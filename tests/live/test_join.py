@@ -671,7 +671,7 @@ def test_labels_that_come_before_their_predictions_merge_in_any_split_and_order(
     ]
     expected = fresh([(0, 1, 0.75), (1, 1, 0.25)]).to_bytes()
     ends = set()
-    for order in permutations(events):
+    for order in islice(permutations(events), 0, None, 1 if reads else 5):
         for split in product((0,), *[(0, 1)] * 3):  # the others merge the same parts
             parts = joined(), joined()
             for (kind, columns), part in zip(order, split, strict=True):

@@ -64,14 +64,19 @@ def expected(events, **parameters):
     return whole
 
 
-@pytest.mark.parametrize(
-    ("seed", "durable"),
-    [
-        *((0, False), (1, True), (2, True), (3, False)),
-        *(pytest.param(n, n in {0, 3}, marks=pytest.mark.long) for n in range(4)),
-        *(pytest.param(n, d, marks=pytest.mark.long) for n in range(4, 60) for d in (0, 1)),
-    ],
-)
+def seeded(name, one, other):
+    """Return parameters of 60 seeds with either of two values; few seeds with one of both each."""
+    return pytest.mark.parametrize(
+        ("seed", name),
+        [
+            *((0, one), (1, other), (2, other), (3, one)),
+            *(pytest.param(n, one, marks=pytest.mark.long) for n in (1, 2, *range(4, 60))),
+            *(pytest.param(n, other, marks=pytest.mark.long) for n in (0, 3, *range(4, 60))),
+        ],
+    )
+
+
+@seeded("durable", False, True)
 def test_every_accepted_event_of_a_backlog_is_in_every_worker(
     path, still, monkeypatch, seed, durable
 ):
@@ -217,10 +222,7 @@ def test_events_that_wait_are_taken_before_newer_ones_make_rows_leave():
     assert service.coverage("5min").predictions_refused == 0
 
 
-@pytest.mark.parametrize("dedupe", ["5min", "40min"])
-@pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 60))]
-)
+@seeded("dedupe", "5min", "40min")
 def test_observations_that_are_sent_to_several_workers_count_once(
     path, still, monkeypatch, seed, dedupe
 ):
