@@ -108,8 +108,8 @@ class MetricKind(ABC):
     """What is kept of the labelled rows, for a kind of metrics.
 
     `untold` is how many rows are added whose judgment says nothing of the label: the labels from
-    which few judgments differ are too few to tell how often any does. They are worth about two more
-    rows that differ, which weigh more where a score says how much.
+    which few judgments differ are too few to tell how often any does. How many, is from simulation;
+    see ``docs/few-labels.md``.
     """
 
     untold: ClassVar[int] = 2

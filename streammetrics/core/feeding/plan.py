@@ -187,17 +187,21 @@ class Plan:
                 raise InvalidBatchError(
                     f"{batch.title(COUNTS)} is given, but {statistic.uncounted}: pass each row"
                 )
-        (counts, least, most), step = read_counts(batch), self._slice_rows(batch)
-        whole = self.whole(batch) if least else None
-        if whole is not None and whole.n == len(counts) <= step:
-            return self._repeated(batch, (whole,), counts, most)
-        self.prepare(batch)
+        whole, step = self.whole(batch), self._slice_rows(batch)
+        if whole is None:
+            self.prepare(batch)
+        counts, least, most = read_counts(batch)
+        if whole is not None:
+            if least and whole.n == len(counts) <= step:
+                return self._repeated(batch, (whole,), counts, most)
+            batch.known.clear()  # numbers cached by the attempt
+            self.prepare(batch)
         rows = self.read(batch)  # validates all rows, also those that count 0
-        if 0 < batch.n_rows <= step and least:
+        if 0 < len(counts) <= step and least:
             return self._repeated(batch, rows, counts, most)
         kept = np.flatnonzero(counts)
         state, batch, counts = self.start, batch.take(kept), counts[kept]
-        for start in range(0, batch.n_rows, step):
+        for start in range(0, len(counts), step):
             part = batch.slice(start, start + step)
             more = self._repeated(part, self.read(part), counts[start : start + step], most)
             state = self.merged(state, [more])
