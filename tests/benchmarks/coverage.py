@@ -490,8 +490,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=300)
-    told = "of the processor, for each number of rows"
-    parser.add_argument("--seconds", type=float, default=20.0, help=told)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of processor time a line")
     parser.add_argument("--only", default="")
     parser.add_argument("--clustered", action="store_true", help="tables of clustered rows")
     parser.add_argument("--write", action="store_true", help="put lines into docs/confidence.md")
