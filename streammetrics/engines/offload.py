@@ -68,7 +68,8 @@ class Offload(Locked, Generic[M]):
         `update`. CUDA tensors are cloned on the current stream and moved to pinned memory on
         another one, without waiting; those of other accelerators are moved in `update`. Large
         batches of a `MetricSet` stay on the device, up to 1 GiB of them, until their distinct rows
-        are counted there; if these are few, the counts are moved instead of the rows.
+        are counted there; if these are few, the counts are moved instead of the rows. Otherwise the
+        next batches are moved as rows.
 
     Example:
         >>> import streammetrics as sm
