@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _STEP = 2.0**-17  # relative step: truncation and rounding errors leave about ten digits
 _ROUNDED = 2.0**-50  # relative; values that are apart by less are equal
 _CANCELLED = 2.0**-30  # of the sum of absolute terms; smaller slopes are rounding errors
+_RARE = 2.0**-30  # of the total; the steps of smaller cells need all the bits of an int64
 _BITS = 60  # bits of the total when sums are converted to integers
 _ROOM = 1 << 20  # most numbers in perturbed tables read at a time
 _FEW = 4096  # most cells whose derivatives are taken one by one
@@ -154,15 +155,16 @@ def _of_cells(metric: Metric[object], table: Confusion, read: Callable[[Any], An
             f"its value is read from single cells, of which there are {table.amount.size:,}, and "
             f"more than {_FEW:,} take too long",
         )
-    # Scale the counts up, so that steps are whole numbers.
+    # Scale the counts up, so that steps are whole numbers, also those of rare cells.
     total = float(table.total[0])
-    amount = np.ldexp(table.amount, 52 - math.frexp(total)[1])
+    bits = 52 if table.amount.min() > _RARE * total else 62
+    amount = np.ldexp(table.amount, bits - math.frexp(total)[1])
     slopes = []
     for index, size in enumerate(amount.tolist()):
         ends, places = [], []
         for sign in (1.0, -1.0):
             moved = np.rint(amount).astype(np.int64)
-            places.append(round(size * (1 + sign * _STEP)))
+            places.append(max(round(size + sign * max(size * _STEP, 1.0)), 0))
             moved[index] = places[-1]
             ends.append(np.asarray(read(table.holding(moved))[0], np.float64))
         apart = places[0] - places[1]

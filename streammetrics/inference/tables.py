@@ -187,7 +187,7 @@ _TRIALS: dict[str, Callable[..., tuple[float, float]]] = {
 
 
 JACKKNIFE = "infinitesimal jackknife"
-_GROWTH = 1e-3  # relative; numeric slopes of a value that does not grow cancel to far less
+_GROWTH = 1e-3  # relative; a value that does not grow differs by rounding errors
 
 
 def tables_of(
@@ -260,7 +260,7 @@ def general(
     if not amounts.total[0]:
         return ConfidenceInterval(value, value, asked.level, JACKKNIFE)
     slopes = influence(metric, amounts, metric.read)
-    if _grows(value, slopes, amounts.amount):
+    if _grows(metric, slopes, amounts):
         raise without(metric, "it grows with the rows and estimates nothing of a population")
     error = standard_error(slopes, squares.amount)
     low, high = limits(value, error, normal_quantile(1 - asked.tail), *ends)
@@ -272,11 +272,17 @@ def general(
     return ConfidenceInterval(_like(value, low), _like(value, high), asked.level, method)
 
 
-def _grows(value: object, slopes: Floats, amounts: Floats) -> bool:
-    """Whether a value grows when all amounts do, by Euler's theorem on homogeneous functions."""
-    drift = np.abs(np.tensordot(amounts, slopes, axes=1))
-    sizes = np.tensordot(amounts, np.abs(slopes), axes=1), np.abs(np.asarray(value, np.float64))
-    return bool((drift > _GROWTH * np.fmax(*sizes)).any())
+def _grows(metric: ContingencyMetric, slopes: Floats, amounts: Confusion) -> bool:
+    """Whether a value grows when all amounts do.
+
+    The value of twice the amounts shows it. The slopes do not: where a class is rare, those of the
+    others nearly cancel, and what is left is a numeric error.
+    """
+    value, twice = (
+        np.asarray(metric.read(table)[0], np.float64) for table in (amounts, amounts.doubled())
+    )
+    size = np.fmax(np.abs(value), np.tensordot(amounts.amount, np.abs(slopes), axes=1))
+    return bool((np.abs(twice - value) > _GROWTH * size).any())
 
 
 def smallest(amounts: Confusion, squares: Confusion) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -244,6 +245,52 @@ def test_a_class_of_nearly_all_rows_has_limits_as_well():
     metric = sm.MatthewsCorrcoef().update(true, pred, sample_weight=weight)
     low, high = metric.confidence()
     assert -1 < low < metric.compute() < high < 1
+
+
+def correlation(tn, fp, fn, tp):
+    return (tp * tn - fp * fn) / ((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)).sqrt()
+
+
+def kappa(tn, fp, fn, tp):
+    return 2 * (tp * tn - fp * fn) / ((tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
+
+
+RARE = [
+    [284305, 10, 42, 450],
+    [5000, 1, 1, 10],
+    [10**6, 100, 100, 500],
+    [10**12, 1, 3, 5],
+    [3 * 10**15, 10, 3, 50],
+]
+
+
+@pytest.mark.parametrize("counts", RARE)
+@pytest.mark.parametrize(
+    ("metric", "formula"), [(sm.MatthewsCorrcoef(), correlation), (sm.CohenKappa(), kappa)]
+)
+def test_a_rare_class_has_the_limits_of_the_exact_derivatives(metric, formula, counts):
+    with localcontext(prec=60):
+        cells = list(map(Decimal, counts))
+        value, variance = formula(*cells), Decimal(0)
+        for place, cell in enumerate(cells):
+            step = cell * Decimal("1e-20")
+            moved = [[*cells[:place], cell + by, *cells[place + 1 :]] for by in (step, -step)]
+            variance += cell * ((formula(*moved[0]) - formula(*moved[1])) / (2 * step)) ** 2
+        value, error = float(value), float(variance.sqrt())
+    sides = [math.tanh(math.atanh(value) + z * error / (1 - value**2)) for z in (-Z, Z)]
+    found = metric.copy().update([0, 0, 1, 1], [0, 1, 0, 1], counts=counts)
+    assert found.confidence() == pytest.approx(sides, rel=1e-4)
+
+
+def test_uneven_weights_leave_a_value_one_that_does_not_grow():
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        true = rng.random(200) < 0.2
+        pred = np.where(rng.random(200) < 0.9, true, ~true)
+        weights = rng.choice([1, 0.001, 1000], 200)
+        for metric in (sm.MatthewsCorrcoef(), sm.CohenKappa(), sm.DiagnosticOddsRatio()):
+            low, high = metric.update(true, pred, sample_weight=weights).confidence()
+            assert not low > high
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,10 @@ class Confusion(Margins):
         """Return a table with the same cells and other amounts."""
         return self._of_cells(slice(None), amount)
 
+    def doubled(self) -> Confusion:
+        """Return a table with twice the amounts."""
+        return self.holding(self._amount + self._amount)
+
     def _of_cells(
         self, chosen: Array | slice, amount: Amounts, *, inner: bool = False
     ) -> Confusion:
