@@ -592,10 +592,13 @@ class Estimated(MetricSet):
             rows, labels, both, judgments = self._spread(name, state, (one, other), share)
         except NoConfidenceError:  # weights or losses too far apart, or too many cells
             return alone
+        variance = rows + labels
+        if not variance > 0:  # as where all labels are predicted: few say little of the rest
+            return alone
         both *= n / (n + self._kind[name].untold)
         # The judgments are those of all N rows, and not of the others: this is λ N / (N - n).
         slope = min(max(both / judgments, 0.0), 1 / (1 - share)) if judgments > 0 else 0.0
-        ratio = (rows + labels - slope * (2 * both - slope * judgments)) / (rows + labels or 1.0)
+        ratio = (variance - slope * (2 * both - slope * judgments)) / variance
         if not 0 <= ratio < 1:
             return alone
         low, high = metric.value_range or (-math.inf, math.inf)

@@ -174,6 +174,19 @@ def test_rows_that_all_have_a_label_give_the_value_by_labels():
     assert tuple(estimated.confidence()["f1"]) == tuple(estimated["labels"]["f1"].confidence())
 
 
+@pytest.mark.parametrize("propensity", [None, "chance"])
+def test_labels_without_any_error_have_their_own_limits(propensity):
+    """Their variance is 0, which says nothing of the rows without a label."""
+    y = np.r_[np.zeros(15), np.ones(15), np.full(70, np.nan)]
+    rows = {"y_true": y, "y_pred": np.r_[np.zeros(15), np.ones(80), np.zeros(5)]}
+    rows |= {"judge": np.r_[np.zeros(15), np.ones(85)], "chance": np.full(100, 0.3)}
+    suite = {"accuracy": sm.Accuracy(), "f1": sm.F1(), "mcc": sm.MatthewsCorrcoef()}
+    estimated = sm.Estimated(suite, proxy="judge", propensity=propensity).update(rows)
+    for name, limits in estimated.confidence().items():
+        assert tuple(limits) == tuple(estimated["labels"][name].confidence())
+        assert limits.low < limits.high == 1.0
+
+
 def test_a_judgment_that_is_the_label_gives_the_value_of_all_rows():
     rows = binary()
     rows["judge"] = np.where(np.isnan(rows["y_true"]), rows["judge"], rows["y_true"])
