@@ -71,8 +71,9 @@ What has no twin, and why:
   `CramersV` of samples and categories has the size of the effect.
 - Row groups of Parquet are not skipped by `--where`: a filter of the command line reads all rows,
   so that text, numbers and missing values follow the same rules in every format.
-- Concordance, AUC and Brier score of censored data by inverse probability weights: they need the
-  censoring of another sample, which is no column of the rows.
+- Concordance of censored data by inverse probability weights: a pair has the weight of its first
+  event, and counts of pairs have none. AUC and Brier score at a time are those of weighted rows, see
+  [migrating](migrating-tools.md#scikit-survival).
 """
 
 SAID = "What is said in papers and tables, whatever the library."
