@@ -37,7 +37,7 @@ def dispatched(*, above_avx2: bool = False) -> list[str]:
 
 def per_platform() -> set[str]:
     """Return the names of the metrics whose value may differ, by the docs."""
-    table = LAWS.read_text().partition("## Per platform\n")[2].partition("\n## ")[0]
+    table = LAWS.read_text("utf-8").partition("## Per platform\n")[2].partition("\n## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")]
     return {name for row in rows[1:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
 

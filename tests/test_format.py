@@ -23,7 +23,7 @@ from vectors.write import statistics, vectors
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = ROOT / "examples"
-PAGE = (ROOT / "docs" / "format.md").read_text()
+PAGE = (ROOT / "docs" / "format.md").read_text("utf-8")
 COLUMNS = r"^\|(.*?)\|(.*?)\|"
 ROWS = re.compile(
     r"^\| metrics \| statistics, in order \|\n\| --- \| --- \|\n((?:\|.*\n)*)", re.MULTILINE
