@@ -574,10 +574,11 @@ def jackknife_error(metric: Any, stairs: CumulativeCounts, cells: Ladder) -> flo
 
 
 def _grouped(side: Floats, cells: Ladder) -> Floats:
-    """Return sums over groups of neighbouring cells with about the same number of rows."""
+    """Return sums over groups of neighbouring cells with about the same weight."""
     if side.size <= _GROUPS:
         return side
     passed = np.cumsum(cells.p + cells.n)
-    at = np.minimum((passed - 0.5) * (_GROUPS / passed[-1]), _GROUPS - 1).astype(np.intp)
+    row = (cells.p_square.sum() + cells.n_square.sum()) / passed[-1]  # the weight of a typical row
+    at = np.clip((passed - row / 2) * (_GROUPS / passed[-1]), 0, _GROUPS - 1).astype(np.intp)
     groups: Floats = np.bincount(at, side, _GROUPS).astype(np.float64)
     return groups

@@ -269,6 +269,7 @@ def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> Confidenc
     return _answer(metric, asked, [value], [error], low, high)
 
 
+_FAINT = 2.0**-960  # a sum of squared weights below this lacks digits
 _STEP = 2.0**-17  # of the larger of a mean and the spread of its numbers
 
 
@@ -434,12 +435,14 @@ def of_moments(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Confi
     if asked.n_rows < 2 or np.isnan(value).any():
         nothing = np.full(value.shape, math.nan)
         return _moment_limits(metric, nothing, nothing, asked, told)
+    known = float(np.asarray(sample.sums.to_float())[0, 1])
+    if not _FAINT < known < 1 / _FAINT:
+        raise no_squares(metric)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        rows, power = _rows(metric, statistics, sample)
+        rows, power = _rows(metric, statistics, sample, known)
         slopes = _averaged(metric, slopes_of, rows)
     (part,) = sample.strata
     squares = part.copies * part.points[:, -1] ** 2
-    known = float(np.asarray(sample.sums.to_float())[0, 1])
     variance = squares @ slopes**2 * (known / float(squares.sum()))
     error = np.sqrt(variance * asked.n_rows / (asked.n_rows - 1)).reshape(value.shape)
     if metric.family == Family.VARIANCE:  # the others do not depend on the scale
@@ -454,7 +457,9 @@ def of_moments(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> Confi
     return _moment_limits(metric, low, high, asked, told)
 
 
-def _rows(metric: Any, statistics: Any, sample: MomentSample) -> tuple[CentredRows, int]:
+def _rows(
+    metric: Any, statistics: Any, sample: MomentSample, squared_weight: float
+) -> tuple[CentredRows, int]:
     """Return the sampled rows relative to the means, and the sums over all rows.
 
     Both are multiplied by a power of two, which is returned as well, so that the largest row is
@@ -465,8 +470,8 @@ def _rows(metric: Any, statistics: Any, sample: MomentSample) -> tuple[CentredRo
     if metric.family == Family.VARIANCE:
         (moment,) = statistics[:-1]
         power, (y,) = _scaled(held - float(moment.means("x")[0]))
-        mass = part.copies * weight[:, 0]
-        e = y - _trimmed_mean(y[:, 0], mass, moment.total)
+        mass, all_mass = part.copies * weight[:, 0], float(moment.total)
+        e = y - _trimmed_mean(y[:, 0], mass, all_mass * (all_mass / squared_weight))
         yy = _squares(moment.centred("x", "x"), power)
         total = float(moment.total) - metric.ddof
         return CentredRows(weight, y, y, e, total, yy, yy, yy, np.zeros(1)), power
@@ -503,11 +508,11 @@ def _squares(sums: Sequence[Fraction], power: int) -> Floats:
 
 
 def _trimmed_mean(values: Floats, mass: Floats, n: float) -> float:
-    """Return a mean without a share of 3 / (2 √n) of the values on either side.
+    """Return a mean without a share of 3 / (2 √n) of the values on either side; n is effective.
 
     Bonett (2006) omits a third of that share, but then limits for skewed values cover too rarely.
     """
-    share = min(1.5 / math.sqrt(n), 0.4)
+    share = min(1.5 / math.sqrt(n), 0.4) + 1e-9  # sums of weights are rounded
     order = np.argsort(values)
     passed = np.cumsum(mass[order]) / mass.sum()
     inside = (passed - mass[order] / mass.sum() < 1 - share) & (passed > share)

@@ -204,6 +204,46 @@ def test_weights_are_counted_in_any_unit():
         auc.confidence()
 
 
+@pytest.mark.parametrize(
+    "metric",
+    [
+        sm.KolmogorovSmirnov(), sm.EqualErrorRate(), sm.TopDecileLift(),
+        sm.RecallAtPrecision(p=0.6), sm.PrecisionAtRecall(r=0.7),
+        sm.SensitivityAtSpecificity(s=0.8), sm.SpecificityAtSensitivity(s=0.8),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("power", [-40, -13, 20])
+def test_limits_of_many_scores_do_not_depend_on_the_unit_of_weights(metric, power):
+    rng = np.random.default_rng(0)
+    rows = scored(rng, 5000)
+    weights = rng.choice([0.5, 1, 2, 3.7], 5000)
+    one = metric.copy().update(**rows, sample_weight=weights).confidence()
+    other = metric.copy().update(**rows, sample_weight=np.ldexp(weights, power)).confidence()
+    assert other == pytest.approx(one, rel=1e-9)
+    assert one.low < metric.copy().update(**rows, sample_weight=weights).compute() < one.high
+
+
+@pytest.mark.parametrize("n", [10, 40, 300])
+@pytest.mark.parametrize("scale", [1e-100, 1e-6, 1e-2, 2, 1e6, 1e100])
+def test_limits_of_a_variance_do_not_depend_on_the_unit_of_weights(n, scale):
+    rng = np.random.default_rng(n)
+    values, weights = rng.lognormal(size=n), rng.choice([0.5, 1, 2, 3.7], n)
+    metric = sm.Variance(spread=True)
+    one = metric.copy().update(values, sample_weight=weights).confidence()
+    other = metric.copy().update(values, sample_weight=scale * weights).confidence()
+    assert other == pytest.approx(one, rel=1e-6)
+    plain = metric.copy().update(values).confidence()
+    equal = metric.copy().update(values, sample_weight=np.full(n, scale)).confidence()
+    assert equal == pytest.approx(plain, rel=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150])
+def test_a_variance_says_that_its_weights_cannot_be_squared(scale):
+    metric = sm.Variance(spread=True).update([1.0, 2.0, 4.0], sample_weight=np.full(3, scale))
+    with pytest.raises(sm.NoConfidenceError, match="rescale such weights"):
+        metric.confidence()
+
+
 def test_limits_at_all_times_are_of_rows_that_weigh_one():
     rng = np.random.default_rng(8)
     accuracy = sm.Accuracy().update(**labelled(rng), sample_weight=rng.random(300))

@@ -130,7 +130,8 @@ class Confusion(Margins):
 
     def doubled(self) -> Confusion:
         """Return a table with twice the amounts."""
-        return self.holding(self._amount + self._amount)
+        amount = self._amount
+        return self.holding(amount + amount if isinstance(amount, ExactSum) else 2 * amount)
 
     def _of_cells(
         self, chosen: Array | slice, amount: Amounts, *, inner: bool = False
