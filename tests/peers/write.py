@@ -72,8 +72,8 @@ What has no twin, and why:
 - Row groups of Parquet are not skipped by `--where`: a filter of the command line reads all rows,
   so that text, numbers and missing values follow the same rules in every format.
 - Concordance of censored data by inverse probability weights: a pair has the weight of its first
-  event, and counts of pairs have none. AUC and Brier score at a time are those of weighted rows, see
-  [migrating](migrating-tools.md#scikit-survival).
+  event, and counts of pairs have none. AUC and Brier score at a time are those of weighted rows:
+  see [migrating](migrating-tools.md#scikit-survival).
 """
 
 SAID = "What is said in papers and tables, whatever the library."
