@@ -256,6 +256,19 @@ def test_few_units_warn():
     duel({"loss": sm.LogLoss()}).update(rows(30)).compute()
 
 
+@pytest.mark.parametrize("unit", [None, "question"])
+def test_models_of_the_same_labels_and_weights_have_the_same_prevalence(unit):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        table = rows(40, seed)
+        table["w"] = rng.choice([0.1, 0.7, 1.3], table["y_true"].size)
+        suite = sm.MetricSet(
+            {"prevalence": sm.Prevalence(threshold=0.5)}, columns={"sample_weight": "w"}
+        )
+        (line,) = sm.Comparison(suite, ["a", "b"], unit=unit).update(table).compute()
+        assert (line.difference, line.p, line.verdict) == (0, 1, "no evidence")
+
+
 def test_a_state_without_rows_is_read_again():
     assert sm.from_bytes(duel().to_bytes()) == duel()
 

@@ -75,6 +75,31 @@ def test_a_perfect_order_falls_back_to_the_smaller_class_and_says_so():
         assert metric.update(y, y.astype(float)).confidence().low < 0.9
 
 
+AREAS = [
+    (sm.ROCAUC(), 0),
+    (sm.Gini(), -1),
+    (sm.ROCAUC(max_fpr=0.1), None),
+    (sm.ROCAUC(min_tpr=0.9), None),
+]
+
+
+@pytest.mark.parametrize(("metric", "least"), AREAS)
+def test_a_perfect_order_of_weighted_rows_is_exactly_one(metric, least):
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        y = np.repeat([0, 1], rng.integers(2, 40, 2))
+        score, weights = y + rng.random(y.size), rng.choice([0.1, 0.2, 0.3, 3.7], y.size)
+        found = metric.copy().update(y, score, sample_weight=weights)
+        assert (found.compute(), *found.bounds()) == (1, 1, 1)
+        assert found.confidence().high == 1
+        assert found.confidence().method.startswith("Clopper-Pearson")
+        if least is not None:
+            below = metric.copy().update(y, -score, sample_weight=weights)
+            assert (below.compute(), *below.bounds()) == (least, least, least)
+    exactly = metric.copy().update([0, 0, 1, 1], [1, 2, 8, 9], sample_weight=[0.1, 0.2, 0.1, 0.1])
+    assert exactly.compute() == 1
+
+
 def test_the_largest_distance_is_lowered_by_what_it_is_too_large_as_a_maximum():
     """Of labels and scores that have nothing to do with each other there is one by chance."""
     rng = np.random.default_rng(3)

@@ -55,6 +55,18 @@ def test_means_of_rows_whose_weights_no_float64_holds(metric):
         assert np.isnan(back.compute())
 
 
+@pytest.mark.parametrize("metric", [sm.CalibrationSlope(), sm.CalibrationIntercept()])
+@pytest.mark.parametrize("each", [10**6, 10**7, 10**9])
+def test_a_fit_of_billions_of_rows_has_limits_that_narrow_by_the_root(metric, each):
+    rng = np.random.default_rng(0)
+    true = rng.random(1000) < 0.3
+    score = np.clip(rng.normal(0.3 + 0.4 * true, 0.2), 0.001, 0.999)
+    few, many = (
+        metric.copy().update(true, score, counts=np.full(1000, n)).confidence() for n in (1, each)
+    )
+    assert (many.high - many.low) * each**0.5 == pytest.approx(few.high - few.low, rel=1e-6)
+
+
 @pytest.mark.parametrize("doublings", [60, 62, 64, 100])
 @pytest.mark.parametrize(
     "metric", [sm.PrecisionAtRecall(r=0.5), sm.SensitivityAtSpecificity(s=0.5)]

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Schema
     from streammetrics.core.metric import Metric
     from streammetrics.core.statistic import Statistic
-    from streammetrics.core.types import Array, Floats, Ints, Options
+    from streammetrics.core.types import Array, Floats, Ints, Numeric, Options
     from streammetrics.inference.units import UnitInfluence
     from streammetrics.metrics.classification.base import ContingencyMetric
     from streammetrics.metrics.scores.base import ClassScoreMetric
@@ -628,13 +628,22 @@ def of_units(
             f"{one.metric._titled()} counts other units for {one.model!r} than for "
             f"{other.model!r}: {len(apart)} of them count for one only"
         )
-    difference, adds = one.value - other.value, ours._replace(adds=ours.adds - theirs.adds)
+    difference, gaps = one.value - other.value, ours.adds - theirs.adds
+    if _rounded(difference, one.value) and _rounded(gaps, ours.adds):
+        difference, gaps = 0.0, np.zeros_like(gaps)
+    adds = ours._replace(adds=gaps)
     warn_few(one.metric, adds)
     found = estimated(difference, float(adds.error), level, f"{adds.of}, t", adds.df)
     if math.isnan(found.low) or not found.low < found.high:
         return found
     p = sign_flips(adds.adds + adds.share * difference)
     return found._replace(p=p, test=f"{adds.of}, sign flips")
+
+
+def _rounded(gaps: Numeric, values: Numeric) -> bool:
+    """Whether the gaps from some values are no larger than rounding errors of the largest."""
+    largest = np.abs(values).max(initial=0.0)
+    return bool(np.abs(gaps).max(initial=0.0) <= _SLACK * largest)
 
 
 def _spread(values: Floats) -> float:

@@ -363,6 +363,11 @@ class FalseOmissionRate(AveragedMetric[NoAverage]):
         return self.averaged(table, table.fn, table.fn + table.tn)
 
 
+def _rows(table: Confusion) -> Floats:
+    """Return all rows of each group, for each of its classes."""
+    return np.broadcast_to(table.total[:, None], table.actual.shape)
+
+
 class Prevalence(AveragedMetric[NoAverage]):
     """Prevalence: the share of all rows that belong to a class.
 
@@ -385,7 +390,7 @@ class Prevalence(AveragedMetric[NoAverage]):
 
     def read(self, table: Confusion) -> Floats:
         """Return (TP + FN) / n."""
-        return self.averaged(table, table.actual, table.actual + table.fp + table.tn)
+        return self.averaged(table, table.actual, _rows(table))
 
 
 class SelectionRate(AveragedMetric[NoAverage]):
@@ -411,7 +416,7 @@ class SelectionRate(AveragedMetric[NoAverage]):
 
     def read(self, table: Confusion) -> Floats:
         """Return (TP + FP) / n."""
-        return self.averaged(table, table.predicted, table.predicted + table.fn + table.tn)
+        return self.averaged(table, table.predicted, _rows(table))
 
 
 class PositiveLikelihoodRatio(AveragedMetric[NoAverage]):

@@ -237,12 +237,6 @@ class ROCAUC(ClassScoreMetric[NoAverage]):
         return mean_of_classes(each, rows, lambda: seen, labels, self.zero_division)
 
 
-def _product(stairs: CumulativeCounts) -> Fraction | int:
-    if stairs.counted:  # Python integers are as exact as fractions, and faster
-        return int(stairs.positives) * int(stairs.negatives)
-    return Fraction(stairs.positives) * Fraction(stairs.negatives)
-
-
 def roc_areas(
     stairs: CumulativeCounts, rate: Fraction | int = 1
 ) -> tuple[list[Fraction | int], Fraction | int]:
@@ -252,8 +246,13 @@ def roc_areas(
     """
     if stairs.counted and rate >= 1:
         twice, unsure = stairs.area()
-        return [twice - unsure, twice, twice + unsure], 2 * _product(stairs)
-    end = rate * Fraction(stairs.negatives)
+        whole = 2 * int(stairs.positives) * int(stairs.negatives)
+        return [twice - unsure, twice, twice + unsure], whole
+    # Sums of cells and not their rounded total, so that a perfect ranking has exactly 2 P N.
+    negatives = Fraction(
+        stairs.negatives if stairs.counted else sum(_sum(steps.n) for steps in stairs.steps())
+    )
+    end = rate * negatives
     last = int(end) if stairs.counted else float(end)
     area: Fraction | int = 0
     slack: Fraction | int = 0
@@ -261,21 +260,27 @@ def roc_areas(
     for steps in stairs.steps():
         n, twice_tp = steps.n, steps.tp_above + steps.tp
         if rate < 1:
+            n = n * (steps.fp <= last)
             for cell in np.flatnonzero((steps.fp_above <= last) & (steps.fp > last)).tolist():
                 # The limit cuts this cell. The curve within it is a straight line if its rows are
                 # tied; otherwise it may stay at the bottom or run along the top.
-                past = end - Fraction(steps.fp_above[cell].item())
+                past = end - (int(steps.fp_above[cell]) if stairs.counted else _sum(n))
                 across = past * Fraction(steps.p[cell].item())
-                tied = across * past / Fraction(n[cell].item())
+                tied = across * past / Fraction(steps.n[cell].item())
                 area += 2 * past * Fraction(steps.tp_above[cell].item()) + tied
                 if not steps.single[cell]:
                     slack += tied
                     beyond += 2 * (across - tied)
-            n = n * (steps.fp <= last)
         area += _dot(n, twice_tp)
         if not steps.single.all():
             slack += _dot(n, steps.p * ~steps.single)
-    return [area - slack, area, area + slack + beyond], 2 * _product(stairs)
+    whole = 2 * Fraction(stairs.positives) * negatives
+    return [area - slack, area, area + slack + beyond], whole
+
+
+def _sum(x: Array) -> Fraction:
+    """Return the exact sum."""
+    return ExactSum.of(x).fraction()
 
 
 def _dot(x: Array, y: Array) -> Fraction | int:

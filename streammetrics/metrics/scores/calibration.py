@@ -539,8 +539,9 @@ def fitted(stairs: CumulativeCounts, fit: Callable[[Floats, LogitCells], Fit]) -
     share = positives / ((positives + negatives) or 1.0)
     if not 0 < share < 1:
         return Fit.none()  # one class weighs so little that float64 loses it beside the other
-    coefficient = fit(cells.middle, cells)
-    return coefficient._replace(moved=coefficient.moved * stairs.one)
+    found = fit(cells.middle, cells)  # of scaled amounts, if they are large or weights
+    error, moved = found.error * math.sqrt(stairs.one), found.moved * stairs.one
+    return found._replace(error=error, moved=moved)
 
 
 def slope_of(logits: Floats, cells: LogitCells) -> Fit:
