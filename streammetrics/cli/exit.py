@@ -17,7 +17,7 @@ from typer.main import get_command
 
 from streammetrics._command import INTERRUPTED, IS_COMMAND, was_stopped
 from streammetrics.cli.app import app
-from streammetrics.cli.result import CommandError, CommandResult, say
+from streammetrics.cli.result import MISTAKE, CommandError, CommandResult, say
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.registry import metric_names, public
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from streammetrics.core.types import Foreign
 
-MISTAKE = 2  # a user error: in the arguments or data, or a file that cannot be read or written
 DEFECT = 70  # EX_SOFTWARE of sysexits.h
 BROKEN_PIPE = 141  # 128 plus the number of SIGPIPE
 

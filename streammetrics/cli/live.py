@@ -20,7 +20,8 @@ from streammetrics.cli import options as typed
 from streammetrics.cli.evaluate import progress_of
 from streammetrics.cli.live_status import open_store
 from streammetrics.cli.outputs import Output, check_outputs, write
-from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResult, say
+from streammetrics.cli.result import MISTAKE, NO_ROWS, NOTHING, CommandError, CommandResult, say
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.results.table import csv_text
 from streammetrics.live.exporting import files
 from streammetrics.live.service import logs
@@ -162,14 +163,23 @@ def serve(
     if log not in logs.FORMS:
         raise CommandError(f"--log {log}: expected {' or '.join(logs.FORMS)}")
     logs.use(log)
-    found = settings(config)
-    server = found.server
-    if server.socket and port is not None:
-        raise CommandError(f"--port {port}: [server] socket = {server.socket!r} replaces the port")
-    if not server.socket:
-        free = _free_port(server.host, server.port if port is None else port)
-        server = replace(server, port=free)
-    run(replace(found, server=server))
+    try:
+        found = settings(config)
+        server = found.server
+        if server.socket and port is not None:
+            raise CommandError(
+                f"--port {port}: [server] socket = {server.socket!r} replaces the port"
+            )
+        if not server.socket:
+            free = _free_port(server.host, server.port if port is None else port)
+            server = replace(server, port=free)
+        run(replace(found, server=server))
+    except StreamMetricsError as error:
+        if not logs.is_json():
+            raise
+        for line in getattr(error, "mistakes", (str(error),)):
+            logs.log("error", line)
+        return CommandResult(code=MISTAKE)
     return CommandResult()
 
 
@@ -219,7 +229,7 @@ def replay(
     force: typed.Force = False,
 ) -> CommandResult:
     """Feed files of events to the metrics, as if they arrived now."""
-    found = settings(config)
+    found = settings(config, secrets=False)
     return _replayed(found, predictions, labels or (), input_format, series_out, force=force)
 
 
@@ -269,7 +279,7 @@ def rules(
     ] = files.JOB,
 ) -> CommandResult:
     """Print the alert rules for Prometheus."""
-    found = settings(config)
+    found = settings(config, secrets=False)
     return CommandResult(files.rules(found.view.title, found.delivery.notices, job))
 
 
@@ -284,7 +294,7 @@ def rules(
 @typed.importing
 def grafana(config: Config) -> CommandResult:
     """Print a dashboard for Grafana."""
-    found = settings(config)
+    found = settings(config, secrets=False)
     names = [*found.suite]
     return CommandResult(files.dashboard(found.view.title, names, found.view.window) + "\n")
 
@@ -301,7 +311,7 @@ def grafana(config: Config) -> CommandResult:
 @typed.importing
 def backfill(config: Config) -> CommandResult:
     """Print the history in the store as OpenMetrics, for Prometheus."""
-    found = settings(config)
+    found = settings(config, secrets=False)
     advice = "there is no history; `live serve` and `live replay` write the store that [live] names"
     with open_store(found, advice) as live:
         live.now(None)  # the last window ends with the newest event

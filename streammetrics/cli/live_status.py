@@ -10,10 +10,11 @@ import urllib.parse
 import urllib.request
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streammetrics.cli.outputs import Output, check_outputs, write
 from streammetrics.cli.result import CommandError, CommandResult
+from streammetrics.live.client import connecting
 from streammetrics.live.panes import TOLD
 from streammetrics.live.service import answers
 from streammetrics.live.service.config import settings
@@ -22,6 +23,7 @@ from streammetrics.show.report import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from http.client import HTTPConnection, HTTPResponse
 
     from streammetrics.core.types import Json
     from streammetrics.live.live import Live
@@ -67,14 +69,33 @@ def _expecting(target: str) -> Iterator[None]:
 
 def _answers(target: str, token_env: str | None, *names: str) -> list[Json]:
     """Return the answers of a service, or of the store of a configuration."""
-    if not target.startswith(("http://", "https://")):
+    if not target.startswith(("http://", "https://", "unix:")):
         return _read(target, names)
     token = os.environ.get(token_env, "") if token_env else ""
     if token_env and not token:
         raise CommandError(f"the environment variable {token_env} is not set, or empty: export it")
+    if target.startswith("unix:"):
+        try:
+            connect = connecting(target, _TIMEOUT)
+        except ValueError as error:
+            raise CommandError(str(error)) from error
+        opened = urllib.request.build_opener(_OverSocket(connect)).open
+        return [_asked(f"http://localhost/api/{name}", token, opened, target) for name in names]
     _check_address(target)
     base = target.rstrip("/")
     return [_asked(f"{base}/api/{name}", token) for name in names]
+
+
+class _OverSocket(urllib.request.HTTPHandler):
+    """Sends requests over a unix socket, whatever host they name."""
+
+    def __init__(self, connect: Callable[[], HTTPConnection]) -> None:
+        super().__init__()
+        self._connect = connect
+
+    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+        """Return the answer to a request."""
+        return self.do_open(lambda *_, **__: self._connect(), request)
 
 
 def _check_address(target: str) -> None:
@@ -111,7 +132,7 @@ def open_store(
 
 
 def _read(config: str, names: Sequence[str]) -> list[Json]:
-    found = settings(config)
+    found = settings(config, secrets=False)
     with open_store(found) as live:
         every: dict[str, Callable[[], Json]] = {
             "now": partial(answers.now, live._queries, found.view),
@@ -120,20 +141,24 @@ def _read(config: str, names: Sequence[str]) -> list[Json]:
         return [every[name]() for name in names]
 
 
-def _asked(url: str, token: str) -> Json:
+def _asked(
+    url: str, token: str, opened: Callable[..., Any] = urllib.request.urlopen, shown: str = ""
+) -> Json:
+    """Return the answer of a service; errors name the address that is `shown`, if it is another."""
+    shown = shown or url
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         request = urllib.request.Request(url, headers=headers)
-        with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
+        with opened(request, timeout=_TIMEOUT) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         with error:
             hint = "; --token-env names the variable with its token" if error.code == 401 else ""
-        raise CommandError(f"{url} answers {error.code} {error.reason}{hint}") from error
+        raise CommandError(f"{shown} answers {error.code} {error.reason}{hint}") from error
     except OSError as error:
-        raise CommandError(f"{url} does not answer: {getattr(error, 'reason', error)}") from error
+        raise CommandError(f"{shown} does not answer: {getattr(error, 'reason', error)}") from error
     except ValueError as error:
-        raise CommandError(f"{url} answers, but not with JSON: is it a live service?") from error
+        raise CommandError(f"{shown} answers, but not with JSON: is it a live service?") from error
 
 
 def _metrics(now: Mapping[str, Json]) -> Grid:

@@ -104,7 +104,7 @@ def export(
     force: typed.Force = False,
 ) -> CommandResult:
     """Write the windows in the store as CSV or Parquet: values, limits, rows and coverage."""
-    found, output = settings(config), Output("FILE", file)
+    found, output = settings(config, secrets=False), Output("FILE", file)
     is_table = file.lower().endswith(".parquet")
     if not output.is_stdout and not is_table and not file.lower().endswith(".csv"):
         raise CommandError(f"FILE {file}: expected a file that ends in .csv or .parquet, or -")
@@ -148,7 +148,7 @@ def forget(
     ] = None,
 ) -> CommandResult:
     """Remove the rows of ids from a store, while the service is stopped."""
-    found, keys = settings(config), keys_named(ids)
+    found, keys = settings(config, secrets=False), keys_named(ids)
     store, known = found.options["store"], None
     if labels and not rows:
         raise CommandError("--labels needs --rows: name the file of the predictions as well")

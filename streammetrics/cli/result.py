@@ -31,6 +31,7 @@ class CommandResult:
     finish: Callable[[], None] | None = None
 
 
+MISTAKE = 2  # a user error: in the arguments or data, or a file that cannot be read or written
 NO_ROWS = 1  # the exit code if nothing was measured
 NOTHING = "no rows: nothing was measured"
 

@@ -56,8 +56,9 @@ class Client:
         queue: The maximum number of events that wait.
         full: What a call does if so many wait: ``"wait"`` until there is room, or ``"raise"``.
         timeout: Seconds to wait for an answer.
-        refused: Called in the client's thread with each event that the service refuses, and the
-            reason. The other events of the batch are sent. By default, there is one warning.
+        refused: Called in the client's thread with each event that the service refuses, or that is
+            too large for it, and the reason. The other events of the batch are sent. By default,
+            there is one warning.
         idempotent: Whether requests have keys. Services of metrics whose observations take no ids
             (boxes, tags, pixels) need ``False``; a batch may then count twice.
 
@@ -92,7 +93,7 @@ class Client:
             raise ValueError(f'full={full!r}: expected "wait" or "raise"')
         if rows < 1 or queue < rows:
             raise ValueError(f"rows={rows}, queue={queue}: expected 1 <= rows <= queue")
-        self._connect = _connecting(url, timeout)
+        self._connect = connecting(url, timeout)
         self._path = urlsplit(url).path if not url.startswith("unix:") else ""
         self._token, self._rows, self._every, self._most = token, rows, every, queue
         self._full, self._refused, self._idempotent = full, refused, idempotent
@@ -242,13 +243,15 @@ class Client:
         while parts:
             part = parts.pop()
             status, told = self._post(b"\n".join([event.line for event in part]))
-            if status == 413 and len(part) > 1:  # the body is too large
-                parts += [part[len(part) // 2 :], part[: len(part) // 2]]
-                continue
-            row = told.get("row")
-            if status == 422 and isinstance(row, int) and 0 <= row < len(part):
-                self._refuse(part[row], told["error"])
-                if rest := part[:row] + part[row + 1 :]:
+            if status in {413, 422}:  # too large, or with an event that is refused
+                place = told.get("row") if status == 422 else None
+                if not isinstance(place, int) or not 0 <= place < len(part):
+                    if len(part) > 1:  # any of them
+                        parts += [part[len(part) // 2 :], part[: len(part) // 2]]
+                        continue
+                    place = 0
+                self._refuse(part[place], told.get("error", f"status {status}"))
+                if rest := part[:place] + part[place + 1 :]:
                     parts.append(rest)
                 self._done(1)
                 continue
@@ -324,7 +327,7 @@ def _errors() -> tuple[type[Exception], ...]:
     return (OSError, HTTPException)
 
 
-def _connecting(url: str, timeout: float) -> Callable[[], HTTPConnection]:
+def connecting(url: str, timeout: float) -> Callable[[], HTTPConnection]:
     """Return a function that connects to an address.
 
     Raises:

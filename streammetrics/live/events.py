@@ -135,27 +135,36 @@ def _array(values: Foreign, name: str) -> Array:
     elif isinstance(values, list | tuple) and any(
         isinstance(value, datetime | str | bool) for value in values
     ):
-        column = np.empty(len(values), object)
-        column[:] = values
-        return column
-    array = np.asarray(values)
+        return _objects(values)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists among the times
+        return _objects(values)
     if array.ndim != 1:
         raise InvalidBatchError(f"{name} has {array.ndim} dimensions; one time a row is needed")
     return array
 
 
-def _of_dates(array: Array, name: str) -> Ints:
+def _objects(values: Sequence[object]) -> Array:
+    column = np.empty(len(values), object)
+    column[:] = values
+    return column
+
+
+def _of_dates(array: Array, name: str, first: int = 0) -> Ints:
+    """Convert dates of rows from `first` on."""
     missing = np.isnat(array)
     if missing.any():
-        _refuse(name, "is missing (NaT)", "NaT", int(np.argmax(missing)))
+        _refuse(name, "is missing (NaT)", "NaT", first + int(np.argmax(missing)))
     seconds = array.astype("datetime64[s]").view(np.int64)  # seconds cannot overflow
-    _check(name, seconds, array)
+    _check(name, seconds, array, first)
     return array.astype(_DTYPE).view(np.int64)
 
 
-def _of_seconds(array: Array, name: str) -> Ints:
+def _of_seconds(array: Array, name: str, first: int = 0) -> Ints:
+    """Convert POSIX seconds of rows from `first` on."""
     seconds = array.astype(np.float64)
-    _check(name, seconds, array)
+    _check(name, seconds, array, first)
     return nanoseconds(seconds)
 
 
@@ -167,12 +176,12 @@ def nanoseconds(seconds: Floats) -> Ints:
     return whole.astype(np.int64) * SECOND + rest
 
 
-def _check(name: str, seconds: Array, given: Array) -> None:
+def _check(name: str, seconds: Array, given: Array, first: int) -> None:
     good = (seconds >= 0) & (seconds < LATEST)
     if not good.all():
         row = int(np.argmin(good))
         value = str(given[row]) if given.dtype.kind == "M" else given[row : row + 1].tolist()[0]
-        _refuse(name, "is not between 1970 and 2200", value, row)
+        _refuse(name, "is not between 1970 and 2200", value, first + row)
 
 
 def _one(value: object, name: str, row: int) -> int:
@@ -188,9 +197,11 @@ def _one(value: object, name: str, row: int) -> int:
             return nanoseconds
         _refuse(name, "is not between 1970 and 2200", value.isoformat(), row)
     if isinstance(value, np.datetime64):
-        return int(_of_dates(np.array([value]), name)[0])
+        return int(_of_dates(np.array([value]), name, row)[0])
     if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        return int(_of_seconds(np.array([value]), name)[0])
+        if isinstance(value, int) and abs(value) >> 64:  # float64 may not hold it
+            value = math.inf if value > 0 else -math.inf
+        return int(_of_seconds(np.array([value]), name, row)[0])
     return _refuse(name, "is not a time", value, row)
 
 

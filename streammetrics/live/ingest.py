@@ -364,7 +364,7 @@ class PartError(InvalidBatchError):
     """One of several parts is invalid, so all are rejected; `place` is its index."""
 
     def __init__(self, place: int, error: InvalidBatchError) -> None:
-        super().__init__(str(error), error.column, error.row)
+        super().__init__(error.problem, error.column, error.row, error.hint)
         self.place = place
 
 
@@ -411,7 +411,7 @@ class Ingest:
         """Drop all buffered events and everything learned from events."""
         self._until = 0.0  # time in seconds before which times are not ahead of the clock
         shared, declared = self.shared, self._declared
-        checks = Checks(
+        checks = self._checks = Checks(
             shared.suite,
             kinds_of(shared.suite),
             lambda: shared.current.panes.facts,
@@ -509,6 +509,13 @@ class Ingest:
         alone = len(parts) == 1 and not self._is_durable
         events = [self._validated(place, part, alone) for place, part in enumerate(parts)]
         return self._deliver(events)
+
+    def check_all(self, parts: Sequence[EventColumns]) -> list[int]:
+        """Raise as `take_all` does, but take nothing, and learn nothing; return an empty list."""
+        self._check_open()
+        with self._checks.forgotten():
+            self._check([self._validated(place, part, False) for place, part in enumerate(parts)])
+        return []
 
     def _validated(self, place: int, part: EventColumns, alone: bool) -> Events:
         """Return columns as events, each part validated independently."""

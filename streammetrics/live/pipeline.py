@@ -221,7 +221,11 @@ class Pipeline:
     def columns(self, given: Mapping[str, object]) -> dict[str, Column]:
         """Return columns as the join stores them."""
         return {
-            name: as_numbers(as_column(value, name), name, self._kinds.get(name, "number"))
+            name: as_numbers(
+                self.config.declared.one_a_row(as_column(value, name), name),
+                name,
+                self._kinds.get(name, "number"),
+            )
             for name, value in given.items()
         }
 

@@ -60,17 +60,17 @@ class ForgottenError(sqlite3.OperationalError):
 
 
 class StoreError(StreamMetricsError):
-    """A durable store cannot be written, and none of the call's events were kept.
+    """A durable store or a dead-letter file cannot be written, and no event of the call was kept.
 
     Attributes:
         full: Whether its disk is full; otherwise the file is locked or unreachable.
     """
 
-    def __init__(self, path: str, error: Exception, *, full: bool) -> None:
+    def __init__(self, path: str, error: Exception, *, full: bool, what: str = "store") -> None:
         advice = "make room on its disk" if full else "send it again in a second"
         # A `MissingStoreError` ends with what to do.
         why = f": {error}" if isinstance(error, MissingStoreError) else f" ({error}): {advice}"
-        super().__init__(f"nothing was kept, the store {path} cannot be written{why}")
+        super().__init__(f"nothing was kept, the {what} {path} cannot be written{why}")
         self.full = full
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from streammetrics.core.columns.batch import WEIGHT, near
 from streammetrics.core.columns.column import EXACT
 from streammetrics.core.columns.conversion import Column, as_column
-from streammetrics.core.columns.labels import one_kind
+from streammetrics.core.columns.labels import flat, one_kind
 from streammetrics.core.columns.nested import Nested
 from streammetrics.core.columns.objects import Objects
 from streammetrics.core.columns.schema import joined_facts, reject, reject_present
@@ -162,6 +163,15 @@ class Checks:
     def facts(self) -> tuple[Facts, ...]:
         """The facts common to all validated rows."""
         return tuple([feed.facts for feed in self._feeds])
+
+    @contextmanager
+    def forgotten(self) -> Iterator[None]:
+        """Forget, at the end, the facts of rows that were checked within."""
+        before = self._feeds, self._example
+        try:
+            yield
+        finally:
+            self._feeds, self._example = before
 
     def predicted(self, columns: Mapping[str, ArrayLike]) -> bool:
         """Check rows without labels, using candidate labels; otherwise as `observed`."""
@@ -657,6 +667,10 @@ class Declared:
                     self._check_type(fact.removeprefix("by "), found)
             elif name in self._kinds:
                 self._check_column(name, _held(name, column))
+
+    def one_a_row(self, column: Column, name: str) -> Column:
+        """Return a column (n, 1) as (n,) if rows with one value are valid: both hold the same."""
+        return flat(column, name) if column.values.shape[1:] == (1,) and any(self.facts) else column
 
     def check_weights(self, columns: Collection[str]) -> None:
         """Raise if predictions have undeclared weights, or lack declared ones."""

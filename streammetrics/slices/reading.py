@@ -264,6 +264,8 @@ def _places(values: Array) -> tuple[Codes, Sequence[int]]:
     if high - low >= _NEAR:
         found, places = unique(values)
         return places, found.tolist()
+    if values.dtype.kind == "u" and low > high - low:
+        return (values - values.dtype.type(low)).astype(np.int64), range(low, high + 1)
     if not 0 <= low <= high - low:
         # In the dtype of the values the difference could overflow.
         return values.astype(np.int64) - low, range(low, high + 1)

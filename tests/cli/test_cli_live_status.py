@@ -109,3 +109,20 @@ def test_check_says_how_old_what_a_rule_judges_is(config, capsys):
 
 CLEARS = 'Below("accuracy", 0.9, clear=0.95, window="1h", after="5min")'
 CLEARS_5 = CLEARS.replace("1h", "5min")
+
+
+def test_what_only_reads_needs_no_secret(config, capsys, tmp_path):
+    with settings(config).live() as live:
+        live.observe(time=START, score=0.75, label=1)
+    secrets = 'token_env = "NO_TOKEN"\n[deliver.chat]\nkind = "slack"\nurl_env = "NO_URL"\n'
+    pager = '[deliver.pager]\nkind = "pagerduty"\nkey_file = "no.key"\n'
+    config.write_text(CONFIG + 'host = "0.0.0.0"\n' + secrets + pager)
+    assert main(["live", "status", str(config)]) == 0
+    assert main(["live", "alerts", str(config)]) == 0
+    assert main(["live", "backfill", str(config)]) == 0
+    assert main(["live", "rules", str(config)]) == 0
+    assert main(["live", "export", str(config), str(tmp_path / "out.csv")]) == 0
+    capsys.readouterr()
+    for command in ("check", "serve"):
+        assert main(["live", command, str(config)]) == 2
+        assert "the environment has no NO_TOKEN" in capsys.readouterr().err

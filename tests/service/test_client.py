@@ -25,7 +25,8 @@ class Fake:
     """A service that answers as told, and keeps what it was sent."""
 
     def __init__(self, *answers):
-        self.answers, self.requests = itertools.chain(answers, itertools.repeat((202, {}))), []
+        every, self.requests = itertools.chain(answers, itertools.repeat((202, {}))), []
+        self.judge = lambda _: next(every)
         fake = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -35,7 +36,7 @@ class Fake:
                 body = self.rfile.read(int(self.headers["content-length"]))
                 events = [json.loads(line) for line in body.splitlines()]
                 fake.requests.append((dict(self.headers), events))
-                status, told = next(fake.answers)
+                status, told = fake.judge(events)
                 if callable(told):
                     told = told(events)
                 if status == 0:  # the answer is lost
@@ -129,6 +130,44 @@ def test_a_body_that_is_too_large_is_halved_and_forms_are_apart():
     sizes = [len(events) for _, events in fake.requests]
     assert sizes == [4, 2, 2, 1]
     assert [event["time"] for event in fake.events[4:]] == [0, 1, 2, 3, 5]
+
+
+def test_one_of_several_is_found_where_no_row_is_named():
+    found = []
+    for status in (413, 422):
+        with Fake() as fake:
+            fake.judge = lambda events, status=status: (
+                (status, {"error": "bad"})
+                if any(each["score"] < 0 for each in events)
+                else (202, {})
+            )
+            with sm.live.Client(fake.url, refused=lambda *told: found.append(told)) as client:
+                for score in (1, -1, 2, 3, -2):
+                    client.observe(time=1, score=score)
+            assert (client.taken, client.n_refused, client.waiting) == (3, 2, 0)
+    assert [event["score"] for event, _ in found] == [-1, -2] * 2
+
+
+@pytest.mark.parametrize("where", [0, 2])
+def test_a_bad_event_does_not_end_the_client(config, where):
+    events = [{"time": NOW, "label": 1, "score": 0.5} for _ in range(3)]
+    bad = [{"zzz": 3}, {"score": "x"}, {"time": [NOW]}, {"label": []}]
+    refused = []
+    with (
+        Service(config()) as service,
+        sm.live.Client(
+            service.url, every=0.05, refused=lambda *told: refused.append(told)
+        ) as client,
+    ):
+        for change in bad:
+            for event in [*events[:where], {**events[0], **change}, *events[where:]]:
+                client.observe(**event)
+        client.flush(timeout=60)
+        assert (client.taken, client.n_refused) == (12, 4)
+        assert service.get("/api/now")["n_rows"] == 12
+    assert [told | change for (told, _), change in zip(refused, bad, strict=True)] == [
+        told for told, _ in refused
+    ]
 
 
 def test_a_full_queue_blocks_or_raises():

@@ -111,6 +111,24 @@ def test_a_file_that_cannot_be_written_is_answered_503_and_nothing_is_taken(tmp_
     assert (answer.status_code, live.n_rows) == (503, 0)
 
 
+def test_a_line_that_is_cut_off_is_taken_back_or_ended(path, monkeypatch):
+    asked, write = client(state(), path), os.write
+    bad = lines({"kind": "what"})
+    assert asked.post("/events", content=bad).status_code == 202
+    monkeypatch.setattr(module.os, "write", lambda file, data: write(file, data[:9]))
+    answer = asked.post("/events", content=bad)
+    assert answer.status_code == 507
+    assert f"the dead-letter file {path} cannot be written" in answer.json()["error"]
+    monkeypatch.undo()
+    assert len(read(path)) == 1
+    with path.open("a") as file:  # as by a crash
+        file.write('{"refused": ')
+    assert asked.post("/events", content=bad).status_code == 202
+    first, cut, last = path.read_text().splitlines()
+    assert cut == '{"refused": '
+    assert json.loads(first)["error"] == json.loads(last)["error"]
+
+
 def test_a_large_file_is_renamed(path, monkeypatch):
     monkeypatch.setattr(module, "_BYTES", 1000)
     asked = client(state(), path)

@@ -18,6 +18,7 @@ from service.serving import PATIENCE, free_port
 from service.test_endpoints import client, lines, observed
 
 import streammetrics as sm
+from streammetrics.cli import main
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.toml import ConfigError
 
@@ -44,7 +45,7 @@ def serving(path, **environment):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_unix_socket_is_for_its_owner_and_group(config, tmp_path, workers):
+def test_a_unix_socket_is_for_its_owner_and_group(config, tmp_path, workers, capsys):
     path = config(server=f'socket = "live.sock"\nworkers = {workers}')
     place = tmp_path / "live.sock"
     with socket.socket(socket.AF_UNIX) as old:
@@ -56,6 +57,8 @@ def test_a_unix_socket_is_for_its_owner_and_group(config, tmp_path, workers):
             for n in range(20):
                 sender.observe(time=NOW + n, label=n % 2, score=n / 20)
         assert sender.taken == 20
+        assert main(["live", "status", url]) == 0
+        assert "A service: last 1h" in capsys.readouterr().out
         words = [sys.executable, "-m", "streammetrics.cli", "live", "serve", str(path)]
         second = subprocess.run(
             words, capture_output=True, text=True, check=False, timeout=PATIENCE
@@ -64,6 +67,10 @@ def test_a_unix_socket_is_for_its_owner_and_group(config, tmp_path, workers):
         assert f"cannot listen on {place}" in second.stderr
         assert place.exists()
     assert not place.exists()
+    for address, why in [(url, "does not answer: No such file"), ("unix:", "is not an address")]:
+        assert main(["live", "alerts", address]) == 2
+        assert f"error: {address}" in (told := capsys.readouterr().err) or "'unix:'" in told
+        assert why in told or "No such file" in told
     with settings(path).live() as live:
         assert live.n_rows == 20
 

@@ -54,6 +54,7 @@ def test_marks_are_in_the_order_of_their_times_and_once():
         (b"{}", "text is not a text of 1 to 200"),
         (b'{"text": ""}', "text is not a text of 1 to 200"),
         (json.dumps({"text": "x" * 201}).encode(), "text is not a text of 1 to 200"),
+        (b'{"text": "\\ud800"}', "text holds half a character"),
         (b'{"text": "x", "time": "yesterday"}', "time"),
         (b'{"text": "x", "time": null}', "time"),
         (b'{"text": "x", "time": NaN}', "time"),

@@ -17,6 +17,8 @@ from service.test_endpoints import NOW, client, lines, observed, state
 
 from streammetrics.cli import main
 from streammetrics.live.service import logs
+from streammetrics.live.service.bodies import Bodies
+from streammetrics.live.service.delivery import deliverer
 
 
 def is_ready(url):
@@ -47,6 +49,25 @@ def test_each_line_is_json(config):
     failed = said["request failed"]
     assert (failed["path"], failed["method"]) == ("other", "GET")
     assert failed["status"] == 404
+
+
+def test_what_ends_a_service_is_json_too(config, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("STREAMMETRICS_LIVE_LOG", "text")
+    path = config(server='host = "0.0.0.0"')
+    assert main(["live", "serve", str(path), "--log", "json"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["level"] == "error"
+    assert "there is no token" in json.loads(line)["message"]
+    deliverer.log("warning", "red did not take it")
+    assert json.loads(capsys.readouterr().err)["message"] == "red did not take it"
+
+
+def test_a_defect_is_logged_as_500(monkeypatch, capsys):
+    monkeypatch.setenv("STREAMMETRICS_LIVE_LOG", "json")
+    monkeypatch.setattr(Bodies, "take", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError, match="division"):
+        client().post("/events", content="")
+    assert json.loads(capsys.readouterr().err)["status"] == 500
 
 
 def test_the_form_is_one_of_two(config, capsys):

@@ -388,6 +388,9 @@ class Requests:
 
             try:
                 await app(scope, receive, told)
+            except Exception:
+                status = 500
+                raise
             finally:
                 path = scope["path"].removeprefix(scope.get("root_path", ""))
                 self._add(scope["method"], path, status, time.perf_counter() - began)

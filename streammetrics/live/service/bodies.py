@@ -8,11 +8,13 @@ import json
 import re
 import time
 from contextlib import suppress
+from itertools import count
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
 
 import numpy as np
 
+from streammetrics.core.columns.column import EXACT
 from streammetrics.core.errors import InvalidBatchError, needs
 from streammetrics.live.events import KINDS
 from streammetrics.live.ingest import EventColumns, PartError
@@ -20,7 +22,7 @@ from streammetrics.live.service.letters import MOST, PATIENCE
 from streammetrics.live.validation import kinds_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from streammetrics.core.types import Document, Json
     from streammetrics.live.events import Kind
@@ -53,54 +55,43 @@ def of_lines(body: bytes, kind: str | None) -> list[Group]:
     """Parse JSON events; each states its kind, unless `kind` gives it for all.
 
     Raises:
-        BodyError: A row is not an object, has no kind, or has other keys than its kind's first row.
+        BodyError: A row is not an object, or has no kind.
     """
-    found: dict[str, tuple[list[int], list[Document]]] = {}
-    for row, event in enumerate(_objects(body)):
+    return _grouped(enumerate(_objects(body)), kind)
+
+
+def _grouped(
+    numbered: Iterable[tuple[int, Json]], kind: str | None, *, by_form: bool = False
+) -> list[Group]:
+    """Return numbered events by kind and keys, as columns; `by_form` also by lists among them."""
+    found: dict[object, tuple[Kind, list[int], list[Document]]] = {}
+    for row, event in numbered:
+        if isinstance(event, BodyError):
+            raise event
         if type(event) is not dict:
             raise BodyError(f"row {row} is not a JSON object", None, row)
-        which = event.pop("kind", kind)
+        which: Any = event.get("kind", kind)
         if which not in KINDS:
             no_kind(which, row)
-        rows, events = found.setdefault(which, ([], []))
+        form = frozenset([k for k, v in event.items() if _is_apart(v)]) if by_form else None
+        _, rows, events = found.setdefault((which, frozenset(event), form), (which, [], []))
         rows.append(row)
         events.append(event)
-    return [_alike(which, *mine) for which, mine in found.items()]
+    return [
+        Group(which, rows, {k: [*map(itemgetter(k), events)] for k in events[0] if k != "kind"})
+        for which, rows, events in found.values()
+    ]
 
 
-def _alike(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]) -> Group:
-    """Return events of one kind as columns."""
-    keys = tuple(events[0])
-    if {*map(len, events)} != {len(keys)}:
-        _differ(kind, rows, events)
-    try:
-        columns = {key: [*map(itemgetter(key), events)] for key in keys}
-    except KeyError:
-        _differ(kind, rows, events)
-    return Group(kind, rows, columns)  # type: ignore[arg-type]  # it is one of `KINDS`
-
-
-def _differ(kind: str, rows: Sequence[int], events: Sequence[Mapping[str, Json]]) -> NoReturn:
-    """Raise for the first event whose keys differ from those of the first one."""
-    first = events[0]
-    row, other = next(
-        (row, event)
-        for row, event in zip(rows, events, strict=True)
-        if event.keys() != first.keys()
-    )
-    here, there = ", ".join(other) or "nothing", ", ".join(first) or "nothing"
-    raise BodyError(
-        f"row {row} has {here}, and the first to {kind} {there}: in a request all events of "
-        "a kind have the same keys",
-        None,
-        row,
-    )
+def _is_apart(value: Json) -> bool:
+    """Return whether a value may be valid alone and not in a column of numbers or texts."""
+    return type(value) is list or (type(value) is int and abs(value) > EXACT)
 
 
 def _objects(body: bytes) -> Iterator[Json]:
     """Yield the values of non-empty lines, or of an array; raise for the first invalid one."""
-    if body.lstrip().startswith(b"["):
-        yield from _decoded(body, 0)
+    if _is_array(body):
+        yield from _decoded(body, None)
         return
     row = 0
     for line in io.BytesIO(body):  # lazily, because most invalid bodies fail at the first line
@@ -109,15 +100,21 @@ def _objects(body: bytes) -> Iterator[Json]:
             row += 1
 
 
-def _decoded(line: bytes, row: int) -> Json:
+def _is_array(body: bytes) -> bool:
+    return body.lstrip().startswith(b"[")
+
+
+def _decoded(line: bytes, row: int | None) -> Json:
+    """Parse a row, or the array of all rows."""
+    where = "the body" if row is None else f"row {row}"
     try:
         return _DECODER.decode(line.decode())
     except (json.JSONDecodeError, UnicodeDecodeError, InvalidBatchError) as error:
-        raise BodyError(f"row {row} is not JSON: {error}", None, row) from None
+        raise BodyError(f"{where} is not JSON: {error}", None, row) from None
     except RecursionError:
-        raise BodyError(f"row {row} is nested too deeply", None, row) from None
+        raise BodyError(f"{where} is nested too deeply", None, row) from None
     except ValueError:  # Python's limit, whose advice is not for a client
-        raise BodyError(f"row {row} has an integer with too many digits", None, row) from None
+        raise BodyError(f"{where} has an integer with too many digits", None, row) from None
 
 
 def _no_number(word: str) -> NoReturn:
@@ -233,6 +230,8 @@ class Forms:
         tagged = "kind" in told[1]
         if not told[1] or (len(groups) > 1 and not tagged):
             return
+        if len({group.kind for group in groups}) < len(groups):  # a kind has one form
+            return
         keys = {group.kind: tuple(group.columns) for group in groups}
         if told in self._known:  # a body with the same first row had other kinds
             keys = {**self._known[told].keys, **keys}
@@ -329,9 +328,14 @@ class Bodies:
         try:
             return self._take_all(body, form, kind, key)
         except BodyError as error:
-            if self._letters is None or error.row is None:
-                raise
-        return self._take_good(self._letters, body, form, kind, key)
+            rows = ArrowRows(_table(body)) if form in ARROW_TYPES else JSONRows(body)
+            bad = self._bad(rows, kind, key)
+            if self._letters is not None:
+                return self._take_good(self._letters, rows, bad, kind, key)
+            for first in bad:
+                raise first from error
+            groups = rows.groups(range(len(rows)), kind)
+            return _counts(groups, self._bring(groups, key))
 
     def _take_all(self, body: bytes, form: str, kind: str | None, key: str) -> dict[str, int]:
         """Bring all events of a request to the state, or raise."""
@@ -347,47 +351,82 @@ class Bodies:
             self._forms.learn(body, kind, groups)
         return _counts(groups, late)
 
+    def _bad(self, rows: JSONRows | ArrowRows, kind: str | None, key: str) -> Iterator[BodyError]:
+        """Yield the error of each event that would be refused alone, in their order.
+
+        An error of several events is no such error: it may name a column or one of the others.
+        """
+        parts, until = [range(len(rows))], time.monotonic() + PATIENCE
+        while parts:
+            part = parts.pop()
+            if time.monotonic() > until:
+                raise BodyError(
+                    "an event is refused, and it takes too long to find it, so none is taken: send "
+                    "fewer in a request"
+                )
+            try:
+                self._bring(rows.groups(part, kind), key, check=True)
+            except BodyError as error:
+                half = len(part) // 2
+                if half:
+                    parts += [part[half:], part[:half]]
+                else:
+                    yield _of_row(error, part[0])
+
     def _take_good(
-        self, letters: DeadLetters, body: bytes, form: str, kind: str | None, key: str
+        self,
+        letters: DeadLetters,
+        rows: JSONRows | ArrowRows,
+        bad: Iterator[BodyError],
+        kind: str | None,
+        key: str,
     ) -> dict[str, int]:
         """Bring the valid events of a request to the state, and write the others to a file."""
-        rows = ArrowRows(_table(body)) if form in ARROW_TYPES else JSONRows(body)
-        left, until = list(range(len(rows))), time.monotonic() + PATIENCE
-        groups: list[Group] = []
-        late: list[int] = []
-        while left:
-            try:
-                groups = _numbered(rows, left, kind)
-                late = self._bring(groups, key)
-                break
-            except BodyError as error:
-                row, groups = error.row, []
-                if row is None:
-                    raise
-                if len(rows) - len(left) >= MOST or time.monotonic() > until:
-                    raise BodyError(
-                        f"too many events of the request are refused, so none is taken: {error}",
-                        error.column,
-                        row,
-                    ) from error
-                letters.write(rows.event(row), error, key)
-                left.remove(row)
-        return {**_counts(groups, late), "refused": len(rows) - len(left)}
+        refused: dict[int, BodyError] = {}
+        left, groups, until = list(range(len(rows))), list[Group](), time.monotonic() + PATIENCE
+        while left and not groups:
+            error = next(bad, None)
+            if error is None:
+                try:
+                    found = rows.groups(left, kind)
+                    self._bring(found, key, check=True)
+                    groups = found
+                    break
+                except BodyError as together:  # each of them is valid alone
+                    error = together
+            if error.row is None:
+                raise error
+            refused[error.row] = error
+            left.remove(error.row)
+            if len(refused) > MOST or time.monotonic() > until:
+                raise BodyError(
+                    f"too many events of the request are refused, so none is taken: {error}",
+                    error.column,
+                    error.row,
+                )
+        for row, error in refused.items():
+            letters.write(rows.event(row), error, key)
+        late = self._bring(groups, key)
+        return {**_counts(groups, late), "refused": len(refused)}
 
-    def _bring(self, groups: Sequence[Group], key: str) -> list[int]:
+    def _bring(self, groups: Sequence[Group], key: str, *, check: bool = False) -> list[int]:
+        """Bring events to the state, or only `check` whether it would take them."""
         names, reads_id = self._names, self._ingest.reads_id
         parts = [_part(group, names, key, reads_id=reads_id) for group in groups]
+        _check_alike(groups, parts)
         try:
-            return self._ingest.take_all(parts)
+            return (self._ingest.check_all if check else self._ingest.take_all)(parts)
         except PartError as error:
             raise self._placed(error, groups[error.place].rows) from error
 
-    def _placed(self, error: InvalidBatchError, rows: Any) -> BodyError:
+    def _placed(self, error: PartError, rows: Any) -> BodyError:
         """Return an error with the row's number in the request, and the user's column names."""
         text, column = str(error), error.column
         if column in self._heads:
             column = getattr(self._names, column)
             text = f"{column}{text.removeprefix(error.column or '')}"
+        if error.hint is not None and "nan_policy" in error.hint.parameters:
+            text += " if it is a parameter of each metric that reads them, in [metrics]"
         if error.row is None:
             return BodyError(text, column)
         row = int(rows[error.row])
@@ -398,25 +437,31 @@ class JSONRows:
     """The lines of a body, or the values of its array, one for each event."""
 
     def __init__(self, body: bytes) -> None:
-        if body.lstrip().startswith(b"["):
-            found = _decoded(body, 0)
-            self._lines = [json.dumps(event).encode() for event in found]
+        self._lines: list[bytes] = []
+        if _is_array(body):
+            self._events = _decoded(body, None)
         else:
             self._lines = [line.strip() for line in io.BytesIO(body) if not line.isspace()]
+            self._events = [*map(_event_or_error, self._lines, count())]
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._events)
 
     def groups(self, rows: Sequence[int], kind: str | None) -> list[Group]:
-        """Return some events by kind, numbered from 0."""
-        return of_lines(b"\n".join([self._lines[row] for row in rows]), kind)
+        """Return some events by kind, numbered as in the request."""
+        return _grouped([(row, self._events[row]) for row in rows], kind, by_form=True)
 
     def event(self, row: int) -> Json:
         """Return an event, or the text of a line that is no JSON."""
-        try:
-            return json.loads(self._lines[row])
-        except (ValueError, RecursionError):
-            return self._lines[row].decode(errors="replace")
+        found = self._events[row]
+        return self._lines[row].decode(errors="replace") if isinstance(found, BodyError) else found
+
+
+def _event_or_error(line: bytes, row: int) -> Json:
+    try:
+        return _decoded(line, row)
+    except BodyError as error:
+        return error
 
 
 class ArrowRows:
@@ -429,33 +474,49 @@ class ArrowRows:
         return int(self._table.num_rows)
 
     def groups(self, rows: Sequence[int], kind: str | None) -> list[Group]:
-        """Return some events by kind, numbered from 0."""
-        return _groups_of(self._table.take(list(rows)).combine_chunks(), kind)
+        """Return some events by kind, numbered as in the request."""
+        some = self._table.take(list(rows)).combine_chunks()
+        try:
+            groups = _groups_of(some, kind)
+        except BodyError as error:
+            raise error if error.row is None else _of_row(error, rows[error.row]) from None
+        return [group._replace(rows=[rows[row] for row in group.rows]) for group in groups]
 
     def event(self, row: int) -> Json:
         """Return an event."""
         return self._table.slice(row, 1).to_pylist()[0]
 
 
-def _numbered(rows: JSONRows | ArrowRows, left: Sequence[int], kind: str | None) -> list[Group]:
-    """Return the events that are left by kind, numbered as in the request."""
-    try:
-        groups = rows.groups(left, kind)
-    except BodyError as error:
-        if error.row is None:
-            raise
-        row = left[error.row]
-        text = re.sub(rf"\brow {error.row}\b", f"row {row}", str(error))
-        raise BodyError(text, error.column, row) from None
-    return [group._replace(rows=[left[row] for row in group.rows]) for group in groups]
+def _of_row(error: BodyError, row: int) -> BodyError:
+    """Return an error with another number of its row, or with one if it has none."""
+    if error.row is None:
+        return BodyError(f"row {row}: {error}", error.column, row)
+    text = re.sub(rf"\brow {error.row}\b", f"row {row}", str(error))
+    return BodyError(text, error.column, row)
 
 
 def _counts(groups: Sequence[Group], late: Sequence[int]) -> dict[str, int]:
     """Return how many events of each kind are taken, and how many came too late, if any did."""
-    counts: dict[str, int] = {
-        group.kind: len(group.rows) - n for group, n in zip(groups, late, strict=True)
-    }
+    counts: dict[str, int] = {}
+    for group, n in zip(groups, late, strict=True):
+        counts[group.kind] = counts.get(group.kind, 0) + len(group.rows) - n
     return {**counts, "late": sum(late)} if any(late) else counts
+
+
+def _check_alike(groups: Sequence[Group], parts: Sequence[EventColumns]) -> None:
+    """Raise for the first event whose columns differ from those of the first one of its kind."""
+    first: dict[Kind, Mapping[str, object]] = {}
+    for group, part in zip(groups, parts, strict=True):
+        known = first.setdefault(group.kind, part.columns)
+        if known.keys() != part.columns.keys():
+            here, there = (", ".join(each) or "none" for each in (part.columns, known))
+            row = int(group.rows[0])
+            raise BodyError(
+                f"row {row} has the columns {here}, and the first to {group.kind} {there}: in a "
+                "request all events of a kind have the same columns",
+                None,
+                row,
+            )
 
 
 def _part(group: Group, names: Names, key: str, *, reads_id: bool) -> EventColumns:

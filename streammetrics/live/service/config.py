@@ -193,13 +193,18 @@ class Settings:
         return Live(self.suite, **options)
 
 
-def settings(path: str | os.PathLike[str]) -> Settings:
+def settings(path: str | os.PathLike[str], *, secrets: bool = True) -> Settings:
     """Read a file and validate it completely; nothing is opened or created.
+
+    Args:
+        path: The file.
+        secrets: Whether to read the tokens and addresses that it names; only what serves or checks
+            needs them.
 
     Raises:
         ConfigError: The file is invalid; the message says where, and what to write.
     """
-    file = toml.read(os.fspath(path))
+    file = toml.read(os.fspath(path), secrets=secrets)
     title = file.take("title", str, PageView.title)
     columns = file.table("columns")
     own = {name: columns.take(name, str, name) for name in _OWN}

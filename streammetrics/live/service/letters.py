@@ -53,7 +53,7 @@ class DeadLetters:
             append(self._path, letter)
         except OSError as reason:
             full = reason.errno in {errno.ENOSPC, errno.EDQUOT}
-            raise StoreError(self._path, reason, full=full) from reason
+            raise StoreError(self._path, reason, full=full, what="dead-letter file") from reason
 
 
 def append(path: str, letter: Document) -> None:
@@ -63,9 +63,16 @@ def append(path: str, letter: Document) -> None:
         OSError: The file cannot be written.
     """
     line = json.dumps(letter, default=str).encode() + b"\n"
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     try:
-        if os.write(file, line) < len(line):  # at once, because other workers append too
+        size = os.fstat(file).st_size
+        if size and os.pread(file, 1, size - 1) != b"\n":  # a line that was cut off
+            line = b"\n" + line
+        written = os.write(file, line)  # at once, because other workers append too
+        if written < len(line):
+            end = os.lseek(file, 0, os.SEEK_CUR)
+            if os.fstat(file).st_size == end:
+                os.ftruncate(file, end - written)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         found = os.fstat(file)
         if found.st_size > _BYTES and os.path.samestat(found, os.stat(path)):

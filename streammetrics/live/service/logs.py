@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,11 +27,11 @@ def is_json() -> bool:
 
 
 def log(level: str, message: str, **more: object) -> None:
-    """Write a line; as text, only of warnings and errors."""
-    if is_json():
-        print(_line(level, message, **more), file=sys.stderr, flush=True)
-    elif level != "info":
-        print(f"{level}: {message}", file=sys.stderr, flush=True)
+    """Write a line, if standard error is open; as text, only of warnings and errors."""
+    line = _line(level, message, **more) if is_json() else f"{level}: {message}"
+    if is_json() or level != "info":
+        with suppress(OSError, ValueError):
+            print(line, file=sys.stderr, flush=True)
 
 
 def _line(level: str, message: str, **more: object) -> str:
@@ -57,6 +58,7 @@ def server_logs() -> dict[str, Any]:
         "disable_existing_loggers": False,
         "formatters": {"json": {"()": Formatter}},
         "handlers": {"json": {"class": "logging.StreamHandler", "formatter": "json"}},
+        "root": {"handlers": ["json"]},
         "loggers": {"uvicorn.error": {"handlers": ["json"], "propagate": False}},
     }
 

@@ -49,6 +49,8 @@ def mark_of(body: bytes, now: float) -> Mark:
     text = told.get("text")
     if not isinstance(text, str) or not 1 <= len(text) <= _LONGEST:
         raise MarkError(f"text is not a text of 1 to {_LONGEST} characters")
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise MarkError("text holds half a character (a lone surrogate)")
     try:
         return Mark(instant(told.get("time", now)), text)
     except InvalidBatchError as error:

@@ -23,6 +23,8 @@ _WORDS = {
     list: "a list in brackets", dict: "a table",
 }  # fmt: skip
 
+_UNREAD = "http://unread"  # a valid address, token and key
+
 Path = tuple[str | int, ...]
 
 
@@ -38,9 +40,15 @@ class Section:
     """A table of a file; every key has to be taken, and keys that remain are errors."""
 
     def __init__(
-        self, file: str, lines: Mapping[Path, int], values: Mapping[str, Json], path: Path = ()
+        self,
+        file: str,
+        lines: Mapping[Path, int],
+        values: Mapping[str, Json],
+        path: Path = (),
+        *,
+        secrets: bool = True,
     ) -> None:
-        self.file, self.path = file, path
+        self.file, self.path, self._secrets = file, path, secrets
         self._lines, self._values = lines, dict(values)
         self._known: list[str] = []
 
@@ -58,7 +66,7 @@ class Section:
     def table(self, key: str) -> Section:
         """Return a subtable; it is empty if missing."""
         values = self.take(key, dict, {})
-        return Section(self.file, self._lines, values, (*self.path, key))
+        return self._inside(values, key)
 
     def named_tables(self, key: str) -> dict[str, Section]:
         """Return the tables of a table, by their names, which are arbitrary."""
@@ -70,10 +78,11 @@ class Section:
         found = self.take(key, list, [])
         if not all(isinstance(values, dict) for values in found):
             self.fail(key, f"expected tables: write [[{key}]] on a line, and its keys below")
-        return [
-            Section(self.file, self._lines, values, (*self.path, key, place))
-            for place, values in enumerate(found)
-        ]
+        return [self._inside(values, key, place) for place, values in enumerate(found)]
+
+    def _inside(self, values: Mapping[str, Json], *keys: str | int) -> Section:
+        path = (*self.path, *keys)
+        return Section(self.file, self._lines, values, path, secrets=self._secrets)
 
     def seconds(self, key: str, default: str) -> float:
         """Return a duration in seconds."""
@@ -100,12 +109,17 @@ class Section:
         return path
 
     def secret(self, key: str) -> str:
-        """Return a secret from the environment or a file; it is empty if neither is named."""
+        """Return a secret from the environment or a file; it is empty if neither is named.
+
+        If secrets are not read, a named one is replaced by a text that is a valid one.
+        """
         variable, path = self.take(f"{key}_env", str), self.take(f"{key}_file", str)
         named = f"{key}_env" if path is None else f"{key}_file"
         found = ""
         if variable is not None and path is not None:
             self.fail(named, f"write either {key}_env or {key}_file")
+        if not self._secrets:
+            return "" if variable is None and path is None else _UNREAD
         if variable is not None:
             found = os.environ.get(variable, "")
             if not found:
@@ -147,8 +161,8 @@ def _shown(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def read(path: str) -> Section:
-    """Read a file.
+def read(path: str, *, secrets: bool = True) -> Section:
+    """Read a file; with `secrets`, also those that it names.
 
     Raises:
         ConfigError: The file cannot be read, or is not valid TOML.
@@ -161,7 +175,7 @@ def read(path: str) -> Section:
     name = os.fspath(path)
     try:
         text = data.decode()
-        return Section(name, dict(_lines(text)), tomllib.loads(text))
+        return Section(name, dict(_lines(text)), tomllib.loads(text), secrets=secrets)
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{name}: line {line}: is not UTF-8, as TOML must be") from None

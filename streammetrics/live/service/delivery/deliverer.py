@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 import math
 import random
-import sys
 import threading
 import time
 import uuid
 from collections import deque
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import blake2b
@@ -19,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.service.delivery.receivers import DeliveryError
 from streammetrics.live.service.letters import append
+from streammetrics.live.service.logs import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -162,7 +161,7 @@ class Deliverer:
             except Exception as error:  # any exception is reported; the next evaluation may work
                 before, trouble = trouble, f"{type(error).__name__}: {error}"
                 if trouble != before:
-                    _warn(f"alerts are not delivered: {trouble}")
+                    log("warning", f"alerts are not delivered: {trouble}")
             self._wake.wait(_EVERY)
             self._wake.clear()
 
@@ -298,7 +297,7 @@ class Deliverer:
             queue.pop()
             return
         if not queue.trouble and not failure.is_final:
-            _warn(f"{receiver.name} does not take alerts: {failure}")
+            log("warning", f"{receiver.name} does not take alerts: {failure}")
         queue.trouble = str(failure)
         longest = min(_FIRST * 2.0 ** min(queue.retries, 30), _LONGEST)
         wait = longest * random.uniform(0.5, 1.0)
@@ -322,7 +321,7 @@ class Deliverer:
             append(receiver.dead_letters, letter)
         except OSError as error:
             told += f"; {receiver.dead_letters} cannot be written: {error.strerror}"
-        _warn(told)
+        log("warning", told)
 
     # --- what is kept ---------------------------------------------------------------------------
 
@@ -365,9 +364,3 @@ class Deliverer:
         for name, queue in self._queues.items():
             queue.waiting = deque(waiting.get(name, ()))
             queue.retries, queue.rests = 0, 0.0
-
-
-def _warn(text: str) -> None:
-    """Print a warning as a line of the service's log."""
-    with suppress(OSError, ValueError):  # standard error is closed
-        print(f"warning: {text}", file=sys.stderr, flush=True)
