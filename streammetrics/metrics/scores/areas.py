@@ -246,8 +246,8 @@ def roc_areas(
     """
     if stairs.counted and rate >= 1:
         twice, unsure = stairs.area()
-        whole = 2 * int(stairs.positives) * int(stairs.negatives)
-        return [twice - unsure, twice, twice + unsure], whole
+        pairs = 2 * int(stairs.positives) * int(stairs.negatives)
+        return [twice - unsure, twice, twice + unsure], pairs
     # Sums of cells and not their rounded total, so that a perfect ranking has exactly 2 P N.
     negatives = Fraction(
         stairs.negatives if stairs.counted else sum(_sum(steps.n) for steps in stairs.steps())
