@@ -555,9 +555,15 @@ def _with_classes(asked: EvaluateOptions, source: Source) -> EvaluateOptions:
             raise CommandError(
                 f"--scores {pattern} matches {min(both)}, which {flag(key)} names: {advice}"
             )
+    for name in names:
+        if "," in name:
+            raise CommandError(
+                f"--scores {pattern}: the column {name!r} has a comma, which separates names: "
+                "rename it"
+            )
     classes = [name[len(before) : len(name) - len(after)] for name in names]
     labels = classes_of(classes)
-    if labels is None or any("," in name for name in names):
+    if labels is None:
         raise CommandError(
             f"--scores {pattern}: classes {', '.join(classes)} may be numbers or text: {advice}"
         )

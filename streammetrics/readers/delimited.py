@@ -287,6 +287,8 @@ class Csv(File):
         """A hint on the delimiter, if the header seems to be a single name."""
         if len(self.names) > 1 or self.names[0].isidentifier():
             return ""
+        if self.source.decimal in self.names[0]:
+            return "; with --decimal , commas separate no columns: save it with another delimiter"
         return "; if these are several, --delimiter, or delimiter= in Python, sets the delimiter"
 
     def split(self, columns: tuple[WantedColumn, ...]) -> list[FilePiece]:

@@ -8,10 +8,12 @@ fulfils no condition on it.
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from contextlib import closing
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,7 +52,7 @@ class RowCondition:
 
     column: str
     operator: str
-    value: bool | int | float | str
+    value: bool | int | Decimal | str
 
     def __str__(self) -> str:
         value = repr(self.value) if isinstance(self.value, str) else str(self.value).lower()
@@ -109,7 +111,20 @@ class RowCondition:
                 f"--where {self}: {self.column} holds {kind}, which {self.value!r} is not: write "
                 "numbers as 5, booleans as true, and text in single quotes"
             )
-        return np.asarray(_OPERATORS[self.operator](values, self.value) & ~missing, np.bool_)
+        found = _OPERATORS[self.operator](values, self._threshold(values.dtype.kind))
+        return np.asarray(found & ~missing, np.bool_)
+
+    def _threshold(self, kind: str) -> bool | int | float | str:
+        """Return the value to compare with: for integers the next one that decides the same."""
+        if not isinstance(self.value, Decimal):
+            return self.value
+        number = float(self.value)
+        if kind not in "iu" or math.isinf(number):
+            return number
+        below, above = math.floor(self.value), math.ceil(self.value)
+        if below < above and self.operator in {"=", "==", "!="}:
+            return math.inf  # which no integer equals
+        return above if self.operator in {"<", ">="} else below
 
 
 def _values(column: Foreign) -> tuple[Any, Bools]:
@@ -154,7 +169,7 @@ def conditions(text: str) -> tuple[RowCondition, ...]:
             return tuple(found)
 
 
-def _value(text: str) -> bool | int | float | str:
+def _value(text: str) -> bool | int | Decimal | str:
     """Return what a value without quotes means."""
     if text.lower() in _RESERVED:
         raise ValueError(
@@ -163,7 +178,7 @@ def _value(text: str) -> bool | int | float | str:
     if text in _NAMED:
         return _NAMED[text]
     if _NUMBER.fullmatch(text):
-        return float(text) if {*text} & {*".eE"} else int(text)
+        return Decimal(text) if {*text} & {*".eE"} else int(text)
     if not _WORD.fullmatch(text):
         raise ValueError(f"{text} is not a number or a word: write text in single quotes")
     return text

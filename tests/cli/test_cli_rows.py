@@ -124,6 +124,25 @@ def test_quotes_may_be_in_text_and_labels_are_no_numbers_in_text(mistake, tmp_pa
     assert "write code = 1" in says
 
 
+FAR = 2**53
+NEAR_INTEGERS = {
+    f"i < {FAR}.5": 2, f"i <= {FAR}.5": 2, f"i > {FAR}.5": 2, f"i >= {FAR}.5": 2,
+    f"i = {FAR}.5": 0, f"i != {FAR}.5": 4, f"i = {FAR}.0": 1, f"i > {FAR + 1}.0": 1,
+    f"i < {FAR + 2}.00": 3, "i <= 9.007199254740993e15": 3, "i < 1e400": 4, "i > -1e400": 4,
+    f"i < {FAR}.000000000000000000000001": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("where", NEAR_INTEGERS)
+def test_integers_are_compared_exactly(command, tmp_path, where):
+    frame = pd.DataFrame({"y": [1.0, 2.0, 4.0, 5.0], "i": [FAR - 1, FAR, FAR + 1, FAR + 2]})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    asked = ("--task", "aggregation", "--column", "values=y", "--where", where, "--json", "-")
+    result = command("evaluate", tmp_path / "rows.parquet", *asked)
+    kept = json.loads(result.out)["n_rows"] if result.out else 0
+    assert kept == NEAR_INTEGERS[where]
+
+
 def test_values_of_other_types_are_refused_and_missing_ones_fulfil_nothing(
     command, mistake, tmp_path
 ):
@@ -211,10 +230,12 @@ def test_integers_in_names_are_integers(command, tmp_path):
         (("--scores", "p_*", "--param", "labels=a,b,c"), "leave out --param labels"),
         (("--scores", "p_*", "--y-pred", "p_dog"), "p_dog, which --y-pred names"),
         (("--scores", "c*"), "classes 01, 2 may be numbers or text"),
+        (("--scores", "s_*"), "the column 's_a,b' has a comma"),
     ],
 )
 def test_classes_that_are_not_clear_are_refused(mistake, tmp_path, more, says):
-    FRAME.assign(c01=1.0, c2=0.0).drop(columns="code").to_csv(tmp_path / "a.csv", index=False)
+    more_columns = {"c01": 1.0, "c2": 0.0, "s_a,b": 0.0, "s_c": 1.0}
+    FRAME.assign(**more_columns).drop(columns="code").to_csv(tmp_path / "a.csv", index=False)
     asked = ("--task", "multiclass", "--y-true", "label")
     assert says in mistake("evaluate", tmp_path / "a.csv", *asked, *more)
     if more == ("--scores", "p_"):
@@ -312,3 +333,11 @@ def test_metrics_and_slices_of_a_state_are_shown_alone(command, mistake, samples
     assert {tuple(model["metrics"]) for model in found["models"].values()} == {("RMSE",)}
     assert {line["metric"] for line in found["comparison"]["differences"]} == {"RMSE"}
     assert "--by requires slices" in mistake("show", samples / "m.state", "--by", "land")
+
+
+def test_commas_are_decimal_points_or_delimiters(mistake, tmp_path):
+    (tmp_path / "a.csv").write_text('"y","p"\n"1,5","2,5"\n')
+    asked = ("--task", "regression", "--y-true", "y", "--y-pred", "p", "--decimal", ",")
+    says = mistake("evaluate", tmp_path / "a.csv", *asked)
+    assert "save it with another delimiter" in says
+    assert "--delimiter" not in says
