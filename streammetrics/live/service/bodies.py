@@ -65,18 +65,22 @@ def _grouped(
 ) -> list[Group]:
     """Return numbered events by kind and keys, as columns; `by_form` also by lists among them."""
     found: dict[object, tuple[Kind, list[int], list[Document]]] = {}
+    forms: dict[object, tuple[Kind, list[int], list[Document]]] = {}  # keys in an order
     for row, event in numbered:
-        if isinstance(event, BodyError):
-            raise event
         if type(event) is not dict:
-            raise BodyError(f"row {row} is not a JSON object", None, row)
+            is_error = isinstance(event, BodyError)
+            raise event if is_error else BodyError(f"row {row} is not a JSON object", None, row)
         which: Any = event.get("kind", kind)
         if which not in KINDS:
             no_kind(which, row)
-        form = frozenset([k for k, v in event.items() if _is_apart(v)]) if by_form else None
-        _, rows, events = found.setdefault((which, frozenset(event), form), (which, [], []))
-        rows.append(row)
-        events.append(event)
+        apart = tuple([key for key in event if _is_apart(event[key])]) if by_form else ()
+        form = which, tuple(event), apart
+        mine = forms.get(form)
+        if mine is None:
+            same = which, frozenset(event), frozenset(apart)
+            mine = forms[form] = found.setdefault(same, (which, [], []))
+        mine[1].append(row)
+        mine[2].append(event)
     return [
         Group(which, rows, {k: [*map(itemgetter(k), events)] for k in events[0] if k != "kind"})
         for which, rows, events in found.values()
@@ -106,15 +110,15 @@ def _is_array(body: bytes) -> bool:
 
 def _decoded(line: bytes, row: int | None) -> Json:
     """Parse a row, or the array of all rows."""
-    where = "the body" if row is None else f"row {row}"
     try:
         return _DECODER.decode(line.decode())
     except (json.JSONDecodeError, UnicodeDecodeError, InvalidBatchError) as error:
-        raise BodyError(f"{where} is not JSON: {error}", None, row) from None
+        why = f"is not JSON: {error}"
     except RecursionError:
-        raise BodyError(f"{where} is nested too deeply", None, row) from None
+        why = "is nested too deeply"
     except ValueError:  # Python's limit, whose advice is not for a client
-        raise BodyError(f"{where} has an integer with too many digits", None, row) from None
+        why = "has an integer with too many digits"
+    raise BodyError(f"{'the body' if row is None else f'row {row}'} {why}", None, row)
 
 
 def _no_number(word: str) -> NoReturn:
