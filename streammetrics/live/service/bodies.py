@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import math
 import re
 import time
 from contextlib import suppress
@@ -358,24 +359,25 @@ class Bodies:
     def _bad(self, rows: JSONRows | ArrowRows, kind: str | None, key: str) -> Iterator[BodyError]:
         """Yield the error of each event that would be refused alone, in their order.
 
-        An error of several events is no such error: it may name a column or one of the others.
+        The first one is found in about twice the time that a valid request takes; then, patience
+        is limited.
         """
-        parts, until = [range(len(rows))], time.monotonic() + PATIENCE
+        parts, until = [range(len(rows))], math.inf
         while parts:
             part = parts.pop()
             if time.monotonic() > until:
                 raise BodyError(
-                    "an event is refused, and it takes too long to find it, so none is taken: send "
+                    "it takes too long to find the events that are refused, so none is taken: send "
                     "fewer in a request"
                 )
             try:
                 self._bring(rows.groups(part, kind), key, check=True)
             except BodyError as error:
-                half = len(part) // 2
-                if half:
+                if half := len(part) // 2:
                     parts += [part[half:], part[:half]]
-                else:
-                    yield _of_row(error, part[0])
+                    continue
+                until = min(until, time.monotonic() + PATIENCE)
+                yield _of_row(error, part[0])
 
     def _take_good(
         self,
@@ -387,14 +389,13 @@ class Bodies:
     ) -> dict[str, int]:
         """Bring the valid events of a request to the state, and write the others to a file."""
         refused: dict[int, BodyError] = {}
-        left, groups, until = list(range(len(rows))), list[Group](), time.monotonic() + PATIENCE
-        while left and not groups:
+        left, groups, until = list(range(len(rows))), list[Group](), math.inf
+        while left:
             error = next(bad, None)
             if error is None:
                 try:
-                    found = rows.groups(left, kind)
-                    self._bring(found, key, check=True)
-                    groups = found
+                    groups = rows.groups(left, kind)
+                    self._bring(groups, key, check=True)
                     break
                 except BodyError as together:  # each of them is valid alone
                     error = together
@@ -402,6 +403,7 @@ class Bodies:
                 raise error
             refused[error.row] = error
             left.remove(error.row)
+            until = min(until, time.monotonic() + PATIENCE)
             if len(refused) > MOST or time.monotonic() > until:
                 raise BodyError(
                     f"too many events of the request are refused, so none is taken: {error}",
@@ -410,8 +412,8 @@ class Bodies:
                 )
         for row, error in refused.items():
             letters.write(rows.event(row), error, key)
-        late = self._bring(groups, key)
-        return {**_counts(groups, late), "refused": len(refused)}
+        counts = _counts(groups, self._bring(groups, key)) if left else {}
+        return counts | ({"refused": len(refused)} if refused else {})
 
     def _bring(self, groups: Sequence[Group], key: str, *, check: bool = False) -> list[int]:
         """Bring events to the state, or only `check` whether it would take them."""
