@@ -128,7 +128,9 @@ def _task(name: str) -> Task:
 
 def _own_inputs(metrics: Sequence[Spec], options: Options) -> tuple[str, ...]:
     """Return the inputs of metrics of the user's modules."""
-    own = construct([spec for spec in metrics if ":" in spec.name], options, strict=())
+    named = [spec for spec in metrics if ":" in spec.name]
+    shared = {key: value for key, value in options.items() if key not in _NOT_SHARED}
+    own = construct(at_each(named, options.get("k", ()), strict=False), shared, strict=())
     return tuple(dict.fromkeys(name for metric in own.values() for name in metric.inputs))
 
 

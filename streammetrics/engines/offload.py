@@ -99,7 +99,10 @@ class Offload(Locked, Generic[M]):
         """Start without batches; the thread starts with the first one."""
         self._jobs: Jobs | None = None
         self._errors: deque[BaseException] = deque()
-        self._kept = 0  # bytes of batches that stay on their device
+        # Bytes of batches that stay on their device, and of those that no longer do. Only the
+        # thread writes the second: were there a lock, a signal's handler that drains would wait
+        # for the thread, which would wait for the lock of what the handler interrupted.
+        self._kept = self._freed = 0
         self._counts_from = 0  # the number of the first batch that may be counted there
         self._room: SimpleQueue[None] = SimpleQueue()
         for _ in range(self._queue):
@@ -122,7 +125,7 @@ class Offload(Locked, Generic[M]):
                 "larger queue"
             ) from None
         try:
-            room = _KEPT - self._kept if self.enqueued >= self._counts_from else 0
+            room = _KEPT - self._kept + self._freed if self.enqueued >= self._counts_from else 0
             self._enqueue(_Snapshot(args, columns, self._roles, room))
         except BaseException:
             self._room.put(None)
@@ -189,8 +192,7 @@ class Offload(Locked, Generic[M]):
                 error.add_note(f"in batch {number} of an Offload")
             self._errors.append(error)
         finally:
-            with self._lock:
-                self._kept -= batch.kept
+            self._freed += batch.kept
             self.processed += 1
             self._room.put(None)
 

@@ -302,6 +302,8 @@ def limits_by_unit(
     with warnings.catch_warnings(), own_arithmetic():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         value, *others = (metric._judged(*metric._chosen(state))[0] for state in (whole, *rests))
+    if not isinstance(value, int | float | np.ndarray):
+        return unsure(level, NO_NUMBER)
     groups, error = len(others), np.full(np.shape(value), math.nan)
     if groups > 1 and not any(np.shape(each) != np.shape(value) for each in others):
         every = np.array([np.asarray(each, np.float64) for each in others])
