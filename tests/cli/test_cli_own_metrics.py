@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
 
 MODULE = '''
-from streammetrics.authoring import Floats, Positives, RowMean, prepare
+from streammetrics.authoring import Floats, Positives, QueryMean, RowMean, prepare
 import numpy as np
 
 class MeanRatio(RowMean):
@@ -29,6 +30,12 @@ class Share(RowMean):
 
     def of_mean(self, p: Floats, y: Floats):
         return p / y
+
+class RootGain(QueryMean):
+    """Discounted gain."""
+
+    def of_query(self, gain, rank):
+        return float((gain / np.sqrt(rank)).sum())
 
 class Words(RowMean):
     """Mean number of words."""
@@ -51,6 +58,20 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
     sys.modules.pop("own_of_a_user", None)
+
+
+def test_each_k_makes_a_metric_of_an_authors(folder, command):
+    (folder / "ranked.csv").write_text("q,gain,s\n1,1,0.9\n1,1,0.8\n")
+    columns = ("--column", "query=q", "--column", "relevance=gain", "--column", "score=s")
+    asked = ("evaluate", folder / "ranked.csv", "--task", "ranking", *columns, "--json", "-")
+    of = "own_of_a_user:RootGain"
+    found = command(*asked, "--metrics", f"{of},NDCG", "--param", "k=1,2")
+    values = {name: each["value"] for name, each in json.loads(found.out)["metrics"].items()}
+    assert values == {
+        "RootGain(k=1)": 1.0, "RootGain(k=2)": 1 + 2**-0.5, "NDCG(k=1)": 1.0, "NDCG(k=2)": 1.0
+    }  # fmt: skip
+    whole = command(*asked, "--metrics", of)
+    assert json.loads(whole.out)["metrics"]["RootGain"]["value"] == 1 + 2**-0.5
 
 
 METRICS = "MAE,own_of_a_user:MeanRatio(scale=2),own_of_a_user:Words"

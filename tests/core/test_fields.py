@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import streammetrics as sm
+from streammetrics.authoring import check_metric
 from streammetrics.core.arithmetic.exact import ExactSum
 from streammetrics.core.columns.batch import Batch
 from streammetrics.core.columns.labels import Labels
@@ -481,3 +482,41 @@ def test_sums_without_rows_are_not_left():
     left = whole.minus(of(ByLabel(), {"values": [4.0], "labels": ["b"]}))
     assert left.table.labels.tolist() == ["a"]
     assert left.table.columns["sums"].to_float().tolist() == [[3.0]]
+
+
+class _Hours(Statistic):
+    hours = Weight(24)
+
+    @property
+    def schema(self):
+        return Schema((Numbers("hour"),))
+
+    def update(self, hour, *, weight):
+        self.hours += WeightedCount.at_places(hour.astype(int), 24, weight)
+
+
+class _Busiest(sm.Metric):
+    """The weight of the busiest hour.
+
+    Example:
+        >>> _Busiest().update([1, 1, 3]).compute()
+        2.0
+    """
+
+    def statistics(self):
+        return (_Hours(),)
+
+    def update(self, hour, *, sample_weight=None):
+        return self.feed({"hour": hour, "sample_weight": sample_weight})
+
+    def readout(self, held):
+        return float(held.hours.exact().to_float().max())
+
+
+def test_amounts_at_places_are_a_field_of_a_size():
+    hours = np.random.default_rng(0).integers(0, 24, 50).astype(float)
+    check_metric(_Busiest, {"hour": hours})
+    weighted = _Busiest().update(hours, sample_weight=np.arange(50) / 8)
+    assert weighted.compute() == np.bincount(hours.astype(int), np.arange(50) / 8).max()
+    with pytest.raises(ValueError, match="one amount is added to several.*at_places"):
+        _Hours().hours + WeightedCount.of_rows(3, None)

@@ -93,6 +93,18 @@ def test_what_is_no_number_says_so():
         matrix["curve"].confidence(unit="user")
 
 
+def test_slices_of_what_is_no_number_say_so():
+    metrics = {"report": sm.ClassificationReport(), "accuracy": sm.Accuracy()}
+    rng = np.random.default_rng(0)
+    data = {"y_true": rng.integers(0, 3, 90), "y_pred": rng.integers(0, 3, 90)}
+    data |= {"g": rng.integers(0, 2, 90), "user": np.arange(90) % 15}
+    slices = sm.Slices(metrics, by="g", unit="user").update(data)
+    with pytest.warns(sm.UndefinedMetricWarning, match="'report': .* not one number"):
+        found = slices[{"g": 1}].confidence()
+    assert np.isnan(found["report"].low)
+    assert found["accuracy"].low < slices[{"g": 1}]["accuracy"].compute()
+
+
 def test_mistakes_say_what_is_kept():
     data = rows()
     with pytest.raises(ValueError, match=r"no units are kept; MetricSet\(.*unit='user'\)"):

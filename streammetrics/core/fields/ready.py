@@ -47,7 +47,7 @@ class KeyCounts(LabelTable):
     ) -> LabelledEntries:
         """Return the counts with those of more rows: an array of keys, or a column of `Labels`."""
         labels, places = _keys(keys)
-        amount = WeightedCount.at_places(places, len(labels), weight, squared=False)
+        amount = WeightedCount.at_places(places, len(labels), weight)
         return self.plus(value, LabelledEntries(labels, {"amount": amount}))
 
     def counts(self, value: LabelledEntries) -> dict[Any, float]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from streammetrics.core.counting import GroupCodes
     from streammetrics.core.types import Array, Arrays, Floats, Ints, Numeric, Places
 
-    Shape = tuple[int, ...] | Callable[[Any], tuple[int, ...]]
+    Shape = int | tuple[int, ...] | Callable[[Any], int | tuple[int, ...]]
 
 
 MANY = 1 << 62  # counts below can be added
@@ -74,7 +74,7 @@ class WeightedCount:
 
     @classmethod
     def at_places(
-        cls, places: Places, size: int, weight: Floats | None, *, squared: bool = True
+        cls, places: Places, size: int, weight: Floats | None, *, squared: bool = False
     ) -> Self:
         """Return the weights of rows, and if `squared` their squares, at each of `size` places."""
         if not have_weights(weight):
@@ -88,7 +88,7 @@ class WeightedCount:
         """Return how much there is of each group, without squares."""
         if weight is None:
             return cls.of_counts(group.counts, group.codes.size)
-        return cls.at_places(group.index, group.size, weight, squared=False)
+        return cls.at_places(group.index, group.size, weight)
 
     @classmethod
     def of_counts(cls, counts: Ints, most: int | None = None) -> Self:
@@ -138,6 +138,8 @@ class WeightedCount:
         return cls(np.add.reduce([amount.counts for amount in every]), None, most)
 
     def __add__(self, other: Self) -> Self:
+        if (type(self.counts) is np.ndarray) is not (type(other.counts) is np.ndarray):
+            raise ValueError("one amount is added to several: WeightedCount.at_places makes them")
         weights, squares = self.weights, self.squares
         if other.weights is not None:
             squares = other.squares if weights is None else _sum(squares, other.squares)
@@ -458,8 +460,9 @@ def _total(sums: Sequence[ExactSum | None]) -> ExactSum | None:
 
 
 def shape_of(shape: Shape, of: Configured) -> tuple[int, ...]:
-    """Return a shape, which may be a function of the parameters."""
-    return shape(of) if callable(shape) else shape
+    """Return a shape, which may be a function of the parameters, or the size of a row of things."""
+    found = shape(of) if callable(shape) else shape
+    return (found,) if isinstance(found, int) else found
 
 
 class Counts(StateField["Ints"]):

@@ -287,7 +287,7 @@ class BinnedShares(Statistic):
 
     def update(self, pit: Floats, *, weight: Floats | None) -> None:
         """Count the values."""
-        self.bins += WeightedCount.at_places(self._bin(pit), self.n_bins, weight, squared=False)
+        self.bins += WeightedCount.at_places(self._bin(pit), self.n_bins, weight)
 
     def by_group(
         self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
@@ -295,7 +295,7 @@ class BinnedShares(Statistic):
         """Return the bins of each group."""
         size = group.size * self.n_bins
         at = group.index * self.n_bins + self._bin(*columns)
-        bins = WeightedCount.at_places(at, size, weight, squared=False)
+        bins = WeightedCount.at_places(at, size, weight)
         return {"bins": bins.shaped((group.size, self.n_bins))}
 
     def _bin(self, pit: Floats) -> Places:

@@ -55,7 +55,7 @@ class ThresholdTable(ScoredStatistic):
             self.amount += WeightedCount.of_counts(counts.reshape(4))
             return
         cell = packed((2, 2), positive, score >= self.threshold)
-        self.amount += WeightedCount.at_places(cell, 4, weight)
+        self.amount += WeightedCount.at_places(cell, 4, weight, squared=True)
 
     @property
     def absent_facts(self) -> frozenset[str]:
@@ -72,7 +72,8 @@ class ThresholdTable(ScoredStatistic):
             group.counts = counts.sum(axis=(1, 2))  # saves a pass over the rows
             return {"amount": WeightedCount.of_counts(counts.reshape(group.size, 4), len(positive))}
         cell = packed((group.size, 2, 2), group.codes, positive, score >= self.threshold)
-        amount = WeightedCount.at_places(cell, 4 * group.size, weight).shaped((group.size, 4))
+        amount = WeightedCount.at_places(cell, 4 * group.size, weight, squared=True)
+        amount = amount.shaped((group.size, 4))
         return {"amount": amount}
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:

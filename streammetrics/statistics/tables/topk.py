@@ -53,8 +53,8 @@ class TopKHits(ScoredStatistic):
         hit = self.hit(*columns)
         right = None if weight is None else weight[hit]
         return {
-            "hits": WeightedCount.at_places(group.index[hit], group.size, right),
-            "total": WeightedCount.at_places(group.index, group.size, weight),
+            "hits": WeightedCount.at_places(group.index[hit], group.size, right, squared=True),
+            "total": WeightedCount.at_places(group.index, group.size, weight, squared=True),
         }
 
     def hit(self, truth: Array, scores: Floats) -> Bools:
