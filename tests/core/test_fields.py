@@ -492,10 +492,10 @@ class _Hours(Statistic):
         return Schema((Numbers("hour"),))
 
     def update(self, hour, *, weight):
-        self.hours += WeightedCount.at_places(hour.astype(int), 24, weight)
+        self.hours += WeightedCount.at_places((np.abs(hour) % 24).astype(int), 24, weight)
 
 
-class _Busiest(sm.Metric):
+class _Busiest(sm.Metric[float]):
     """The weight of the busiest hour.
 
     Example:
