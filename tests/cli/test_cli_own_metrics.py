@@ -141,12 +141,6 @@ def test_models_are_compared_by_own_metrics(models, command):
     (line,) = [line for line in found.out.splitlines() if "Share" in line and ".." in line]
     assert "a better" in line
     assert "paired t" in line
-    module = ("--import", "own_of_a_user")
-    made = command("report", "models.state", "--output", "report.html", *module)
-    assert not made.code, made.err
-    report = (models / "report.html").read_text()
-    assert "Share" in report
-    assert "paired t" in report
 
 
 def test_a_gate_is_of_own_metrics_too(models, command):

@@ -13,7 +13,7 @@ MODULES = sorted(
     path.stem
     for path in (ROOT / "streammetrics" / "engines").glob("[a-z]*.py")
     if path.stem
-    not in {"committed", "local", "offload", "processes", "shards", "threads", "worker"}
+    not in {"committed", "counted", "local", "offload", "processes", "shards", "threads", "worker"}
 )
 
 

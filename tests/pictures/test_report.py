@@ -159,6 +159,39 @@ def test_models_of_the_same_rows_are_compared_as_pairs(tmp_path):
     assert "a better" in text
 
 
+OWN = '''
+from streammetrics.authoring import RowMean
+
+class Share(RowMean):
+    """Mean of p over that of y."""
+
+    higher_is_better = False
+
+    def row(self, y_true, y_pred):
+        return y_pred, y_true
+
+    def of_mean(self, p, y):
+        return p / y
+'''
+
+
+def test_models_are_compared_by_a_metric_of_ones_own(tmp_path, monkeypatch):
+    (tmp_path / "own_of_a_report.py").write_text(OWN)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    rows = "".join([f"{1 + i % 7},{2 + i % 5},{3 + i % 5}\n" for i in range(90)])
+    (tmp_path / "rows.csv").write_text(f"y,a,b\n{rows}")
+    state, out = str(tmp_path / "models.state"), tmp_path / "report.html"
+    asked = ["--task", "regression", "--y-true", "y", "--y-pred", "a", "--y-pred", "b"]
+    own = ["--metrics", "own_of_a_report:Share", "--save", state]
+    assert main(["evaluate", str(tmp_path / "rows.csv"), *asked, *own]) == 0
+    sys.modules.pop("own_of_a_report")
+    assert main(["report", state, "-o", str(out), "--import", "own_of_a_report"]) == 0
+    told = text_of(out.read_text())
+    assert "Share" in told
+    assert "paired t" in told
+    sys.modules.pop("own_of_a_report")
+
+
 def test_report_of_a_comparison_says_p_also_where_it_is_no_number(tmp_path):
     """Below 1e-300 it is text, and undefined where there is one row."""
     for rows, said in ((200_000, "&lt; 1e-300"), (1, "undefined")):
