@@ -70,7 +70,9 @@ class Masks:
         negative = (codes & _SIGN > 0) & ~more
         bits -= np.where(negative, _MORE << shift, 0)
         of = of[ends]
-        return cls._of_lengths(column.values, of, _undone(_sums(bits, begins), of), good)
+        return cls._of_lengths(
+            column.values.astype(np.intp, copy=False), of, _undone(_sums(bits, begins), of), good
+        )
 
     @classmethod
     def _of_lengths(cls, places: Places, of: Places, lengths: Ints, good: Bools) -> Masks:

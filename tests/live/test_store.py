@@ -447,7 +447,7 @@ def test_what_is_no_store_of_this_configuration(path, tmp_path):
     with sqlite3.connect(tmp_path / "foreign.db") as db:
         db.execute("create table t (x)")
     db.close()
-    with pytest.raises(sm.StateFormatError, match="is a database, but no store"):
+    with pytest.raises(sm.StateFormatError, match="is a database, but not a streammetrics store"):
         joined(store=tmp_path / "foreign.db")
     with sqlite3.connect(path) as db:
         db.execute("pragma user_version=9")
