@@ -491,6 +491,33 @@ def test_a_state_of_before_a_parameter_or_a_field_is_read():
         register(Grown)
 
 
+def test_grouped_states_of_before_a_field_are_read():
+    members = sm.MetricSet({"one": Grown(), "mean": sm.Mean()})
+    rows = {"values": [1.0, 2.0, 4.0], "u": [0, 0, 1]}
+    units = sm.MetricSet(dict(members), unit="u").update(rows).to_bytes()
+    slices = sm.Slices(members, by="u").update(rows).to_bytes()
+    try:
+        renewed(
+            statistics=lambda self: (LaterPeaks(),),
+            readout=lambda self, sums: sums.total.to_float() + 100 * sums.above.to_float(),
+        )
+        for blob in (units, slices):
+            read = sm.from_bytes(blob)
+            again = sm.from_bytes(read.to_bytes())
+            assert again == read
+            again.update(values=[8.0], u=[1])
+            one = again.compute()["one"] if blob is units else again[{"u": 1}].compute()["one"]
+            assert one == (115.0 if blob is units else 112.0)
+        LaterPeaks.state_defaults = {}
+        advice = r"the field 'above': .* add state_defaults = {'above': None} to LaterPeaks"
+        for blob in (units, slices):
+            with pytest.raises(sm.StateFormatError, match=advice):
+                sm.from_bytes(blob)
+    finally:
+        LaterPeaks.state_defaults = {"above": None}
+        register(Grown)
+
+
 class Visits(Statistic):
     """Visits of pages: how many each has, the longest ones, and how many users there were."""
 

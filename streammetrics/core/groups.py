@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from streammetrics.core.authored import if_added_later
+from streammetrics.core.errors import StateFormatError
 from streammetrics.core.field import StateField, named, parted
 from streammetrics.core.state.arrays import narrowed, widened
 from streammetrics.core.statistic import Statistic
@@ -138,10 +140,24 @@ class GroupedStates:
         fields = _fields(of)
         with of.judging_arrays():
             parts = parted(fields, widened(arrays))
-            values = {n: field.groups_taken(parts[n], size, of) for n, field in fields.items()}
+            values = {n: _taken(field, parts[n], size, of) for n, field in fields.items()}
             if not of.own_state:
                 of.check_groups(values, size)
         return cls(of, size, values)
+
+
+def _taken(field: StateField[Any], arrays: Arrays, size: int, of: Statistic) -> Any:
+    """Return the grouped value of untrusted arrays; an error names the field."""
+    if size and not arrays and field.name in of.state_defaults:
+        value = of.state_defaults[field.name]
+        return field.no_groups(of, size) if value is None else field.of_groups([value] * size, of)
+    try:
+        return field.groups_taken(arrays, size, of)
+    except ValueError as error:
+        if not field.name:  # the whole state
+            raise
+        later = "" if arrays else if_added_later(type(of), field.name, "None")
+        raise StateFormatError(f"the field {field.name!r}: {error}{later}") from error
 
 
 class _Whole(StateField[Statistic]):

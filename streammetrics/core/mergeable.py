@@ -231,7 +231,7 @@ class Mergeable(Stateful, Generic[V_co]):
         return tuple(
             f"{index}/{name}"
             for index, statistic in enumerate(self._plan.start.statistics)
-            for name in statistic.fields.keys() & statistic.state_defaults.keys()
+            for name in statistic._later
         )
 
     def _describe(self) -> Description:

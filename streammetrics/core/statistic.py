@@ -138,6 +138,11 @@ class Statistic(Configured, ABC):
         return frozenset()
 
     @property
+    def _later(self) -> list[str]:
+        """Names, or beginnings of names, of arrays of the fields in `state_defaults`."""
+        return sorted(self.fields.keys() & self.state_defaults.keys())
+
+    @property
     def can_refuse(self) -> bool:
         """Whether `may_refuse` can return True for any rows."""
         return type(self).may_refuse is not Statistic.may_refuse

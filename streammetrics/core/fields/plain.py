@@ -129,7 +129,7 @@ class Extreme(StateField["Floats"]):
         """Return no number."""
         return np.empty(0)
 
-    def plus(self, mine: Floats, other: Floats) -> Floats:
+    def plus(self, mine: Floats, other: Floats) -> Any:  # `Any` as in `ready`
         """Return the extremes of both."""
         if not mine.size or not other.size:
             return mine if mine.size else other

@@ -1,4 +1,8 @@
-"""Fields for authors: counts by key, the largest values with their ids, and a sketch by hash."""
+"""Fields for authors: counts by key, the largest values with their ids, and a sketch by hash.
+
+What an author's statistic assigns to its attribute is `Any`: pyright takes the assignment for
+another declaration of the field, which would otherwise lose its methods.
+"""
 
 from __future__ import annotations
 
@@ -42,9 +46,7 @@ class KeyCounts(LabelTable):
     def __init__(self, *, inline: bool = False) -> None:
         super().__init__(inline=inline, amount=Weights())
 
-    def added(
-        self, value: LabelledEntries, keys: Any, weight: Floats | None = None
-    ) -> LabelledEntries:
+    def added(self, value: LabelledEntries, keys: Any, weight: Floats | None = None) -> Any:
         """Return the counts with those of more rows: an array of keys, or a column of `Labels`."""
         labels, places = _keys(keys)
         amount = WeightedCount.at_places(places, len(labels), weight)
@@ -74,7 +76,7 @@ class Largest(StateField[RankedIds]):
         """Return no ids."""
         return RankedIds(np.empty(0, np.int64), np.empty(0))
 
-    def added(self, value: RankedIds, ids: Any, values: Floats) -> RankedIds:
+    def added(self, value: RankedIds, ids: Any, values: Floats) -> Any:
         """Return the largest of these and of more rows: ids, and a finite number for each."""
         labels, places = _keys(ids)
         return self.plus(value, self._first(labels[places], np.asarray(values, np.float64)))
@@ -124,7 +126,7 @@ class HashSketch(StateField["NDArray[np.uint64]"]):
         """Return no hashes."""
         return np.empty(0, np.uint64)
 
-    def plus(self, mine: NDArray[np.uint64], other: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def plus(self, mine: NDArray[np.uint64], other: NDArray[np.uint64]) -> Any:
         """Return the smallest hashes of both."""
         return np.union1d(mine, other)[: self._k]
 

@@ -358,6 +358,12 @@ class Grouped(Statistic):
             arrays |= nested(str(number), states.arrays())
         return arrays
 
+    @property
+    def _later(self) -> list[str]:
+        """As those of the states of the keys."""
+        each = enumerate(self.states)
+        return [f"{number}/{name}" for number, states in each for name in states.of._later]
+
     def restore(self, arrays: Arrays) -> None:
         """Set keys, rows, facts and states, each of which must be one."""
         keys = unpacked_labels(arrays, "keys")
