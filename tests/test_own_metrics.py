@@ -47,6 +47,7 @@ from streammetrics.authoring import (
 from streammetrics.core import tuning
 from streammetrics.core.columns.column import Column
 from streammetrics.core.registry import register
+from streammetrics.metrics.specs import SpecError, import_own
 
 RNG = np.random.default_rng(31)
 N = 400
@@ -616,3 +617,10 @@ def test_a_sample_is_not_repeated_beyond_memory():
     assert metric.n_rows == 3 << 40
     with pytest.raises(sm.StreamMetricsError, match="seen 3,298,534,883,328 times"):
         metric.compute()
+
+
+def test_a_module_that_exits_is_an_error(tmp_path, monkeypatch):
+    (tmp_path / "module_that_exits.py").write_text("import sys\nsys.exit(3)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SpecError, match="cannot import module_that_exits: SystemExit: 3"):
+        import_own("module_that_exits")

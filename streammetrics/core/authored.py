@@ -191,3 +191,8 @@ def _facts(cls: Any) -> Iterator[str]:
         if not isinstance(later, Mapping) or not later.keys() <= {*known}:
             told = f"expected a dictionary by name; there are {', '.join(known) or 'none'}"
             yield f".state_defaults = {brief(later)}: {told}"
+            return
+        for name in later.keys() & getattr(cls, "fields", {}).keys():
+            if isinstance(later[name], int | float | str | list):
+                told = f"{name!r} is a field: expected None, or a value of the field"
+                yield f".state_defaults = {brief(later)}: {told}"

@@ -114,7 +114,7 @@ def import_own(module: str) -> ModuleType:
         sys.path.append(os.getcwd())
     try:
         return import_module(module)
-    except Exception as error:  # a user's module may raise anything
+    except (Exception, SystemExit) as error:  # a user's module may raise anything
         raise SpecError(f"cannot import {module}: {type(error).__name__}: {error}") from error
 
 

@@ -147,6 +147,11 @@ MISTAKES = [
     ((Statistic,), {**OF_STATISTIC, "schema": row}, "Own.schema is a method: write @property"),
     ((Statistic,), {**OF_STATISTIC, "update": row}, "Own.update takes no weight: write def upd"),
     ((Statistic,), {**OF_STATISTIC, "state_defaults": {"totl": None}}, "by name; there are none"),
+    (
+        (Statistic,),
+        {**OF_STATISTIC, "total": Sum(), "state_defaults": {"total": 0}},
+        "'total' is a field: expected None, or a value of the field",
+    ),
     ((Statistic,), {**OF_STATISTIC, "__slots__": ("x",)}, "Own defines __slots__: leave it out"),
 ]
 
