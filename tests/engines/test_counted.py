@@ -255,7 +255,7 @@ def test_an_offload_moves_counts(far, random):
             expected.update(y_true=label, y_score=score)
         assert metrics.drain().to_bytes() == expected.to_bytes()
         assert Far.moved == 2 * 410
-        assert metrics._kept == 0
+        assert metrics._kept == metrics._freed > 0
 
 
 def test_an_offload_moves_rows_beyond_its_memory(far, random, monkeypatch):

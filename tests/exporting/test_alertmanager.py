@@ -62,9 +62,9 @@ def until(is_so):
         time.sleep(0.1)
 
 
-def test_alerts_fire_and_end(manager, tmp_path):
+def test_alerts_fire_and_end(manager):
     table = Section("live.toml", {}, {"kind": "alertmanager", "url": f"{manager}/"})
-    receiver = receiver_of("manager", table, [Notice("auc is low")], str(tmp_path))
+    receiver = receiver_of("manager", table, [Notice("auc is low")])
 
     def alerts():
         return json.loads(asked(manager.removeprefix("http://"), "api/v2/alerts"))
