@@ -489,6 +489,17 @@ def test_nothing_is_found_where_nothing_is_missing(metric):
     check_metric(metric)
 
 
+def test_of_a_metric_that_is_not_exact_the_bounds_hold_the_value_of_the_oracle():
+    rng = np.random.default_rng(0)
+    rows = {"y_true": rng.integers(0, 2, 300), "y_score": rng.normal(size=300)}
+    exact = sm.ROCAUC().update(**rows).compute()
+    coarse = sm.ROCAUC(max_bins=16)
+    check_metric(coarse, rows, oracle=lambda y_true, y_score: sm.score("ROCAUC", y_true, y_score))
+    assert coarse.update(**rows).compute() != exact
+    with pytest.raises(AssertionError, match="oracle: the bounds do not hold its value"):
+        check_metric(coarse, rows, oracle=lambda y_true, y_score: 0.99)
+
+
 def test_a_report_has_the_value_of_the_oracle_and_the_smallest_batch():
     check_metric(Whole, VALUES, oracle=lambda values: float(np.mean(values)))
     with pytest.raises(AssertionError, match="oracle: the values differ: ") as caught:
