@@ -275,8 +275,8 @@ def general(
 def _grows(metric: ContingencyMetric, slopes: Floats, amounts: Confusion) -> bool:
     """Whether a value grows when all amounts do.
 
-    The value of twice the amounts shows it. The slopes do not: where a class is rare, those of the
-    others nearly cancel, and what is left is a numeric error.
+    Compares with the value of twice the amounts. Slopes would not do: if a class is rare, they
+    nearly cancel, and their sum is mostly numerical error.
     """
     value, twice = (
         np.asarray(metric.read(table)[0], np.float64) for table in (amounts, amounts.doubled())

@@ -95,7 +95,7 @@ class Computed(Field):
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """The kinds of the fields; what is prepared is not converted, unless it is numbers."""
+        """The kinds of the fields. A preparation gets its inputs as they are, or as floats."""
         if self.preparation:
             items = self.preparation.items
             return {name: "number" if items[name] is float else "id" for name in self.names}

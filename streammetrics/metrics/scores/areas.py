@@ -264,6 +264,7 @@ def roc_areas(
             for cell in np.flatnonzero((steps.fp_above <= last) & (steps.fp > last)).tolist():
                 # The limit cuts this cell. The curve within it is a straight line if its rows are
                 # tied; otherwise it may stay at the bottom or run along the top.
+                # Weighted cells are one block, so that `n` has all the rows above the cut.
                 past = end - (int(steps.fp_above[cell]) if stairs.counted else _sum(n))
                 across = past * Fraction(steps.p[cell].item())
                 tied = across * past / Fraction(steps.n[cell].item())
