@@ -40,4 +40,5 @@ def say(line: str) -> None:
     """Write one line to standard error."""
     if sys.stderr is not None:
         with contextlib.suppress(OSError):  # standard error is closed as well
-            print(printable(" ".join(line.split())), file=sys.stderr, flush=True)
+            text = printable(" ".join(line.split())) + "\n"
+            print(text, end="", file=sys.stderr, flush=True)  # in one piece, among processes

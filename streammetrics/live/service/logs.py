@@ -31,7 +31,8 @@ def log(level: str, message: str, **more: object) -> None:
     line = _line(level, message, **more) if is_json() else f"{level}: {message}"
     if is_json() or level != "info":
         with suppress(OSError, ValueError):
-            print(line, file=sys.stderr, flush=True)
+            # In one piece: lines of several workers must not mix where Python does not buffer.
+            print(line + "\n", end="", file=sys.stderr, flush=True)
 
 
 def _line(level: str, message: str, **more: object) -> str:
