@@ -711,6 +711,13 @@ class SureMedian(LastOfSample):
         return sm.Interval(self.readout(sample), self.readout(sample))
 
 
+class SureArea(sm.ROCAUC):
+    """An area whose bounds are the estimate."""
+
+    def certain(self, stairs):
+        return (super().certain(stairs)[1],) * 3
+
+
 class MeanRow(RowMean):
     """The mean of a value.
 
@@ -953,6 +960,7 @@ PLANTED = [
     (LastOfSample, "value: of_sample gives another value for the rows in another order", ROWS),
     (Steps, "value: of_sample gives another value for the rows in another order", ROWS),
     (SureMedian, "bounds: they do not hold the value of all rows where max_rows is small", ROWS),
+    (SureArea, "bounds: they do not hold the value of all rows where max_bins is small", None),
     (ByBatch, ORDER, ROWS),
     (Centred, ORDER, ROWS),
     (SeenBefore, "this does not hold", ROWS),

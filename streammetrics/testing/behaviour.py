@@ -90,7 +90,7 @@ def _of_case(case: Case[Any], oracle: Callable[..., object] | None) -> Iterator[
         yield from _broken(case, [check])
     broken = list(_broken(case, LAWS))
     yield from broken
-    checks = [_contradictions, _sampled, _direction, _limits, _zeros, _doubled, _forged]
+    checks = [_contradictions, _sampled, _budgets, _direction, _limits, _zeros, _doubled, _forged]
     if oracle is not None:
         checks.append(partial(_oracle, oracle=oracle))
     for check in checks:
@@ -377,7 +377,7 @@ def _contradictions(case: Case[Any]) -> None:
 
 
 def _sampled(case: Case[Any]) -> None:
-    """Check what is read of a sample: its order is without meaning, and bounds hold the value."""
+    """Check that the order of a sample has no meaning to its readout."""
     metric, value = case.whole, case.expected.value
     if not isinstance(metric, SampleMetric) or not metric.exact:
         return
@@ -390,12 +390,23 @@ def _sampled(case: Case[Any]) -> None:
         told = f" ({shown(value)}, {shown(other)})"
         alike = bool(np.allclose(value, other, _ROUNDING, equal_nan=True))
         true(alike, law, told, about="value")
-    distinct = sum(len(stratum.copies) for stratum in sample.strata)
-    few = type(metric)(**{**metric.config, "max_rows": max(distinct // 2, 2)})
-    few.feed(case.rows)
-    law = "they do not hold the value of all rows where max_rows is small"
-    told = f": {shown(few.bounds())}, {shown(value)}"
-    true(holds(few.bounds(), value), law, told, about="bounds")
+
+
+def _budgets(case: Case[Any]) -> None:
+    """Check that the bounds under a small budget hold the value that a large one has."""
+    metric, value = case.whole, case.expected.value
+    if isinstance(value, UnreadableValue) or not metric.exact:
+        return
+    sizes = {name: size for name, size in metric.config.items() if name.startswith("max_")}
+    for name in [name for name, size in sizes.items() if type(size) is int]:
+        for size in (2, 8, max(case.n // 2, 2)):
+            try:
+                few = fed(type(metric)(**{**metric.config, name: size}), [case.rows])
+            except (StreamMetricsError, ValueError):  # a budget that is not allowed
+                continue
+            law = f"they do not hold the value of all rows where {name} is small"
+            told = f" ({size}): {shown(few.bounds())}, {shown(value)}"
+            true(few.exact or holds(few.bounds(), value), law, told, about="bounds")
 
 
 def _direction(case: Case[Any]) -> None:

@@ -364,7 +364,6 @@ class ScoredMetric(Metric[V_co]):
             any other labels raise.
         labels: The two classes of (n,) scores, or the class of each column of (n, K) scores; other
             labels raise. ``None``: any labels, or class k for column k.
-            raise. ``None``: any, or the class k for column k.
         nan_policy: ``"raise"``, or ``"omit"``: rows with a missing value are left out.
         from_logits: Whether scores are logits. They are converted to probabilities row by row:
             (n,) scores by the sigmoid, (n, K) scores by the softmax.
