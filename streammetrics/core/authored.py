@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_origin
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_origin
 
 from streammetrics.core.constraints import Constraint
 from streammetrics.core.errors import an
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from streammetrics.core.parameters import Parameter
+
+T = TypeVar("T")
 
 _VALUES = (0.0, 0, "", True, (), None)  # one of each kind that a parameter can have
 _MARKS = {"__new__", "__slots__", "__eq__", "__hash__"}
@@ -31,6 +33,16 @@ def check_class(cls: type) -> None:
     if is_authored(cls):
         for mistake in _mistakes(cls):
             raise TypeError(f"{cls.__name__}{mistake}")
+
+
+def check_statistics(metric: object, statistics: T) -> T:
+    """Return what `statistics` of a metric returned; raise `TypeError` if it is no such tuple."""
+    kinds = isinstance(statistics, tuple) and [hasattr(type(one), "schema") for one in statistics]
+    if not kinds or not all(kinds):
+        name = type(metric).__name__
+        told = "return a tuple of objects of Statistic classes, as in (MyStatistic(),)"
+        raise TypeError(f"{name}.statistics() returned {brief(statistics)}: {told}")
+    return statistics
 
 
 def if_added_later(cls: type, name: str, before: str) -> str:

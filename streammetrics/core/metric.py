@@ -26,7 +26,7 @@ from typing import (
 import numpy as np
 
 from streammetrics.core.accumulator import Accumulator, ReadOnly
-from streammetrics.core.authored import check_class, if_added_later
+from streammetrics.core.authored import check_class, check_statistics, if_added_later
 from streammetrics.core.confidence import (
     ConfidenceRequest,
     check_method_of_rows,
@@ -144,7 +144,7 @@ class Metric(Mergeable[V_co], Generic[V_co]):
 
     def __init__(self, *args: object, **parameters: object) -> None:
         configure(self, args, parameters)
-        self._plan = Plan.known(self._key, self.statistics)
+        self._plan = Plan.known(self._key, lambda: check_statistics(self, self.statistics()))
         self._attach(Accumulator(self._plan))
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from streammetrics.authoring import (
     Floats,
     Metric,
     Numbers,
+    Points,
     Positive,
     QueryMean,
     RowMean,
@@ -53,6 +54,7 @@ OF_METRIC = {
     "update": lambda self, values: self.feed({"values": values}),
     "readout": lambda self, mean: 1.0,
 }
+MEAN = sm.Mean().statistics()[0]
 LISTS = parameter(tuple[float, ...], scale=[1.0])
 MISTAKES = [
     # Parameters.
@@ -189,6 +191,18 @@ def test_a_dataclass_is_refused_when_it_is_made():
     own = dataclasses.dataclass(type("Own", (RowMean,), parameter(float, scale=1.0)))
     with pytest.raises(TypeError, match="Own is a dataclass: leave the decorator out"):
         own()
+
+
+@pytest.mark.parametrize("statistics", [MEAN, [MEAN], (type(MEAN),), (Sum(),), (), None])
+def test_statistics_are_a_tuple_of_statistics(statistics):
+    own = type("Own", (Metric,), {**OF_METRIC, "statistics": lambda self: statistics})
+    with pytest.raises(TypeError, match=r"Own.statistics\(\) returned .*: return a tuple of obj"):
+        own()
+
+
+def test_points_are_a_named_tuple():
+    with pytest.raises(TypeError, match=r"Own is not a named tuple: .* class Own\(Points, _Own\)"):
+        type("Own", (Points,), {})
 
 
 def test_what_an_abstract_class_lacks_is_named_when_it_is_made():

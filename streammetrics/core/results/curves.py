@@ -30,6 +30,13 @@ class Points(Result):
     exact: bool = True
     rows: Floats | None = None  # number of rows in each bin
 
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        if not hasattr(cls, "_asdict"):
+            name = cls.__name__
+            told = f"define a NamedTuple _{name}, and class {name}(Points, _{name})"
+            raise TypeError(f"{name} is not a named tuple: {told}")
+
     def told(self, **facts: object) -> Self:
         """Set properties of the rows; return the points."""
         self.__dict__.update(facts)
