@@ -190,7 +190,7 @@ def known_as(name: str, names: Collection[str]) -> str:
     if found is None:
         raise SpecError(
             f"no metric {name!r}{meant_metric(name, names)}; "
-            "streammetrics metrics lists what there is"
+            "streammetrics metrics lists what there is, and your own are module:Metric"
         )
     return found
 
