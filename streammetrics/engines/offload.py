@@ -381,6 +381,9 @@ def _own(clones: list[Foreign], value: Foreign) -> object:
     """Return a copy of a column; a clone on a device other than the CPU is added to `clones`."""
     if not hasattr(value, "detach"):
         return copy.deepcopy(value)
+    if value.is_cpu:
+        with suppress(TypeError, RuntimeError):  # it has a gradient, or a type that NumPy lacks
+            return value.numpy().copy()  # in half the time of a clone
     clone = value.detach().clone()
     if not clone.is_cpu:
         clones.append(clone)

@@ -96,11 +96,20 @@ def test_the_bytes_of_plain_updates():
     assert repr(metrics).endswith("<5 of 5 batches>")
 
 
-@pytest.mark.parametrize("kind", ["array", "list", "tensor", "table", "frame", "nested"])
+TENSORS = ["tensor", "gradient", "bfloat16", "negated"]  # NumPy has only the first
+
+
+@pytest.mark.parametrize("kind", ["array", "list", *TENSORS, "table", "frame", "nested"])
 def test_what_was_passed_may_be_overwritten(kind):
     v = np.arange(5.0)
-    if kind == "tensor":
-        v = pytest.importorskip("torch").arange(5.0, requires_grad=True) * 1.0
+    if kind in TENSORS:
+        torch = pytest.importorskip("torch")
+        v = {
+            "tensor": torch.arange(5.0),
+            "gradient": torch.arange(5.0, requires_grad=True) * 1.0,
+            "bfloat16": torch.arange(5.0, dtype=torch.bfloat16),
+            "negated": torch.complex(torch.zeros(5), -torch.arange(5.0)).conj().imag,
+        }[kind]
     elif kind == "frame":
         v = pytest.importorskip("pandas").Series(v)
     elif kind in {"list", "nested"}:
@@ -115,7 +124,7 @@ def test_what_was_passed_may_be_overwritten(kind):
             metrics.update({"values": [(x,) for x in v]})
         else:
             metrics.update(values=v)
-        (v.detach() if kind == "tensor" else v)[:] = [9.0] * 5 if isinstance(v, list) else 9.0
+        (v.detach() if kind in TENSORS else v)[:] = [9.0] * 5 if isinstance(v, list) else 9.0
         wall.let.set()
         assert metrics.compute()["sum"] == 10.0
 
