@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 _WORK = 1 << 20  # score groups times unlabelled rows, up to which the minimum distance is exact
 _HALVINGS = 60
-_COUNTABLE = 1 << 30  # maximum rows for counting pairs in int64; beyond it, float64 is used
-_ROUNDING = 2.0**-30  # bound on the relative rounding error of such float64 sums
+_EXACT = 1 << 26  # rows up to which numbers of pairs are exact in float64
+_COUNTABLE = 1 << 30  # rows up to which they are counted in int64, and in float64 beyond
+_ROUNDED, _ROUNDING = 2.0**-51, 2.0**-30  # bounds on the errors of an area of these, and of those
 
 
 def asks(metric: Metric, titles: Mapping[str, str]) -> ScoreCells | None:
@@ -66,26 +67,29 @@ def area(groups: ScoreGroups) -> Interval | None:
     k lowest scores, and largest if they have the k highest: moving a positive label to a row of
     higher score never lowers the area.
     """
-    one, other = _largest_area(groups), _largest_area(groups.exchanged)
-    if one is None or other is None:
+    most = _extreme_area(groups, largest=True)
+    least = _extreme_area(groups.exchanged, largest=False)
+    if math.isnan(most) or math.isnan(least):
         return None
-    return Interval(max(1.0 - other, 0.0), min(one, 1.0))
+    rows = sum(groups.totals)
+    error = 0.0 if rows < _EXACT else _ROUNDED if rows < _COUNTABLE else _ROUNDING
+    return Interval(max(least - error, 0.0), min(most + error, 1.0))
 
 
-def _largest_area(groups: ScoreGroups) -> float | None:
-    """Return the largest area, at which the positives have the highest scores.
+def _extreme_area(groups: ScoreGroups, *, largest: bool) -> float:
+    """Return the largest area, at which the positives have the highest scores, or 1 less it.
 
-    Within a group, the ordered pairs and all pairs are quadratic in the number of positives. Their
-    ratio is largest at an end or next to a zero of its derivative. Ordered pairs count twice, so
-    that a tie counts one; in a cell of several scores, each pair may be ordered.
+    The latter is a ratio of its own, as a difference from 1 would be rounded twice. Within a group,
+    the ordered pairs and all pairs are quadratic in the number of positives. Their ratio is largest
+    at an end or next to a zero of its derivative. Ordered pairs count twice, so that a tie counts
+    one; in a cell of several scores, each pair may be ordered.
     """
     p: Array
     n: Array
     u: Array
     p, n, u = groups.amounts
     positives, negatives, unknown = groups.totals
-    whole = positives + negatives + unknown < _COUNTABLE
-    if not whole:
+    if positives + negatives + unknown >= _COUNTABLE:
         p, n, u = (each.astype(np.float64) for each in groups.amounts)
     tie = np.where(groups.single, 1, 2).astype(p.dtype)
     gained = 2 * (negatives - np.cumsum(n)) + tie * n
@@ -96,12 +100,12 @@ def _largest_area(groups: ScoreGroups) -> float | None:
     free = unknown - before
     pairs = (base + 2 * before * free, gained - lost + 2 * (free - before) - (2 - tie) * u, -tie)
     one, rest = positives + before, negatives + free
-    every = (2 * one * rest, 2 * (rest - one), np.full_like(tie, -2))
-    best = [_ratio(pairs, every, j) for j in _turns(pairs, every, u)]
-    found = np.concatenate(best)
-    if np.isnan(found).all():
-        return None
-    return float(np.nanmax(found)) * (1.0 if whole else 1.0 + _ROUNDING)
+    every: Sequence[Array] = (2 * one * rest, 2 * (rest - one), np.full_like(tie, -2))
+    if not largest:
+        pairs = tuple(all_ - some for all_, some in zip(every, pairs, strict=True))
+    found = np.concatenate([_ratio(pairs, every, j) for j in _turns(pairs, every, u)])
+    best = np.fmax.reduce(found) if largest else np.fmin.reduce(found)
+    return float(best)
 
 
 def _turns(above: Sequence[Array], below: Sequence[Array], most: Array) -> Iterator[Array]:
@@ -167,7 +171,8 @@ def _apart(known: tuple[int, int, int], p: Ints, u: Ints, n: Ints, v: Ints) -> N
     positives, negatives = known[0] + u, known[1] + known[2] - v
     good = (positives > 0) & (negatives > 0)
     found = np.zeros(len(p))
-    found[good] = (p + u)[good] / positives[good] - n[good] / negatives[good]
+    one, other = positives[good], negatives[good]
+    found[good] = ((p + u)[good] * other - n[good] * one) / (one * other)
     return found
 
 
