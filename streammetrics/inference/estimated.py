@@ -327,7 +327,7 @@ class DrawnReading(SharedReading):
             reject(title, "is missing (NaN or null)", missing)
         if (wrong := ~((shares >= _LEAST) & (shares <= 1))).any():
             advice = "it is the probability with which the row's label was drawn"
-            reject(title, "is not in (0, 1]", wrong, shares, advice=advice)
+            reject(title, f"is not in [{_LEAST:g}, 1]", wrong, shares, advice=advice)
         rows = super().read(view)
         batch.n_rows = view.n_rows
         return rows if rows.weight is None else rows._replace(weight=1 / rows.weight)

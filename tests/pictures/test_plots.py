@@ -521,6 +521,16 @@ def test_calibration_of_weighted_rows_tells_rows_and_what_bins_weigh():
     assert sm.CalibrationCurve().update(Y, S).compute().rows.sum() == N
 
 
+@pytest.mark.parametrize(
+    "values", [[0.1 + 0.2, 0.3], [1e16, 1e16 + 2], [0.0, 5e-324], [1e-310, 2e-310], [1.0, 1.0]]
+)
+def test_values_between_which_are_few_floats_have_a_histogram(values):
+    ax = sm.Quantile(q=0.5).update(values).plot()
+    bars = [bar.get_height() for bar in ax.patches]
+    assert sum(bars) == pytest.approx(100)
+    assert min(bar.get_width() for bar in ax.patches) > 0
+
+
 @pytest.mark.parametrize("scores", [np.full(N, 0.5), Y.astype(float)], ids=["constant", "perfect"])
 @pytest.mark.parametrize("curve", [sm.DETCurve, sm.ROCCurve])
 def test_error_rates_beyond_their_scale_are_told(curve, scores):

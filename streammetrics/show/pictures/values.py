@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -222,7 +223,8 @@ def draw_keyed(values: KeyedValues, ax: object, drawing: Drawing) -> Axes:
     titled(ax, f"{what} by {values.name}", f"n = {len(numbers):,} {one}")
     if not len(numbers):
         return empty(ax, f"there are no {of}")
-    ends = (0.0, 1.0) if numbers.min() >= 0 and numbers.max() <= 1 else None
+    low, high = float(numbers.min()), float(numbers.max())
+    ends = (0.0, 1.0) if low >= 0 and high <= 1 else _ends(low, high)
     counts, edges = np.histogram(numbers, bins=_BINS, range=ends)
     style = {"color": COLOURS[0], "alpha": 0.7, **drawing.style}
     ax.bar(edges[:-1], counts, width=np.diff(edges), align="edge", **style)
@@ -234,6 +236,14 @@ def draw_keyed(values: KeyedValues, ax: object, drawing: Drawing) -> Axes:
         )  # fmt: skip
     legend(ax)
     return ax
+
+
+def _ends(low: float, high: float) -> tuple[float, float] | None:
+    """Return the range of a histogram, wide enough that floats can tell its bins apart."""
+    if low == high:
+        return None  # NumPy's range around one value
+    room = max(4 * _BINS * math.ulp(max(abs(low), abs(high))), 1e-290)
+    return (low, high) if high - low > room else (low - room, high + room)
 
 
 def _each(values: KeyedValues, ax: object, drawing: Drawing, what: str) -> Axes:
@@ -387,8 +397,7 @@ def _histogram(ax: Axes, cells: Distribution, drawing: Drawing) -> None:
     share = cells.share[inside]
     left = middle[np.searchsorted(share, 0.0005)]
     right = middle[min(int(np.searchsorted(share, 0.9995)), len(share) - 1)]
-    ends = (left, right) if left < right else None
-    counts, edges = np.histogram(middle, bins=_BINS, range=ends, weights=mass)
+    counts, edges = np.histogram(middle, bins=_BINS, range=_ends(left, right), weights=mass)
     style = {"color": COLOURS[0], "alpha": 0.7, **drawing.style}
     ax.bar(edges[:-1], 100 * counts, width=np.diff(edges), align="edge", **style)
     outside = 1 - counts.sum()
