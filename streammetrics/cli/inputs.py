@@ -436,7 +436,10 @@ def opened(asked: EvaluateOptions) -> Work:
     models = {name: _of_files(what, found, filters, more) for name, what in plans.items()}
     notes = [note for model in models.values() for note in model.about["left_out"]]
     paths = [source.path for source in found.sources]
-    paths += [] if reference is None else [reference.path]
+    if reference is not None:
+        paths.append(reference.path)
+        if filters:
+            notes.append(f"--where leaves the rows of {reference.path} alone: it is a saved state")
     comparison = None
     if len(plans) > 1 and not asked.by:
         comparison = _compared_columns(plans, found, filters)

@@ -258,7 +258,7 @@ class MetricSet(NamedInputs, ByName):
 
         `confidence` with ``anytime=True`` holds at all times at once, so an evaluation may stop at
         the first batch after which this is true: its limits are then still right in a share `level`
-        of all evaluations. A limit that is NaN is not narrow.
+        of all evaluations. A limit that is NaN is never narrow: `confidence` gives the reason.
 
         Args:
             width: Largest width of the interval of each metric, by name.

@@ -129,7 +129,7 @@ class Population:
 
     def error(self, name: str, n: int, total: int) -> float:
         """Return the standard error of an estimate by theory."""
-        _, labels, both, judgments = self.moments[name]
+        _, labels, both, judgments, _ = self.moments[name]
         slope = min(max(both / judgments, 0.0), 1 / (1 - n / total))
         rest = labels - slope * (2 * both - slope * judgments)
         return math.sqrt((labels * n / total + rest * (1 - n / total)) / n)

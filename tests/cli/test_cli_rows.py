@@ -268,6 +268,8 @@ def test_drift_against_a_reference_file_or_a_state_of_it(command, mistake, sampl
         "evaluate", new, *asked, "--reference", state, "--json", "-", "--save", samples / "b"
     )
     assert values(again) == found
+    where = command("evaluate", new, *asked, "--reference", state, "--where", "age > 30")
+    assert f"note: --where leaves the rows of {state} alone: it is a saved state" in where.err
     over = ("--reference", state, "--save", state, "--force")
     assert "would overwrite" in mistake("evaluate", new, *asked, *over)
     says = mistake("evaluate", new, *asked, "--reference", samples / "b")

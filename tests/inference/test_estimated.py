@@ -64,6 +64,18 @@ def influences(name, y, p, w):
     return value, slope * (losses - mean) / w.sum()
 
 
+def telling(psi, w, *cell):
+    """Return the number of rows of equal influence; the weights in a cell count as alike."""
+    amount, squares, slope = np.zeros((3, 8))
+    at = np.array([4, 2, 1]) @ np.array(cell, int)
+    np.add.at(amount, at, w)
+    np.add.at(squares, at, w**2)
+    slope[at] = psi
+    seen = amount > 0
+    amount, squares, slope = amount[seen], squares[seen], slope[seen]
+    return (squares @ slope**2) ** 2 / (squares * (squares / amount) ** 2 @ slope**4)
+
+
 def expected(name, rows, *, by_chance):
     """Return the estimate, λ, and the share of the standard error, from the rows."""
     y, p, judge = rows["y_true"], rows.get("y_score", rows.get("y_pred")), rows["judge"]
@@ -75,7 +87,8 @@ def expected(name, rows, *, by_chance):
     whole, _ = influences(name, judge, p, np.ones(total))
     rows_part = w if by_chance else w**2 * n / total
     drawn = w**2 - rows_part
-    both = drawn @ (psi * phi) * n / (n + UNTOLD.get(name, 2))
+    told = telling(psi, w, p[has] >= 0.5, y[has], judge[has]) if name in {"accuracy", "f1"} else n
+    both = drawn @ (psi * phi) * told / (told + UNTOLD.get(name, 1.5))
     slope = np.clip(both / (drawn @ phi**2), 0, 1 / (1 - n / total))
     rest = drawn @ psi**2 - 2 * slope * both + slope**2 * (drawn @ phi**2)
     alone = (drawn + rows_part) @ psi**2
@@ -311,7 +324,7 @@ def test_the_command_line_shows_estimates(tmp_path, capsys):
     del (rows := binary())["chance"]
     sm.Estimated(BINARY, proxy="judge").update(rows).save(path)
     assert main(["show", str(path), "--confidence", "0.95"]) == 0
-    assert "accuracy  0.764213" in capsys.readouterr().out
+    assert "accuracy  0.764687" in capsys.readouterr().out
     assert main(["report", str(path), "-o", str(tmp_path / "page.html")]) != 0
     assert "an Estimated has no page" in capsys.readouterr().err
 
@@ -325,6 +338,29 @@ DRAWS = [
 def outcomes(draw, n, samples, *, uneven=False):
     population = Population(draw, 0.9, POPULATIONS[draw])
     return dict(simulate(population, n, 3_000, samples, float("inf"), uneven=uneven))
+
+
+@pytest.mark.parametrize(
+    ("metric", "positive", "agreement"),
+    [(sm.Specificity, 0.3, 0.98), (sm.FalsePositiveRate, 0.1, 0.95), (sm.Precision, 0.1, 0.9)],
+)
+def test_limits_hold_where_few_labelled_rows_are_wrong(metric, positive, agreement):
+    dice = np.random.default_rng(1)
+    held, samples, n = 0, 200, 200
+    for _ in range(samples):
+        y = (dice.random(4000) < positive).astype(int)
+        pred, judge = (np.where(dice.random(4000) < p, y, 1 - y) for p in (0.99, agreement))
+        estimated = sm.Estimated(sm.MetricSet({"m": metric()}), proxy="judge")
+        labels = np.where(np.arange(4000) < n, y, np.nan)
+        limits = estimated.update(y_true=labels, y_pred=pred, judge=judge).confidence()["m"]
+        right = 0.99 * positive
+        truth = {
+            sm.Specificity: 0.99,
+            sm.FalsePositiveRate: 0.01,
+            sm.Precision: right / (right + 0.01 * (1 - positive)),
+        }[metric]
+        held += limits.low <= truth <= limits.high
+    assert held >= 0.9 * samples  # three standard errors of 0.95 are 0.046
 
 
 @pytest.mark.parametrize(("draw", "uneven"), some(DRAWS, every=2))
