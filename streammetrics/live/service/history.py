@@ -70,14 +70,14 @@ class History(NamedTuple):
         order = np.argsort(times, kind="stable")
         ends = np.cumsum([len(rows.times) for _, rows in self.kinds])
         # Each part spans at most the label lateness, so that feeding it by kind rejects no label.
+        # Labels are first: predictions of the same part could make rows leave before their labels.
         sections = times[order] // live._config.label_lateness
         cuts = np.flatnonzero(np.diff(sections)) + 1
         starts = np.union1d(cuts, np.arange(0, len(order), AT_ONCE))
         for part in np.split(order, starts[starts > 0]):
-            first = 0
-            for (kind, rows), end in zip(self.kinds, ends.tolist(), strict=True):
+            for (kind, rows), end in reversed([*zip(self.kinds, ends.tolist(), strict=True)]):
+                first = end - len(rows.times)
                 mine = part[(part >= first) & (part < end)] - first
-                first = end
                 if len(mine):
                     _call(getattr(live, kind), rows, mine)
             if progress is not None:
