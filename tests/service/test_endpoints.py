@@ -17,10 +17,9 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.live import journal as journal_module
-from streammetrics.live.service.app import Intake, application
-from streammetrics.live.service.bodies import Bodies
-from streammetrics.live.service.names import Names, PageView
-from streammetrics.live.service.server import Server
+from streammetrics.live.service.app import application
+from streammetrics.live.service.bodies import Bodies, Intake
+from streammetrics.live.service.server import Names, PageView, Server
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what the client asks its own dependencies

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from streammetrics.live.events import Tier
     from streammetrics.live.panes import Coverage
     from streammetrics.live.queries import Queries, WindowRead
-    from streammetrics.live.service.delivery.deliverer import Deliverer
-    from streammetrics.live.service.names import PageView
+    from streammetrics.live.service.delivery import Deliverer
+    from streammetrics.live.service.server import PageView
     from streammetrics.live.spans import Span
 
 LEVEL = 0.95  # confidence level
