@@ -87,10 +87,18 @@ def evaluate(
     receipt: typed.Receipt = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Compute metrics of files of predictions.
+    r"""Compute metrics of files of predictions.
 
     Repeat --y-score, --y-pred, --score, --run or --results, or --column for labels_pred,
     prediction or pred_boxes, to compare several models.
+
+    Examples:
+        streammetrics evaluate predictions/ --task binary \
+            --y-true label --y-score logistic --y-score boosted
+        streammetrics evaluate users.csv --task regression --y-true y --y-pred p \
+            --metrics 'MAE,PinballLoss(alpha=0.9)' --by country --confidence 0.95
+        streammetrics evaluate --task ranking --qrels judgments.qrels --run bm25.run \
+            --param k=5,10 --json result.json --force
     """
     options: Options = parameters_of(param or ())
     if preset is not None:

@@ -27,6 +27,13 @@ _SECTIONS = ("Arguments", "Options", "Columns", "Files", _BREAKDOWN, "Output")
 WIDTH = {"max_content_width": 100}  # characters of a help page
 
 
+def _write_examples(command: Any, ctx: Any, formatter: Any) -> None:  # noqa: ARG001 - of a method
+    """Write the examples of a command verbatim."""
+    with formatter.section("Examples"):
+        for line in inspect.cleandoc(command.epilog or "").splitlines():
+            formatter.write(f"  {line}\n")
+
+
 class Command(TyperCommand):
     """A command with a sectioned help page; options that are not lists may be given only once.
 
@@ -61,23 +68,13 @@ class Command(TyperCommand):
             with formatter.section(section):
                 formatter.write_dl(records, col_max=_NAMES)
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the base's parameters
-        """Write the examples verbatim."""
-        _write_examples(self.epilog, formatter)
+    format_epilog = _write_examples
 
 
 class CommandGroup(TyperGroup):
     """A group of commands with a help page that ends with examples."""
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the base's parameters
-        """Write the examples verbatim."""
-        _write_examples(self.epilog, formatter)
-
-
-def _write_examples(text: str | None, formatter: Any) -> None:
-    with formatter.section("Examples"):
-        for line in inspect.cleandoc(text or "").splitlines():
-            formatter.write(f"  {line}\n")
+    format_epilog = _write_examples
 
 
 def _option(help: str, *names: str, section: str = "Options", **more: Any) -> Any:  # noqa: A002 - typer's name for it
@@ -118,21 +115,29 @@ Imports = Annotated[
 ]
 
 
-def importing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command that also takes ``--import``."""
+def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Any]], object]:
+    """Return a decorator that adds a command, which also takes ``--import``.
 
-    @wraps(command)
-    def run(*args: Any, imports: object = None, **options: Any) -> Any:  # noqa: ARG001 - the callback imports
-        return command(*args, **options)
+    The docstring of the function is the help page; its section ``Examples:`` ends it.
+    """
 
-    signature = inspect.signature(command, eval_str=True)
-    more = inspect.Parameter(
-        "imports", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Imports
-    )
-    parameters = [*signature.parameters.values(), more]
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by typer
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def run(*args: Any, imports: object = None, **options: Any) -> Any:  # noqa: ARG001 - the callback imports
+            return function(*args, **options)
+
+        signature = inspect.signature(function, eval_str=True)
+        more = inspect.Parameter(
+            "imports", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Imports
+        )
+        parameters = [*signature.parameters.values(), more]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by typer
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        about, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples:\n")
+        app.command(name, cls=Command, help=about, epilog=examples)(run)
+        return function
+
+    return add
 
 
 def complete_metrics(incomplete: str) -> list[tuple[str, str]]:

@@ -15,7 +15,7 @@ import typer
 
 from streammetrics.cli import options as typed
 from streammetrics.cli.inputs import named, slices_of, state_of, unit_of
-from streammetrics.cli.live_status import open_store
+from streammetrics.cli.live import open_store
 from streammetrics.cli.outputs import (
     Output,
     check_outputs,
@@ -85,7 +85,13 @@ def merge(
     ] = False,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Merge saved states. The result is that of one worker with all their rows."""
+    """Merge saved states. The result is that of one worker with all their rows.
+
+    Examples:
+        streammetrics merge monday.state tuesday.state -o week.state
+        streammetrics merge 'shards/*.state' -o all.state --force
+        streammetrics merge --ledger part-1.state part-2@2.state -o run.ledger
+    """
     if seal and not ledger:
         raise CommandError("--seal requires --ledger")
     check_places([Output("-o", output)])
@@ -115,7 +121,13 @@ def show_state(
     unit: typed.Unit = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Show the values of a saved state."""
+    """Show the values of a saved state.
+
+    Examples:
+        streammetrics show week.state
+        streammetrics show week.state --confidence 0.95 --json week.json
+        streammetrics show week.state --worst Recall --min-rows 500
+    """
     outputs = outputs_of(json, csv, markdown)
     check_outputs(outputs, [state], force=force)
     what = state_of(state)
@@ -199,7 +211,13 @@ def write_report(
     json: typed.Json = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Write a report as one HTML page. It has tables and plots and needs no network."""
+    """Write a report as one HTML page. It has tables and plots and needs no network.
+
+    Examples:
+        streammetrics report week.state -o report.html
+        streammetrics report old.state new.state -o report.html --title "Old and new"
+        streammetrics report 'shards/*.state' -o report.html --json report.json
+    """
     files = _models(states, merge=merge)
     outputs = [Output("--output", output)]
     if json is not None:
@@ -239,7 +257,13 @@ def compare_states(
     markdown: typed.Markdown = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Compare two saved states of different rows."""
+    """Compare two saved states of different rows.
+
+    Examples:
+        streammetrics compare old.state new.state
+        streammetrics compare old.state new.state --confidence 0.99 --unit user
+        streammetrics compare old.state new.state --json - --markdown difference.md
+    """
     outputs = outputs_of(json, None, markdown)
     check_outputs(outputs, [one, other], force=force)
     return finish(_compared([one, other], confidence, unit), outputs)
@@ -251,7 +275,13 @@ def verify(
     ],
     state: Annotated[str, typer.Argument(metavar="STATE", help="A saved state or ledger.")],
 ) -> CommandResult:
-    """Verify that a saved state is the one a receipt is of. Exit code 1: it is another."""
+    """Verify that a saved state is the one a receipt is of. Exit code 1: it is another.
+
+    Examples:
+        streammetrics verify receipt.json model.state
+        streammetrics verify receipt.json week.ledger
+        streammetrics verify receipt.json model.state && echo "the same"
+    """
     try:
         with open(receipt, "rb") as file:
             expected = read_receipt(file.read())
@@ -290,7 +320,13 @@ def gate(
     ] = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Check that a new state is not worse than a base. Exit code 1: worse, 3: undecided."""
+    """Check that a new state is not worse than a base. Exit code 1: worse, 3: undecided.
+
+    Examples:
+        streammetrics gate base.state new.state --margin accuracy=0.01
+        streammetrics gate base.state new.state --margin 0.02 --unpaired
+        streammetrics gate old.state new.state --margin auc=0.005 --junit gate.xml
+    """
     outputs = outputs_of(json, None, markdown)
     outputs += [] if junit is None else [Output("--junit", junit)]
     check_outputs(outputs, [base, new], force=force)
