@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +23,7 @@ from streammetrics.cli.states import (
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.columns.batch import near
 from streammetrics.core.kernels.active import kernels
-from streammetrics.core.registry import catalogue
+from streammetrics.core.registry import VERSION, catalogue
 from streammetrics.metrics.specs import known_as
 from streammetrics.show.formats import console
 
@@ -48,10 +47,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        try:
-            typer.echo(f"streammetrics {version('streammetrics')}, {kernels()}")
-        except PackageNotFoundError:
-            typer.echo("streammetrics, not installed: run from a checkout")
+        typer.echo(f"streammetrics {VERSION}, {kernels()}")
         raise typer.Exit
 
 

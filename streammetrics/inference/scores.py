@@ -10,7 +10,6 @@ import numpy as np
 from streammetrics.core.confidence import (
     ConfidenceInterval,
     ConfidenceRequest,
-    not_anytime,
     rule_of,
     without,
 )
@@ -240,8 +239,6 @@ def of_scores(
     metric: ClassScoreMetric[Any], asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A number for one class, or a mean over several classes."""
-    if asked.anytime:
-        raise not_anytime(metric)
     if metric.average == "micro":
         raise without(
             metric,
@@ -382,8 +379,6 @@ def _pointwise(
     scores: ScoreHistogram,
     sides_of: Callable[[Ladder, P, float], list[P]],
 ) -> ConfidenceInterval:
-    if asked.anytime:
-        raise not_anytime(metric)
     value = metric.readout(scores)
     cells = [ladder for _, ladder in ladders(metric, asked, scores)]
     points = [value] if len(cells) == 1 else list(value)
@@ -495,8 +490,6 @@ def of_fit(
     metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A coefficient of a fit, by its information or, with weights, by the influence of rows."""
-    if asked.anytime:
-        raise not_anytime(metric)
     found = ladders(metric, asked, scores)
     if len(found) > 1 and metric.average is not None:
         raise without(metric, "classes share their rows; average=None has limits for each")
@@ -524,8 +517,6 @@ def of_calibration(
     metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """The fraction of positives in each bin, given its rows and their mean score."""
-    if asked.anytime:
-        raise not_anytime(metric)
     found = [_of_bins(metric, *both) for both in ladders(metric, asked, scores)]
     sides = []
     for place, certain in enumerate(metric.interval(scores)):
@@ -555,8 +546,6 @@ def _of_bins(
 @rule_of(Family.BINNED_SHARES)
 def of_bins(metric: Metric, asked: ConfidenceRequest, held: BinnedShares) -> ConfidenceInterval:
     """The share of each bin, independently of the others."""
-    if asked.anytime:
-        raise not_anytime(metric)
     rows = np.asarray(held.bins.exact().to_float())
     if rows.sum() != asked.n_rows:
         raise without(metric, "its state holds weights, and not how many rows they are worth")

@@ -542,7 +542,7 @@ def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
     assert (live.n_rows, stored(path)) == (taken, taken)
     for _ in "123":  # as each second: what is small could still be written
         assert not live._ingest.journal.try_to_write()
-        assert live._ingest.journal.alerts() == {}
+        assert live._ingest.journal.texts() == {}
         told = asked.get("/health").json()
         assert (told["status"], told["store"]["trouble"]) == ("degraded", FULL)
     db.execute("pragma max_page_count=1000000")

@@ -14,7 +14,6 @@ from dataclasses import replace
 from functools import cache, partial
 from hashlib import blake2b
 from importlib import resources
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -22,6 +21,7 @@ from starlette.responses import JSONResponse, Response
 
 from streammetrics.core.columns.batch import meant
 from streammetrics.core.errors import InvalidBatchError, StreamMetricsError, needs, warn_caller
+from streammetrics.core.registry import VERSION
 from streammetrics.live.events import KINDS, instant, shown_time
 from streammetrics.live.exporting.families import families
 from streammetrics.live.exporting.prometheus import exposition
@@ -113,7 +113,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
     }
     told: Document = {
         "openapi": "3.1.0",
-        "info": {"title": view.title, "version": _version()},
+        "info": {"title": view.title, "version": VERSION},
         "paths": paths,
         "components": {"schemas": {"Error": _ERROR}},
     }
@@ -121,13 +121,6 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
         told["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         told["security"] = [{"bearer": []}]
     return told
-
-
-def _version() -> str:
-    try:
-        return version("streammetrics")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _events(live: Any, names: Names) -> dict[str, object]:

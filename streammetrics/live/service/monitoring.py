@@ -118,7 +118,8 @@ class Watching:
         self._queries, self._rules = queries, tuple(rules)
         self.unjudged = Alerts(alert_of(rule, (), rule.reach) for rule in self._rules)
         journal = queries.ingest.journal if self._rules else None
-        self._saved = {} if journal is None else journal.alerts()
+        texts = {} if journal is None else journal.texts()
+        self._saved = texts.get("judged", "{}")
         self._judged = Latest(self._judge, self._restored(), "rules")
 
     def alerts(self) -> Alerts:
@@ -128,17 +129,19 @@ class Watching:
     def _judge(self) -> Alerts:
         """Evaluate the rules, and write the alerts to the store if they have changed."""
         found, journal = self._queries.alerts(self._rules), self._queries.ingest.journal
-        told = {alert.name: json.dumps(alert.to_dict()) for alert in found}
-        if journal is not None and told != self._saved and journal.put_alerts(told):
+        told = json.dumps({alert.name: alert.to_dict() for alert in found})
+        if journal is None or told == self._saved:
+            return found
+        if journal.exchange(lambda _: {"judged": told}):
             self._saved = told
         return found
 
     def _restored(self) -> Alerts:
         """Return the alerts that any worker stored last, for rules that have not changed."""
-        found = []
+        found, saved = [], json.loads(self._saved)
         for rule in self._rules:
             with suppress(KeyError, ValueError, TypeError):
-                told = json.loads(self._saved[rule.title])
+                told = saved[rule.title]
                 if told["rule"] == repr(rule):
                     found.append(Alert.from_dict(told, rule))
         return Alerts(found)

@@ -19,6 +19,7 @@ from streammetrics.core.confidence import ConfidenceRequest, confidence_of
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.registry import VERSION
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.results.table import Table, shown
@@ -559,7 +560,7 @@ def as_page(found: Findings, title: str = "") -> str:
         for name, (typed, of) in formulas(found).items()
     }
     page: str = template.render(
-        title=title or _titled(found), made=MADE, version=_version(), found=found,
+        title=title or _titled(found), made=MADE, version=VERSION, found=found,
         sections=_sections(found), figures=drawn, glossary=glossary(found), formulas=maths,
         notes=_notes(found),
         reports=found.results.models, level=f"{100 * found.confidence:.10g} %",
@@ -579,7 +580,7 @@ def as_document(found: Findings, title: str = "") -> str:
     over_time = {name: plain(timeline.document()) for name, timeline in found.timelines.items()}
     document = {
         "made_by": MADE,
-        "version": _version(),
+        "version": VERSION,
         "title": title or _titled(found),
         "confidence": found.confidence,
         **results,
@@ -730,14 +731,6 @@ def _text(value: object) -> str:
     if isinstance(value, list | tuple):
         return "; ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _version() -> str:
-    metadata = importlib.import_module("importlib.metadata")  # slow to import
-    try:
-        return str(metadata.version("streammetrics"))
-    except metadata.PackageNotFoundError:  # run from a checkout
-        return "not installed"
 
 
 @reported.register(Metric)
