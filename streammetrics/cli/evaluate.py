@@ -209,8 +209,8 @@ def reported(
     }
     differences = None
     if found.comparison is not None and all(report.n_rows for report in reports.values()):
-        with warnings.catch_warnings(), hints(next(iter(work.models.values())).plan):
-            warnings.simplefilter("ignore")  # the reports have the warnings
+        plan = next(iter(work.models.values())).plan
+        with warnings.catch_warnings(action="ignore"), hints(plan):  # the reports have the warnings
             differences = found.comparison.compute()
     return ModelReports(reports, differences)
 

@@ -599,8 +599,7 @@ def _compared(
     if names[0] == names[1]:
         raise CommandError(f"{names[0]} is named twice: name the state of another model or time")
     states = [_merged(path) for path in paths]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         try:
             found = compare(
                 *states,

@@ -699,6 +699,5 @@ class Estimated(MetricSet):
 
 def _value(metric: Metric) -> float:
     """Return the value of a metric without warnings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return float(metric.compute())

@@ -199,8 +199,7 @@ def reading_of(metric: Any, name: str) -> Reading:
     Raises:
         ValueError: The metric's value is not a number.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         value = metric.compute()
         low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):

@@ -134,8 +134,7 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
     if sliced is None or not len(sliced.table):
         return
     names, state = sliced_metrics(subject, found)[:SLICED], sliced.read._accumulator.flush()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         table = sliced.read._read(state, found.confidence, anytime=False, only=names)
     keys = list(table)[: list(table).index("n_rows")]
     for metric in names:
@@ -182,8 +181,7 @@ def _figure_title(name: str, value: object, kind: str | None) -> str:
 
 def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]:
     """Return the `confidence` option of a picture, or {} if the metric has no confidence limits."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         read, curve = metric._read(), metric._pictured()
         try:
             if isinstance(curve.readout(*read), type(value)):
@@ -199,8 +197,7 @@ def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]
 def _figure(title: str, what: Any, table: Table, number: int, **options: Any) -> Figure | None:
     """Draw a picture; return None if it is too large."""
     sheet = Sheet()
-    with library("").rc_context(_STYLE), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with library("").rc_context(_STYLE), warnings.catch_warnings(action="ignore"):
         if "metric" in options:  # slices and series, whose tables hold the limits
             what.plot(sheet, **options)
         else:
@@ -489,8 +486,7 @@ def _report(subject: Subject, confidence: float, min_rows: int) -> ModelReport:
 def _is_rankable(metric: Metric) -> bool:
     if metric.higher_is_better is None:
         return False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return isinstance(metric.compute(), int | float)
 
 
@@ -505,8 +501,7 @@ def _differences(
     lines: Any = None
     rows = {one.name: one.state.n_rows}
     for other in rest:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             try:
                 names = one.name, other.name
                 found = compare(
