@@ -24,7 +24,15 @@ import typer
 from streammetrics.cli import options as typed
 from streammetrics.cli.evaluate import progress_of
 from streammetrics.cli.outputs import Output, check_outputs, write
-from streammetrics.cli.result import MISTAKE, NO_ROWS, NOTHING, CommandError, CommandResult, say
+from streammetrics.cli.result import (
+    MISTAKE,
+    NO_ROWS,
+    NOTHING,
+    CommandError,
+    CommandResult,
+    blaming,
+    say,
+)
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.results.table import csv_text
 from streammetrics.live.client import connecting
@@ -476,10 +484,8 @@ def _answers(target: str, token_env: str | None, *names: str) -> list[Json]:
     if token_env and not token:
         raise CommandError(f"the environment variable {token_env} is not set, or empty: export it")
     if target.startswith("unix:"):
-        try:
+        with blaming("", ValueError):
             connect = connecting(target, _TIMEOUT)
-        except ValueError as error:
-            raise CommandError(str(error)) from error
         opened = urllib.request.build_opener(_OverSocket(connect)).open
         return [_asked(f"http://localhost/api/{name}", token, opened, target) for name in names]
     _check_address(target)

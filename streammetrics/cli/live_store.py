@@ -10,7 +10,7 @@ import typer
 from streammetrics.cli import options as typed
 from streammetrics.cli.live import Config, Labels, check_table, live, open_store, write_series
 from streammetrics.cli.outputs import Output, check_outputs
-from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult
+from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult, blaming
 from streammetrics.live import maintenance
 from streammetrics.live.forgetting import forget as forget_rows
 from streammetrics.live.forgetting import keys_named
@@ -99,11 +99,9 @@ def export(
     check_table(output)
     store = found.options["store"]
     check_outputs([output], [config, *([store] if store else [])], force=force)
-    with open_store(found, "there is nothing to export; `live serve` writes a store") as opened:
-        try:
-            series = opened.series(window or found.view.window, every=every or found.view.every)
-        except ValueError as error:
-            raise CommandError(str(error)) from error
+    lack = "there is nothing to export; `live serve` writes a store"
+    with open_store(found, lack) as opened, blaming("", ValueError):
+        series = opened.series(window or found.view.window, every=every or found.view.every)
     n = len(series["time"])
     text = write_series(output, series) or f"wrote {file}, {n:,} windows\n"
     return CommandResult(text) if n else CommandResult(text, NO_ROWS, "no rows: no window has any")

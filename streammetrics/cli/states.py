@@ -25,7 +25,7 @@ from streammetrics.cli.outputs import (
     outputs_of,
     write,
 )
-from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResult, say
+from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResult, blaming, say
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     StateFormatError,
@@ -153,10 +153,8 @@ def show_state(
     if isinstance(what, MetricSet) and metrics:
         what = what._only(names)
     if isinstance(what, Slices) and by:
-        try:
+        with blaming(f"--by {' --by '.join(by)}", KeyError):
             what = what._only_by([text.split(",") for text in by])
-        except KeyError as error:
-            raise CommandError(f"--by {' --by '.join(by)}: {error.args[0]}") from error
     of = unit_of(unit)
     if isinstance(of, str) and confidence is None and worst is None:
         raise CommandError("--unit requires --confidence, e.g. --confidence 0.95")
@@ -223,9 +221,7 @@ def write_report(
     if json is not None:
         outputs.append(Output("--json", json))
     every = [path for paths in files.values() for path in paths]
-    twice = _twice(every)
-    if twice is not None:
-        raise CommandError(f"{twice} is named twice, and its rows would count twice: name it once")
+    _check_once(every)
     check_outputs(outputs, every, force=force, patterns=states)
     read, rules = {}, {}
     for name, paths in files.items():
@@ -282,13 +278,8 @@ def verify(
         streammetrics verify receipt.json week.ledger
         streammetrics verify receipt.json model.state && echo "the same"
     """
-    try:
-        with open(receipt, "rb") as file:
-            expected = read_receipt(file.read())
-    except OSError as error:
-        raise CommandError(f"{receipt}: {error.strerror}") from error
-    except StreamMetricsError as error:
-        raise CommandError(f"{receipt}: {error}") from error
+    with blaming(receipt, OSError, StreamMetricsError), open(receipt, "rb") as file:
+        expected = read_receipt(file.read())
     found = _merged(state).receipt()
     differing = list(differences(expected, found))
     if not differing:
@@ -388,18 +379,23 @@ def _paths(states: Sequence[str], output: str, *, ledger: bool) -> list[str]:
             say(f"note: {path} does not exist yet and is created")
         else:
             paths += matching(path)
+    if not ledger:
+        more = ", or write a ledger with --ledger, in which every shard counts once"
+        _check_once(paths, more)
+    return paths
+
+
+def _check_once(paths: Sequence[str], more: str = "") -> None:
+    """Raise if a file occurs twice, under any name."""
     seen: dict[object, str] = {}
     for path in paths:
         key = identity(path) or path
-        if not ledger and key in seen:
-            other = seen[key]
+        if (other := seen.get(key)) is not None:
             name = path if path == other else f"{path}, which is {other},"
             raise CommandError(
-                f"{name} is named twice, and its rows would count twice: name it once, or write a "
-                "ledger with --ledger, in which every shard counts once"
+                f"{name} is named twice, and its rows would count twice: name it once{more}"
             )
         seen[key] = path
-    return paths
 
 
 def _is_new(path: str, output: str) -> bool:
@@ -455,10 +451,8 @@ def _in_one(paths: Sequence[str]) -> Any:
         state = state_of(path)
         if isinstance(state, Ledger) != isinstance(merged, Ledger):
             raise CommandError(f"one of {first} and {path} is a ledger: add --ledger")
-        try:
+        with blaming(f"{path} does not fit {first}", IncompatibleMetricsError):
             merged.merge(state)
-        except IncompatibleMetricsError as error:
-            raise CommandError(f"{path} does not fit {first}: {error}") from error
     if merged.n_rows:
         _note_copies([path for path in paths if os.path.isfile(path)])
     return merged
@@ -484,15 +478,13 @@ def _in_ledger(paths: Sequence[str]) -> Ledger:
     ledger = Ledger()
     for path in paths:
         state = state_of(path)
-        try:
+        with blaming(f"{path} does not fit the others", IncompatibleMetricsError):
             if isinstance(state, Ledger):
                 ledger.merge(state)
             else:
                 name, attempt = _shard_of(path)
                 # Merged as a ledger, because in one a sealed shard may occur again.
                 ledger.merge(Ledger().add(name, state, attempt))
-        except IncompatibleMetricsError as error:
-            raise CommandError(f"{path} does not fit the others: {error}") from error
     for shard in ledger.contradicted:
         raise CommandError(str(contradiction(shard, ledger.attempts[shard])))
     return ledger
@@ -531,17 +523,6 @@ def _models(states: Sequence[str], *, merge: bool) -> dict[str, list[str]]:
     if merge:
         return {next(iter(found)): [path for paths in found.values() for path in paths]}
     return found
-
-
-def _twice(paths: Sequence[str]) -> str | None:
-    """Return the first file that occurs earlier under any name."""
-    seen: set[str] = set()
-    for path in paths:
-        real = os.path.realpath(path)
-        if real in seen:
-            return path
-        seen.add(real)
-    return None
 
 
 def _settings(paths: Sequence[str]) -> Settings | None:
@@ -599,18 +580,16 @@ def _compared(
     if names[0] == names[1]:
         raise CommandError(f"{names[0]} is named twice: name the state of another model or time")
     states = [_merged(path) for path in paths]
-    with warnings.catch_warnings(record=True, action="always") as caught:
-        try:
-            found = compare(
-                *states,
-                confidence=confidence,
-                names=(names[0], names[1]),
-                unit=unit_of(unit),
-                margin=margin,
-                paired=paired,
-            )
-        except (StreamMetricsError, TypeError, ValueError) as error:
-            raise CommandError(str(error)) from error
+    refused = blaming("", StreamMetricsError, TypeError, ValueError)
+    with warnings.catch_warnings(record=True, action="always") as caught, refused:
+        found = compare(
+            *states,
+            confidence=confidence,
+            names=(names[0], names[1]),
+            unit=unit_of(unit),
+            margin=margin,
+            paired=paired,
+        )
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     notes += [] if paired else [_UNPAIRED]
     reports = {
