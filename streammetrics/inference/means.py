@@ -143,8 +143,8 @@ def of_losses(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> Confid
         if metric.family != Family.BOUNDED_LOSS:
             raise not_anytime(metric)
         return _anytime(metric, asked, held.exact("loss"), held.total, 2)
-    values, errors = _means(metric, asked, held, held.means("loss"), held.total)
-    return _answer(metric, asked, values, errors, 0.0)
+    found = _means(metric, asked, held, held.means("loss"), held.total)
+    return _answer(metric, asked, *found, 0.0)
 
 
 @rule_of(Family.ROOT_MEAN_LOSS)
@@ -156,19 +156,14 @@ def of_roots(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> Confide
     return _answer(metric, asked, roots, halved, 0.0)
 
 
-@rule_of(Family.MEAN_ERROR)
-def of_errors(metric: Metric, asked: ConfidenceRequest, held: Moments) -> ConfidenceInterval:
-    """The mean of signed errors."""
-    means = [p - y for y, p in zip(held.means("y"), held.means("p"), strict=True)]
-    values, errors = _means(metric, asked, held, means, held.total)
-    return _answer(metric, asked, values, errors, -math.inf)
-
-
-@rule_of(Family.MEAN)
+@rule_of(Family.MEAN, Family.MEAN_ERROR)
 def of_values(metric: Metric, asked: ConfidenceRequest, held: Moments) -> ConfidenceInterval:
-    """The mean of values."""
-    values, errors = _means(metric, asked, held, held.means("x"), held.total)
-    return _answer(metric, asked, values, errors, -math.inf)
+    """The mean of values, or of signed errors."""
+    if metric.family == Family.MEAN:
+        means = held.means("x")
+    else:
+        means = [p - y for y, p in zip(held.means("y"), held.means("p"), strict=True)]
+    return _answer(metric, asked, *_means(metric, asked, held, means, held.total), -math.inf)
 
 
 @rule_of(Family.LOSS_RATIO)

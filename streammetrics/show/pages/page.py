@@ -10,7 +10,7 @@ import re
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -103,11 +103,11 @@ def _drawings(found: Findings) -> Iterator[Callable[[int], Figure | None]]:
     several = len(found.subjects) > 1
     if found.differences:
         differences = found.differences
-        yield lambda at: _figure("Differences of models", differences, differences._table(), at)
+        yield partial(_figure, "Differences of models", differences, differences._table())
     if several:
         for name, curves in together({each.name: each.metrics for each in found.subjects}):
             title = _figure_title(name, curves[0], _KINDS.get(type(curves[0]), (None,))[0])
-            yield lambda at, t=f"{title} of all models", c=curves: _figure(t, c, c._table(), at)  # type: ignore[misc]  # variables are bound as defaults
+            yield partial(_figure, f"{title} of all models", curves, curves._table())
     for subject in found.subjects:
         of = f", {subject.name}" if several else ""
         yield from _timeline(subject, found, of)
@@ -124,9 +124,7 @@ def _timeline(
     for metric in metrics_of_series(timeline.series)[:SLICED]:
         title = f"{metric} over time, {timeline.every} each{of}"
         table = _only(timeline.series._table(), metric, "time", "coverage")
-        yield lambda at, t=title, told=table, m=metric: _figure(  # type: ignore[misc]  # variables are bound as defaults
-            t, timeline.series, told, at, metric=m
-        )
+        yield partial(_figure, title, timeline.series, table, metric=metric)
 
 
 def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[int], Figure | None]]:
@@ -138,9 +136,8 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
         table = sliced.read._read(state, found.confidence, anytime=False, only=names)
     keys = list(table)[: list(table).index("n_rows")]
     for metric in names:
-        yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # the variable is bound as a default
-            f"{metric} by slice{of}", table, _only(table._told(), metric, *keys), at, metric=metric
-        )
+        told = _only(table._told(), metric, *keys)
+        yield partial(_figure, f"{metric} by slice{of}", table, told, metric=metric)
 
 
 def sliced_metrics(subject: Subject, found: Findings) -> list[str]:
@@ -167,9 +164,8 @@ def _metrics(
             if kind == "thresholds" and isinstance(value, Curves):
                 continue
             title = _figure_title(name, first, kind) + of
-            yield lambda at, m=metric, v=value, k=kind, t=title: _figure(  # type: ignore[misc]  # variables are bound as defaults
-                t, m, v._table(), at, kind=k, **_sure(m, v, confidence)
-            )
+            sure = _sure(metric, value, confidence)
+            yield partial(_figure, title, metric, value._table(), kind=kind, **sure)
 
 
 def _figure_title(name: str, value: object, kind: str | None) -> str:
@@ -179,7 +175,7 @@ def _figure_title(name: str, value: object, kind: str | None) -> str:
     return f"Quantiles of {name}" if isinstance(value, Distribution) else name
 
 
-def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]:
+def _sure(metric: Metric, value: object, confidence: float) -> dict[str, Any]:
     """Return the `confidence` option of a picture, or {} if the metric has no confidence limits."""
     with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         read, curve = metric._read(), metric._pictured()
@@ -198,10 +194,7 @@ def _figure(title: str, what: Any, table: Table, number: int, **options: Any) ->
     """Draw a picture; return None if it is too large."""
     sheet = Sheet()
     with library("").rc_context(_STYLE), warnings.catch_warnings(action="ignore"):
-        if "metric" in options:  # slices and series, whose tables hold the limits
-            what.plot(sheet, **options)
-        else:
-            what.plot(sheet, **{k: v for k, v in options.items() if v is not None})
+        what.plot(sheet, **{k: v for k, v in options.items() if v is not None})
         out = io.StringIO()
         sheet.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     svg = _inline(out.getvalue(), title, number)
