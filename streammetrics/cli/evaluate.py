@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.types import Options
-    from streammetrics.inference.comparing.comparison import Comparison
+    from streammetrics.inference.comparison import Comparison
     from streammetrics.readers.pieces import Piece
 
 

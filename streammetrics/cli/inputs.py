@@ -24,8 +24,8 @@ from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, an
 from streammetrics.core.loading import load
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import catalogue
-from streammetrics.inference.comparing.comparison import Comparison
-from streammetrics.inference.comparing.tests import refused
+from streammetrics.inference.comparison import Comparison
+from streammetrics.inference.paired import refused
 from streammetrics.inference.units import BY_UNIT
 from streammetrics.metrics.drift import CATEGORIES, SampleDistance
 from streammetrics.metrics.ranking.base import ranking_preset

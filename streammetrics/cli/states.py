@@ -38,15 +38,15 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.receipts import differences, read_receipt
 from streammetrics.core.results.differences import Differences
 from streammetrics.core.state.files import locked
-from streammetrics.inference.comparing.comparison import Comparison, compare
-from streammetrics.inference.comparing.decisions import UNDECIDED, WORSE
+from streammetrics.inference.comparison import Comparison, compare
+from streammetrics.inference.decisions import UNDECIDED, WORSE
 from streammetrics.inference.distributions import holm
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.ledger.shards import contradiction
 from streammetrics.live.live import Live
 from streammetrics.live.service.config import settings as settings_of
 from streammetrics.readers.paths import matching
-from streammetrics.show.pages.page import as_document, as_page, findings
+from streammetrics.show.page import as_document, as_page, findings
 from streammetrics.show.report import ModelReports, report
 from streammetrics.slices.slices import Slices
 

@@ -12,7 +12,7 @@ from streammetrics.core.results.hooks import Drawing, drawn, drawn_together, has
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.values import KeyedValues, Report
-from streammetrics.inference.comparing.comparison import Comparison
+from streammetrics.inference.comparison import Comparison
 from streammetrics.show.pictures.canvas import grid
 from streammetrics.show.pictures.curves import COMPARED
 

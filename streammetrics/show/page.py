@@ -24,7 +24,7 @@ from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.results.table import Table, shown
 from streammetrics.core.state.files import write_whole
-from streammetrics.inference.comparing.comparison import Comparison, compare
+from streammetrics.inference.comparison import Comparison, compare
 from streammetrics.inference.estimated import Estimated
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.live.events import duration, shown_duration, shown_time
