@@ -212,21 +212,15 @@ BY = "by "  # prefix of the columns to slice by, among the names of inputs
 MAX_SLICES = 10_000
 
 
-def sliced(
-    what: TaskPlan,
-    by: Sequence[str],
-    max_slices: int,
-    worst: str | None,
-    min_rows: int,
-    unit: str | None = None,
-) -> TaskPlan:
+def _sliced(what: TaskPlan, asked: EvaluateOptions) -> TaskPlan:
     """Return the plan with its metrics also by slice, and clustered by unit.
 
     Raises:
         CommandError: The options contradict each other, or one requires --by.
     """
+    by, unit, worst = asked.by, asked.unit, asked.worst
     if not by:
-        for option, given in (("--worst", worst is not None), ("--min-rows", min_rows)):
+        for option, given in (("--worst", worst is not None), ("--min-rows", asked.min_rows)):
             if given:
                 raise CommandError(f"{option} requires --by, e.g. --by country")
         if unit is None:
@@ -237,7 +231,7 @@ def sliced(
         named(worst, what.suite)
     specs = [[column(part) for part in text.split(",")] for text in by]
     with blaming(f"--by {' --by '.join(by)}", ValueError):
-        slices = Slices(what.suite, by=[[], *specs], max_slices=max_slices, unit=unit)
+        slices = Slices(what.suite, by=[[], *specs], max_slices=asked.max_slices, unit=unit)
     columns = {f"{BY}{title_of(part)}": title_of(part) for spec in specs for part in spec}
     if unit is not None:
         columns[f"{BY}{unit}"] = unit
@@ -409,14 +403,7 @@ def opened(asked: EvaluateOptions) -> Work:
         asked = _with_classes(asked, found.sources[0])
     named = _by_model(asked.columns)
     plans = {
-        name: sliced(
-            plan(asked.task, columns, asked.options, asked.specs),
-            asked.by,
-            asked.max_slices,
-            asked.worst,
-            asked.min_rows,
-            asked.unit,
-        )
+        name: _sliced(plan(asked.task, columns, asked.options, asked.specs), asked)
         for name, columns in named.items()
     }
     found = found or _found(asked)
