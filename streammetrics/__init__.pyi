@@ -17,9 +17,9 @@ from streammetrics.core.metric_set import MetricSet as MetricSet
 from streammetrics.core.names import score as score
 from streammetrics.core.results.values import Interval as Interval
 from streammetrics.engines.local import evaluate as evaluate
-from streammetrics.inference.comparing.comparison import Comparison as Comparison
-from streammetrics.inference.comparing.comparison import compare as compare
-from streammetrics.inference.comparing.comparison import units_needed as units_needed
+from streammetrics.inference.comparison import Comparison as Comparison
+from streammetrics.inference.comparison import compare as compare
+from streammetrics.inference.comparison import units_needed as units_needed
 from streammetrics.inference.estimated import Estimated as Estimated
 from streammetrics.ledger.ledger import Ledger as Ledger
 from streammetrics.live.alerts.rules import Above as Above

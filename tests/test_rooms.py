@@ -34,7 +34,6 @@ LATE = {
     "streammetrics.cli.live": {"streammetrics.live.service.running"},
     "streammetrics.live.live": {
         "streammetrics.live.service.app",
-        "streammetrics.live.service.names",
         "streammetrics.live.service.server",
     },
     "streammetrics.engines.local": {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,7 +23,7 @@ from streammetrics.cli.states import (
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.columns.batch import near
 from streammetrics.core.kernels.active import kernels
-from streammetrics.core.registry import catalogue
+from streammetrics.core.registry import VERSION, catalogue
 from streammetrics.metrics.specs import known_as
 from streammetrics.show.formats import console
 
@@ -48,10 +47,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        try:
-            typer.echo(f"streammetrics {version('streammetrics')}, {kernels()}")
-        except PackageNotFoundError:
-            typer.echo("streammetrics, not installed: run from a checkout")
+        typer.echo(f"streammetrics {VERSION}, {kernels()}")
         raise typer.Exit
 
 
@@ -85,7 +81,13 @@ def list_metrics(
         ),
     ] = None,
 ) -> CommandResult:
-    """List metrics and inputs by task. With names: document these metrics."""
+    """List metrics and inputs by task. With names: document these metrics.
+
+    Examples:
+        streammetrics metrics
+        streammetrics metrics --task forecasting
+        streammetrics metrics FBeta ROCAUC
+    """
     if task is not None and task not in TASKS:
         raise CommandError(f"no task {task!r}{near(task, TASKS)}")
     if names:
@@ -138,83 +140,16 @@ def _documented(name: str) -> str:
     return f"{name}({parameters})\n\n{inspect.getdoc(cls)}\n\n"
 
 
-def _add(name: str, command: Callable[..., Any], examples: str) -> None:
-    app.command(name=name, cls=typed.Command, epilog=examples)(typed.importing(command))
-
-
-_add(
-    "evaluate",
-    evaluate,
-    r"""
-    streammetrics evaluate predictions/ --task binary \
-        --y-true label --y-score logistic --y-score boosted
-    streammetrics evaluate users.csv --task regression --y-true y --y-pred p \
-        --metrics 'MAE,PinballLoss(alpha=0.9)' --by country --confidence 0.95
-    streammetrics evaluate --task ranking --qrels judgments.qrels --run bm25.run \
-        --param k=5,10 --json result.json --force
-    """,
-)
-_add(
-    "metrics",
-    list_metrics,
-    """
-    streammetrics metrics
-    streammetrics metrics --task forecasting
-    streammetrics metrics FBeta ROCAUC
-    """,
-)
-_add(
-    "merge",
-    merge,
-    """
-    streammetrics merge monday.state tuesday.state -o week.state
-    streammetrics merge 'shards/*.state' -o all.state --force
-    streammetrics merge --ledger part-1.state part-2@2.state -o run.ledger
-    """,
-)
-_add(
-    "show",
-    show_state,
-    """
-    streammetrics show week.state
-    streammetrics show week.state --confidence 0.95 --json week.json
-    streammetrics show week.state --worst Recall --min-rows 500
-    """,
-)
-_add(
-    "report",
-    write_report,
-    """
-    streammetrics report week.state -o report.html
-    streammetrics report old.state new.state -o report.html --title "Old and new"
-    streammetrics report 'shards/*.state' -o report.html --json report.json
-    """,
-)
-_add(
-    "compare",
-    compare_states,
-    """
-    streammetrics compare old.state new.state
-    streammetrics compare old.state new.state --confidence 0.99 --unit user
-    streammetrics compare old.state new.state --json - --markdown difference.md
-    """,
-)
-_add(
-    "verify",
-    verify,
-    """
-    streammetrics verify receipt.json model.state
-    streammetrics verify receipt.json week.ledger
-    streammetrics verify receipt.json model.state && echo "the same"
-    """,
-)
-_add(
-    "gate",
-    gate,
-    """
-    streammetrics gate base.state new.state --margin accuracy=0.01
-    streammetrics gate base.state new.state --margin 0.02 --unpaired
-    streammetrics gate old.state new.state --margin auc=0.005 --junit gate.xml
-    """,
-)
+_COMMANDS: dict[str, Callable[..., CommandResult]] = {
+    "evaluate": evaluate,
+    "metrics": list_metrics,
+    "merge": merge,
+    "show": show_state,
+    "report": write_report,
+    "compare": compare_states,
+    "verify": verify,
+    "gate": gate,
+}
+for _name, _command in _COMMANDS.items():
+    typed.command(app, _name)(_command)
 app.add_typer(live, name="live")

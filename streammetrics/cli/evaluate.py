@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
     from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.types import Options
-    from streammetrics.inference.comparing.comparison import Comparison
+    from streammetrics.inference.comparison import Comparison
     from streammetrics.readers.pieces import Piece
 
 
@@ -87,10 +87,18 @@ def evaluate(
     receipt: typed.Receipt = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Compute metrics of files of predictions.
+    r"""Compute metrics of files of predictions.
 
     Repeat --y-score, --y-pred, --score, --run or --results, or --column for labels_pred,
     prediction or pred_boxes, to compare several models.
+
+    Examples:
+        streammetrics evaluate predictions/ --task binary \
+            --y-true label --y-score logistic --y-score boosted
+        streammetrics evaluate users.csv --task regression --y-true y --y-pred p \
+            --metrics 'MAE,PinballLoss(alpha=0.9)' --by country --confidence 0.95
+        streammetrics evaluate --task ranking --qrels judgments.qrels --run bm25.run \
+            --param k=5,10 --json result.json --force
     """
     options: Options = parameters_of(param or ())
     if preset is not None:
@@ -201,8 +209,8 @@ def reported(
     }
     differences = None
     if found.comparison is not None and all(report.n_rows for report in reports.values()):
-        with warnings.catch_warnings(), hints(next(iter(work.models.values())).plan):
-            warnings.simplefilter("ignore")  # the reports have the warnings
+        plan = next(iter(work.models.values())).plan
+        with warnings.catch_warnings(action="ignore"), hints(plan):  # the reports have the warnings
             differences = found.comparison.compute()
     return ModelReports(reports, differences)
 

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from streammetrics.cli.result import CommandError
+from streammetrics.cli.result import CommandError, blaming
 from streammetrics.cli.tasks import (
     OF_MODELS,
     OF_TREC_FILES,
@@ -24,8 +24,8 @@ from streammetrics.core.errors import NoConfidenceError, StreamMetricsError, an
 from streammetrics.core.loading import load
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import catalogue
-from streammetrics.inference.comparing.comparison import Comparison
-from streammetrics.inference.comparing.tests import refused
+from streammetrics.inference.comparison import Comparison
+from streammetrics.inference.paired import refused
 from streammetrics.inference.units import BY_UNIT
 from streammetrics.metrics.drift import CATEGORIES, SampleDistance
 from streammetrics.metrics.ranking.base import ranking_preset
@@ -163,10 +163,8 @@ def _check_given(name: str, task: Task, columns: Mapping[str, str], options: Opt
 def _preset(options: Options) -> dict[str, object]:
     if "preset" not in options:
         return {}
-    try:
+    with blaming(f"--preset {options['preset']}", ValueError):
         return ranking_preset(options["preset"])
-    except ValueError as error:
-        raise CommandError(f"--preset {options['preset']}: {error}") from None
 
 
 def _defaults(task: Task, given: Mapping[str, str], options: Options) -> list[Spec]:
@@ -214,21 +212,15 @@ BY = "by "  # prefix of the columns to slice by, among the names of inputs
 MAX_SLICES = 10_000
 
 
-def sliced(
-    what: TaskPlan,
-    by: Sequence[str],
-    max_slices: int,
-    worst: str | None,
-    min_rows: int,
-    unit: str | None = None,
-) -> TaskPlan:
+def _sliced(what: TaskPlan, asked: EvaluateOptions) -> TaskPlan:
     """Return the plan with its metrics also by slice, and clustered by unit.
 
     Raises:
         CommandError: The options contradict each other, or one requires --by.
     """
+    by, unit, worst = asked.by, asked.unit, asked.worst
     if not by:
-        for option, given in (("--worst", worst is not None), ("--min-rows", min_rows)):
+        for option, given in (("--worst", worst is not None), ("--min-rows", asked.min_rows)):
             if given:
                 raise CommandError(f"{option} requires --by, e.g. --by country")
         if unit is None:
@@ -238,10 +230,8 @@ def sliced(
     if worst is not None:
         named(worst, what.suite)
     specs = [[column(part) for part in text.split(",")] for text in by]
-    try:
-        slices = Slices(what.suite, by=[[], *specs], max_slices=max_slices, unit=unit)
-    except ValueError as error:
-        raise CommandError(f"--by {' --by '.join(by)}: {error}") from error
+    with blaming(f"--by {' --by '.join(by)}", ValueError):
+        slices = Slices(what.suite, by=[[], *specs], max_slices=asked.max_slices, unit=unit)
     columns = {f"{BY}{title_of(part)}": title_of(part) for spec in specs for part in spec}
     if unit is not None:
         columns[f"{BY}{unit}"] = unit
@@ -288,11 +278,8 @@ def column(text: str) -> KeySpec:
 
 def state_of(path: str) -> Any:
     """Read a saved state."""
-    try:
-        state = load(path)
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from error
-    return state
+    with blaming(path, OSError):
+        return load(path)
 
 
 def slices_of(
@@ -306,16 +293,14 @@ def slices_of(
     if not isinstance(state, Slices):
         return None
     ranked = None
-    try:
-        if worst is not None:
-            worst = named(worst, state)
-            level = 0.95 if confidence is None else confidence
+    if worst is not None:
+        worst = named(worst, state)
+        level = 0.95 if confidence is None else confidence
+        with blaming(f"--worst {worst}", StreamMetricsError, ValueError):
             try:
                 ranked = state.worst(worst, min_rows=min_rows, confidence=level, unit=unit)
             except NoConfidenceError:  # if --confidence is given, a note says so
                 ranked = state.worst(worst, min_rows=min_rows, confidence=None)
-    except (StreamMetricsError, ValueError) as error:
-        raise CommandError(f"--worst {worst}: {error}") from error
     return Sliced.of(state, min_rows, worst, ranked, confidence, unit)
 
 
@@ -356,10 +341,8 @@ class EvaluateOptions:
         """The conditions on the rows to read."""
         if self.where is None:
             return ()
-        try:
+        with blaming(f"--where {self.where}", ValueError):
             return conditions(self.where)
-        except ValueError as error:
-            raise CommandError(f"--where {self.where}: {error}") from error
 
 
 @dataclass(frozen=True)
@@ -420,14 +403,7 @@ def opened(asked: EvaluateOptions) -> Work:
         asked = _with_classes(asked, found.sources[0])
     named = _by_model(asked.columns)
     plans = {
-        name: sliced(
-            plan(asked.task, columns, asked.options, asked.specs),
-            asked.by,
-            asked.max_slices,
-            asked.worst,
-            asked.min_rows,
-            asked.unit,
-        )
+        name: _sliced(plan(asked.task, columns, asked.options, asked.specs), asked)
         for name, columns in named.items()
     }
     found = found or _found(asked)
@@ -496,10 +472,8 @@ class ReferenceState:
                     f"--reference {self.path} holds rows of a current sample, too ({name}): save "
                     "a state of the reference alone, with --reference FILE and no PATH"
                 )
-        try:
+        with blaming(f"--reference {self.path} does not fit", StreamMetricsError):
             suite.merge(self.state)
-        except StreamMetricsError as error:
-            raise CommandError(f"--reference {self.path} does not fit: {error}") from error
 
 
 def _with_reference(asked: EvaluateOptions) -> tuple[EvaluateOptions, ReferenceState | None]:

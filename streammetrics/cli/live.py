@@ -6,8 +6,14 @@ import errno
 import io
 import os
 import socket
-from contextlib import ExitStack
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
+from json import dumps, loads
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -15,16 +21,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
-from streammetrics.cli import live_status
 from streammetrics.cli import options as typed
 from streammetrics.cli.evaluate import progress_of
-from streammetrics.cli.live_status import open_store
 from streammetrics.cli.outputs import Output, check_outputs, write
-from streammetrics.cli.result import MISTAKE, NO_ROWS, NOTHING, CommandError, CommandResult, say
+from streammetrics.cli.result import (
+    MISTAKE,
+    NO_ROWS,
+    NOTHING,
+    CommandError,
+    CommandResult,
+    blaming,
+    say,
+)
 from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.results.table import csv_text
+from streammetrics.live.client import connecting
 from streammetrics.live.exporting import files
-from streammetrics.live.service import logs
+from streammetrics.live.panes import TOLD
+from streammetrics.live.service import answers, logs
 from streammetrics.live.service.config import TEMPLATE, settings
 from streammetrics.live.service.history import history, series_rows
 from streammetrics.live.service.judging import estimated, judging, replayed
@@ -32,9 +46,10 @@ from streammetrics.show.formats import Grid, drawn
 from streammetrics.show.report import number
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from http.client import HTTPConnection, HTTPResponse
 
-    from streammetrics.core.types import Array
+    from streammetrics.core.types import Array, Json
     from streammetrics.live.live import Live
     from streammetrics.live.service.config import Settings
 
@@ -42,6 +57,8 @@ if TYPE_CHECKING:
 
 
 _OUT = "--series-out"
+_FIRING = 1  # exit code if an alert fires
+_TIMEOUT = 60.0  # seconds; the first read of a long history is slow
 _SHOWN = 48  # maximum rows of a printed series
 
 live = typer.Typer(
@@ -60,6 +77,11 @@ Config = Annotated[
     str, typer.Argument(metavar="CONFIG.toml", help="A configuration; see `live init`.")
 ]
 
+Labels = Annotated[
+    list[str] | None,
+    typer.Option("--labels", metavar="FILE", help="File or glob of labels; repeatable."),
+]
+
 Target = Annotated[
     str,
     typer.Argument(metavar="TARGET", help="The URL of a service, or a configuration with a store."),
@@ -70,36 +92,26 @@ Token = Annotated[
 ]
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live init
-    streammetrics live init staging.toml
-    streammetrics live init live.toml --force
-    """,
-)
-@typed.importing
+@typed.command(live)
 def init(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="File to write (live.toml).")
     ] = "live.toml",
     force: typed.Force = False,
 ) -> CommandResult:
-    """Write a configuration in which every key is explained."""
+    """Write a configuration in which every key is explained.
+
+    Examples:
+        streammetrics live init
+        streammetrics live init staging.toml
+        streammetrics live init live.toml --force
+    """
     check_outputs([Output("PATH", path)], [], force=force)
     write(path, TEMPLATE.encode())
     return CommandResult(f"wrote {path}: streammetrics live serve {path} runs it\n")
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live check live.toml
-    streammetrics live check live.toml --rows-per-minute 40
-    streammetrics live check live.toml --reference predictions.parquet
-    """,
-)
-@typed.importing
+@typed.command(live)
 def check(
     config: Config,
     rows_per_minute: Annotated[
@@ -112,13 +124,16 @@ def check(
         list[str] | None,
         typer.Option(metavar="FILE", help="Log of predictions on which rules are tried."),
     ] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option("--labels", metavar="FILE", help="File or glob of labels; repeatable."),
-    ] = None,
+    labels: Labels = None,
     input_format: typed.InputFormat = None,
 ) -> CommandResult:
-    """Check a configuration without starting anything."""
+    """Check a configuration without starting anything.
+
+    Examples:
+        streammetrics live check live.toml
+        streammetrics live check live.toml --rows-per-minute 40
+        streammetrics live check live.toml --reference predictions.parquet
+    """
     found = settings(config)
     lines = [f"{config} is good: {repr(found.suite).rpartition(' <')[0]}", *judging(found)]
     if rows_per_minute is not None:
@@ -133,15 +148,7 @@ def check(
     return CommandResult("".join(f"{line}\n" for line in lines))
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live serve live.toml
-    streammetrics live serve live.toml --port 8080
-    streammetrics live serve live.toml --log json
-    """,
-)
-@typed.importing
+@typed.command(live)
 def serve(
     config: Config,
     port: Annotated[
@@ -157,7 +164,13 @@ def serve(
         str, typer.Option(metavar="text|json", help="Form of the log on standard error.")
     ] = "text",
 ) -> CommandResult:
-    """Run the service: events by HTTP, metrics on a page. Ctrl-C or SIGTERM ends it."""
+    """Run the service: events by HTTP, metrics on a page. Ctrl-C or SIGTERM ends it.
+
+    Examples:
+        streammetrics live serve live.toml
+        streammetrics live serve live.toml --port 8080
+        streammetrics live serve live.toml --log json
+    """
     from streammetrics.live.service.running import serve as run  # noqa: PLC0415 - needs the extra
 
     if log not in logs.FORMS:
@@ -200,15 +213,7 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live replay live.toml events.parquet
-    streammetrics live replay live.toml 'predictions/*.csv' --labels labels.csv
-    streammetrics live replay live.toml events.parquet --series-out series.csv
-    """,
-)
-@typed.importing
+@typed.command(live)
 def replay(
     config: Config,
     predictions: Annotated[
@@ -217,10 +222,7 @@ def replay(
             metavar="FILE", help="Files or globs of predictions, or of rows with their labels."
         ),
     ],
-    labels: Annotated[
-        list[str] | None,
-        typer.Option("--labels", metavar="FILE", help="File or glob of labels; repeatable."),
-    ] = None,
+    labels: Labels = None,
     series_out: Annotated[
         str | None,
         typer.Option(_OUT, help="Write the series as CSV or Parquet.", metavar="FILE|-"),
@@ -228,89 +230,100 @@ def replay(
     input_format: typed.InputFormat = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Feed files of events to the metrics, as if they arrived now."""
+    """Feed files of events to the metrics, as if they arrived now.
+
+    Examples:
+        streammetrics live replay live.toml events.parquet
+        streammetrics live replay live.toml 'predictions/*.csv' --labels labels.csv
+        streammetrics live replay live.toml events.parquet --series-out series.csv
+    """
     found = settings(config, secrets=False)
     return _replayed(found, predictions, labels or (), input_format, series_out, force=force)
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live status http://127.0.0.1:8080
-    streammetrics live status https://metrics.example.org --token-env LIVE_TOKEN
-    streammetrics live status live.toml
-    """,
-)
-@typed.importing
+@typed.command(live)
 def status(target: Target, token_env: Token = None) -> CommandResult:
-    """Print the current metrics, the counts of labels, and the alerts."""
-    return live_status.status(target, token_env)
+    """Print the current metrics, the counts of labels, and the alerts.
+
+    Examples:
+        streammetrics live status http://127.0.0.1:8080
+        streammetrics live status https://metrics.example.org --token-env LIVE_TOKEN
+        streammetrics live status live.toml
+    """
+    now, found = _answers(target, token_env, "now", "alerts")
+    with _expecting(target):
+        grids = [_metrics(now), *_coverage(now["coverage"]), *_alerts(found["alerts"])]
+    return CommandResult(drawn(grids))
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live alerts http://127.0.0.1:8080
-    streammetrics live alerts live.toml --json -
-    streammetrics live alerts live.toml || mail -s alert team@example.org
-    """,
-)
-@typed.importing
+@typed.command(live)
 def alerts(
     target: Target, token_env: Token = None, json: typed.Json = None, force: typed.Force = False
 ) -> CommandResult:
-    """Print the state of every alert rule. The exit code is 1 if one fires."""
-    return live_status.alerts(target, token_env, json, force=force)
+    """Print the state of every alert rule. The exit code is 1 if one fires.
+
+    Examples:
+        streammetrics live alerts http://127.0.0.1:8080
+        streammetrics live alerts live.toml --json -
+        streammetrics live alerts live.toml || mail -s alert team@example.org
+    """
+    outputs = [] if json is None else [Output("--json", json)]
+    check_outputs(outputs, [target], force=force)
+    (found,) = _answers(target, token_env, "alerts")
+    with _expecting(target):
+        grids = _alerts(found["alerts"])
+        code = _FIRING if any(each["state"] == "firing" for each in found["alerts"]) else 0
+    text = drawn(grids) if grids else f"{target} has no rules: add some to [alerts]\n"
+    if json is not None:
+        whole = dumps(found, indent=2, ensure_ascii=False) + "\n"
+        if outputs[0].is_stdout:
+            return CommandResult(whole, code)
+        write(json, whole)
+    return CommandResult(text, code)
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live rules live.toml > rules.yml
-    streammetrics live rules live.toml --job fraud > rules.yml
-    streammetrics live rules live.toml | promtool check rules /dev/stdin
-    """,
-)
-@typed.importing
+@typed.command(live)
 def rules(
     config: Config,
     job: Annotated[
         str, typer.Option(metavar="NAME", help="The service's job_name in prometheus.yml (live).")
     ] = files.JOB,
 ) -> CommandResult:
-    """Print the alert rules for Prometheus."""
+    """Print the alert rules for Prometheus.
+
+    Examples:
+        streammetrics live rules live.toml > rules.yml
+        streammetrics live rules live.toml --job fraud > rules.yml
+        streammetrics live rules live.toml | promtool check rules /dev/stdin
+    """
     found = settings(config, secrets=False)
     return CommandResult(files.rules(found.view.title, found.delivery.notices, job))
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live grafana live.toml > dashboard.json
-    streammetrics live grafana staging.toml > staging.json
-    streammetrics live grafana live.toml | ssh host 'cat > dashboards/live.json'
-    """,
-)
-@typed.importing
+@typed.command(live)
 def grafana(config: Config) -> CommandResult:
-    """Print a dashboard for Grafana."""
+    """Print a dashboard for Grafana.
+
+    Examples:
+        streammetrics live grafana live.toml > dashboard.json
+        streammetrics live grafana staging.toml > staging.json
+        streammetrics live grafana live.toml | ssh host 'cat > dashboards/live.json'
+    """
     found = settings(config, secrets=False)
     names = [*found.suite]
     return CommandResult(files.dashboard(found.view.title, names, found.view.window) + "\n")
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live backfill live.toml > history.om
-    streammetrics live backfill live.toml | head
-    streammetrics live backfill live.toml > history.om && \\
-        promtool tsdb create-blocks-from openmetrics history.om data/
-    """,
-)
-@typed.importing
+@typed.command(live)
 def backfill(config: Config) -> CommandResult:
-    """Print the history in the store as OpenMetrics, for Prometheus."""
+    r"""Print the history in the store as OpenMetrics, for Prometheus.
+
+    Examples:
+        streammetrics live backfill live.toml > history.om
+        streammetrics live backfill live.toml | head
+        streammetrics live backfill live.toml > history.om && \
+            promtool tsdb create-blocks-from openmetrics history.om data/
+    """
     found = settings(config, secrets=False)
     advice = "there is no history; `live serve` and `live replay` write the store that [live] names"
     with open_store(found, advice) as live:
@@ -334,8 +347,8 @@ def _replayed(
 ) -> CommandResult:
     """Feed files to the live state of a configuration, and return its series as text."""
     outputs = [] if out is None else [Output(_OUT, out)]
-    if out is not None and not outputs[0].is_stdout and _form(out) not in {".csv", ".parquet"}:
-        raise CommandError(f"{_OUT} {out}: expected a file that ends in .csv or .parquet, or -")
+    for output in outputs:
+        check_table(output)
     events = history(found, predictions, labels, fmt)
     store = found.options["store"]
     check_outputs(outputs, [*events.sources, *([store] if store else [])], force=force)
@@ -355,11 +368,8 @@ def _replayed(
         grids = [_counted(live, found), *_replayed_alerts(live, found)]
         if out is None:
             text = drawn([_grid(series, found), *grids])
-        elif outputs[0].is_stdout:
-            text = series_csv(series)
         else:
-            write(out, series_csv(series) if _form(out) == ".csv" else series_parquet(series))
-            text = drawn(grids)
+            text = write_series(outputs[0], series) or drawn(grids)
         transaction = stack.pop_all()
 
     def finish() -> None:
@@ -371,23 +381,33 @@ def _replayed(
     return CommandResult(text, finish=finish)
 
 
+def check_table(output: Output) -> None:
+    """Raise unless a series can be written: to a CSV or Parquet file, or to standard output."""
+    if not output.is_stdout and _form(output.path) not in {".csv", ".parquet"}:
+        raise CommandError(
+            f"{output.option} {output.path}: expected a file that ends in .csv or .parquet, or -"
+        )
+
+
 def _form(path: str) -> str:
     return os.path.splitext(path)[1].lower()
 
 
-def series_csv(series: Series) -> str:
-    """Return a series as CSV."""
-    return csv_text(series_rows(series))
-
-
-def series_parquet(series: Series) -> bytes:
-    """Return a series as Parquet."""
-    sink = io.BytesIO()
-    columns: dict[str, Any] = {name: pa.array(column) for name, column in series.items()}
-    for name in ("start", "time"):
-        columns[name] = pa.array(series[name], pa.timestamp("ns", "UTC"))
-    pq.write_table(pa.table(columns), sink)
-    return sink.getvalue()
+def write_series(output: Output, series: Series) -> str:
+    """Write a series to a file; return it as CSV if the output is standard output."""
+    if _form(output.path) == ".parquet" and not output.is_stdout:
+        columns: dict[str, Any] = {name: pa.array(column) for name, column in series.items()}
+        for name in ("start", "time"):
+            columns[name] = pa.array(series[name], pa.timestamp("ns", "UTC"))
+        sink = io.BytesIO()
+        pq.write_table(pa.table(columns), sink)
+        write(output.path, sink.getvalue())
+        return ""
+    text = csv_text(series_rows(series))
+    if output.is_stdout:
+        return text
+    write(output.path, text)
+    return ""
 
 
 def _grid(series: Series, found: Settings) -> Grid:
@@ -421,6 +441,10 @@ def _replayed_alerts(live: Live, found: Settings) -> list[Grid]:
         for place, (time, state) in enumerate(alert.changes)
         for last in [place == len(alert.changes) - 1]
     ]
+    return _alert_grid(lines)
+
+
+def _alert_grid(lines: list[tuple[str, ...]]) -> list[Grid]:
     return [Grid("Alerts", ("Alert", "State", "Since", "Why"), lines)] if lines else []
 
 
@@ -441,3 +465,145 @@ def _counted(live: Live, found: Settings) -> Grid:
     if live.dropped:
         lines.append(("older than any pane", f"{live.dropped:,}"))
     return Grid(f"In {tier[1]}", ("Events", "Count"), lines)
+
+
+@contextmanager
+def _expecting(target: str) -> Iterator[None]:
+    """Name the address if an answer is unexpected."""
+    try:
+        yield
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise CommandError(f"{target} answers, but not like a live service") from error
+
+
+def _answers(target: str, token_env: str | None, *names: str) -> list[Json]:
+    """Return the answers of a service, or of the store of a configuration."""
+    if not target.startswith(("http://", "https://", "unix:")):
+        return _read(target, names)
+    token = os.environ.get(token_env, "") if token_env else ""
+    if token_env and not token:
+        raise CommandError(f"the environment variable {token_env} is not set, or empty: export it")
+    if target.startswith("unix:"):
+        with blaming("", ValueError):
+            connect = connecting(target, _TIMEOUT)
+        opened = urllib.request.build_opener(_OverSocket(connect)).open
+        return [_asked(f"http://localhost/api/{name}", token, opened, target) for name in names]
+    _check_address(target)
+    base = target.rstrip("/")
+    return [_asked(f"{base}/api/{name}", token) for name in names]
+
+
+class _OverSocket(urllib.request.HTTPHandler):
+    """Sends requests over a unix socket, whatever host they name."""
+
+    def __init__(self, connect: Callable[[], HTTPConnection]) -> None:
+        super().__init__()
+        self._connect = connect
+
+    def http_open(self, request: urllib.request.Request) -> HTTPResponse:
+        """Return the answer to a request."""
+        return self.do_open(lambda *_, **__: self._connect(), request)
+
+
+def _check_address(target: str) -> None:
+    """Raise unless an address has a host and a valid port, if any."""
+    try:
+        parts = urllib.parse.urlsplit(target)
+        host, _ = parts.hostname or "", parts.port
+        host.encode("idna")
+    except ValueError:
+        host = ""
+    if not host or any(c.isspace() for c in target):
+        raise CommandError(
+            f"{target} is not an address of a service, such as http://127.0.0.1:8080"
+        )
+
+
+@contextmanager
+def open_store(
+    found: Settings, advice: str = "give the address of the service, http://..."
+) -> Iterator[Live]:
+    """Open the live state in the store of a configuration.
+
+    Raises:
+        CommandError: There is no store; the message ends with `advice`.
+    """
+    store = found.options["store"]
+    if store is None or not os.path.exists(store):
+        lack = "has no store" if store is None else f"has a store, {store}, that does not exist yet"
+        raise CommandError(f"{found.path} {lack}: {advice}")
+    with found.live() as live:
+        if found.server.clock == "wall":
+            live.now(time.time())
+        yield live
+
+
+def _read(config: str, names: Sequence[str]) -> list[Json]:
+    found = settings(config, secrets=False)
+    with open_store(found) as live:
+        every: dict[str, Callable[[], Json]] = {
+            "now": partial(answers.now, live._queries, found.view),
+            "alerts": lambda: answers.alerts(live.alerts(found.rules)),
+        }
+        return [every[name]() for name in names]
+
+
+def _asked(
+    url: str, token: str, opened: Callable[..., Any] = urllib.request.urlopen, shown: str = ""
+) -> Json:
+    """Return the answer of a service; errors name the address that is `shown`, if it is another."""
+    shown = shown or url
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        request = urllib.request.Request(url, headers=headers)
+        with opened(request, timeout=_TIMEOUT) as answer:
+            return loads(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            hint = "; --token-env names the variable with its token" if error.code == 401 else ""
+        raise CommandError(f"{shown} answers {error.code} {error.reason}{hint}") from error
+    except OSError as error:
+        raise CommandError(f"{shown} does not answer: {getattr(error, 'reason', error)}") from error
+    except ValueError as error:
+        raise CommandError(f"{shown} answers, but not with JSON: is it a live service?") from error
+
+
+def _metrics(now: Mapping[str, Json]) -> Grid:
+    title = f"{now['title']}: last {now['window']}, until {_moment(now['end'])} (UTC)"
+    lines: list[tuple[str, ...]] = [
+        (
+            name,
+            _shown(found["value"]),
+            _between(found["sure_low"], found["sure_high"]),
+            _between(*(found["possible"] or (None, None))),
+        )
+        for name, found in now["metrics"].items()
+    ]
+    header = ("Metric", "Value", "95 % confidence", "With all labels")
+    return Grid(f"{title}, {now['n_rows']:,} rows", header, lines)
+
+
+def _coverage(found: Mapping[str, object]) -> list[Grid]:
+    if not found["predicted"]:
+        return []
+    lines: list[tuple[str, ...]] = [(name, f"{found[name]:,}") for name in TOLD if found[name]]
+    return [Grid(f"{found['coverage']:.1%} have their label", ("Predictions", "Count"), lines)]
+
+
+def _alerts(found: Sequence[Mapping[str, Json]]) -> list[Grid]:
+    lines: list[tuple[str, ...]] = [
+        (each["name"], each["state"], _moment(each["since"]), each["why"] or "") for each in found
+    ]
+    return _alert_grid(lines)
+
+
+def _shown(value: float | None) -> str:
+    return "undefined" if value is None else number(value)
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"{number(low)} to {number(high)}"
+
+
+def _moment(text: str | None) -> str:
+    return "" if text is None else text[:16].replace("T", " ")

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streammetrics.cli import options as typed
-from streammetrics.cli.live import Config, live, series_csv, series_parquet
-from streammetrics.cli.live_status import open_store
-from streammetrics.cli.outputs import Output, check_outputs, write
-from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult
+from streammetrics.cli.live import Config, Labels, check_table, live, open_store, write_series
+from streammetrics.cli.outputs import Output, check_outputs
+from streammetrics.cli.result import NO_ROWS, CommandError, CommandResult, blaming
 from streammetrics.live import maintenance
 from streammetrics.live.forgetting import forget as forget_rows
 from streammetrics.live.forgetting import keys_named
@@ -26,70 +25,56 @@ __all__ = ["live"]
 Store = Annotated[str, typer.Argument(metavar="STORE", help="The file that [live] store names.")]
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live backup live.db live.backup.db
-    streammetrics live backup live.db /backups/live.db --force
-    streammetrics live backup live.db today.db && scp today.db host:
-    """,
-)
-@typed.importing
+@typed.command(live)
 def backup(
     store: Store,
     file: Annotated[str, typer.Argument(metavar="FILE", help="The copy to write.")],
     force: typed.Force = False,
 ) -> CommandResult:
-    """Copy a store at one moment, also while the service runs."""
+    """Copy a store at one moment, also while the service runs.
+
+    Examples:
+        streammetrics live backup live.db live.backup.db
+        streammetrics live backup live.db /backups/live.db --force
+        streammetrics live backup live.db today.db && scp today.db host:
+    """
     check_outputs([Output("FILE", file)], [store], force=force)
     size = maintenance.backup(store, file)
     return CommandResult(f"wrote {file}, {size:,} bytes\n")
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live restore live.backup.db live.db
-    streammetrics live restore /backups/live.db live.db --force
-    streammetrics live restore today.db live.db && systemctl start live
-    """,
-)
-@typed.importing
+@typed.command(live)
 def restore(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A copy that `backup` wrote.")],
     store: Store,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Replace a store by a copy, while the service is stopped."""
+    """Replace a store by a copy, while the service is stopped.
+
+    Examples:
+        streammetrics live restore live.backup.db live.db
+        streammetrics live restore /backups/live.db live.db --force
+        streammetrics live restore today.db live.db && systemctl start live
+    """
     check_outputs([Output("STORE", store)], [file], force=force)
     maintenance.restore(file, store)
     return CommandResult(f"wrote {store}\n")
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live compact live.db
-    streammetrics live compact /var/lib/live/live.db
-    streammetrics live compact live.db && systemctl start live
-    """,
-)
-@typed.importing
+@typed.command(live)
 def compact(store: Store) -> CommandResult:
-    """Give unused space of a store back to its disk, while the service is stopped."""
+    """Give unused space of a store back to its disk, while the service is stopped.
+
+    Examples:
+        streammetrics live compact live.db
+        streammetrics live compact /var/lib/live/live.db
+        streammetrics live compact live.db && systemctl start live
+    """
     before, after = maintenance.compact(store)
     return CommandResult(f"{store} has {after:,} bytes, {before:,} before\n")
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live export live.toml history.parquet
-    streammetrics live export live.toml - > history.csv
-    streammetrics live export live.toml days.csv --window 1d --every 1d
-    """,
-)
-@typed.importing
+@typed.command(live)
 def export(
     config: Config,
     file: Annotated[
@@ -103,36 +88,26 @@ def export(
     ] = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Write the windows in the store as CSV or Parquet: values, limits, rows and coverage."""
+    """Write the windows in the store as CSV or Parquet: values, limits, rows and coverage.
+
+    Examples:
+        streammetrics live export live.toml history.parquet
+        streammetrics live export live.toml - > history.csv
+        streammetrics live export live.toml days.csv --window 1d --every 1d
+    """
     found, output = settings(config, secrets=False), Output("FILE", file)
-    is_table = file.lower().endswith(".parquet")
-    if not output.is_stdout and not is_table and not file.lower().endswith(".csv"):
-        raise CommandError(f"FILE {file}: expected a file that ends in .csv or .parquet, or -")
+    check_table(output)
     store = found.options["store"]
     check_outputs([output], [config, *([store] if store else [])], force=force)
-    with open_store(found, "there is nothing to export; `live serve` writes a store") as opened:
-        try:
-            series = opened.series(window or found.view.window, every=every or found.view.every)
-        except ValueError as error:
-            raise CommandError(str(error)) from error
+    lack = "there is nothing to export; `live serve` writes a store"
+    with open_store(found, lack) as opened, blaming("", ValueError):
+        series = opened.series(window or found.view.window, every=every or found.view.every)
     n = len(series["time"])
-    if output.is_stdout:
-        text = series_csv(series)
-    else:
-        write(file, series_parquet(series) if is_table else series_csv(series))
-        text = f"wrote {file}, {n:,} windows\n"
+    text = write_series(output, series) or f"wrote {file}, {n:,} windows\n"
     return CommandResult(text) if n else CommandResult(text, NO_ROWS, "no rows: no window has any")
 
 
-@live.command(
-    cls=typed.Command,
-    epilog="""
-    streammetrics live forget live.toml --id r1
-    streammetrics live forget live.toml --id r1 --id r2
-    streammetrics live forget live.toml --id r1 --rows sent.csv
-    """,
-)
-@typed.importing
+@typed.command(live)
 def forget(
     config: Config,
     ids: Annotated[
@@ -142,12 +117,15 @@ def forget(
         list[str] | None,
         typer.Option("--rows", metavar="FILE", help="File or glob of the rows as they were sent."),
     ] = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option("--labels", metavar="FILE", help="File or glob of their labels; repeatable."),
-    ] = None,
+    labels: Labels = None,
 ) -> CommandResult:
-    """Remove the rows of ids from a store, while the service is stopped."""
+    """Remove the rows of ids from a store, while the service is stopped.
+
+    Examples:
+        streammetrics live forget live.toml --id r1
+        streammetrics live forget live.toml --id r1 --id r2
+        streammetrics live forget live.toml --id r1 --rows sent.csv
+    """
     found, keys = settings(config, secrets=False), keys_named(ids)
     store, known = found.options["store"], None
     if labels and not rows:

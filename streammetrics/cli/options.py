@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from functools import wraps
+from functools import partial, wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from streammetrics.cli.result import CommandError
+from streammetrics.cli.result import CommandError, blaming
 from streammetrics.cli.tasks import TASKS
 from streammetrics.core.registry import catalogue
 from streammetrics.metrics.specs import SpecError, import_own
@@ -25,6 +25,13 @@ _FEW = 8  # maximum number of options without sections
 _BREAKDOWN = "Confidence intervals and slices"
 _SECTIONS = ("Arguments", "Options", "Columns", "Files", _BREAKDOWN, "Output")
 WIDTH = {"max_content_width": 100}  # characters of a help page
+
+
+def _write_examples(command: Any, ctx: Any, formatter: Any) -> None:  # noqa: ARG001 - of a method
+    """Write the examples of a command verbatim."""
+    with formatter.section("Examples"):
+        for line in inspect.cleandoc(command.epilog or "").splitlines():
+            formatter.write(f"  {line}\n")
 
 
 class Command(TyperCommand):
@@ -61,31 +68,23 @@ class Command(TyperCommand):
             with formatter.section(section):
                 formatter.write_dl(records, col_max=_NAMES)
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the base's parameters
-        """Write the examples verbatim."""
-        _write_examples(self.epilog, formatter)
+    format_epilog = _write_examples
 
 
 class CommandGroup(TyperGroup):
     """A group of commands with a help page that ends with examples."""
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - the base's parameters
-        """Write the examples verbatim."""
-        _write_examples(self.epilog, formatter)
-
-
-def _write_examples(text: str | None, formatter: Any) -> None:
-    with formatter.section("Examples"):
-        for line in inspect.cleandoc(text or "").splitlines():
-            formatter.write(f"  {line}\n")
+    format_epilog = _write_examples
 
 
 def _option(help: str, *names: str, section: str = "Options", **more: Any) -> Any:  # noqa: A002 - typer's name for it
     return typer.Option(*names, help=help, rich_help_panel=section, **more)
 
 
-def _column(text: str, *names: str) -> Any:
-    return _option(text, *names, section="Columns", metavar="COLUMN")
+_column = partial(_option, section="Columns", metavar="COLUMN")
+_file = partial(_option, section="Files")
+_breakdown = partial(_option, section=_BREAKDOWN)
+_output = partial(_option, section="Output")
 
 
 def _completed(incomplete: str, words: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -100,10 +99,8 @@ def _completed(incomplete: str, words: Iterable[tuple[str, str]]) -> list[tuple[
 
 def _import(modules: list[str] | None) -> None:
     for module in modules or ():
-        try:
+        with blaming("--import", SpecError):
             import_own(module)
-        except SpecError as error:
-            raise CommandError(f"--import: {error}") from None
 
 
 Imports = Annotated[
@@ -118,21 +115,29 @@ Imports = Annotated[
 ]
 
 
-def importing(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command that also takes ``--import``."""
+def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Any]], object]:
+    """Return a decorator that adds a command, which also takes ``--import``.
 
-    @wraps(command)
-    def run(*args: Any, imports: object = None, **options: Any) -> Any:  # noqa: ARG001 - the callback imports
-        return command(*args, **options)
+    The docstring of the function is the help page; its section ``Examples:`` ends it.
+    """
 
-    signature = inspect.signature(command, eval_str=True)
-    more = inspect.Parameter(
-        "imports", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Imports
-    )
-    parameters = [*signature.parameters.values(), more]
-    run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by typer
-    run.__annotations__ = {each.name: each.annotation for each in parameters}
-    return run
+    def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
+        def run(*args: Any, imports: object = None, **options: Any) -> Any:  # noqa: ARG001 - the callback imports
+            return function(*args, **options)
+
+        signature = inspect.signature(function, eval_str=True)
+        more = inspect.Parameter(
+            "imports", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Imports
+        )
+        parameters = [*signature.parameters.values(), more]
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]  # read by typer
+        run.__annotations__ = {each.name: each.annotation for each in parameters}
+        about, _, examples = (inspect.getdoc(function) or "").partition("\n\nExamples:\n")
+        app.command(name, cls=Command, help=about, epilog=examples)(run)
+        return function
+
+    return add
 
 
 def complete_metrics(incomplete: str) -> list[tuple[str, str]]:
@@ -172,10 +177,7 @@ Paths = Annotated[
 Task = Annotated[
     str,
     _option(
-        f"What is predicted: {', '.join(TASKS)}.",
-        metavar="TASK",
-        show_default=False,
-        autocompletion=complete_task,
+        f"What is predicted: {', '.join(TASKS)}.", metavar="TASK", autocompletion=complete_task
     ),
 ]
 Metrics = Annotated[
@@ -198,8 +200,7 @@ Parameters = Annotated[
 ]
 YTrue = Annotated[str | None, _column("True labels or values.")]
 YScore = Annotated[
-    list[str] | None,
-    _column("Scores; of several classes a list p0,p1,p2 or a glob 'p*'."),
+    list[str] | None, _column("Scores; of several classes a list p0,p1,p2 or a glob 'p*'.")
 ]
 Scores = Annotated[
     str | None,
@@ -221,74 +222,52 @@ Score = Annotated[
 ]
 Columns = Annotated[
     list[str] | None,
-    _option(
+    _column(
         "Any other input, e.g. y_low=lower or X='x*'; `streammetrics metrics` lists the inputs of "
         "each task.",
         "-c",
         "--column",
-        section="Columns",
         metavar="INPUT=COLUMN",
     ),
 ]
-Qrels = Annotated[
-    str | None,
-    _option("TREC judgments, with --run, instead of PATH.", section="Files", metavar="FILE"),
-]
-Run = Annotated[list[str] | None, _option("TREC results.", section="Files", metavar="FILE")]
+Qrels = Annotated[str | None, _file("TREC judgments, with --run, instead of PATH.", metavar="FILE")]
+Run = Annotated[list[str] | None, _file("TREC results.", metavar="FILE")]
 Annotations = Annotated[
-    str | None,
-    _option("COCO annotations, with --results, instead of PATH.", section="Files", metavar="FILE"),
+    str | None, _file("COCO annotations, with --results, instead of PATH.", metavar="FILE")
 ]
-ResultsFiles = Annotated[
-    list[str] | None, _option("COCO results.", "--results", section="Files", metavar="FILE")
-]
+ResultsFiles = Annotated[list[str] | None, _file("COCO results.", "--results", metavar="FILE")]
 InputFormat = Annotated[
     str | None,
-    _option(
+    _file(
         f"Format of files whose names do not end with it: {', '.join(FORMATS)}.",
-        section="Files",
         metavar="FORMAT",
         autocompletion=complete_format,
     ),
 ]
 Delimiter = Annotated[
-    str | None,
-    _option(
-        "Delimiter of CSV, e.g. ';' or tab, if it is not detected.", section="Files", metavar="TEXT"
-    ),
+    str | None, _file("Delimiter of CSV, e.g. ';' or tab, if it is not detected.", metavar="TEXT")
 ]
-Decimal = Annotated[
-    str | None, _option("Decimal point of CSV: . (default) or ,", section="Files", metavar="TEXT")
-]
+Decimal = Annotated[str | None, _file("Decimal point of CSV: . (default) or ,", metavar="TEXT")]
 Where = Annotated[
     str | None,
-    _option(
+    _file(
         "Read only rows that fulfil conditions: column OP value [and ...], with = != < <= > >=, "
         'e.g. "country = DE and age >= 18".',
-        section="Files",
         metavar="TEXT",
     ),
 ]
 Reference = Annotated[
     list[str] | None,
-    _option(
+    _file(
         "Drift: files of the reference sample, or a saved state of it; PATH is the current sample.",
-        section="Files",
         metavar="PATH",
     ),
 ]
-BatchRows = Annotated[
-    int,
-    _option("Rows per batch (1,048,576).", section="Files", metavar="N", min=1, show_default=False),
-]
+BatchRows = Annotated[int, _file("Rows per batch (1,048,576).", metavar="N", min=1)]
 Workers = Annotated[
     int,
-    _option(
-        "Threads or processes that read (1). The result does not depend on N.",
-        section="Files",
-        metavar="N",
-        min=1,
-        show_default=False,
+    _file(
+        "Threads or processes that read (1). The result does not depend on N.", metavar="N", min=1
     ),
 ]
 Preset = Annotated[
@@ -301,30 +280,23 @@ PerQuery = Annotated[bool, _option("Rankings: also show the value of each query.
 
 Confidence = Annotated[
     float | None,
-    _option(
-        "Confidence intervals at this level, e.g. 0.95.",
-        section=_BREAKDOWN,
-        metavar="LEVEL",
-        callback=_level,
-    ),
+    _breakdown("Confidence intervals at this level, e.g. 0.95.", metavar="LEVEL", callback=_level),
 ]
 Level = Annotated[
     float, _option("Level of the confidence intervals (0.95).", metavar="LEVEL", callback=_level)
 ]
 Unit = Annotated[
     str | None,
-    _option(
+    _breakdown(
         "Sampling unit of the intervals: a column such as user (clustered rows), or none for rows.",
-        section=_BREAKDOWN,
         metavar="COLUMN",
     ),
 ]
 By = Annotated[
     list[str] | None,
-    _option(
+    _breakdown(
         "Metrics by slice: a column, several as country,device, bins of numbers as age:18:30:50, "
         "periods as when:day (hour, week, month). Repeat for other slices.",
-        section=_BREAKDOWN,
         metavar="COLUMNS",
     ),
 ]
@@ -333,66 +305,35 @@ ShownMetrics = Annotated[
 ]
 ShownBy = Annotated[
     list[str] | None,
-    _option(
+    _breakdown(
         "Show only slices by these columns, several as country,device. Repeatable.",
-        section=_BREAKDOWN,
         metavar="COLUMNS",
     ),
 ]
-MinRows = Annotated[
-    int,
-    _option(
-        "Hide slices of fewer rows.", section=_BREAKDOWN, metavar="N", min=0, show_default=False
-    ),
-]
+MinRows = Annotated[int, _breakdown("Hide slices of fewer rows.", metavar="N", min=0)]
 Worst = Annotated[
     str | None,
-    _option(
-        "Rank the slices that are worst by this metric, by confidence limit.",
-        section=_BREAKDOWN,
-        metavar="METRIC",
+    _breakdown(
+        "Rank the slices that are worst by this metric, by confidence limit.", metavar="METRIC"
     ),
 ]
 MaxSlices = Annotated[
-    int,
-    _option(
-        "Maximal number of slices (10,000); more are an error.",
-        section=_BREAKDOWN,
-        metavar="N",
-        min=1,
-        show_default=False,
-    ),
+    int, _breakdown("Maximal number of slices (10,000); more are an error.", metavar="N", min=1)
 ]
 
-Json = Annotated[
-    str | None,
-    _option("Write JSON in full precision.", "--json", section="Output", metavar="FILE|-"),
-]
-Csv = Annotated[
-    str | None,
-    _option("Write CSV, one line per number.", "--csv", section="Output", metavar="FILE|-"),
-]
-Markdown = Annotated[
-    str | None, _option("Write Markdown tables.", "--markdown", section="Output", metavar="FILE|-")
-]
+Json = Annotated[str | None, _output("Write JSON in full precision.", "--json", metavar="FILE|-")]
+Csv = Annotated[str | None, _output("Write CSV, one line per number.", "--csv", metavar="FILE|-")]
+Markdown = Annotated[str | None, _output("Write Markdown tables.", "--markdown", metavar="FILE|-")]
 Save = Annotated[
     str | None,
-    _option(
-        "Save the state, for `show`, `merge`, `compare`, `report` or Python.",
-        section="Output",
-        metavar="STATE",
-    ),
+    _output("Save the state, for `show`, `merge`, `compare`, `report` or Python.", metavar="STATE"),
 ]
 Receipt = Annotated[
     str | None,
-    _option(
+    _output(
         "Write what identifies the result: configuration, rows, versions and the state's SHA-256. "
         "`verify` compares it with a saved state.",
-        section="Output",
         metavar="FILE",
     ),
 ]
-Force = Annotated[
-    bool,
-    _option("Overwrite existing files, but never inputs.", "--force", section="Output"),
-]
+Force = Annotated[bool, _output("Overwrite existing files, but never inputs.", "--force")]

@@ -11,7 +11,7 @@ from streammetrics.core.errors import StreamMetricsError
 from streammetrics.core.results.table import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 
 class CommandError(StreamMetricsError):
@@ -29,6 +29,18 @@ class CommandResult:
     code: int = 0
     error: str = ""
     finish: Callable[[], None] | None = None
+
+
+@contextlib.contextmanager
+def blaming(what: str, *errors: type[Exception]) -> Iterator[None]:
+    """Make a mistake of errors: its message begins with the option, or the file, to blame."""
+    try:
+        yield
+    except errors as error:
+        why = getattr(error, "strerror", None) or (
+            error.args[0] if isinstance(error, KeyError) else error
+        )
+        raise CommandError(f"{what}: {why}" if what else str(why)) from error
 
 
 MISTAKE = 2  # a user error: in the arguments or data, or a file that cannot be read or written

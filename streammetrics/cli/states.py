@@ -15,7 +15,7 @@ import typer
 
 from streammetrics.cli import options as typed
 from streammetrics.cli.inputs import named, slices_of, state_of, unit_of
-from streammetrics.cli.live_status import open_store
+from streammetrics.cli.live import open_store
 from streammetrics.cli.outputs import (
     Output,
     check_outputs,
@@ -25,7 +25,7 @@ from streammetrics.cli.outputs import (
     outputs_of,
     write,
 )
-from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResult, say
+from streammetrics.cli.result import NO_ROWS, NOTHING, CommandError, CommandResult, blaming, say
 from streammetrics.core.errors import (
     IncompatibleMetricsError,
     StateFormatError,
@@ -38,15 +38,15 @@ from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.receipts import differences, read_receipt
 from streammetrics.core.results.differences import Differences
 from streammetrics.core.state.files import locked
-from streammetrics.inference.comparing.comparison import Comparison, compare
-from streammetrics.inference.comparing.decisions import UNDECIDED, WORSE
+from streammetrics.inference.comparison import Comparison, compare
+from streammetrics.inference.decisions import UNDECIDED, WORSE
 from streammetrics.inference.distributions import holm
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.ledger.shards import contradiction
 from streammetrics.live.live import Live
 from streammetrics.live.service.config import settings as settings_of
 from streammetrics.readers.paths import matching
-from streammetrics.show.pages.page import as_document, as_page, findings
+from streammetrics.show.page import as_document, as_page, findings
 from streammetrics.show.report import ModelReports, report
 from streammetrics.slices.slices import Slices
 
@@ -85,7 +85,13 @@ def merge(
     ] = False,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Merge saved states. The result is that of one worker with all their rows."""
+    """Merge saved states. The result is that of one worker with all their rows.
+
+    Examples:
+        streammetrics merge monday.state tuesday.state -o week.state
+        streammetrics merge 'shards/*.state' -o all.state --force
+        streammetrics merge --ledger part-1.state part-2@2.state -o run.ledger
+    """
     if seal and not ledger:
         raise CommandError("--seal requires --ledger")
     check_places([Output("-o", output)])
@@ -115,7 +121,13 @@ def show_state(
     unit: typed.Unit = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Show the values of a saved state."""
+    """Show the values of a saved state.
+
+    Examples:
+        streammetrics show week.state
+        streammetrics show week.state --confidence 0.95 --json week.json
+        streammetrics show week.state --worst Recall --min-rows 500
+    """
     outputs = outputs_of(json, csv, markdown)
     check_outputs(outputs, [state], force=force)
     what = state_of(state)
@@ -141,10 +153,8 @@ def show_state(
     if isinstance(what, MetricSet) and metrics:
         what = what._only(names)
     if isinstance(what, Slices) and by:
-        try:
+        with blaming(f"--by {' --by '.join(by)}", KeyError):
             what = what._only_by([text.split(",") for text in by])
-        except KeyError as error:
-            raise CommandError(f"--by {' --by '.join(by)}: {error.args[0]}") from error
     of = unit_of(unit)
     if isinstance(of, str) and confidence is None and worst is None:
         raise CommandError("--unit requires --confidence, e.g. --confidence 0.95")
@@ -199,15 +209,19 @@ def write_report(
     json: typed.Json = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Write a report as one HTML page. It has tables and plots and needs no network."""
+    """Write a report as one HTML page. It has tables and plots and needs no network.
+
+    Examples:
+        streammetrics report week.state -o report.html
+        streammetrics report old.state new.state -o report.html --title "Old and new"
+        streammetrics report 'shards/*.state' -o report.html --json report.json
+    """
     files = _models(states, merge=merge)
     outputs = [Output("--output", output)]
     if json is not None:
         outputs.append(Output("--json", json))
     every = [path for paths in files.values() for path in paths]
-    twice = _twice(every)
-    if twice is not None:
-        raise CommandError(f"{twice} is named twice, and its rows would count twice: name it once")
+    _check_once(every)
     check_outputs(outputs, every, force=force, patterns=states)
     read, rules = {}, {}
     for name, paths in files.items():
@@ -239,7 +253,13 @@ def compare_states(
     markdown: typed.Markdown = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Compare two saved states of different rows."""
+    """Compare two saved states of different rows.
+
+    Examples:
+        streammetrics compare old.state new.state
+        streammetrics compare old.state new.state --confidence 0.99 --unit user
+        streammetrics compare old.state new.state --json - --markdown difference.md
+    """
     outputs = outputs_of(json, None, markdown)
     check_outputs(outputs, [one, other], force=force)
     return finish(_compared([one, other], confidence, unit), outputs)
@@ -251,14 +271,15 @@ def verify(
     ],
     state: Annotated[str, typer.Argument(metavar="STATE", help="A saved state or ledger.")],
 ) -> CommandResult:
-    """Verify that a saved state is the one a receipt is of. Exit code 1: it is another."""
-    try:
-        with open(receipt, "rb") as file:
-            expected = read_receipt(file.read())
-    except OSError as error:
-        raise CommandError(f"{receipt}: {error.strerror}") from error
-    except StreamMetricsError as error:
-        raise CommandError(f"{receipt}: {error}") from error
+    """Verify that a saved state is the one a receipt is of. Exit code 1: it is another.
+
+    Examples:
+        streammetrics verify receipt.json model.state
+        streammetrics verify receipt.json week.ledger
+        streammetrics verify receipt.json model.state && echo "the same"
+    """
+    with blaming(receipt, OSError, StreamMetricsError), open(receipt, "rb") as file:
+        expected = read_receipt(file.read())
     found = _merged(state).receipt()
     differing = list(differences(expected, found))
     if not differing:
@@ -290,7 +311,13 @@ def gate(
     ] = None,
     force: typed.Force = False,
 ) -> CommandResult:
-    """Check that a new state is not worse than a base. Exit code 1: worse, 3: undecided."""
+    """Check that a new state is not worse than a base. Exit code 1: worse, 3: undecided.
+
+    Examples:
+        streammetrics gate base.state new.state --margin accuracy=0.01
+        streammetrics gate base.state new.state --margin 0.02 --unpaired
+        streammetrics gate old.state new.state --margin auc=0.005 --junit gate.xml
+    """
     outputs = outputs_of(json, None, markdown)
     outputs += [] if junit is None else [Output("--junit", junit)]
     check_outputs(outputs, [base, new], force=force)
@@ -352,18 +379,23 @@ def _paths(states: Sequence[str], output: str, *, ledger: bool) -> list[str]:
             say(f"note: {path} does not exist yet and is created")
         else:
             paths += matching(path)
+    if not ledger:
+        more = ", or write a ledger with --ledger, in which every shard counts once"
+        _check_once(paths, more)
+    return paths
+
+
+def _check_once(paths: Sequence[str], more: str = "") -> None:
+    """Raise if a file occurs twice, under any name."""
     seen: dict[object, str] = {}
     for path in paths:
         key = identity(path) or path
-        if not ledger and key in seen:
-            other = seen[key]
+        if (other := seen.get(key)) is not None:
             name = path if path == other else f"{path}, which is {other},"
             raise CommandError(
-                f"{name} is named twice, and its rows would count twice: name it once, or write a "
-                "ledger with --ledger, in which every shard counts once"
+                f"{name} is named twice, and its rows would count twice: name it once{more}"
             )
         seen[key] = path
-    return paths
 
 
 def _is_new(path: str, output: str) -> bool:
@@ -419,10 +451,8 @@ def _in_one(paths: Sequence[str]) -> Any:
         state = state_of(path)
         if isinstance(state, Ledger) != isinstance(merged, Ledger):
             raise CommandError(f"one of {first} and {path} is a ledger: add --ledger")
-        try:
+        with blaming(f"{path} does not fit {first}", IncompatibleMetricsError):
             merged.merge(state)
-        except IncompatibleMetricsError as error:
-            raise CommandError(f"{path} does not fit {first}: {error}") from error
     if merged.n_rows:
         _note_copies([path for path in paths if os.path.isfile(path)])
     return merged
@@ -448,15 +478,13 @@ def _in_ledger(paths: Sequence[str]) -> Ledger:
     ledger = Ledger()
     for path in paths:
         state = state_of(path)
-        try:
+        with blaming(f"{path} does not fit the others", IncompatibleMetricsError):
             if isinstance(state, Ledger):
                 ledger.merge(state)
             else:
                 name, attempt = _shard_of(path)
                 # Merged as a ledger, because in one a sealed shard may occur again.
                 ledger.merge(Ledger().add(name, state, attempt))
-        except IncompatibleMetricsError as error:
-            raise CommandError(f"{path} does not fit the others: {error}") from error
     for shard in ledger.contradicted:
         raise CommandError(str(contradiction(shard, ledger.attempts[shard])))
     return ledger
@@ -495,17 +523,6 @@ def _models(states: Sequence[str], *, merge: bool) -> dict[str, list[str]]:
     if merge:
         return {next(iter(found)): [path for paths in found.values() for path in paths]}
     return found
-
-
-def _twice(paths: Sequence[str]) -> str | None:
-    """Return the first file that occurs earlier under any name."""
-    seen: set[str] = set()
-    for path in paths:
-        real = os.path.realpath(path)
-        if real in seen:
-            return path
-        seen.add(real)
-    return None
 
 
 def _settings(paths: Sequence[str]) -> Settings | None:
@@ -563,19 +580,16 @@ def _compared(
     if names[0] == names[1]:
         raise CommandError(f"{names[0]} is named twice: name the state of another model or time")
     states = [_merged(path) for path in paths]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            found = compare(
-                *states,
-                confidence=confidence,
-                names=(names[0], names[1]),
-                unit=unit_of(unit),
-                margin=margin,
-                paired=paired,
-            )
-        except (StreamMetricsError, TypeError, ValueError) as error:
-            raise CommandError(str(error)) from error
+    refused = blaming("", StreamMetricsError, TypeError, ValueError)
+    with warnings.catch_warnings(record=True, action="always") as caught, refused:
+        found = compare(
+            *states,
+            confidence=confidence,
+            names=(names[0], names[1]),
+            unit=unit_of(unit),
+            margin=margin,
+            paired=paired,
+        )
     notes = list(dict.fromkeys(str(warning.message) for warning in caught))
     notes += [] if paired else [_UNPAIRED]
     reports = {

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streammetrics.cli.result import CommandError
+from streammetrics.cli.result import CommandError, blaming
 from streammetrics.core.columns.batch import COUNTS, WEIGHT, near
 from streammetrics.metrics import specs
 from streammetrics.metrics.specs import Spec, SpecError
@@ -277,10 +277,8 @@ def parse(texts: Sequence[str]) -> list[Spec]:
     Raises:
         CommandError: A text has another form, or the metric does not exist.
     """
-    try:
+    with blaming("--metrics", SpecError):
         return [spec for text in texts for spec in specs.parse(text)]
-    except SpecError as error:
-        raise CommandError(f"--metrics: {error}") from error
 
 
 def parameters_of(texts: Sequence[str]) -> Options:

@@ -89,14 +89,21 @@ class Refusal(str):
 
 
 _RULES: dict[str, Rule] = {}  # by family
+_ANYTIME: set[str] = set()  # families with a rule for intervals that hold at all times
 _METHODS: dict[str, Rule] = {}  # by name
 
 
-def rule_of(*families: str) -> Callable[[Rule], Rule]:
-    """Register a function as the rule of families of metrics."""
+def rule_of(*families: str, anytime: bool = False) -> Callable[[Rule], Rule]:
+    """Register a function as the rule of families of metrics.
+
+    Args:
+        *families: The families.
+        anytime: Whether the rule itself answers or refuses a request for limits at all times.
+    """
 
     def register(rule: Rule) -> Rule:
         _RULES.update(dict.fromkeys(families, rule))
+        _ANYTIME.update(families if anytime else ())
         return rule
 
     return register
@@ -135,6 +142,8 @@ def confidence_of(metric: Any, asked: ConfidenceRequest, *statistics: object) ->
             "no rule for its sampling variance is known; MetricSet({...}, unit='id') "
             "has limits for any value, by a jackknife over the units in column 'id'",
         )
+    if asked.anytime and family not in _ANYTIME:
+        raise not_anytime(metric)
     return _RULES[family](metric, asked, *statistics)
 
 

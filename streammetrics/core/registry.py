@@ -27,7 +27,7 @@ _NAMES = {
     "core.results.values": "Interval",
     "core.loading": "from_bytes load",
     "engines.local": "evaluate",
-    "inference.comparing.comparison": "Comparison compare units_needed",
+    "inference.comparison": "Comparison compare units_needed",
     "inference.estimated": "Estimated",
     "ledger.ledger": "Ledger",
     "live.alerts.rules": "Above Below BurnRate Change Coverage Drift Silence",
@@ -126,7 +126,7 @@ HOOKS = {
     # Rules of confidence intervals, by family of metrics.
     "limits": "inference.means inference.methods inference.scores inference.tables",
     "pictures": "show.pictures.curves show.pictures.values show.pictures.panels",  # plots, by type
-    "reports": "show.pages.page",  # reports, by type of state
+    "reports": "show.page",  # reports, by type of state
 }
 # Classes that are not public but occur in files.
 _WRITTEN = {"UnitSet": "inference.units"}

@@ -25,27 +25,13 @@ TICK = 0.1  # seconds between two signs of life, and between two looks at them
 BEATS, ROWS = 0, 1  # what a worker counts where its parent sees it
 
 
-class _Share:
-    """What a worker has read up to now."""
-
-    def __init__(self, suite: MetricSet, batch_rows: int, signs: MutableSequence[int]) -> None:
-        self.suite, self.batch_rows, self.signs = suite.copy(), batch_rows, signs
-
-    def read(self, piece: Piece) -> None:
-        """Take the rows of a piece."""
-        read(piece, self.suite, self.batch_rows, self.progress)
-
-    def progress(self, rows: int) -> None:
-        """Show how many rows have been read."""
-        self.signs[ROWS] += rows
-
-
-_share: list[_Share] = []  # of this process, if it is a worker
+# The set of this process, if it is a worker, the rows of a batch, and its signs of life.
+_share: list[tuple[MetricSet, int, MutableSequence[int]]] = []
 
 
 def begin(suite: MetricSet, batch_rows: int, signs: MutableSequence[int]) -> None:
     """Start with an empty share, and give signs of life from then on."""
-    _share.append(_Share(suite, batch_rows, signs))
+    _share.append((suite.copy(), batch_rows, signs))
     threading.Thread(target=_beat, args=(signs,), daemon=True).start()
 
 
@@ -60,8 +46,13 @@ def _beat(signs: MutableSequence[int]) -> None:
 
 def read_piece(piece: Piece) -> Exception | None:
     """Take the rows of a piece, and return the error of one that cannot be taken."""
+    suite, batch_rows, signs = _share[0]
+
+    def progress(rows: int) -> None:
+        signs[ROWS] += rows
+
     try:
-        _share[0].read(piece)
+        read(piece, suite, batch_rows, progress)
     except Exception as error:
         return portable(error)
     return None
@@ -81,4 +72,4 @@ def hand_over() -> Accumulator:
 
     Bytes would be checked, summed and sorted for nobody.
     """
-    return _share[0].suite._alone()
+    return _share[0][0]._alone()

@@ -42,7 +42,7 @@ from streammetrics.core.floating import own_arithmetic
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.values import Interval, Values
 from streammetrics.inference.areas import curve_influence
-from streammetrics.inference.comparing.tests import (
+from streammetrics.inference.paired import (
     TABLES,
     Joint,
     MeanFamily,
@@ -709,6 +709,5 @@ class Estimated(MetricSet):
 
 def _value(metric: Metric) -> float:
     """Return the value of a metric without warnings."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return float(metric.compute())

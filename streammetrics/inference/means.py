@@ -136,52 +136,39 @@ def _means(
     return means, [error_of(s, m, total, n) for s, m in zip(every, means, strict=True)]
 
 
-@rule_of(Family.MEAN_LOSS, Family.BOUNDED_LOSS)
+@rule_of(Family.MEAN_LOSS, Family.BOUNDED_LOSS, anytime=True)
 def of_losses(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> ConfidenceInterval:
     """The mean of non-negative losses."""
     if asked.anytime:
         if metric.family != Family.BOUNDED_LOSS:
             raise not_anytime(metric)
         return _anytime(metric, asked, held.exact("loss"), held.total, 2)
-    values, errors = _means(metric, asked, held, held.means("loss"), held.total)
-    return _answer(metric, asked, values, errors, 0.0)
+    found = _means(metric, asked, held, held.means("loss"), held.total)
+    return _answer(metric, asked, *found, 0.0)
 
 
 @rule_of(Family.ROOT_MEAN_LOSS)
 def of_roots(metric: Metric, asked: ConfidenceRequest, held: LossSum) -> ConfidenceInterval:
     """The square root of such a mean, whose relative error is half as large."""
-    if asked.anytime:
-        raise not_anytime(metric)
     values, errors = _means(metric, asked, held, held.means("loss"), held.total)
     roots = [root(value) for value in values]
     halved = [e / 2 / r if r else 0.0 for e, r in zip(errors, roots, strict=True)]
     return _answer(metric, asked, roots, halved, 0.0)
 
 
-@rule_of(Family.MEAN_ERROR)
-def of_errors(metric: Metric, asked: ConfidenceRequest, held: Moments) -> ConfidenceInterval:
-    """The mean of signed errors."""
-    if asked.anytime:
-        raise not_anytime(metric)
-    means = [p - y for y, p in zip(held.means("y"), held.means("p"), strict=True)]
-    values, errors = _means(metric, asked, held, means, held.total)
-    return _answer(metric, asked, values, errors, -math.inf)
-
-
-@rule_of(Family.MEAN)
+@rule_of(Family.MEAN, Family.MEAN_ERROR)
 def of_values(metric: Metric, asked: ConfidenceRequest, held: Moments) -> ConfidenceInterval:
-    """The mean of values."""
-    if asked.anytime:
-        raise not_anytime(metric)
-    values, errors = _means(metric, asked, held, held.means("x"), held.total)
-    return _answer(metric, asked, values, errors, -math.inf)
+    """The mean of values, or of signed errors."""
+    if metric.family == Family.MEAN:
+        means = held.means("x")
+    else:
+        means = [p - y for y, p in zip(held.means("y"), held.means("p"), strict=True)]
+    return _answer(metric, asked, *_means(metric, asked, held, means, held.total), -math.inf)
 
 
 @rule_of(Family.LOSS_RATIO)
 def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> ConfidenceInterval:
     """A ratio of two means, linearized: the mean of e - r |y| divided by that of |y|."""
-    if asked.anytime:
-        raise not_anytime(metric)
     above, below, both = (sums_of(metric, part) for part in (held * 2)[:3])
     values: list[Fraction | float] = []
     errors: list[float] = []
@@ -203,7 +190,7 @@ def of_ratio(metric: Metric, asked: ConfidenceRequest, *held: LossSum) -> Confid
     return _answer(metric, asked, values, errors, 0.0)
 
 
-@rule_of(Family.LOG_LOSS, Family.BRIER, Family.SCORE_LOSS, Family.SIGNED_SCORE_LOSS)
+@rule_of(Family.LOG_LOSS, Family.BRIER, Family.SCORE_LOSS, Family.SIGNED_SCORE_LOSS, anytime=True)
 def of_probabilities(
     metric: Metric, asked: ConfidenceRequest, held: ProbabilityLossSum | LabelRankingSum
 ) -> ConfidenceInterval:
@@ -233,8 +220,6 @@ def of_perplexity(
     metric: Metric, asked: ConfidenceRequest, held: ProbabilityLossSum
 ) -> ConfidenceInterval:
     """The exponential of the limits of the mean log loss."""
-    if asked.anytime:
-        raise not_anytime(metric)
     total = held.rows.fraction()
     means = [held.total.fraction() / total] if total else []
     low, high = _answer(metric, asked, *_means(metric, asked, held, means, total), 0.0)
@@ -243,7 +228,7 @@ def of_perplexity(
     return ConfidenceInterval(*ends, asked.level, method)
 
 
-@rule_of(Family.ROW_MEAN, Family.ROOT_ROW_MEAN)
+@rule_of(Family.ROW_MEAN, Family.ROOT_ROW_MEAN, anytime=True)
 def of_rows(metric: Metric, asked: ConfidenceRequest, held: RowSum) -> ConfidenceInterval:
     """The mean of one number per row; Wilson's score for a share of rows."""
     mean, total = held.exact_mean(), held.rows.fraction()
@@ -276,8 +261,6 @@ _STEP = 2.0**-17  # of the larger of a mean and the spread of its numbers
 @rule_of(Family.OF_MEANS)
 def of_means(metric: RowMean, asked: ConfidenceRequest, held: FormulaSum) -> ConfidenceInterval:
     """A function of the means of several numbers per row, linearized: the delta method."""
-    if asked.anytime:
-        raise not_anytime(metric)
     low, high = metric.value_range or (-math.inf, math.inf)
     scale = _SCALES.get((math.isinf(low), math.isinf(high)), "")
     method = f"Student's t, linearised{scale}"
@@ -420,8 +403,6 @@ _KINDS: dict[str, tuple[Callable[[CentredRows], Floats], bool, Ends]] = {
 @rule_of(*_KINDS)
 def of_moments(metric: Any, asked: ConfidenceRequest, *statistics: Any) -> ConfidenceInterval:
     """A ratio of variances, a correlation, or a variance."""
-    if asked.anytime:
-        raise not_anytime(metric)
     if not metric.spread:
         raise without(
             metric,
@@ -559,8 +540,6 @@ _SIDE = 256  # cells along each side of the grid
 @rule_of(Family.KENDALL, Family.SPEARMAN)
 def of_ranks(metric: Any, asked: ConfidenceRequest, pairs: PairHistogram) -> ConfidenceInterval:
     """Kendall's tau and Spearman's rho, with Fisher's z."""
-    if asked.anytime:
-        raise not_anytime(metric)
     method = "infinitesimal jackknife of ranks, Fisher's z"
     low, high = metric.interval(pairs)
     if low != low:  # noqa: PLR0124 - tests for NaN
@@ -690,8 +669,6 @@ def _sides(
     methods that use other ranks may give a value outside these limits, which are then widened to
     include it.
     """
-    if asked.anytime:
-        raise not_anytime(metric)
     weighed = values.weighed
     share = float(Fraction(str(q)))
     found, method = [], "order statistics of no rows"
@@ -756,14 +733,9 @@ def _at(histogram: SortedHistogram, rank: int, n: int, least: float) -> tuple[fl
     return (math.inf, math.inf) if rank > n else ranked(histogram, rank)
 
 
-_TEXT_NOISE = Fraction(1, 1 << 40)  # share of the terms below which a variance is rounding error
-
-
 @rule_of(Family.CORPUS)
 def of_corpus(metric: TextMetric, asked: ConfidenceRequest, held: TextCounts) -> ConfidenceInterval:
     """A score of sums over rows, linearized."""
-    if asked.anytime:
-        raise not_anytime(metric)
     low, high = metric.value_range or UNBOUNDED
     scale = _SCALES.get((math.isinf(low), math.isinf(high)), "")
     method = f"Student's t, linearised{scale}"
@@ -778,14 +750,14 @@ def of_corpus(metric: TextMetric, asked: ConfidenceRequest, held: TextCounts) ->
         one * other * products[i][j] for i, one in enumerate(exact) for j, other in enumerate(exact)
     ]
     around = sum(terms, Fraction(0))
-    if around <= _TEXT_NOISE * sum(map(abs, terms), Fraction(0)):
+    if around <= _NOISE * sum(map(abs, terms), Fraction(0)):
         return unsure(asked.level, method)
     error = root(around * n / (n - 1))
     sides = limits(metric.read(counts), error, t_quantile(1 - asked.tail, n - 1), low, high)
     return ConfidenceInterval(*sides, asked.level, method)
 
 
-@rule_of(Family.QUERIES)
+@rule_of(Family.QUERIES, anytime=True)
 def of_queries(
     metric: RankingMetric, asked: ConfidenceRequest, buffer: RankingBuffer
 ) -> ConfidenceInterval:
@@ -811,8 +783,6 @@ def of_units(
     metric: AttemptMetric, asked: ConfidenceRequest, held: AttemptCounts
 ) -> ConfidenceInterval:
     """The mean over units, which are the sample: how many attempts each has does not matter."""
-    if asked.anytime:
-        raise not_anytime(metric)
     mean = metric._mean(held)
     if mean is None:
         return unsure(asked.level, "Student's t over units")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from streammetrics.core.confidence import (
     ConfidenceInterval,
     ConfidenceRequest,
-    not_anytime,
     rule_of,
     without,
 )
@@ -45,10 +45,9 @@ from streammetrics.metrics.scores.calibration import bins_of_cells
 from streammetrics.statistics.scores.histogram import VersusHistogram
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from streammetrics.core.metric import Metric
-    from streammetrics.core.results.curves import Points
     from streammetrics.core.types import Floats, Numeric
     from streammetrics.metrics.scores.base import ClassScoreMetric, CumulativeCounts
     from streammetrics.statistics.scores.histogram import ScoreHistogram
@@ -240,8 +239,6 @@ def of_scores(
     metric: ClassScoreMetric[Any], asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A number for one class, or a mean over several classes."""
-    if asked.anytime:
-        raise not_anytime(metric)
     if metric.average == "micro":
         raise without(
             metric,
@@ -371,25 +368,29 @@ def _error_of_mean(
     return float(share @ errors[known]) + drawn
 
 
-P = TypeVar("P", bound="Points")
-
+# The limits of a curve of one class from its cells, given the probability outside on each side.
+CurveLimits = Callable[[Ladder, Any, float], list[Any]]
 _POINTWISE = "Wilson's score of each point alone"
 
 
-def _pointwise(
-    metric: Any,
-    asked: ConfidenceRequest,
-    scores: ScoreHistogram,
-    sides_of: Callable[[Ladder, P, float], list[P]],
-) -> ConfidenceInterval:
-    if asked.anytime:
-        raise not_anytime(metric)
-    value = metric.readout(scores)
-    cells = [ladder for _, ladder in ladders(metric, asked, scores)]
-    points = [value] if len(cells) == 1 else list(value)
-    pairs = [sides_of(*both, asked.tail) for both in zip(cells, points, strict=True)]
-    low, high = (one_or_all(side, metric.labels) for side in zip(*pairs, strict=True))
-    return ConfidenceInterval(low, high, asked.level, _POINTWISE)
+def _pointwise(family: str) -> Callable[[CurveLimits], CurveLimits]:
+    """Register the limits of the curves of a family, each point alone."""
+
+    def register(sides_of: CurveLimits) -> CurveLimits:
+        def rule(
+            metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram
+        ) -> ConfidenceInterval:
+            value = metric.readout(scores)
+            cells = [ladder for _, ladder in ladders(metric, asked, scores)]
+            points = [value] if len(cells) == 1 else list(value)
+            pairs = [sides_of(*both, asked.tail) for both in zip(cells, points, strict=True)]
+            low, high = (one_or_all(side, metric.labels) for side in zip(*pairs, strict=True))
+            return ConfidenceInterval(low, high, asked.level, _POINTWISE)
+
+        rule_of(family)(rule)
+        return sides_of
+
+    return register
 
 
 def _shares(rates: Floats, success: Sides, failure: Sides, tail: float) -> Sides:
@@ -421,73 +422,47 @@ def _up(side: Sides) -> Sides:
     return side[0][::-1], side[1][::-1]
 
 
-@rule_of(Family.ROC_CURVE)
-def of_roc(metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram) -> ConfidenceInterval:
+@_pointwise(Family.ROC_CURVE)
+def of_roc(cells: Ladder, points: Any, tail: float) -> list[Any]:
     """Both rates at each threshold; above all scores they are exactly 0."""
-
-    def sides(cells: Ladder, points: Any, tail: float) -> Any:
-        false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
-        fpr, tpr = (
-            _shares(rates, _up(side), _up(_rest(side)), tail)
-            for rates, side in ((points.fpr, false), (points.tpr, true))
-        )
-        for side in (*fpr, *tpr):
-            side[:1] *= 0
-        return [type(points)(f, t, points.thresholds) for f, t in zip(fpr, tpr, strict=True)]
-
-    return _pointwise(metric, asked, scores, sides)
+    false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
+    fpr, tpr = (
+        _shares(rates, _up(side), _up(_rest(side)), tail)
+        for rates, side in ((points.fpr, false), (points.tpr, true))
+    )
+    for side in (*fpr, *tpr):
+        side[:1] *= 0
+    return [type(points)(f, t, points.thresholds) for f, t in zip(fpr, tpr, strict=True)]
 
 
-@rule_of(Family.DET_CURVE)
-def of_errors(
-    metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
-) -> ConfidenceInterval:
+@_pointwise(Family.DET_CURVE)
+def of_errors(cells: Ladder, points: Any, tail: float) -> list[Any]:
     """Both error rates at each threshold."""
-
-    def sides(cells: Ladder, points: Any, tail: float) -> Any:
-        fpr, fnr = (
-            _curve_of_class(points.fpr, cells.negatives, cells.n_square, tail),
-            _curve_of_class(points.fnr, cells.positives, cells.p_square, tail),
-        )
-        return [type(points)(f, m, points.thresholds) for f, m in zip(fpr, fnr, strict=True)]
-
-    return _pointwise(metric, asked, scores, sides)
+    fpr = _curve_of_class(points.fpr, cells.negatives, cells.n_square, tail)
+    fnr = _curve_of_class(points.fnr, cells.positives, cells.p_square, tail)
+    return [type(points)(f, m, points.thresholds) for f, m in zip(fpr, fnr, strict=True)]
 
 
-@rule_of(Family.GAINS)
-def of_gains(
-    metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
-) -> ConfidenceInterval:
+@_pointwise(Family.GAINS)
+def of_gains(cells: Ladder, points: Any, tail: float) -> list[Any]:
     """The share of the positives at each given depth; exactly 0 at depth 0."""
-
-    def sides(cells: Ladder, points: Any, tail: float) -> Any:
-        gain = _curve_of_class(points.gain, cells.positives, cells.p_square, tail)
-        for side in gain:
-            side[:1] *= 0
-        return [type(points)(points.depth, side, points.thresholds) for side in gain]
-
-    return _pointwise(metric, asked, scores, sides)
+    gain = _curve_of_class(points.gain, cells.positives, cells.p_square, tail)
+    for side in gain:
+        side[:1] *= 0
+    return [type(points)(points.depth, side, points.thresholds) for side in gain]
 
 
-@rule_of(Family.PR_CURVE)
-def of_precision_recall(
-    metric: Metric, asked: ConfidenceRequest, scores: ScoreHistogram
-) -> ConfidenceInterval:
+@_pointwise(Family.PR_CURVE)
+def of_precision_recall(cells: Ladder, points: Any, tail: float) -> list[Any]:
     """Precision and recall at each threshold; the last point is fixed by definition."""
-
-    def sides(cells: Ladder, points: Any, tail: float) -> Any:
-        false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
-        precision = _shares(points.precision, true, false, tail)
-        recall = _shares(points.recall, true, _rest(true), tail)
-        for side in precision:
-            side[-1] = 1.0
-        for side in recall:
-            side[-1] *= 0
-        return [
-            type(points)(p, r, points.thresholds) for p, r in zip(precision, recall, strict=True)
-        ]
-
-    return _pointwise(metric, asked, scores, sides)
+    false, true = _down(cells.n, cells.n_square), _down(cells.p, cells.p_square)
+    precision = _shares(points.precision, true, false, tail)
+    recall = _shares(points.recall, true, _rest(true), tail)
+    for side in precision:
+        side[-1] = 1.0
+    for side in recall:
+        side[-1] *= 0
+    return [type(points)(p, r, points.thresholds) for p, r in zip(precision, recall, strict=True)]
 
 
 @rule_of(Family.CALIBRATION_FIT)
@@ -495,8 +470,6 @@ def of_fit(
     metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """A coefficient of a fit, by its information or, with weights, by the influence of rows."""
-    if asked.anytime:
-        raise not_anytime(metric)
     found = ladders(metric, asked, scores)
     if len(found) > 1 and metric.average is not None:
         raise without(metric, "classes share their rows; average=None has limits for each")
@@ -524,8 +497,6 @@ def of_calibration(
     metric: Any, asked: ConfidenceRequest, scores: ScoreHistogram, *_: object
 ) -> ConfidenceInterval:
     """The fraction of positives in each bin, given its rows and their mean score."""
-    if asked.anytime:
-        raise not_anytime(metric)
     found = [_of_bins(metric, *both) for both in ladders(metric, asked, scores)]
     sides = []
     for place, certain in enumerate(metric.interval(scores)):
@@ -555,8 +526,6 @@ def _of_bins(
 @rule_of(Family.BINNED_SHARES)
 def of_bins(metric: Metric, asked: ConfidenceRequest, held: BinnedShares) -> ConfidenceInterval:
     """The share of each bin, independently of the others."""
-    if asked.anytime:
-        raise not_anytime(metric)
     rows = np.asarray(held.bins.exact().to_float())
     if rows.sum() != asked.n_rows:
         raise without(metric, "its state holds weights, and not how many rows they are worth")

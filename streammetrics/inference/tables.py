@@ -236,7 +236,7 @@ def counts_rows(metric: Metric[object]) -> NoConfidenceError:
     return without(metric, "limits at all times count rows, and these have weights")
 
 
-@rule_of(Family.TABLE)
+@rule_of(Family.TABLE, anytime=True)
 def of_labels(
     metric: ContingencyMetric, asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
@@ -350,7 +350,7 @@ def share_of(
     return share(metric, asked, rows, of_squares, 1.0 if parts is None else parts[2])
 
 
-@rule_of(Family.HITS, Family.MISSES)
+@rule_of(Family.HITS, Family.MISSES, anytime=True)
 def of_accuracy(
     metric: Accuracy | ZeroOneLoss,
     asked: ConfidenceRequest,
@@ -365,7 +365,7 @@ def of_accuracy(
     return ConfidenceInterval(float(low[0]), float(high[0]), asked.level, interval.method)
 
 
-@rule_of(Family.TOP_K)
+@rule_of(Family.TOP_K, anytime=True)
 def of_top_k(
     metric: TopKAccuracy, asked: ConfidenceRequest, counts: TopKHits
 ) -> ConfidenceInterval:
@@ -387,7 +387,7 @@ def of_top_k(
     return share(metric, asked, rows, squares)
 
 
-@rule_of(Family.KAPPA)
+@rule_of(Family.KAPPA, anytime=True)
 def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> ConfidenceInterval:
     """Agreement beyond chance; with weights, derivatives have a closed form."""
     if metric.weights is None:
@@ -416,7 +416,7 @@ def of_kappa(metric: CohenKappa, asked: ConfidenceRequest, table: object) -> Con
     return ConfidenceInterval(low, high, asked.level, f"{JACKKNIFE}, Fisher's z")
 
 
-@rule_of(Family.CONFUSION_MATRIX)
+@rule_of(Family.CONFUSION_MATRIX, anytime=True)
 def of_matrix(
     metric: ConfusionMatrix, asked: ConfidenceRequest, table: ContingencyTable | ThresholdTable
 ) -> ConfidenceInterval:
@@ -489,7 +489,7 @@ def limits_of_groups(
 _KINDS = 1 << 14  # most kinds of rows whose derivatives are taken one by one
 
 
-@rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA)
+@rule_of(Family.AVERAGES, Family.SHARE, Family.F_BETA, anytime=True)
 def of_averages(
     metric: AveragedMetric[Any], asked: ConfidenceRequest, table: object
 ) -> ConfidenceInterval:
@@ -593,7 +593,7 @@ def _of_labels(metric: AveragedMetric[Any], cells: Ints) -> tuple[Floats, Floats
     return values, np.nan_to_num(slopes)  # derivatives of 0/0 count as 0
 
 
-@rule_of(Family.ROWS, Family.SUBSETS)
+@rule_of(Family.ROWS, Family.SUBSETS, anytime=True)
 def of_rows(metric: Any, asked: ConfidenceRequest, table: RowTables) -> ConfidenceInterval:
     """The share of correct rows, and means over rows."""
     if metric.family == Family.SUBSETS:
@@ -657,8 +657,6 @@ def of_labelings(
     metric: LabelingMetric[float], asked: ConfidenceRequest, table: LabelPairs
 ) -> ConfidenceInterval:
     """Any value of the overlap of two given labelings; the rows are the sample."""
-    if asked.anytime:
-        raise not_anytime(metric)
     value = metric.readout(table)
     if not isinstance(value, int | float):
         raise without(metric, "its value is not one number")
@@ -709,11 +707,9 @@ def overlap(rows: Places, columns: Places, counts: Counts) -> Overlap:
 
 @rule_of(Family.STRENGTHS)
 def of_strengths(
-    metric: BradleyTerry, asked: ConfidenceRequest, table: MatchTable
+    _: BradleyTerry, asked: ConfidenceRequest, table: MatchTable
 ) -> ConfidenceInterval:
     """The sandwich variance, which holds if matches do not follow the model, too."""
-    if asked.anytime:
-        raise not_anytime(metric)
     fit = StrengthFit.of(table)
     error = np.sqrt(fit.covariance().diagonal())
     quantile = normal_quantile(1 - asked.tail)

@@ -366,14 +366,12 @@ def _widened(limit: Numeric, of_end: Numeric, end: Floats) -> Numeric:
 
 def warn_unsure(name: str, interval: ConfidenceInterval, depth: int = 3) -> None:
     """Warn of limits by unit that are missing or nan."""
-    why = interval.method
-    if why != NO_NUMBER:
+    why = f": {NO_NUMBER}"
+    if interval.method != NO_NUMBER:
         if not np.isnan(np.asarray(interval.low, np.float64)).any():
             return
-        why = f"has limits that are nan: its units do not tell how it varies ({why})"
-        warnings.warn(f"{name} {why}", UndefinedMetricWarning, stacklevel=depth + 1)
-    else:
-        warnings.warn(f"{name}: {why}", UndefinedMetricWarning, stacklevel=depth + 1)
+        why = f" has limits that are nan: its units do not tell how it varies ({interval.method})"
+    warnings.warn(f"{name}{why}", UndefinedMetricWarning, stacklevel=depth + 1)
 
 
 def check_one_time(unit: str, *, anytime: bool) -> None:
@@ -496,8 +494,7 @@ class UnitSet(MetricSet):
 
     def _limits_by_unit(self, metric: Any, level: float) -> ConfidenceInterval:
         state = self._accumulator.flush()
-        groups = groups_at(state, self._suite._plan, self._places)
-        return limits_of_units(metric, groups, self._whole(state), level)
+        return limits_of_units(metric, self.groups(), self._whole(state), level)
 
     def _confident_by(
         self, unit: str, level: float, *, anytime: bool

@@ -555,21 +555,6 @@ class Journal:
         self._seen = parts[-1].seq if parts else base.through
         self._follow_counters(counters)
 
-    def alerts(self) -> dict[str, str]:
-        """Return the saved state of each alert; empty if the file cannot be read."""
-        found: dict[str, str] = {}
-        self._try(lambda: found.update(self._store.alerts()))
-        return found
-
-    def put_alerts(self, told: Mapping[str, str]) -> bool:
-        """Save the states of all alerts; return whether they are in the file."""
-
-        def write() -> None:
-            with self._store.writing():
-                self._store.put_alerts(told)
-
-        return self._try(write)
-
     def rewrite(self, change: Callable[[Pipeline], T]) -> T:
         """Change the state of all events, and write it in place of what the file holds.
 

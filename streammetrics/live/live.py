@@ -482,8 +482,7 @@ class Live(Stateful, Generic[M_co]):
             local: Whether to answer only requests to host names of this machine.
         """
         from streammetrics.live.service.app import application  # noqa: PLC0415 - needs the extra
-        from streammetrics.live.service.names import PageView  # noqa: PLC0415
-        from streammetrics.live.service.server import Server  # noqa: PLC0415
+        from streammetrics.live.service.server import PageView, Server  # noqa: PLC0415
 
         server = Server(host="127.0.0.1" if local else "", token=token)
         return application(self, view=PageView(title, window, every), server=server)

@@ -304,8 +304,7 @@ def batch_of_rows(status: Ints, flags: Array, delays: Ints) -> Batch:
 
 def share_of(state: State) -> float:
     """Return the share of the predictions with a label, as `Coverage.coverage`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         table = np.asarray(SUITE._at(state)["table"].compute(), np.int64)
     status = table.sum(axis=1)
     return float(status[KNOWN] / status.sum()) if status.any() else float("nan")
@@ -314,8 +313,7 @@ def share_of(state: State) -> float:
 def coverage_of(state: State, stream: tuple[int, ...]) -> Coverage:
     """Return the coverage at a state of `SUITE`; `stream` holds the counts of the whole stream."""
     counted = SUITE._at(state)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         values = counted.compute()
     table = np.asarray(values["table"], np.int64)
     status = table.sum(axis=1).tolist()

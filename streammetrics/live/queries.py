@@ -311,8 +311,7 @@ def _table(window: Any, start: int, coverage: float, by: By) -> dict[str, Array]
         numbers = {name: np.array([value]) for name, value in _numbers(window).items()}
         rows = np.array([window.n_rows], np.int64)
         return {"n_rows": rows, "coverage": np.array([coverage]), "start": begin, **numbers}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         slices = {**window.compute(), **window.bounds()}
     place, starts = list(slices).index("n_rows") + 1, begin.repeat(len(slices["n_rows"]))
     columns = list(slices.items())

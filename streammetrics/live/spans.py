@@ -182,8 +182,7 @@ def numbers_of(window: Any) -> dict[str, tuple[float, float, float]]:
 
     A single metric is named ``value``.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         values, bounds = window.compute(), window.bounds()
     if not isinstance(window, MetricSet):
         values, bounds = {ALONE: values}, {ALONE: bounds}

@@ -1,4 +1,4 @@
-"""The store: an SQLite file with a state, a journal of later events, and alert states."""
+"""The store: an SQLite file with a state, a journal of later events, and texts of alerts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ create table workers (
     closed integer, final integer
 );
 """
-_ALERTS = "create table if not exists alerts (name text primary key, told text not null)"
 _TEXTS = "create table if not exists texts (name text primary key, told text not null)"
 _COLUMNS = """
 select tables.name || '.' || columns.name
@@ -191,8 +190,7 @@ class Store:
                 db.execute(f"pragma user_version={FORMAT}")
                 db.execute("insert into empty values (?)", (empty,))
                 db.execute("insert into base values (0, 0, '{}', 0)")
-            for statement in (_ALERTS, _TEXTS):  # missing in older stores
-                db.execute(statement)
+            db.execute(_TEXTS)  # missing in older stores
         if lacking := sorted(_columns_of_schema() - _columns(db)):
             raise StateFormatError(
                 f"{self.path} was written by another version, without {', '.join(lacking)}: open "
@@ -391,15 +389,6 @@ class Store:
         )
         (found,) = self._db.execute(query).fetchone()
         return bool(found)
-
-    def alerts(self) -> dict[str, str]:
-        """Return the saved state of each alert."""
-        return dict(self._db.execute("select name, told from alerts order by rowid").fetchall())
-
-    def put_alerts(self, told: Mapping[str, str]) -> None:
-        """Replace the saved states of all alerts."""
-        self._db.execute("delete from alerts")
-        self._db.executemany("insert into alerts values (?, ?)", [*told.items()])
 
     def texts(self) -> dict[str, str]:
         """Return the texts that workers share, by name."""

@@ -208,8 +208,7 @@ def report(
     rows = []
     limits = None if confidence is None else (confidence, unit)
     for name, metric in members.items():
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             try:
                 rows.append(_row(name, metric, limits, per_query=per_query))
             except StreamMetricsError as error:
@@ -225,8 +224,7 @@ def _estimated(
     what: Estimated, about: Mapping[str, object], notes: Iterable[str], confidence: float | None
 ) -> ModelReport:
     """Read the estimates over all rows."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         values, ends, labelled = what.compute(), what.bounds(), what["labels"]
         limits = {} if confidence is None else what.confidence(confidence)
     rows = [
@@ -345,8 +343,7 @@ class Sliced:
         unit: Unit = ...,
     ) -> Sliced:
         """Compute all slices, with confidence limits if a level is given."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             table = slices.compute(confidence=level, unit=unit)
         whole, rows = table._whole(), table["n_rows"].tolist()
         parts = [place for place in range(len(table)) if place != whole]
@@ -460,8 +457,7 @@ def model_index(
     told = {"type": dataset, "name": dataset_name or dataset, "split": split}
     if revision is not None:
         told["revision"] = revision
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         metrics = [
             {"type": _type(metric), "value": value, "name": title, "args": _args(metric)}
             for name, metric in suite.items()

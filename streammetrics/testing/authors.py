@@ -137,8 +137,7 @@ def _of_example(cls: type[Metric], text: str) -> Iterator[Finding]:
     names = dict(vars(sys.modules[cls.__module__])) | {cls.__name__: cls}
     test = doctest.DocTestParser().get_doctest(text, names, cls.__name__, None, None)
     told: list[str] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         failed, _ = doctest.DocTestRunner().run(test, out=told.append)
     if failed:
         lines = [line.strip() for line in "".join(told).splitlines()]
@@ -169,8 +168,7 @@ def _of_object(
         yield "rows", f"they are refused, so nothing else was checked ({advice}): {said(error)}"
         return
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             fed.compute()
     except Exception as error:
         yield "value", f"compute() raises, so nothing else was checked: {said(error)}"
@@ -204,8 +202,7 @@ def _of_statistics(metric: Metric) -> Iterator[Finding]:
 
 
 def _of_nothing(metric: Metric) -> Iterator[Finding]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings(record=True, action="always") as caught:
         try:
             value = metric.copy().compute()
         except Exception as error:

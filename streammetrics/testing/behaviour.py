@@ -105,8 +105,7 @@ def _broken(case: Case[Any], checks: Sequence[Any], of: str = "") -> Iterator[Fi
     failed = set[str]()
     for check in checks:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UndefinedMetricWarning)
+            with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
                 warnings.simplefilter("ignore", EstimateWarning)
                 check(case)
                 continue

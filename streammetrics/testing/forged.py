@@ -30,8 +30,7 @@ def forged_states(metric: Metric) -> Iterator[tuple[str, Exception]]:
             if not same(described(state)[1], forged):
                 continue  # from_bytes refuses what is written otherwise
             twin = metric._over(Accumulator(plan, state))
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 twin.compute(), twin.bounds(), twin.exact
                 twin.copy().merge(metric)
         except StreamMetricsError:

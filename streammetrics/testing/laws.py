@@ -439,8 +439,7 @@ def true(holds: bool, law: str, detail: str = "", about: str = "laws") -> None:
 
 def computed(metric: Metric | MetricSet) -> Any:
     """Return the value, without warnings of what is undefined."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         warnings.simplefilter("ignore", EstimateWarning)
         return metric.compute()
 

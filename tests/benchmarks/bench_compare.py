@@ -8,7 +8,7 @@ from peers import peer
 from scipy import stats
 
 import streammetrics as sm
-from streammetrics.inference.comparing.tests import sign_flips
+from streammetrics.inference.paired import sign_flips
 
 
 def columns(scale):

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 import streammetrics as sm
-from streammetrics.inference.comparing.tests import Side
+from streammetrics.inference.paired import Side
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

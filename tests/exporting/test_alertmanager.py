@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import pytest
 
 from streammetrics.live.exporting.files import Notice
-from streammetrics.live.service.delivery.receivers import DeliveryError, receiver_of
+from streammetrics.live.service.delivery import DeliveryError, receiver_of
 from streammetrics.live.service.toml import Section
 
 pytestmark = pytest.mark.skipif(

@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score, f1_score
 from thinning import some
 
 import streammetrics as sm
-from streammetrics.inference.comparing.tests import sign_flips
+from streammetrics.inference.paired import sign_flips
 
 
 def binary(n, seed=0):

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import streammetrics as sm
-from streammetrics.inference.comparing.tests import sign_flips
+from streammetrics.inference.paired import sign_flips
 
 
 def duel(gaps, metric=None):

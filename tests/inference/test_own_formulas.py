@@ -13,7 +13,7 @@ from thinning import some
 import streammetrics as sm
 from streammetrics.authoring import AveragedMetric, ClassScoreMetric, ContingencyMetric
 from streammetrics.core.confidence import _RULES, Refusal
-from streammetrics.inference.comparing.tests import refused
+from streammetrics.inference.paired import refused
 from streammetrics.inference.tables import trials_of
 from streammetrics.live.possible.rules import rule_of
 from streammetrics.metrics.families import Family

@@ -11,7 +11,7 @@ import pytest
 from matplotlib import pyplot as plt
 
 import streammetrics as sm
-from streammetrics.show.pages.page import figures, findings
+from streammetrics.show.page import figures, findings
 
 RNG = np.random.default_rng(7)
 N = 3000

@@ -13,9 +13,9 @@ from oracles.table import ORACLES
 
 import streammetrics as sm
 from streammetrics.cli import main
+from streammetrics.show import page as figures
 from streammetrics.show.formats import grids
-from streammetrics.show.pages import page as figures
-from streammetrics.show.pages.page import as_page, findings
+from streammetrics.show.page import as_page, findings
 
 RNG = np.random.default_rng(11)
 N = 4000

@@ -19,11 +19,8 @@ from service.serving import Service, children, free_port, until
 import streammetrics as sm
 from streammetrics.live.alerts.rule import Alert, Alerts
 from streammetrics.live.exporting.files import Notice
-from streammetrics.live.service.delivery import deliverer as module
-from streammetrics.live.service.delivery.deliverer import Deliverer, Delivery
-from streammetrics.live.service.delivery.matching import Match
-from streammetrics.live.service.delivery.receivers import Receiver
-from streammetrics.live.service.delivery.silences import MuteInterval
+from streammetrics.live.service import delivery as module
+from streammetrics.live.service.delivery import Deliverer, Delivery, Match, MuteInterval, Receiver
 
 RULE = sm.Below("accuracy", 0.8, name="low")
 NOTICE = Notice(

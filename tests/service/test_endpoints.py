@@ -17,10 +17,9 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.live import journal as journal_module
-from streammetrics.live.service.app import Intake, application
-from streammetrics.live.service.bodies import Bodies
-from streammetrics.live.service.names import Names, PageView
-from streammetrics.live.service.server import Server
+from streammetrics.live.service.app import application
+from streammetrics.live.service.bodies import Bodies, Intake
+from streammetrics.live.service.server import Names, PageView, Server
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what the client asks its own dependencies
@@ -543,7 +542,7 @@ def test_a_full_disk_is_answered_507_and_nothing_of_the_batch_is_kept(tmp_path):
     assert (live.n_rows, stored(path)) == (taken, taken)
     for _ in "123":  # as each second: what is small could still be written
         assert not live._ingest.journal.try_to_write()
-        assert live._ingest.journal.alerts() == {}
+        assert live._ingest.journal.texts() == {}
         told = asked.get("/health").json()
         assert (told["status"], told["store"]["trouble"]) == ("degraded", FULL)
     db.execute("pragma max_page_count=1000000")

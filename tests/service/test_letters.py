@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from service.test_endpoints import ARROW, NOW, TestClient, application, ipc, lines, observed, state
 
-from streammetrics.live.service import letters as module
+from streammetrics.live.service import logs as module
 from streammetrics.live.service.config import settings
 from streammetrics.live.service.toml import ConfigError
 

@@ -11,7 +11,7 @@ from datetime import datetime
 import pytest
 
 import streammetrics as sm
-from streammetrics.live.service import marks as module
+from streammetrics.live.service import app as module
 from streammetrics.live.service.app import application
 from streammetrics.live.service.server import Server
 
@@ -84,7 +84,7 @@ def test_a_mark_keeps_to_the_limits_of_the_service():
 
 
 def test_the_newest_are_kept(monkeypatch):
-    monkeypatch.setattr(module, "_MOST", 3)
+    monkeypatch.setattr(module, "_MOST_MARKS", 3)
     asked = client()
     for at in (5, 1, 4, 2, 3):
         asked.post("/marks", json={"text": str(at), "time": at})

@@ -12,7 +12,7 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.live.service.app import application
-from streammetrics.live.service.opening import Opening, Workers
+from streammetrics.live.service.running import Opening, Workers
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # of what the client asks its own dependencies

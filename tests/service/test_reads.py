@@ -14,10 +14,9 @@ import pytest
 
 import streammetrics as sm
 from streammetrics.live.service import answers, app
-from streammetrics.live.service import app as scrape
+from streammetrics.live.service import monitoring as scrape
 from streammetrics.live.service.app import application
-from streammetrics.live.service.names import PageView
-from streammetrics.live.service.server import Server
+from streammetrics.live.service.server import PageView, Server
 
 WAIT = 60  # seconds for what is to be at once
 START = 1_700_000_000 // 86_400 * 86_400

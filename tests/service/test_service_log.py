@@ -16,9 +16,9 @@ from service.serving import PATIENCE, until
 from service.test_endpoints import NOW, client, lines, observed, state
 
 from streammetrics.cli import main
+from streammetrics.live.service import delivery as deliverer
 from streammetrics.live.service import logs
 from streammetrics.live.service.bodies import Bodies
-from streammetrics.live.service.delivery import deliverer
 
 
 def is_ready(url):

@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import streammetrics as sm
-from streammetrics.live.service import watching
+from streammetrics.live.service import monitoring as watching
 from streammetrics.live.service.app import application
 
 with warnings.catch_warnings():

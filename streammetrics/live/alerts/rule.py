@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-import operator
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import chain, groupby
@@ -24,7 +23,7 @@ from streammetrics.core.results.result import Result
 from streammetrics.core.results.table import Table
 from streammetrics.live.events import duration, shown_duration
 from streammetrics.live.panes import SUITE as COVERAGE
-from streammetrics.live.panes import coverage_of
+from streammetrics.live.panes import coverage_of, same
 from streammetrics.live.pipeline import merged
 from streammetrics.live.spans import ALONE, Span
 
@@ -199,8 +198,7 @@ def reading_of(metric: Any, name: str) -> Reading:
     Raises:
         ValueError: The metric's value is not a number.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         value = metric.compute()
         low, high = (value, value) if metric.exact else metric.bounds()
     if not isinstance(value, int | float | np.number):
@@ -268,19 +266,10 @@ class Alert:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the alert as plain Python objects, with times as ISO 8601 text."""
-        times = {name: getattr(self, name) for name in _TIMES}
-        return {
-            "name": self.name,
-            "state": self.state,
-            **{name: time and time.isoformat() for name, time in times.items()},
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "rows": self.rows,
-            "why": self.why,
-            "changes": [{"time": time.isoformat(), "state": to} for time, to in self.changes],
-            "rule": repr(self.rule),
-        }
+        told: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        told |= {name: told[name] and told[name].isoformat() for name in _TIMES}
+        changes = [{"time": time.isoformat(), "state": state} for time, state in self.changes]
+        return {**told, "changes": changes, "rule": repr(self.rule)}
 
 
 class Alerts(tuple[Alert, ...], Result):
@@ -400,13 +389,9 @@ class PaneRun:
         if before is not None and before.place == self.place:
             start = max(self.first, before.first)
             mine, theirs = (line.panes[start - line.first :] for line in (self, before))
-            differ = [not _are_same(a, b) for a, b in zip(mine, theirs, strict=False)]
+            differ = [not same(a, b) for a, b in zip(mine, theirs, strict=False)]
             marks[start - self.first :][: len(differ)] = differ
         return marks
-
-
-def _are_same(one: Parts, other: Parts) -> bool:
-    return len(one) == len(other) and all(map(operator.is_, one, other))
 
 
 class LastLook(NamedTuple):

@@ -6,9 +6,8 @@ import hashlib
 import math
 import os
 import re
-from abc import abstractmethod
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -94,6 +93,8 @@ class _Threshold(_OneWindow):
 class _MetricThreshold(_Threshold):
     """Fires if a metric is on the wrong side of a threshold."""
 
+    side: ClassVar[Literal["below", "above"]]  # the wrong side
+
     metric: str
     threshold: float
 
@@ -121,9 +122,12 @@ class _MetricThreshold(_Threshold):
         )
 
     def check_parameters(self) -> None:
-        """Check that the threshold is finite."""
+        """Check that the threshold is finite, and that `clear` is on its good side."""
         super().check_parameters()
         require(self, "threshold", math.isfinite(self.threshold), "a finite number")
+        apart = 0.0 if self.clear is None else self.clear - self.threshold
+        good, told = (apart >= 0, "no less") if self.side == "below" else (apart <= 0, "no more")
+        require(self, "clear", good, told)
 
     def part(self, suite: Mergeable) -> Mergeable:
         """Return the metric."""
@@ -138,15 +142,20 @@ class _MetricThreshold(_Threshold):
         """Compute the metric and compare it."""
         return self.compare(end, reading_of(windows[0], self.metric))
 
-    @abstractmethod
     def compare(self, end: int, reading: Reading) -> Moment:
-        """Compare the metric of a window with the threshold."""
-
-    def _compared(self, end: int, reading: Reading, bad: bool, good: bool) -> Moment:
+        """Compare the bound on the good side with the threshold, and the other one with `clear`."""
+        clear = self.threshold if self.clear is None else self.clear
+        if self.side == "below":
+            bad, good = reading.high < self.threshold, reading.low >= clear
+        else:
+            bad, good = reading.low > self.threshold, reading.high <= clear
         why = f"{self.metric} {reading.value:.6g} of {reading.rows:,} rows"
         if reading.low < reading.high:
             why += f", certainly in [{reading.low:.6g}, {reading.high:.6g}]"
         return self._moment(end, reading, bad, good, f"{why}, the threshold is {self.threshold:g}")
+
+    def _says(self) -> str:
+        return f"{self.metric} {self.side} {self.threshold:g} over {self.window}"
 
 
 class Below(_MetricThreshold):
@@ -176,20 +185,8 @@ class Below(_MetricThreshold):
         ('firing', 0.5, 60)
     """
 
+    side = "below"
     __init__ = _MetricThreshold.__init__  # or type checkers derive one of keywords
-
-    def check_parameters(self) -> None:
-        """Check that `clear` is not below the threshold."""
-        super().check_parameters()
-        require(self, "clear", self.clear is None or self.clear >= self.threshold, "no less")
-
-    def compare(self, end: int, reading: Reading) -> Moment:
-        """Compare the upper bound with the threshold, and the lower bound with `clear`."""
-        clear = self.threshold if self.clear is None else self.clear
-        return self._compared(end, reading, reading.high < self.threshold, reading.low >= clear)
-
-    def _says(self) -> str:
-        return f"{self.metric} below {self.threshold:g} over {self.window}"
 
 
 class Above(_MetricThreshold):
@@ -205,20 +202,8 @@ class Above(_MetricThreshold):
         'value above 50 over 10min'
     """
 
+    side = "above"
     __init__ = _MetricThreshold.__init__  # or type checkers derive one of keywords
-
-    def check_parameters(self) -> None:
-        """Check that `clear` is not above the threshold."""
-        super().check_parameters()
-        require(self, "clear", self.clear is None or self.clear <= self.threshold, "no more")
-
-    def compare(self, end: int, reading: Reading) -> Moment:
-        """Compare the lower bound with the threshold, and the upper bound with `clear`."""
-        clear = self.threshold if self.clear is None else self.clear
-        return self._compared(end, reading, reading.low > self.threshold, reading.high <= clear)
-
-    def _says(self) -> str:
-        return f"{self.metric} above {self.threshold:g} over {self.window}"
 
 
 # From the SRE workbook: burn rates that alert after 2, 5, 10 and 10 % of a 30-day budget.

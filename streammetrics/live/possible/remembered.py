@@ -54,8 +54,7 @@ def with_columns(
     twin: Any = known.copy()
     if len(counts):
         twin.update(y_true=labels, sample_weight=counts, **{name: predicted})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         low, high = twin.bounds()
     return float(low), float(high)
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from streammetrics.live.events import Tier
     from streammetrics.live.panes import Coverage
     from streammetrics.live.queries import Queries, WindowRead
-    from streammetrics.live.service.delivery.deliverer import Deliverer
-    from streammetrics.live.service.names import PageView
+    from streammetrics.live.service.delivery import Deliverer
+    from streammetrics.live.service.server import PageView
     from streammetrics.live.spans import Span
 
 LEVEL = 0.95  # confidence level
@@ -241,8 +241,7 @@ def slices(queries: Queries, view: PageView) -> Document:
     found = []
     for spec in filter(None, queries.suite.by):
         by = [title_of(part) for part in spec]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             columns = queries.window(window, by=by).compute().to_dict()
         wanted = {n: c for n, c in columns.items() if n in by or _is_plain(c)}
         rows = [[_cell(cell) for cell in row] for row in zip(*wanted.values(), strict=True)]
@@ -265,8 +264,7 @@ def shown_key(key: object) -> str | None:
 
 def measured(metric: Metric[Any]) -> dict[str, object]:
     """Return a numeric value, its certain bounds, and its confidence limits."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         value, bounds = metric.compute(), metric.bounds()
         if not isinstance(value, int | float | np.number):
             return {"value": None, "low": None, "high": None, "sure_low": None, "sure_high": None}

@@ -5,52 +5,42 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gzip
+import json
 import os
 import time
-import zlib
-from bisect import bisect_left
-from collections import Counter
+from bisect import insort
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache, partial
 from hashlib import blake2b
 from importlib import resources
-from importlib.metadata import PackageNotFoundError, version
-from itertools import accumulate
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from streammetrics.core.columns.batch import meant
-from streammetrics.core.errors import StreamMetricsError, needs, warn_caller
-from streammetrics.live.events import KINDS, shown_time
-from streammetrics.live.exporting.families import COUNTERS, PREFIX, families, families_of
-from streammetrics.live.exporting.prometheus import exposition, info, metrics
+from streammetrics.core.errors import InvalidBatchError, StreamMetricsError, needs, warn_caller
+from streammetrics.core.registry import VERSION
+from streammetrics.live.events import KINDS, instant, shown_time
+from streammetrics.live.exporting.families import families
+from streammetrics.live.exporting.prometheus import exposition
 from streammetrics.live.service import answers
-from streammetrics.live.service.bodies import ARROW_TYPES, JSON_TYPES, Bodies, BodyError
-from streammetrics.live.service.delivery.deliverer import Deliverer, Delivery
+from streammetrics.live.service.bodies import KEY, LONGEST_KEY, Intake, RefusalError
+from streammetrics.live.service.delivery import Deliverer, Delivery
 from streammetrics.live.service.http import Cache, GoneError, Guard
-from streammetrics.live.service.itself import itself
-from streammetrics.live.service.letters import DeadLetters
-from streammetrics.live.service.logs import RequestLog
-from streammetrics.live.service.marks import MarkError, Marks, mark_of
-from streammetrics.live.service.names import Names, PageView
-from streammetrics.live.service.server import Server
-from streammetrics.live.service.watching import Latest, Watching
-from streammetrics.live.store import StoreError, StoreWarning
+from streammetrics.live.service.monitoring import Requests, Scrape, UnreadError, Watching
+from streammetrics.live.service.server import Names, PageView, Server
+from streammetrics.live.store import StoreWarning
 from streammetrics.live.validation import kinds_of, truth_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
-    from prometheus_client import Metric
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.rule import Rule
-    from streammetrics.live.exporting.families import Families
     from streammetrics.live.journal import Journal
     from streammetrics.live.queries import Queries
 
@@ -123,7 +113,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
     }
     told: Document = {
         "openapi": "3.1.0",
-        "info": {"title": view.title, "version": _version()},
+        "info": {"title": view.title, "version": VERSION},
         "paths": paths,
         "components": {"schemas": {"Error": _ERROR}},
     }
@@ -131,13 +121,6 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
         told["components"]["securitySchemes"] = {"bearer": {"type": "http", "scheme": "bearer"}}
         told["security"] = [{"bearer": []}]
     return told
-
-
-def _version() -> str:
-    try:
-        return version("streammetrics")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _events(live: Any, names: Names) -> dict[str, object]:
@@ -168,10 +151,10 @@ def _events(live: Any, names: Names) -> dict[str, object]:
                 "schema": {"enum": list(KINDS)},
             },
             {
-                "name": _KEY,
+                "name": KEY,
                 "in": "header",
                 "description": "The same for each try of a request: its observations count once.",
-                "schema": {"type": "string", "maxLength": _LONGEST_KEY},
+                "schema": {"type": "string", "maxLength": LONGEST_KEY},
             },
         ],
         "requestBody": {
@@ -272,314 +255,6 @@ def _file(name: str) -> tuple[str, bytes, bytes]:
     return f'"{blake2b(body, digest_size=12).hexdigest()}"', body, gzip.compress(body, 6, mtime=0)
 
 
-with needs("prometheus_client", "live"):
-    from prometheus_client.core import (
-        CounterMetricFamily,
-        GaugeMetricFamily,
-        HistogramMetricFamily,
-    )
-
-
-DEADLINE = 2.0  # seconds for a scrape to read the state, before it gets the last reading
-BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)  # seconds
-
-
-class UnreadError(Exception):
-    """There is no reading yet that a scrape could show."""
-
-
-class Scrape:
-    """The Prometheus collector of a service, which never waits long for other reads.
-
-    Args:
-        read: Reads the live state.
-        title: The name of the service.
-        watching: The states of the alert rules.
-        intake: Counts of events.
-        requests: Durations of requests.
-        journal: The journal, if there is a store.
-        shared: Whether other workers answer scrapes as well; counters then have a worker label.
-    """
-
-    def __init__(
-        self,
-        read: Callable[[], Families],
-        title: str,
-        watching: Watching,
-        intake: Intake,
-        requests: Requests,
-        journal: Journal | None,
-        *,
-        shared: bool,
-    ) -> None:
-        self._journal = journal
-        self._title, self._watching, self._intake = title, watching, intake
-        self._requests = requests
-        self._worker = {"worker": str(os.getpid())} if shared else {}
-        self._read = Latest(lambda: (read(), time.time()), None, "scrape")
-
-    def describe(self) -> list[Metric]:
-        """Return nothing, so that registering does not read the state."""
-        return []
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield the families of one reading.
-
-        Raises:
-            UnreadError: The first reading is not complete.
-        """
-        found = self._read.get(DEADLINE)
-        if found is None:
-            raise UnreadError
-        families, at = found
-        counted = {
-            name: [
-                sample._replace(labels=self._worker | sample.labels) for sample in families[name]
-            ]
-            for name in COUNTERS
-        }
-        yield info(self._title)
-        yield from metrics(families | counted | families_of(self._watching.alerts()))
-        yield GaugeMetricFamily(
-            f"{PREFIX}read_timestamp_seconds", "When the state that this scrape shows was read.", at
-        )
-        yield self._counter("taken_events", "Events taken, by kind.", "kind", self._intake.taken)
-        told = "Requests with events that were refused, by the status of the answer."
-        yield self._counter("refused_requests", told, "status", self._intake.refused)
-        yield self._requests.family(self._worker)
-        intake = self._intake
-        queue = intake.waiting, intake.held
-        yield from itself(self._journal, queue, intake.dead_letters, self._worker)
-
-    def _counter(
-        self, name: str, told: str, label: str, counts: Mapping[str, int]
-    ) -> CounterMetricFamily:
-        family = CounterMetricFamily(PREFIX + name, told, labels=(*self._worker, label))
-        for key, count in counts.items():
-            family.add_metric([*self._worker.values(), key], count)
-        return family
-
-
-class Requests:
-    """Durations of requests, by path and status; wraps the whole application.
-
-    Args:
-        paths: Paths to count separately; all others are counted together.
-    """
-
-    def __init__(self, paths: Collection[str]) -> None:
-        self._paths, self._log = frozenset(paths), RequestLog()
-        self._seen: dict[tuple[str, str], tuple[list[int], list[float]]] = {}
-
-    def around(self, app: ASGIApp) -> ASGIApp:
-        """Wrap an application to measure its requests."""
-
-        async def timed(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] != "http":
-                await app(scope, receive, send)
-                return
-            began, status = time.perf_counter(), 499  # the client disconnected before the answer
-
-            async def told(message: Message) -> None:
-                nonlocal status
-                if message["type"] == "http.response.start":
-                    status = message["status"]
-                await send(message)
-
-            try:
-                await app(scope, receive, told)
-            except Exception:
-                status = 500
-                raise
-            finally:
-                path = scope["path"].removeprefix(scope.get("root_path", ""))
-                self._add(scope["method"], path, status, time.perf_counter() - began)
-
-        return timed
-
-    def _add(self, method: str, path: str, status: int, seconds: float) -> None:
-        key = (path if path in self._paths else "other", str(status))
-        self._log.add(method, key[0], status, seconds)
-        counts, total = self._seen.setdefault(key, ([0] * (len(BUCKETS) + 1), [0.0]))
-        counts[bisect_left(BUCKETS, seconds)] += 1
-        total[0] += seconds
-
-    def family(self, labels: Mapping[str, str]) -> HistogramMetricFamily:
-        """Return the histogram, with additional labels before its own."""
-        family = HistogramMetricFamily(
-            f"{PREFIX}request_duration_seconds",
-            "How long requests took.",
-            labels=(*labels, "path", "status"),
-        )
-        edges = [*map(str, BUCKETS), "+Inf"]
-        for key, (counts, total) in list(self._seen.items()):
-            buckets = list(zip(edges, accumulate(counts), strict=True))
-            family.add_metric([*labels.values(), *key], buckets, total[0])
-        return family
-
-
-_AGAIN = (429, 503)  # answers that ask the client to retry
-_STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of rejected requests
-_GZIP = 31  # zlib's window bits for gzip
-_PACKED = ("gzip", "x-gzip")  # two names of one encoding in HTTP
-_KEY = "idempotency-key"  # header that makes the observations of a retried request count once
-_LONGEST_KEY = 255
-_HELD = 16  # number of maximum-size bodies that memory may hold at once
-
-
-def _encoding(request: Request) -> str:
-    """Return the content encoding of a body in lower case."""
-    written: str = request.headers.get("content-encoding", "identity")
-    return written.strip().lower()
-
-
-class RefusalError(Exception):
-    """A request is rejected; the answer says why."""
-
-    def __init__(self, status: int, why: str, **more: object) -> None:
-        super().__init__(why)
-        headers = {"retry-after": "1"} if status in _AGAIN else {"connection": "close"}
-        told = {"error": why, **more}
-        some = status in {408, 413, *_AGAIN}
-        self.answer = JSONResponse(told, status, headers if some else None)
-
-
-class Intake:
-    """Takes requests with events, one after the other, in its own thread."""
-
-    def __init__(self, live: Any, names: Names, server: Server, letters: str | None = None) -> None:
-        into = None if letters is None else DeadLetters(letters)
-        self._bodies, self._server = Bodies(live._ingest, names, into), server
-        self._worker = ThreadPoolExecutor(1, "events")
-        self.waiting = 0  # complete requests that wait for their turn
-        self.held = 0  # bytes of bodies in memory
-        self.taken: Counter[str] = Counter(dict.fromkeys(KINDS, 0))  # events, by kind
-        self.refused: Counter[str] = Counter(dict.fromkeys(_STATUSES, 0))  # requests
-        self.dead_letters = 0  # refused events of requests whose other events are taken
-
-    async def answer(self, request: Request) -> Response:
-        """Answer a request with events."""
-        body = bytearray()
-        try:
-            form, kind, key = self._form(request)
-            await self.read(request, body)
-            packed = _encoding(request) in _PACKED
-            counts = await self._take(bytes(body), form, kind, key, packed=packed)
-        except RefusalError as refusal:
-            self.refused[str(refusal.answer.status_code)] += 1
-            return refusal.answer
-        except ClientDisconnect:
-            self.refused["400"] += 1
-            return Response(status_code=400)
-        finally:
-            self.held -= len(body)
-        taken = {kind: counts[kind] for kind in KINDS if kind in counts}
-        self.taken.update(taken)
-        self.dead_letters += counts.get("refused", 0)
-        return JSONResponse({"taken": sum(taken.values()), **counts}, 202)
-
-    def _form(self, request: Request) -> tuple[str, str | None, str]:
-        """Return the content type, the kind of events, and the idempotency key."""
-        form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if form not in {*JSON_TYPES, *ARROW_TYPES, "application/x-www-form-urlencoded"}:
-            known = ", ".join(filter(None, (*JSON_TYPES[:1], *ARROW_TYPES[:1])))
-            raise RefusalError(415, f"no content type {form!r}: send {known}")
-        encoding = _encoding(request)
-        if encoding not in {"identity", *_PACKED}:
-            raise RefusalError(415, f"no content-encoding {encoding!r}: send gzip, or none")
-        for name in request.query_params:
-            if name != "kind":
-                told = f"/events has no parameter {name!r}: it reads kind{meant(name, ['kind'])}"
-                raise RefusalError(422, told)
-        key = request.headers.get(_KEY, "")
-        if len(key) > _LONGEST_KEY:
-            why = f"{_KEY} has {len(key)} characters; the limit is {_LONGEST_KEY}"
-            raise RefusalError(422, why)
-        return form, request.query_params.get("kind"), key
-
-    async def read(self, request: Request, body: bytearray) -> None:
-        """Read the body in chunks, unless it is too long or too slow; the caller lowers `held`."""
-        server = self._server
-        try:
-            length = int(request.headers.get("content-length", "0"))
-        except ValueError:
-            raise RefusalError(400, "content-length is not a number") from None
-        self._check_size(length)
-        try:
-            async with asyncio.timeout(server.timeout):
-                async for chunk in request.stream():
-                    self._check_size(len(body) + len(chunk))
-                    if self.held + len(chunk) > _HELD * server.body:
-                        raise RefusalError(
-                            429, "too many bytes are waiting: send them again in a second"
-                        )
-                    body += chunk
-                    self.held += len(chunk)
-        except TimeoutError:
-            raise RefusalError(408, f"the body took more than {server.timeout:g} s") from None
-
-    def _check_size(self, size: int) -> None:
-        most = self._server.body
-        if size > most:
-            raise RefusalError(413, f"the body has {size:,} bytes or more; the limit is {most:,}")
-
-    def _bring(
-        self, body: bytes, form: str, kind: str | None, key: str, packed: bool
-    ) -> dict[str, int]:
-        """Add events to the live state; only one body at a time is decompressed."""
-        return self._bodies.take(self._unpacked(body) if packed else body, form, kind, key)
-
-    def _unpacked(self, body: bytes) -> bytes:
-        """Decompress gzip, unless the result exceeds the maximum size of a body."""
-        found, rest = bytearray(), body
-        try:
-            while rest:  # there may be several members
-                member = zlib.decompressobj(wbits=_GZIP)
-                found += member.decompress(rest, self._server.body + 1 - len(found))
-                self._check_size(len(found))
-                if not member.eof:
-                    raise RefusalError(400, "the gzip data is cut off")
-                rest = member.unused_data
-        except zlib.error as error:
-            raise RefusalError(400, f"the body is not gzip: {error}") from None
-        return bytes(found)
-
-    async def _take(
-        self, body: bytes, form: str, kind: str | None, key: str, *, packed: bool
-    ) -> dict[str, int]:
-        """Add events to the live state when it is their turn."""
-        if self.waiting >= self._server.queue:
-            why = f"{self.waiting} requests are waiting, the limit: send it again in a second"
-            raise RefusalError(429, why)
-        self.waiting += 1
-        loop = asyncio.get_running_loop()
-        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, key, packed)
-        call.add_done_callback(self._done)
-        try:
-            return await asyncio.shield(call)
-        except asyncio.CancelledError:
-            if call.cancelled():
-                raise RefusalError(
-                    503, "the service is shutting down and did not take this: send it again"
-                ) from None
-            raise
-        except BodyError as error:
-            raise RefusalError(422, str(error), row=error.row, column=error.column) from error
-        except StoreError as error:
-            raise RefusalError(507 if error.full else 503, str(error)) from error
-        except StreamMetricsError as error:
-            raise RefusalError(503, str(error)) from error
-
-    def _done(self, call: asyncio.Future[Any]) -> None:
-        self.waiting -= 1
-        if not call.cancelled():
-            call.exception()  # retrieve the exception in case the client has disconnected
-
-    def close(self) -> None:
-        """Finish the request in progress and drop waiting ones, which were not acknowledged."""
-        self._worker.shutdown(wait=True, cancel_futures=True)
-
-
 with needs("starlette", "live"):
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
@@ -591,6 +266,12 @@ T = TypeVar("T")
 
 _SCRAPES = 4  # concurrent scrapes
 _OPEN = ("/", "/health", "/ready", "/openapi.json", *(f"/{name}" for name in FILES))
+_WINDOWS: dict[str, Callable[[Queries, PageView], Document]] = {  # answers about one window
+    "now": answers.now,
+    "coverage": answers.coverage,
+    "possible": answers.possible,
+    "slices": answers.slices,
+}
 _PATHS = (*_OPEN, "/events", "/marks", "/metrics", "/state", *_READS)
 
 
@@ -632,14 +313,11 @@ def application(
     )
     guard = Middleware(Guard, server=server, open_paths=_OPEN)
     routes = [
-        Route("/events", service.events, methods=["POST"]),
+        Route("/events", service.intake.answer, methods=["POST"]),
         Route("/marks", service.mark, methods=["POST"]),
         Route("/api/marks", service.marks),
-        Route("/api/now", service.now),
+        *(Route(f"/api/{name}", partial(service.window, name)) for name in _WINDOWS),
         Route("/api/series", service.series),
-        Route("/api/coverage", service.coverage),
-        Route("/api/possible", service.possible),
-        Route("/api/slices", service.slices),
         Route("/api/alerts", service.alerts),
         Route("/metrics", service.metrics),
         Route("/state", service.state),
@@ -651,6 +329,80 @@ def application(
     ]
     around = [Middleware(requests.around), guard]
     return Starlette(routes=routes, middleware=around, lifespan=service.lifespan)
+
+
+_MOST_MARKS = 1000  # maximum number of marks; the newest are kept
+_LONGEST_TEXT = 200  # maximum characters of a text
+
+
+class MarkError(StreamMetricsError, ValueError):
+    """A body is not a mark."""
+
+
+class Mark(NamedTuple):
+    """A time in nanoseconds and a text."""
+
+    time: int
+    text: str
+
+    def to_dict(self) -> Document:
+        """Return the mark as JSON values."""
+        return {"time": shown_time(self.time), "text": self.text}
+
+
+def mark_of(body: bytes, now: float) -> Mark:
+    """Return the mark in a body; without a time, it is now.
+
+    Raises:
+        MarkError: The body is not a mark.
+    """
+    try:
+        told = json.loads(body)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict) or not told.keys() <= {"time", "text"}:
+        raise MarkError('expected a JSON object, as {"text": "version 2", "time": 1790000000}')
+    text = told.get("text")
+    if not isinstance(text, str) or not 1 <= len(text) <= _LONGEST_TEXT:
+        raise MarkError(f"text is not a text of 1 to {_LONGEST_TEXT} characters")
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise MarkError("text holds half a character (a lone surrogate)")
+    try:
+        return Mark(instant(told.get("time", now)), text)
+    except InvalidBatchError as error:
+        raise MarkError(error.problem) from error
+
+
+class Marks:
+    """The marks of a service, kept in its store if it has one. The same mark again is ignored."""
+
+    def __init__(self, journal: Journal | None) -> None:
+        self._journal = journal
+        self._memory: dict[str, str] = {}
+
+    def read(self) -> list[Mark]:
+        """Return all marks, oldest first."""
+        if self._journal is not None:  # while it cannot be read, the last marks stay
+            self._memory = self._journal.texts() or self._memory
+        return _marks_in(self._memory)
+
+    def put(self, mark: Mark) -> bool:
+        """Add a mark; return whether it is kept."""
+
+        def change(texts: Mapping[str, str]) -> dict[str, str]:
+            marks = _marks_in(texts)
+            if mark not in marks:
+                insort(marks, mark)
+            return {"marks": json.dumps(marks[-_MOST_MARKS:])}
+
+        if self._journal is not None:
+            return self._journal.exchange(change)
+        self._memory = change(self._memory)
+        return True
+
+
+def _marks_in(texts: Mapping[str, str]) -> list[Mark]:
+    return [Mark(*pair) for pair in json.loads(texts.get("marks", "[]"))]
 
 
 class Service:
@@ -683,7 +435,7 @@ class Service:
         self._cache, self._quick = Cache(self._reader), Cache(self._scraper)
         self._history = Cache(self._historian)
         self._line = answers.WindowAnswers()  # series of the page
-        self._intake = Intake(live, names, server, letters)
+        self.intake = Intake(live, names, server, letters)
         read = partial(self._at_present, partial(families, self._queries, view.window))
         judge = partial(self._at_present, self._watching.alerts)
         self._marks = Marks(self._queries.ingest.journal)
@@ -692,7 +444,7 @@ class Service:
             read,
             view.title,
             self._watching,
-            self._intake,
+            self.intake,
             requests,
             self._queries.ingest.journal,
             shared=server.workers > 1,
@@ -712,7 +464,7 @@ class Service:
         await loop.run_in_executor(None, self._end)
 
     def _end(self) -> None:
-        self._intake.close()
+        self.intake.close()
         self._deliverer.close()
         journal: Any = self._queries.ingest.journal
         try:
@@ -735,17 +487,13 @@ class Service:
                 f"the store cannot be written, no event is lost: {journal.trouble}", StoreWarning
             )
 
-    async def events(self, request: Request) -> Response:
-        """Take events."""
-        return await self._intake.answer(request)
-
     async def mark(self, request: Request) -> Response:
         """Take a mark on the charts."""
         if request.query_params:
             return RefusalError(422, "/marks has no parameters: send a JSON object").answer
         body = bytearray()
         try:
-            await self._intake.read(request, body)
+            await self.intake.read(request, body)
             mark = mark_of(bytes(body), time.time())
         except MarkError as error:
             return RefusalError(422, str(error)).answer
@@ -754,17 +502,13 @@ class Service:
         except ClientDisconnect:
             return Response(status_code=400)
         finally:
-            self._intake.held -= len(body)
+            self.intake.held -= len(body)
         loop = asyncio.get_running_loop()
         if await loop.run_in_executor(self._scraper, self._marks.put, mark):
             return JSONResponse(mark.to_dict(), 201)
         return RefusalError(503, "the store cannot be written: send it again in a second").answer
 
     # --- reads ------------------------------------------------------------------------------
-
-    async def now(self, request: Request) -> Response:
-        """Answer with the newest window."""
-        return await self._window(request, "now", answers.now)
 
     async def series(self, request: Request) -> Response:
         """Answer with a series of windows."""
@@ -777,18 +521,6 @@ class Service:
 
         key = ("series", view.window, view.every, span, page)
         return await self._answer(request, key, call, self._cache if page else self._history)
-
-    async def coverage(self, request: Request) -> Response:
-        """Answer with the label coverage."""
-        return await self._window(request, "coverage", answers.coverage)
-
-    async def possible(self, request: Request) -> Response:
-        """Answer with the intervals over all values of the missing labels."""
-        return await self._window(request, "possible", answers.possible)
-
-    async def slices(self, request: Request) -> Response:
-        """Answer with the metrics by slice, if there are any."""
-        return await self._window(request, "slices", answers.slices)
 
     async def alerts(self, request: Request) -> Response:
         """Answer with the states of the alert rules."""
@@ -823,16 +555,14 @@ class Service:
         said = {k: v for k, v in request.query_params.items() if k in {"window", "every"}}
         return replace(self._view, **said)
 
-    async def _window(
-        self, request: Request, name: str, read: Callable[[Queries, PageView], Document]
-    ) -> Response:
+    async def window(self, name: str, request: Request) -> Response:
         """Answer with one window; a window other than the page's must not cost too much."""
         view = self._asked(request)
 
         def call(go_on: GoOn) -> Document:
             if view.window != self._view.window:
                 answers.check_cost(self._queries, view.window, go_on)
-            return read(self._queries, view)
+            return _WINDOWS[name](self._queries, view)
 
         return await self._answer(request, (name, view.window), call)
 
@@ -881,7 +611,7 @@ class Service:
 
     async def health(self, request: Request) -> Response:
         """Answer with the status of the service; with the token, in full."""
-        journal, intake = self._queries.ingest.journal, self._intake
+        journal, intake = self._queries.ingest.journal, self.intake
         trouble = "" if journal is None else journal.trouble  # read once, because it may change
         told: Document = {"status": "degraded" if trouble else "ok"}
         if request.scope["streammetrics.trusted"]:

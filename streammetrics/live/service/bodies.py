@@ -1,13 +1,17 @@
-"""Parsing of request bodies: JSON lines, JSON arrays and Arrow tables."""
+"""Requests with events: their bodies, read as JSON lines, JSON arrays or Arrow tables."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import io
 import json
 import math
 import re
 import time
+import zlib
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import count
 from operator import attrgetter, itemgetter
@@ -15,11 +19,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Union
 
 import numpy as np
 
+from streammetrics.core.columns.batch import meant
 from streammetrics.core.columns.column import EXACT
-from streammetrics.core.errors import InvalidBatchError, needs
+from streammetrics.core.errors import InvalidBatchError, StreamMetricsError, needs
 from streammetrics.live.events import KINDS
 from streammetrics.live.ingest import EventColumns, PartError
-from streammetrics.live.service.letters import MOST, PATIENCE
+from streammetrics.live.service.logs import MOST, PATIENCE, DeadLetters
+from streammetrics.live.store import StoreError
 from streammetrics.live.validation import kinds_of
 
 if TYPE_CHECKING:
@@ -29,9 +35,10 @@ if TYPE_CHECKING:
     from streammetrics.live.events import Kind
 
     Told = tuple[str | None, frozenset[str]]  # kind in the query, keys of the first row
+    from starlette.requests import Request
+
     from streammetrics.live.ingest import Ingest
-    from streammetrics.live.service.letters import DeadLetters
-    from streammetrics.live.service.names import Names
+    from streammetrics.live.service.server import Names, Server
 
 
 class BodyError(InvalidBatchError):
@@ -189,6 +196,10 @@ def _group(kind: Any, rows: Any, table: Any) -> Group:
 
 with needs("msgspec", "live"):
     import msgspec
+
+with needs("starlette", "live"):
+    from starlette.requests import ClientDisconnect
+    from starlette.responses import JSONResponse, Response
 
 
 _MOST = 64  # maximum number of known forms; beyond it, they are probably junk
@@ -556,3 +567,165 @@ def _as_array(times: object) -> object:
 def _refuse(why: str, group: Group) -> NoReturn:
     row = int(group.rows[0])
     raise BodyError(f"an event to {group.kind} {why}, first in row {row}", None, row)
+
+
+_AGAIN = (429, 503)  # answers that ask the client to retry
+_STATUSES = ("400", "408", "413", "415", "422", "429", "503", "507")  # of rejected requests
+_GZIP = 31  # zlib's window bits for gzip
+_PACKED = ("gzip", "x-gzip")  # two names of one encoding in HTTP
+KEY = "idempotency-key"  # header that makes the observations of a retried request count once
+LONGEST_KEY = 255
+_HELD = 16  # number of maximum-size bodies that memory may hold at once
+
+
+def _encoding(request: Request) -> str:
+    """Return the content encoding of a body in lower case."""
+    written: str = request.headers.get("content-encoding", "identity")
+    return written.strip().lower()
+
+
+class RefusalError(Exception):
+    """A request is rejected; the answer says why."""
+
+    def __init__(self, status: int, why: str, **more: object) -> None:
+        super().__init__(why)
+        headers = {"retry-after": "1"} if status in _AGAIN else {"connection": "close"}
+        told = {"error": why, **more}
+        some = status in {408, 413, *_AGAIN}
+        self.answer = JSONResponse(told, status, headers if some else None)
+
+
+class Intake:
+    """Takes requests with events, one after the other, in its own thread."""
+
+    def __init__(self, live: Any, names: Names, server: Server, letters: str | None = None) -> None:
+        into = None if letters is None else DeadLetters(letters)
+        self._bodies, self._server = Bodies(live._ingest, names, into), server
+        self._worker = ThreadPoolExecutor(1, "events")
+        self.waiting = 0  # complete requests that wait for their turn
+        self.held = 0  # bytes of bodies in memory
+        self.taken: Counter[str] = Counter(dict.fromkeys(KINDS, 0))  # events, by kind
+        self.refused: Counter[str] = Counter(dict.fromkeys(_STATUSES, 0))  # requests
+        self.dead_letters = 0  # refused events of requests whose other events are taken
+
+    async def answer(self, request: Request) -> Response:
+        """Answer a request with events."""
+        body = bytearray()
+        try:
+            form, kind, key = self._form(request)
+            await self.read(request, body)
+            packed = _encoding(request) in _PACKED
+            counts = await self._take(bytes(body), form, kind, key, packed=packed)
+        except RefusalError as refusal:
+            self.refused[str(refusal.answer.status_code)] += 1
+            return refusal.answer
+        except ClientDisconnect:
+            self.refused["400"] += 1
+            return Response(status_code=400)
+        finally:
+            self.held -= len(body)
+        taken = {kind: counts[kind] for kind in KINDS if kind in counts}
+        self.taken.update(taken)
+        self.dead_letters += counts.get("refused", 0)
+        return JSONResponse({"taken": sum(taken.values()), **counts}, 202)
+
+    def _form(self, request: Request) -> tuple[str, str | None, str]:
+        """Return the content type, the kind of events, and the idempotency key."""
+        form = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if form not in {*JSON_TYPES, *ARROW_TYPES, "application/x-www-form-urlencoded"}:
+            known = ", ".join(filter(None, (*JSON_TYPES[:1], *ARROW_TYPES[:1])))
+            raise RefusalError(415, f"no content type {form!r}: send {known}")
+        encoding = _encoding(request)
+        if encoding not in {"identity", *_PACKED}:
+            raise RefusalError(415, f"no content-encoding {encoding!r}: send gzip, or none")
+        for name in request.query_params:
+            if name != "kind":
+                told = f"/events has no parameter {name!r}: it reads kind{meant(name, ['kind'])}"
+                raise RefusalError(422, told)
+        key = request.headers.get(KEY, "")
+        if len(key) > LONGEST_KEY:
+            why = f"{KEY} has {len(key)} characters; the limit is {LONGEST_KEY}"
+            raise RefusalError(422, why)
+        return form, request.query_params.get("kind"), key
+
+    async def read(self, request: Request, body: bytearray) -> None:
+        """Read the body in chunks, unless it is too long or too slow; the caller lowers `held`."""
+        server = self._server
+        try:
+            length = int(request.headers.get("content-length", "0"))
+        except ValueError:
+            raise RefusalError(400, "content-length is not a number") from None
+        self._check_size(length)
+        try:
+            async with asyncio.timeout(server.timeout):
+                async for chunk in request.stream():
+                    self._check_size(len(body) + len(chunk))
+                    if self.held + len(chunk) > _HELD * server.body:
+                        raise RefusalError(
+                            429, "too many bytes are waiting: send them again in a second"
+                        )
+                    body += chunk
+                    self.held += len(chunk)
+        except TimeoutError:
+            raise RefusalError(408, f"the body took more than {server.timeout:g} s") from None
+
+    def _check_size(self, size: int) -> None:
+        most = self._server.body
+        if size > most:
+            raise RefusalError(413, f"the body has {size:,} bytes or more; the limit is {most:,}")
+
+    def _bring(
+        self, body: bytes, form: str, kind: str | None, key: str, packed: bool
+    ) -> dict[str, int]:
+        """Add events to the live state; only one body at a time is decompressed."""
+        return self._bodies.take(self._unpacked(body) if packed else body, form, kind, key)
+
+    def _unpacked(self, body: bytes) -> bytes:
+        """Decompress gzip, unless the result exceeds the maximum size of a body."""
+        found, rest = bytearray(), body
+        try:
+            while rest:  # there may be several members
+                member = zlib.decompressobj(wbits=_GZIP)
+                found += member.decompress(rest, self._server.body + 1 - len(found))
+                self._check_size(len(found))
+                if not member.eof:
+                    raise RefusalError(400, "the gzip data is cut off")
+                rest = member.unused_data
+        except zlib.error as error:
+            raise RefusalError(400, f"the body is not gzip: {error}") from None
+        return bytes(found)
+
+    async def _take(
+        self, body: bytes, form: str, kind: str | None, key: str, *, packed: bool
+    ) -> dict[str, int]:
+        """Add events to the live state when it is their turn."""
+        if self.waiting >= self._server.queue:
+            why = f"{self.waiting} requests are waiting, the limit: send it again in a second"
+            raise RefusalError(429, why)
+        self.waiting += 1
+        loop = asyncio.get_running_loop()
+        call = loop.run_in_executor(self._worker, self._bring, body, form, kind, key, packed)
+        call.add_done_callback(self._done)
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            if call.cancelled():
+                raise RefusalError(
+                    503, "the service is shutting down and did not take this: send it again"
+                ) from None
+            raise
+        except BodyError as error:
+            raise RefusalError(422, str(error), row=error.row, column=error.column) from error
+        except StoreError as error:
+            raise RefusalError(507 if error.full else 503, str(error)) from error
+        except StreamMetricsError as error:
+            raise RefusalError(503, str(error)) from error
+
+    def _done(self, call: asyncio.Future[Any]) -> None:
+        self.waiting -= 1
+        if not call.cancelled():
+            call.exception()  # retrieve the exception in case the client has disconnected
+
+    def close(self) -> None:
+        """Finish the request in progress and drop waiting ones, which were not acknowledged."""
+        self._worker.shutdown(wait=True, cancel_futures=True)

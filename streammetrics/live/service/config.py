@@ -20,11 +20,8 @@ from streammetrics.live.events import DEFAULT, duration, tiers_of
 from streammetrics.live.exporting.files import Notice
 from streammetrics.live.live import Live
 from streammetrics.live.service import toml
-from streammetrics.live.service.delivery.deliverer import Delivery
-from streammetrics.live.service.delivery.receivers import receiver_of
-from streammetrics.live.service.delivery.silences import silence_of
-from streammetrics.live.service.names import Names, PageView
-from streammetrics.live.service.server import Server, server_of
+from streammetrics.live.service.delivery import Delivery, receiver_of, silence_of
+from streammetrics.live.service.server import Names, PageView, Server, server_of
 from streammetrics.live.service.toml import ConfigError
 from streammetrics.live.spans import spans_of
 from streammetrics.live.validation import truth_of

@@ -1,4 +1,4 @@
-"""The server settings of a service, and their limits."""
+"""How a service listens, the names of event columns, and what the page shows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,27 @@ from streammetrics.core.columns.batch import near
 
 if TYPE_CHECKING:
     from streammetrics.live.service.toml import Section
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of the columns of events and files that no metric reads."""
+
+    id: str = "id"
+    time: str = "time"
+    label_time: str = "label_time"
+    version: str = "version"
+
+
+@dataclass(frozen=True)
+class PageView:
+    """What the page and the default queries show: successive windows."""
+
+    title: str = "Live metrics"
+    window: str = "1h"
+    every: str = "5min"
+    target_range: tuple[float, float] | None = None
+
 
 _SIZE = re.compile(r"([0-9]+) ?(B|kB|MB|GB)")
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}

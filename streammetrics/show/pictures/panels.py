@@ -12,7 +12,7 @@ from streammetrics.core.results.hooks import Drawing, drawn, drawn_together, has
 from streammetrics.core.results.labelled import LabelledArray
 from streammetrics.core.results.result import Result
 from streammetrics.core.results.values import KeyedValues, Report
-from streammetrics.inference.comparing.comparison import Comparison
+from streammetrics.inference.comparison import Comparison
 from streammetrics.show.pictures.canvas import grid
 from streammetrics.show.pictures.curves import COMPARED
 
@@ -81,8 +81,7 @@ def together(models: Mapping[str, Mapping[str, Metric]]) -> Iterator[tuple[str, 
 def draw_set(suite: MetricSet, names: tuple[str, ...], level: float | None) -> dict[str, Axes]:
     """Draw every metric of a set, or those of the given names."""
     members = {name: suite[name] for name in names or suite}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         found = {each.name for each in pictures(members)}
         axes = _panels(names or [name for name in members if name in found], members, "plot")
         for name, ax in axes.items():
@@ -102,8 +101,7 @@ def draw_models(duel: Comparison, names: tuple[str, ...], level: float | None) -
             f"as comparison[{duel.models[0]!r}].plot(confidence={level:g})"
         )
     members = names or duel.of_metrics
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         models = {model: {name: suite[name] for name in members} for model, suite in duel.items()}
         found = dict(together(models))
         for name in names:

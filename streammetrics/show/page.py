@@ -10,7 +10,7 @@ import re
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,12 @@ from streammetrics.core.confidence import ConfidenceRequest, confidence_of
 from streammetrics.core.errors import StreamMetricsError, UndefinedMetricWarning
 from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
+from streammetrics.core.registry import VERSION
 from streammetrics.core.results.curves import Curves
 from streammetrics.core.results.hooks import reported
 from streammetrics.core.results.table import Table, shown
 from streammetrics.core.state.files import write_whole
-from streammetrics.inference.comparing.comparison import Comparison, compare
+from streammetrics.inference.comparison import Comparison, compare
 from streammetrics.inference.estimated import Estimated
 from streammetrics.ledger.ledger import Ledger
 from streammetrics.live.events import duration, shown_duration, shown_time
@@ -102,11 +103,11 @@ def _drawings(found: Findings) -> Iterator[Callable[[int], Figure | None]]:
     several = len(found.subjects) > 1
     if found.differences:
         differences = found.differences
-        yield lambda at: _figure("Differences of models", differences, differences._table(), at)
+        yield partial(_figure, "Differences of models", differences, differences._table())
     if several:
         for name, curves in together({each.name: each.metrics for each in found.subjects}):
             title = _figure_title(name, curves[0], _KINDS.get(type(curves[0]), (None,))[0])
-            yield lambda at, t=f"{title} of all models", c=curves: _figure(t, c, c._table(), at)  # type: ignore[misc]  # variables are bound as defaults
+            yield partial(_figure, f"{title} of all models", curves, curves._table())
     for subject in found.subjects:
         of = f", {subject.name}" if several else ""
         yield from _timeline(subject, found, of)
@@ -123,9 +124,7 @@ def _timeline(
     for metric in metrics_of_series(timeline.series)[:SLICED]:
         title = f"{metric} over time, {timeline.every} each{of}"
         table = _only(timeline.series._table(), metric, "time", "coverage")
-        yield lambda at, t=title, told=table, m=metric: _figure(  # type: ignore[misc]  # variables are bound as defaults
-            t, timeline.series, told, at, metric=m
-        )
+        yield partial(_figure, title, timeline.series, table, metric=metric)
 
 
 def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[int], Figure | None]]:
@@ -133,14 +132,12 @@ def _slices(subject: Subject, found: Findings, of: str) -> Iterator[Callable[[in
     if sliced is None or not len(sliced.table):
         return
     names, state = sliced_metrics(subject, found)[:SLICED], sliced.read._accumulator.flush()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         table = sliced.read._read(state, found.confidence, anytime=False, only=names)
     keys = list(table)[: list(table).index("n_rows")]
     for metric in names:
-        yield lambda at, metric=metric: _figure(  # type: ignore[misc]  # the variable is bound as a default
-            f"{metric} by slice{of}", table, _only(table._told(), metric, *keys), at, metric=metric
-        )
+        told = _only(table._told(), metric, *keys)
+        yield partial(_figure, f"{metric} by slice{of}", table, told, metric=metric)
 
 
 def sliced_metrics(subject: Subject, found: Findings) -> list[str]:
@@ -167,9 +164,8 @@ def _metrics(
             if kind == "thresholds" and isinstance(value, Curves):
                 continue
             title = _figure_title(name, first, kind) + of
-            yield lambda at, m=metric, v=value, k=kind, t=title: _figure(  # type: ignore[misc]  # variables are bound as defaults
-                t, m, v._table(), at, kind=k, **_sure(m, v, confidence)
-            )
+            sure = _sure(metric, value, confidence)
+            yield partial(_figure, title, metric, value._table(), kind=kind, **sure)
 
 
 def _figure_title(name: str, value: object, kind: str | None) -> str:
@@ -179,10 +175,9 @@ def _figure_title(name: str, value: object, kind: str | None) -> str:
     return f"Quantiles of {name}" if isinstance(value, Distribution) else name
 
 
-def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]:
+def _sure(metric: Metric, value: object, confidence: float) -> dict[str, Any]:
     """Return the `confidence` option of a picture, or {} if the metric has no confidence limits."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         read, curve = metric._read(), metric._pictured()
         try:
             if isinstance(curve.readout(*read), type(value)):
@@ -198,12 +193,8 @@ def _sure(metric: Metric, value: object, confidence: float) -> dict[str, object]
 def _figure(title: str, what: Any, table: Table, number: int, **options: Any) -> Figure | None:
     """Draw a picture; return None if it is too large."""
     sheet = Sheet()
-    with library("").rc_context(_STYLE), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if "metric" in options:  # slices and series, whose tables hold the limits
-            what.plot(sheet, **options)
-        else:
-            what.plot(sheet, **{k: v for k, v in options.items() if v is not None})
+    with library("").rc_context(_STYLE), warnings.catch_warnings(action="ignore"):
+        what.plot(sheet, **{k: v for k, v in options.items() if v is not None})
         out = io.StringIO()
         sheet.figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     svg = _inline(out.getvalue(), title, number)
@@ -488,8 +479,7 @@ def _report(subject: Subject, confidence: float, min_rows: int) -> ModelReport:
 def _is_rankable(metric: Metric) -> bool:
     if metric.higher_is_better is None:
         return False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UndefinedMetricWarning)
+    with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
         return isinstance(metric.compute(), int | float)
 
 
@@ -504,8 +494,7 @@ def _differences(
     lines: Any = None
     rows = {one.name: one.state.n_rows}
     for other in rest:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
+        with warnings.catch_warnings(record=True, action="always") as caught:
             try:
                 names = one.name, other.name
                 found = compare(
@@ -559,7 +548,7 @@ def as_page(found: Findings, title: str = "") -> str:
         for name, (typed, of) in formulas(found).items()
     }
     page: str = template.render(
-        title=title or _titled(found), made=MADE, version=_version(), found=found,
+        title=title or _titled(found), made=MADE, version=VERSION, found=found,
         sections=_sections(found), figures=drawn, glossary=glossary(found), formulas=maths,
         notes=_notes(found),
         reports=found.results.models, level=f"{100 * found.confidence:.10g} %",
@@ -579,7 +568,7 @@ def as_document(found: Findings, title: str = "") -> str:
     over_time = {name: plain(timeline.document()) for name, timeline in found.timelines.items()}
     document = {
         "made_by": MADE,
-        "version": _version(),
+        "version": VERSION,
         "title": title or _titled(found),
         "confidence": found.confidence,
         **results,
@@ -730,14 +719,6 @@ def _text(value: object) -> str:
     if isinstance(value, list | tuple):
         return "; ".join(map(str, value))
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _version() -> str:
-    metadata = importlib.import_module("importlib.metadata")  # slow to import
-    try:
-        return str(metadata.version("streammetrics"))
-    except metadata.PackageNotFoundError:  # run from a checkout
-        return "not installed"
 
 
 @reported.register(Metric)

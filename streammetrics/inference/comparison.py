@@ -29,7 +29,7 @@ from streammetrics.core.metric import Metric
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.registry import registered_name
 from streammetrics.core.results.differences import Difference, Differences
-from streammetrics.inference.comparing.decisions import (
+from streammetrics.inference.decisions import (
     Margin,
     check_power,
     decided,
@@ -38,7 +38,8 @@ from streammetrics.inference.comparing.decisions import (
     needed,
     standard_error,
 )
-from streammetrics.inference.comparing.tests import (
+from streammetrics.inference.distributions import holm, margin, normal_quantile, normal_tail
+from streammetrics.inference.paired import (
     LEAST,
     Estimate,
     Side,
@@ -49,7 +50,6 @@ from streammetrics.inference.comparing.tests import (
     verdict,
     widened,
 )
-from streammetrics.inference.distributions import holm, margin, normal_quantile, normal_tail
 from streammetrics.inference.units import (
     BY_UNIT,
     UnitRows,

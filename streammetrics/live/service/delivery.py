@@ -1,32 +1,335 @@
-"""Delivers changes of alerts, each at least once and with an id, by one of the workers."""
+"""Alerts delivered by HTTP: receivers, silences, and the queue."""
 
 from __future__ import annotations
 
 import json
 import math
 import random
+import re
 import threading
 import time
 import uuid
 from collections import deque
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, NamedTuple
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
+from streammetrics.core.columns.batch import near
+from streammetrics.core.errors import StreamMetricsError
 from streammetrics.live.exporting.files import Notice
-from streammetrics.live.service.delivery.receivers import DeliveryError
-from streammetrics.live.service.letters import append
-from streammetrics.live.service.logs import log
+from streammetrics.live.service.logs import append, log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from streammetrics.core.types import Document
+    from streammetrics.core.types import Document, Json
     from streammetrics.live.alerts.rule import Alert, Alerts
     from streammetrics.live.journal import Journal
-    from streammetrics.live.service.delivery.receivers import Receiver
-    from streammetrics.live.service.delivery.silences import MuteInterval
+    from streammetrics.live.service.toml import Section
+
+
+class Match(NamedTuple):
+    """Rules selected by the patterns of their names, and by labels that all have to be equal."""
+
+    rules: tuple[str, ...] = ("*",)
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def fits(self, notice: Notice) -> bool:
+        """Return whether a rule is selected."""
+        labels = notice.every_label
+        named = any(fnmatchcase(notice.alert, pattern) for pattern in self.rules)
+        return named and all(labels.get(name) == value for name, value in self.labels)
+
+
+def match_of(table: Section, notices: Sequence[Notice]) -> Match:
+    """Return the selection in a table, which has to select at least one rule."""
+    found: Json = table.take("rule", object, "*")
+    rules: list[Json] = found if isinstance(found, list) else [found]
+    if not all(isinstance(rule, str) for rule in rules):
+        table.fail("rule", 'expected the name of a rule, with * for any text, or a list: "auc_*"')
+    names = [notice.alert for notice in notices]
+    if not names:
+        table.fail("", "there is no rule: write [alerts], and below it the rules")
+    for rule in rules:
+        if not any(fnmatchcase(name, rule) for name in names):
+            table.fail("rule", f"no rule of [alerts] is called {rule!r}{near(rule, names)}")
+    labels = table.table("labels").rest()
+    if not all(isinstance(value, str) for value in labels.values()):
+        table.fail("labels", 'expected text in quotes: labels = { severity = "page" }')
+    match = Match(tuple(rules), tuple(labels.items()))
+    if not any(map(match.fits, notices)):
+        table.fail("labels", f"no rule of [alerts] has the labels {labels}")
+    return match
+
+
+_PAGERDUTY = "https://events.pagerduty.com/v2/enqueue"
+_LEVELS = {"page": "critical", "ticket": "warning"}  # PagerDuty's names of severities
+_KNOWN = ("critical", "error", "warning", "info")
+_AGAIN = frozenset({408, 425, 429})  # statuses of requests to repeat, besides those from 500 on
+_STAYS = 300  # seconds for which Alertmanager keeps an alert that is not sent again
+_SAID = 200  # characters of an answer in a message
+
+
+class DeliveryError(StreamMetricsError):
+    """A request has failed.
+
+    Attributes:
+        is_final: Whether the receiver would refuse it again.
+        wait: The least number of seconds to wait, if the receiver says so.
+    """
+
+    def __init__(self, why: str, *, is_final: bool, wait: float = 0.0) -> None:
+        super().__init__(why)
+        self.is_final, self.wait = is_final, wait
+
+
+@dataclass(frozen=True)
+class Receiver:
+    """Where changes of alerts are sent.
+
+    Attributes:
+        name: Its name in the configuration.
+        kind: The form of its requests.
+        url: Its address.
+        match: The rules whose alerts it gets.
+        token: The bearer token of requests; if empty, they have none.
+        key: The routing key of PagerDuty.
+        dead_letters: The file for changes that it did not take.
+        timeout: The seconds to wait for an answer.
+        give_up: The seconds after which a change is not sent again.
+    """
+
+    name: str
+    kind: str
+    url: str = field(repr=False)
+    match: Match
+    token: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    dead_letters: str = "undelivered.jsonl"
+    timeout: float = 10.0
+    give_up: float = 86_400.0
+
+    def send(self, change: Document) -> None:
+        """Send a change once.
+
+        Raises:
+            DeliveryError: The receiver did not take it.
+        """
+        headers = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": change["id"],
+            "User-Agent": "streammetrics",
+        }
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        body = json.dumps(_BODIES[self.kind](self, change)).encode()
+        try:
+            request = Request(self.url, body, headers, method="POST")
+            _OPENER.open(request, timeout=self.timeout).close()
+        except HTTPError as error:
+            with error:
+                said = error.read(_SAID).decode(errors="replace")
+            is_final = error.code not in _AGAIN and error.code < 500
+            after = error.headers.get("Retry-After", "")
+            wait = float(after) if after.isdecimal() else 0.0
+            why = f"{error.code} {error.reason} {said}".strip()
+            raise DeliveryError(why, is_final=is_final, wait=wait) from None
+        except (OSError, HTTPException) as error:  # the text of others may have the address
+            why = getattr(error, "reason", None) or str(error) or type(error).__name__
+            raise DeliveryError(str(why), is_final=False) from None
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Turns redirects into errors: they would lose the body, and give the token to others."""
+
+    def redirect_request(self, *_: Any) -> None:
+        """Return nothing, which makes the redirect an `HTTPError`."""
+
+
+_OPENER = build_opener(_NoRedirect)
+
+
+def _webhook(_: Receiver, change: Document) -> Json:
+    return change
+
+
+def _slack(_: Receiver, change: Document) -> Json:
+    """Return a message; Slack needs three characters escaped."""
+    state = "resolved" if change["state"] == "ok" else change["state"]
+    head, why = (
+        text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        for text in (f"{change['service']}: {change['alert']}", change["why"])
+    )
+    link = f"\n<{change['runbook']}|Runbook>" if change["runbook"] else ""
+    return {"text": f"*{state.upper()}* ({change['severity']}) {head}\n{why}{link}"}
+
+
+def _pagerduty(receiver: Receiver, change: Document) -> Json:
+    action = "resolve" if change["state"] == "ok" else "trigger"
+    of = f"{change['service']}\0{change['alert']}".encode()
+    event = {
+        "routing_key": receiver.key,
+        "event_action": action,
+        "dedup_key": blake2b(of, digest_size=16).hexdigest(),
+    }
+    if action == "resolve":
+        return event
+    severity = change["severity"]
+    found = _LEVELS.get(severity, severity if severity in _KNOWN else "error")
+    links = [{"href": change["runbook"], "text": "Runbook"}] if change["runbook"] else []
+    payload = {
+        "summary": f"{change['alert']}: {change['why']}"[:1024],
+        "source": change["service"],
+        "severity": found,
+        "timestamp": change["time"],
+        "custom_details": change,
+    }
+    return {**event, "client": change["service"], "links": links, "payload": payload}
+
+
+def _alertmanager(_: Receiver, change: Document) -> Json:
+    names = {"alertname": change["alert"], "service": change["service"]}
+    labels = {**change["labels"], **names, "severity": change["severity"]}
+    notes = {"summary": change["why"], "runbook_url": change["runbook"]}
+    firing = change["state"] != "ok"
+    until = datetime.fromtimestamp(time.time() + (_STAYS if firing else 0), UTC).isoformat()
+    begins = {"startsAt": change["time"]} if firing else {}
+    notes = {name: text for name, text in notes.items() if text}
+    return [{"labels": labels, "annotations": notes, **begins, "endsAt": until}]
+
+
+_BODIES: dict[str, Callable[[Receiver, Document], Json]] = {
+    "webhook": _webhook,
+    "slack": _slack,
+    "pagerduty": _pagerduty,
+    "alertmanager": _alertmanager,
+}
+
+
+def receiver_of(name: str, table: Section, notices: Sequence[Notice]) -> Receiver:
+    """Return the receiver in a table of the configuration."""
+    kind: str | None = table.take("kind", str)
+    if kind not in _BODIES:
+        told = "expected" if kind is None else f"no kind {kind!r}{near(kind, _BODIES)}: expected"
+        table.fail("kind", f"{told} one of {', '.join(_BODIES)}")
+    plain: str = table.take("url", str, _PAGERDUTY if kind == "pagerduty" else "")
+    if kind == "slack" and plain:
+        table.fail("url", "the address of a Slack webhook is a secret: write url_env or url_file")
+    url = table.secret("url") or plain
+    _check_url(table, url)
+    token, key = table.secret("token"), table.secret("key")
+    if kind == "pagerduty" and not key:
+        table.fail("", 'PagerDuty needs a routing key: write key_env = "NAME", or key_file')
+    give_up, timeout = table.seconds("give_up", "1d"), table.seconds("timeout", "10s")
+    letters = table.output("dead_letters", "undelivered.jsonl")
+    match = match_of(table, notices)
+    table.end()
+    if kind == "alertmanager":
+        url = f"{url.rstrip('/')}/api/v2/alerts"
+    return Receiver(name, kind, url, match, token, key, letters, timeout, give_up)
+
+
+def _check_url(table: Section, url: str) -> None:
+    """Raise if an address cannot be used; the message does not show it, as it may be a secret."""
+    try:
+        parts = urlsplit(url)
+        good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        good = good and url.isascii() and url.isprintable() and " " not in url
+    except ValueError:
+        good, parts = False, urlsplit("")
+    if not good:
+        table.fail("url", "expected an address, as https://host/path, in url, url_env or url_file")
+    if parts.username is not None:
+        table.fail("url", "an address with a password is not supported: write token_env")
+
+
+_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_DAY = 24 * 60  # minutes
+_WEEK = 7 * _DAY
+_MONDAY = 4 * _DAY  # minutes from the beginning of POSIX time to a Monday
+_WEEKLY = re.compile(r"([a-z]{3}(?:[,-][a-z]{3})*) +(\d\d):(\d\d) *- *(\d\d):(\d\d)")
+
+
+class MuteInterval(NamedTuple):
+    """When changes of some rules are not delivered.
+
+    Attributes:
+        match: The rules.
+        start: The beginning, in POSIX seconds.
+        end: The end, in POSIX seconds.
+        weekly: Times of each week, as the first minute after Monday, 0:00 UTC, and the number of
+            minutes; if empty, all times from `start` to `end`.
+        reason: Why they are silenced.
+    """
+
+    match: Match
+    start: float = -math.inf
+    end: float = math.inf
+    weekly: tuple[tuple[int, int], ...] = ()
+    reason: str = ""
+
+    def mutes(self, notice: Notice, now: float) -> bool:
+        """Return whether a change of a rule is not delivered at a time in POSIX seconds."""
+        if not (self.start <= now < self.end and self.match.fits(notice)):
+            return False
+        minute = now / 60 - _MONDAY
+        return not self.weekly or any((minute - first) % _WEEK < n for first, n in self.weekly)
+
+
+def silence_of(table: Section, notices: Sequence[Notice]) -> MuteInterval:
+    """Return the silence in a table of the configuration."""
+    match, reason = match_of(table, notices), table.take("reason", str, "")
+    start, end = _time(table, "start", -math.inf), _time(table, "end", math.inf)
+    if start >= end:
+        table.fail("end", "end is not after start")
+    found: object = table.take("weekly", object, [])
+    weekly = [
+        each
+        for text in (found if isinstance(found, list) else [found])
+        for each in _weekly(table, text)
+    ]
+    if end == math.inf and not weekly:
+        table.fail("", 'a silence has an end: write end = 2026-12-01T06:00:00Z, or weekly = "..."')
+    table.end()
+    return MuteInterval(match, start, end, tuple(weekly), reason)
+
+
+def _time(table: Section, key: str, default: float) -> float:
+    found: object = table.take(key, object)
+    if found is None:
+        return default
+    if not isinstance(found, datetime) or found.tzinfo is None:
+        table.fail(
+            key, f"expected a time with its zone, without quotes: {key} = 2026-12-01T06:00:00Z"
+        )
+    return found.timestamp()
+
+
+def _weekly(table: Section, text: object) -> list[tuple[int, int]]:
+    """Return the first minute and the number of minutes of ``"sat,sun 22:00-06:00"``, by day."""
+    found = _WEEKLY.fullmatch(text.strip().lower()) if isinstance(text, str) else None
+    if found is None:
+        table.fail("weekly", f'{text!r}: expected days and times in UTC: "mon-fri 22:00-06:00"')
+    hours, minutes = ([int(found[n]) for n in places] for places in ((2, 4), (3, 5)))
+    first, last = (60 * hour + minute for hour, minute in zip(hours, minutes, strict=True))
+    if max(first, last) > _DAY or max(minutes) > 59 or first in {last, _DAY}:
+        table.fail("weekly", f'{text!r}: times are from 00:00 to 24:00, as in "sun 00:00-24:00"')
+    days: list[int] = []
+    for part in found[1].split(","):
+        ends = part.split("-")
+        if len(ends) > 2 or not {*ends} <= {*_DAYS}:
+            table.fail("weekly", f"{part!r} is not a day or a range of days: write mon or mon-fri")
+        begin, n = _DAYS.index(ends[0]), (_DAYS.index(ends[-1]) - _DAYS.index(ends[0])) % 7 + 1
+        days += [(begin + day) % 7 for day in range(n)]
+    return [(day * _DAY + first, (last - first) % _DAY or _DAY) for day in days]
+
 
 _EVERY = 2.0  # seconds between two evaluations of the rules
 _LEASE = 15.0  # seconds after which another worker delivers, if the one that did is gone

@@ -11,7 +11,7 @@ from streammetrics.inference.distributions import normal_quantile, t_quantile
 
 if TYPE_CHECKING:
     from streammetrics.core.metric import Metric
-    from streammetrics.inference.comparing.tests import Estimate
+    from streammetrics.inference.paired import Estimate
 
 
 Margin: TypeAlias = float | Mapping[str, float] | None

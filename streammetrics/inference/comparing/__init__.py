@@ -1,1 +1,0 @@
-"""Comparison of models: on the same rows, or two states of different rows."""

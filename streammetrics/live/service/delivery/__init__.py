@@ -1,1 +1,0 @@
-"""Alerts delivered by HTTP: receivers, silences, and the queue."""

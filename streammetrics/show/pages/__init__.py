@@ -1,1 +1,0 @@
-"""HTML reports in one self-contained file."""
