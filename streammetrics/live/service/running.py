@@ -67,6 +67,12 @@ class Workers(NamedTuple):
             return True
         return sum([_is_running(int(path.name)) for path in self.folder.iterdir()]) >= self.number
 
+    def any_ready(self) -> bool:
+        """Return whether a worker is ready."""
+        return self.folder is not None and any(
+            _is_running(int(path.name)) for path in self.folder.iterdir()
+        )
+
     def tell_ended(self) -> None:
         """Record that this worker has written all that it can."""
         if self.folder is not None:
@@ -96,21 +102,19 @@ class Opening:
     Args:
         make: Creates the application, in a separate thread.
         lost: Called with the error if the application ends and cannot write all events.
+        failed: Called with the error if the application cannot be created.
         workers: The workers of the service.
-
-    Attributes:
-        error: Why the application could not be created.
     """
 
     def __init__(
         self,
         make: Callable[[], Starlette],
         lost: Callable[[StreamMetricsError], None],
+        failed: Callable[[Exception], None],
         workers: Workers = ALONE,
     ) -> None:
-        self._make, self._lost, self._workers = make, lost, workers
+        self._make, self._lost, self._failed, self._workers = make, lost, failed, workers
         self._app: ASGIApp | None = None
-        self.error: Exception | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or delegate it to the application."""
@@ -154,7 +158,7 @@ class Opening:
         try:
             app = self._make()
         except Exception as error:  # any exception is reported to the caller of the service
-            self.error = error
+            self._failed(error)
             os.kill(os.getpid(), signal.SIGTERM)
         else:
             with suppress(RuntimeError):  # the service has ended meanwhile
@@ -197,14 +201,12 @@ _BACKLOG = 2048  # maximum pending connections
 _GRACE = 5  # seconds for requests to end; container runtimes often wait for no more than 10
 _SILENCE = 60  # seconds without a heartbeat after which a worker is replaced
 _PAUSE = 0.05  # seconds between checks whether it listens
-_opening: Opening | None = None  # of this process
-_losses: list[StreamMetricsError] = []  # of this process
+_errors: list[Exception] = []  # of this process: why it could not start, or lost events
 _begun = threading.Event()  # set once the server handles signals
 
 
 def served() -> Opening:
     """Return the application of a worker, configured through the environment."""
-    global _opening  # noqa: PLW0603 - the server calls a function, and drops its state
     _begun.set()
     warnings.simplefilter("ignore", UndefinedMetricWarning)  # answers have null instead
     warnings.showwarning = _show_warning
@@ -212,20 +214,19 @@ def served() -> Opening:
     Connection.patience, Connection.most = found.server.timeout, found.server.connections
     parent = multiprocessing.parent_process()
     if parent is None:
-        _opening = Opening(partial(_made, found), _losses.append)
-    else:
-        threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
-        workers = Workers(found.server.workers, Path(os.environ[_SHARED], "ready"))
-        for process in [] if found.options["durable"] else workers.take_killed():
-            warnings.warn(
-                f"worker {process} was killed, by somebody or because it did nothing for a minute, "
-                "and is replaced: events that it took in its last second may be lost; durable = "
-                "true prevents this",
-                StoreWarning,
-                stacklevel=1,
-            )
-        _opening = Opening(partial(_made, found), _tell_parent, workers)
-    return _opening
+        return Opening(partial(_made, found), _errors.append, _errors.append)
+    threading.Thread(target=_end_with, args=(parent,), name="parent", daemon=True).start()
+    workers = Workers(found.server.workers, Path(os.environ[_SHARED], "ready"))
+    for process in [] if found.options["durable"] else workers.take_killed():
+        warnings.warn(
+            f"worker {process} was killed, by somebody or because it did nothing for a minute, "
+            "and is replaced: events that it took in its last second may be lost; durable = "
+            "true prevents this",
+            StoreWarning,
+            stacklevel=1,
+        )
+    failed = partial(_tell_failed, parent, workers)
+    return Opening(partial(_made, found), _tell_lost, failed, workers)
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
@@ -233,11 +234,24 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     log("warning", str(message))
 
 
-def _tell_parent(error: StreamMetricsError) -> None:
+def _tell_lost(error: StreamMetricsError) -> None:
     """Report lost events in a worker, and make the parent exit with an error."""
     log("error", str(error))
-    with Path(os.environ[_SHARED], "lost").open("r+b") as file:  # in place: the disk may be full
-        file.write(b"1")
+    _tell_parent("events of a worker are lost")
+
+
+def _tell_failed(parent: BaseProcess, workers: Workers, error: Exception) -> None:
+    """Report that a worker cannot start; end the service if none is ready, or try again."""
+    log("error", f"a worker cannot start: {error}")
+    if not workers.any_ready() and parent.pid is not None:
+        _tell_parent("a worker cannot start")
+        os.kill(parent.pid, signal.SIGTERM)
+
+
+def _tell_parent(trouble: str) -> None:
+    """Make the parent exit with an error."""
+    with Path(os.environ[_SHARED], "trouble").open("r+b") as file:  # in place: the disk may be full
+        file.write(trouble.encode())
 
 
 def _made(found: Settings) -> Starlette:
@@ -285,10 +299,8 @@ def serve(found: Settings) -> None:
             _run_workers(server, fd)
             return
         _run(server, fd)
-    if _losses:
-        raise _losses[0]
-    if _opening is not None and _opening.error is not None:
-        raise _opening.error
+    if _errors:
+        raise _errors[0]
 
 
 @contextmanager
@@ -328,12 +340,12 @@ def _run_workers(server: Server, fd: int | None) -> None:
     """Run the server in several processes, and raise if one of them lost events."""
     with tempfile.TemporaryDirectory(prefix="streammetrics-") as folder:
         os.environ[_SHARED] = folder
-        lost = Path(folder, "lost")
-        lost.write_bytes(b"0")
+        trouble = Path(folder, "trouble")
+        trouble.write_bytes(bytes(64))
         Path(folder, "ready").mkdir()
         _run(server, fd)
-        if lost.read_bytes() == b"1":
-            raise StreamMetricsError("events of a worker are lost, see above")
+        if told := trouble.read_bytes().rstrip(b"\0").decode():
+            raise StreamMetricsError(f"{told}, see above")
 
 
 def _run(server: Server, fd: int | None) -> None:
