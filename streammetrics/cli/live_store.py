@@ -155,7 +155,7 @@ def _told(told: Forgotten, store: str, *, is_known: bool) -> str:
     ]
     lines += [
         f"still in the pane from {_time(start)} to {_time(end)}: its metrics do not determine what "
-        "is left without the rows, or they were never in it"
+        "is left without the rows, or these have no label, or were never in it"
         for start, end in told.kept
     ]
     if told.anonymous is not None and not is_known:
