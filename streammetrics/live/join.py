@@ -742,12 +742,29 @@ def named_columns(join: Join, rows: Ints) -> dict[str, Column]:
     return dict(zip(join.names, join.table.at(rows).columns, strict=True))
 
 
+def judged_rows(join: Join, rows: Ints, found: ResolvedRows) -> Iterator[tuple[Ints, Batch]]:
+    """Yield resolved rows with their judgments: those with a label, and those without one."""
+    estimator = join.config.declared.estimator
+    if estimator is None:
+        return
+    if found.batch is not None:
+        columns = {**named_columns(join, found.rows), **columns_of(found.batch)}
+        yield found.times, batch_of(estimator, columns, checked=True)
+    others = np.setdiff1d(rows, found.rows)
+    if others.size:
+        columns = named_columns(join, others)
+        missing = np.full(columns[estimator.proxy].values.shape, np.nan)
+        columns[join.label] = Column(missing, None, True)
+        yield join.table.times.values[others], batch_of(estimator, columns, checked=True)
+
+
 def settle(
     suite: Mergeable,
     join: Join,
     panes: Panes,
     counted: Panes,
     left: UnlabelledPanes,
+    judged: Panes,
     newest: NewestRows,
 ) -> None:
     """Move rows whose labels can no longer arrive in time to the panes.
@@ -768,6 +785,8 @@ def settle(
         found = resolve(suite, join, rows, join.newest)
         if found.batch is not None:
             panes.add(found.times, found.batch, known=True)
+        for times, batch in judged_rows(join, rows, found):
+            judged.add(times, batch, known=True)
         if newest.most and (known := labelled_rows(join, found)) is not None:
             newest.add(known)
         if found.counted is not None:

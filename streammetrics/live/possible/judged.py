@@ -1,0 +1,66 @@
+"""Estimates over all rows of a window, of which few have a label and all have a judgment."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.metric_set import MetricSet
+from streammetrics.inference.estimated import LABELS, TRUTHS, Estimated, kind_of
+from streammetrics.live.spans import ALONE, metrics_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streammetrics.core.mergeable import Mergeable
+
+LABEL = TRUTHS[0]  # the input that a judgment stands for
+
+
+class Estimate(NamedTuple):
+    """The estimate of a metric over all rows, with confidence limits at a level."""
+
+    value: float
+    low: float
+    high: float
+    level: float
+    method: str
+
+
+def estimator_of(suite: Mergeable, proxy: str) -> Estimated:
+    """Return the estimates of the metrics of a suite that have one.
+
+    Raises:
+        ValueError: No metric has one, or the proxy is not the name of a column.
+    """
+    metrics, why = {}, "no metric reads a label"
+    for name, metric in metrics_of(suite).items():
+        try:
+            kind_of(name, metric)
+        except ValueError as error:
+            why = str(error)
+            continue
+        if LABEL in metric._plan.required:
+            metrics[name] = metric
+    if not metrics:
+        raise ValueError(f"proxy={proxy!r}: nothing can be estimated: {why}")
+    read = {WEIGHT, *MetricSet(metrics).inputs}
+    renamed: Mapping[str, str] = getattr(suite, "columns", {})
+    columns = {name: title for name, title in renamed.items() if name in read}
+    return Estimated(MetricSet(metrics, columns=columns), proxy=proxy)
+
+
+def judged_suite(estimator: Estimated) -> MetricSet:
+    """Return the metrics that are estimated, with judgments in place of labels."""
+    suite = estimator._suite
+    return MetricSet(dict(suite.items()), columns={**suite.columns, LABEL: estimator.proxy})
+
+
+def estimates(suite: Mergeable, found: Estimated, level: float) -> object:
+    """Return the estimate of each metric by name, or of a single metric; ``None`` if unknown."""
+    every: dict[str, Estimate | None] = dict.fromkeys(metrics_of(suite))
+    if found[LABELS].n_rows:
+        values = found.compute()
+        for name, limits in found.confidence(level).items():
+            every[name] = Estimate(values[name], limits.low, limits.high, level, limits.method)
+    return every if isinstance(suite, MetricSet) else every[ALONE]
