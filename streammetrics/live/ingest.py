@@ -417,7 +417,7 @@ class Ingest:
             lambda: shared.current.panes.facts,
             default=shared.config.default_label,
             declared=declared.check,
-            judged=declared.judged,
+            estimator=declared.estimator,
         )
         self.observed.check = checks.observed
         self.predicted.check = checks.predicted
@@ -531,7 +531,7 @@ class Ingest:
 
     def _check_names(self, buffer: Buffer, columns: Mapping[str, object]) -> None:
         truth, proxy = self._truth, self._declared.proxy
-        if proxy is not None and buffer is not self.labelled and proxy not in columns:
+        if proxy is not None and buffer is not self.labelled and columns.get(proxy) is None:
             raise InvalidBatchError(
                 f"{proxy!r} is missing: every prediction and observation has a judgment", proxy
             )

@@ -33,6 +33,7 @@ from streammetrics.live.panes import (
     grown,
 )
 from streammetrics.live.panes import SUITE as COVERAGE
+from streammetrics.live.possible.judged import judged_batch
 from streammetrics.live.rows import batch_of, columns_of, pieces, taken
 
 if TYPE_CHECKING:
@@ -749,13 +750,13 @@ def judged_rows(join: Join, rows: Ints, found: ResolvedRows) -> Iterator[tuple[I
         return
     if found.batch is not None:
         columns = {**named_columns(join, found.rows), **columns_of(found.batch)}
-        yield found.times, batch_of(estimator, columns, checked=True)
+        yield found.times, judged_batch(estimator, columns)
     others = np.setdiff1d(rows, found.rows)
     if others.size:
-        columns = named_columns(join, others)
-        missing = np.full(columns[estimator.proxy].values.shape, np.nan)
-        columns[join.label] = Column(missing, None, True)
-        yield join.table.times.values[others], batch_of(estimator, columns, checked=True)
+        yield (
+            join.table.times.values[others],
+            judged_batch(estimator, named_columns(join, others)),
+        )
 
 
 def settle(

@@ -36,6 +36,7 @@ from streammetrics.live.join import (
 )
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import Coverage, Panes, coverage_of, share_of
+from streammetrics.live.possible.judged import judged_batch
 from streammetrics.live.possible.unlabelled import Unlabelled, UnlabelledPanes
 from streammetrics.live.rows import batch_of
 from streammetrics.live.spans import Span
@@ -182,7 +183,7 @@ class Pipeline:
         if events.kind == "observe" and events.are_waiting_rows:
             self._identify(events)
         elif events.kind == "observe":
-            rows, judged = self._newest_rows(events), self._judged_batch(events)
+            rows, judged = self._newest_rows(events), self._judged(events)
             if batch is None:
                 batch = batch_of(self.suite, events.columns, checked=True)
             self.panes.add(events.times, batch)
@@ -247,12 +248,12 @@ class Pipeline:
         columns = {n: c for n, c in events.columns.items() if n != self.config.declared.proxy}
         return kept_rows(events.times, None, self.columns(columns))
 
-    def _judged_batch(self, events: Events) -> Batch | None:
+    def _judged(self, events: Events) -> Batch | None:
         """Return observations as they are estimated, ``None`` if they have no judgments."""
         estimator = self.config.declared.estimator
         if estimator is None:
             return None
-        return batch_of(estimator, self.columns(events.columns), checked=True)
+        return judged_batch(estimator, self.columns(events.columns))
 
     def check(self, columns: Mapping[str, Column]) -> None:
         """Raise unless predictions or labels have the types of the stored ones."""
@@ -278,9 +279,9 @@ class Pipeline:
     def _begin_checks(self) -> None:
         """Validate waiting rows against the facts of all rows, which the panes hold."""
         panes = self.panes  # the closure must not reference self: that would be a cycle
-        default, judged = self.config.default_label, self.config.declared.judged
+        default, estimator = self.config.default_label, self.config.declared.estimator
         self._checks = Checks(
-            self.suite, lambda: panes.facts, apart=True, default=default, judged=judged
+            self.suite, lambda: panes.facts, apart=True, default=default, estimator=estimator
         )
         self._seen = SeenValues(self._kinds)
 

@@ -18,7 +18,7 @@ from streammetrics.core.columns.schema import joined_facts, reject, reject_prese
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, an
 from streammetrics.live.events import SliceKeys
-from streammetrics.live.possible.judged import estimator_of, judged_suite
+from streammetrics.live.possible.judged import estimator_of, judged_batch
 from streammetrics.live.possible.targets import check_range
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.spans import metrics_of
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts, Kind, Rows, Schema
     from streammetrics.core.mergeable import Mergeable
-    from streammetrics.core.metric_set import MetricSet
     from streammetrics.core.types import ArrayLike, ClassLabel, Document, Json
     from streammetrics.inference.estimated import Estimated
 
@@ -126,7 +125,7 @@ class Checks:
         facts: Returns the facts of all rows in the state, whatever their origin.
         default: The label assumed for missing labels.
         declared: Raises if columns do not match their declaration.
-        judged: The metrics that read judgments as labels, if there are judgments.
+        estimator: The metrics that are estimated, if there are judgments.
         apart: Whether to check labels alone, not together with an earlier valid prediction.
     """
 
@@ -138,9 +137,9 @@ class Checks:
         apart: bool = False,
         default: object = None,
         declared: Callable[[Mapping[str, Column]], None] | None = None,
-        judged: MetricSet | None = None,
+        estimator: Estimated | None = None,
     ) -> None:
-        self._declared, self._judged = declared, judged
+        self._declared, self._estimator = declared, estimator
         self._suite, self._kinds, self._facts, self._apart = suite, kinds_of(suite), facts, apart
         self._truth, self._default = truth_of(suite), default
         self._plan = suite._plan
@@ -160,15 +159,13 @@ class Checks:
 
     def _without_judgments(self, columns: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
         """Return rows without their judgments, which are validated as labels."""
-        suite = self._judged
-        if suite is None:
+        if self._estimator is None:
             return columns
-        titles = {suite.columns.get(name, name) for name in (*suite.inputs, WEIGHT)}
-        batch = batch_of(suite, {name: columns[name] for name in columns if name in titles})
+        batch, proxy = judged_batch(self._estimator, columns), self._estimator.proxy
         if self._declared is not None:
-            self._declared(columns_of(batch))
-        suite._plan.read(batch)
-        return {name: column for name, column in columns.items() if name != truth_of(suite)}
+            self._declared({proxy: columns_of(batch)[proxy]})
+        self._estimator._plan.read(batch)
+        return {name: column for name, column in columns.items() if name != proxy}
 
     @property
     def facts(self) -> tuple[Facts, ...]:
@@ -425,7 +422,6 @@ class Declared:
     Attributes:
         kinds: The kind of each column, by the user's name.
         estimator: The metrics that are estimated with judgments, ``None`` without a proxy.
-        judged: The same metrics, which read judgments as labels.
         weights: The user's name of the weight column.
         facts: The facts of valid rows for each schema; empty if no example row can be built, e.g.
             for boxes, so that the first rows determine them.
@@ -455,7 +451,6 @@ class Declared:
         self._prepared = {self._title(name): what for name, what in _prepared(inner).items()}
         self.weights = _weights(suite)
         self.estimator: Estimated | None = None
-        self.judged: MetricSet | None = None
         if proxy is not None:
             self._declare_judgments(proxy)
         self._given = _types(types, {*self.kinds, self.weights})
@@ -474,7 +469,6 @@ class Declared:
     def _declare_judgments(self, proxy: str) -> None:
         """Declare the column of judgments as the label is."""
         self.estimator = estimator_of(self._keys.inner, proxy)
-        self.judged = judged_suite(self.estimator)
         if proxy in {*self.kinds, self.weights, "id", "time"}:
             raise ValueError(f"proxy={proxy!r} is also read as another column: rename one of them")
         self.kinds[proxy] = self.kinds[self._truth]
@@ -640,7 +634,7 @@ class Declared:
         """Return the facts of the first valid example, and the errors of those before it."""
         errors = []
         for example in examples:
-            checks = Checks(self._suite, lambda: self._no_facts, judged=self.judged)
+            checks = Checks(self._suite, lambda: self._no_facts, estimator=self.estimator)
             try:
                 checks.observed(example)
             except InvalidBatchError as error:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from streammetrics.core.columns.batch import WEIGHT
+from streammetrics.core.columns.conversion import Column, as_column
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.inference.estimated import LABELS, TRUTHS, Estimated, kind_of
+from streammetrics.live.rows import batch_of
 from streammetrics.live.spans import ALONE, metrics_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streammetrics.core.columns.batch import Batch
     from streammetrics.core.mergeable import Mergeable
 
 LABEL = TRUTHS[0]  # the input that a judgment stands for
@@ -50,10 +55,13 @@ def estimator_of(suite: Mergeable, proxy: str) -> Estimated:
     return Estimated(MetricSet(metrics, columns=columns), proxy=proxy)
 
 
-def judged_suite(estimator: Estimated) -> MetricSet:
-    """Return the metrics that are estimated, with judgments in place of labels."""
-    suite = estimator._suite
-    return MetricSet(dict(suite.items()), columns={**suite.columns, LABEL: estimator.proxy})
+def judged_batch(estimator: Estimated, columns: Mapping[str, object]) -> Batch:
+    """Return rows as they are estimated; without a column of labels, all labels are missing."""
+    label, proxy = estimator._suite.columns.get(LABEL, LABEL), estimator.proxy
+    if label not in columns:
+        missing = np.full(as_column(columns[proxy], proxy).values.shape, np.nan)
+        columns = {**columns, label: Column(missing, None, True)}
+    return batch_of(estimator, columns, checked=True)
 
 
 def estimates(suite: Mergeable, found: Estimated, level: float) -> object:
