@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 LABEL = TRUTHS[0]  # the input that a judgment stands for
 
 
-class Estimate(NamedTuple):
+class EstimatedValue(NamedTuple):
     """The estimate of a metric over all rows, with confidence limits at a level."""
 
     value: float
@@ -66,9 +66,10 @@ def judged_batch(estimator: Estimated, columns: Mapping[str, object]) -> Batch:
 
 def estimates(suite: Mergeable, found: Estimated, level: float) -> object:
     """Return the estimate of each metric by name, or of a single metric; ``None`` if unknown."""
-    every: dict[str, Estimate | None] = dict.fromkeys(metrics_of(suite))
+    every: dict[str, EstimatedValue | None] = dict.fromkeys(metrics_of(suite))
     if found[LABELS].n_rows:
         values = found.compute()
         for name, limits in found.confidence(level).items():
-            every[name] = Estimate(values[name], limits.low, limits.high, level, limits.method)
+            ends = limits.low, limits.high
+            every[name] = EstimatedValue(values[name], *ends, level, limits.method)
     return every if isinstance(suite, MetricSet) else every[ALONE]

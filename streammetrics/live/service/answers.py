@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Alerts
     from streammetrics.live.events import Tier
     from streammetrics.live.panes import Coverage
-    from streammetrics.live.possible.judged import Estimate
+    from streammetrics.live.possible.judged import EstimatedValue
     from streammetrics.live.queries import Queries, WindowRead
     from streammetrics.live.service.delivery import Deliverer
     from streammetrics.live.service.server import PageView
@@ -238,7 +238,7 @@ def _estimated(queries: Queries, view: PageView) -> dict[str, Document | None]:
     return {name: each and _estimate(each) for name, each in named.items()}
 
 
-def _estimate(found: Estimate) -> Document:
+def _estimate(found: EstimatedValue) -> Document:
     told = {name: _number(value) for name, value in found._asdict().items()}
     return {**told, "method": found.method}
 
