@@ -112,6 +112,8 @@ class Config:
         names = [*_own(), "labels", "types", "target_range"]
         if isinstance(told, dict) and "dedupe" not in told:
             names.remove("dedupe")
+        if isinstance(told, dict) and told.get("proxy") is not None:
+            names.append("proxy")
         if not isinstance(told, dict) or list(told) != names or not _is_tiers(told["tiers"]):
             raise StateFormatError("the state does not say how it keeps time")
         durations = [name for name in ("label_ttl", "label_lateness", "dedupe") if name in told]

@@ -671,13 +671,17 @@ def column_of(arrays: Arrays) -> Column:
 class SliceKeys:
     """The slice keys of a suite; there are none unless it is `Slices`.
 
+    Args:
+        suite: The metrics.
+        proxy: The column of judgments, if there is one.
+
     Attributes:
         kinds: The kind of each column that rows are sliced by, by the user's name of the column.
         titles: The names of the key columns made from them.
         inner: The suite of each slice.
     """
 
-    def __init__(self, suite: Mergeable) -> None:
+    def __init__(self, suite: Mergeable, proxy: str | None = None) -> None:
         self._suite = suite
         self._cuts = suite._cuts if isinstance(suite, Slices) else ()
         self.inner: Mergeable = suite._suite if isinstance(suite, Slices) else suite
@@ -690,6 +694,8 @@ class SliceKeys:
         plan = self.inner._plan
         renamed: Mapping[str, str] = getattr(suite, "columns", {})
         self._needed = {renamed.get(name, name) for name in plan.required}
+        if proxy is not None:
+            self._needed.add(proxy)
         self._read = self._needed | {renamed.get(name, name) for name in plan.optional}
         self._only = self.kinds.keys() - self._read
 
@@ -700,12 +706,12 @@ class SliceKeys:
         keys = {cut.title: key_column(columns, cut.by) for cut in self._cuts}
         return {**{n: c for n, c in columns.items() if n not in self._only}, **keys}
 
-    def check(self, columns: Mapping[str, Column], *, without: str = "") -> None:
+    def check(self, columns: Mapping[str, Column], *, without: str | None = None) -> None:
         """Raise `StateFormatError` unless the columns of a state are those of stored rows.
 
         Args:
             columns: The columns sorted by name, with keys as `made` returns them.
-            without: A column that the rows lack, e.g. the label.
+            without: A column that the rows lack, e.g. the label; ``None`` if they lack none.
         """
         names, needed = list(columns), (self._needed | self.titles) - {without}
         allowed = (self._read | self.titles) - {without}

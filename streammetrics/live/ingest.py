@@ -33,11 +33,12 @@ from streammetrics.live.events import (
 from streammetrics.live.join import NO_LIMIT
 from streammetrics.live.panes import NEVER
 from streammetrics.live.rows import batch_of, columns_of
-from streammetrics.live.validation import Checks, kinds_of, truth_of
+from streammetrics.live.validation import Checks, truth_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.conversion import Column
     from streammetrics.core.columns.schema import Kind as ColumnKind
     from streammetrics.core.types import ArrayLike, Ints
@@ -398,7 +399,7 @@ class Ingest:
         self._declared = shared.config.declared
         self._truth = truth_of(shared.suite)
         self.closed = False
-        kinds, keys = kinds_of(shared.suite), SliceKeys(shared.suite).kinds
+        kinds, keys = self._declared.kinds, SliceKeys(shared.suite).kinds
         self.reads_id = "id" in kinds or "id" in keys  # then observations have no id of their own
         self.observed = Buffer("observe", kinds, keys)
         self.predicted = Buffer("predict", kinds, keys)
@@ -413,10 +414,10 @@ class Ingest:
         shared, declared = self.shared, self._declared
         checks = self._checks = Checks(
             shared.suite,
-            kinds_of(shared.suite),
             lambda: shared.current.panes.facts,
             default=shared.config.default_label,
             declared=declared.check,
+            estimator=declared.estimator,
         )
         self.observed.check = checks.observed
         self.predicted.check = checks.predicted
@@ -470,7 +471,7 @@ class Ingest:
         self._check_names(buffer, columns)
         if is_column(time):
             events = self._events(buffer, self._times(time), heads, columns, several=True)
-            if self._is_durable and buffer is self.observed:
+            if buffer is self.observed and (self._is_durable or self._declared.proxy):
                 buffer.check(columns)
             self._deliver([events])
             return
@@ -524,12 +525,16 @@ class Ingest:
             self._check_names(buffer, part.columns)
             times = self._times(part.time)
             events = self._events(buffer, times, part.heads, part.columns, several=True)
-            if buffer is self.observed and not alone:
+            if buffer is self.observed and (not alone or self._declared.proxy):
                 buffer.check(part.columns)
             return events
 
     def _check_names(self, buffer: Buffer, columns: Mapping[str, object]) -> None:
-        truth = self._truth
+        truth, proxy = self._truth, self._declared.proxy
+        if proxy is not None and buffer is not self.labelled and columns.get(proxy) is None:
+            raise InvalidBatchError(
+                f"{proxy!r} is missing: every prediction and observation has a judgment", proxy
+            )
         if buffer is self.observed:
             return
         if not truth:
@@ -567,7 +572,7 @@ class Ingest:
     ) -> Events:
         """Return columns as events, validated if they are `several`."""
         if buffer is self.observed:
-            found = columns_of(batch_of(self.shared.suite, columns))
+            found = self._observations(columns)[1]
             if several:
                 self._declared.check(found)
             if heads:
@@ -587,6 +592,13 @@ class Ingest:
         if buffer is self.predicted:
             return Events("predict", times, found, keys)
         return Events("label", times, found, keys, versions)
+
+    def _observations(self, columns: Mapping[str, object]) -> tuple[Batch, dict[str, Column]]:
+        """Return observations as a batch, and as columns with their judgments."""
+        proxy = self._declared.proxy
+        batch = batch_of(self.shared.suite, {n: c for n, c in columns.items() if n != proxy})
+        judgments = {} if proxy is None else {proxy: as_column(columns[proxy], proxy)}
+        return batch, columns_of(batch) | judgments
 
     def _identified(
         self, times: Ints, columns: Mapping[str, Column], heads: tuple[object, ...]
@@ -741,8 +753,8 @@ class Ingest:
         for (*heads, seconds), columns in buffer.drain():
             times, batch = nanoseconds(packed(seconds, "d")), None
             if buffer is self.observed:
-                batch = batch_of(self.shared.suite, columns)
-                events = Events("observe", times, columns_of(batch))
+                batch, found = self._observations(columns)
+                events = Events("observe", times, found)
             elif buffer is self.predicted:
                 found = pipeline.prediction_columns(columns)
                 events = Events("predict", times, found, keys_of_checked(heads[0]))

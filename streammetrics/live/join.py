@@ -33,6 +33,7 @@ from streammetrics.live.panes import (
     grown,
 )
 from streammetrics.live.panes import SUITE as COVERAGE
+from streammetrics.live.possible.judged import judged_batch
 from streammetrics.live.rows import batch_of, columns_of, pieces, taken
 
 if TYPE_CHECKING:
@@ -742,12 +743,29 @@ def named_columns(join: Join, rows: Ints) -> dict[str, Column]:
     return dict(zip(join.names, join.table.at(rows).columns, strict=True))
 
 
+def judged_rows(join: Join, rows: Ints, found: ResolvedRows) -> Iterator[tuple[Ints, Batch]]:
+    """Yield resolved rows with their judgments: those with a label, and those without one."""
+    estimator = join.config.declared.estimator
+    if estimator is None:
+        return
+    if found.batch is not None:
+        columns = {**named_columns(join, found.rows), **columns_of(found.batch)}
+        yield found.times, judged_batch(estimator, columns)
+    others = np.setdiff1d(rows, found.rows)
+    if others.size:
+        yield (
+            join.table.times.values[others],
+            judged_batch(estimator, named_columns(join, others)),
+        )
+
+
 def settle(
     suite: Mergeable,
     join: Join,
     panes: Panes,
     counted: Panes,
     left: UnlabelledPanes,
+    judged: Panes,
     newest: NewestRows,
 ) -> None:
     """Move rows whose labels can no longer arrive in time to the panes.
@@ -768,6 +786,8 @@ def settle(
         found = resolve(suite, join, rows, join.newest)
         if found.batch is not None:
             panes.add(found.times, found.batch, known=True)
+        for times, batch in judged_rows(join, rows, found):
+            judged.add(times, batch, known=True)
         if newest.most and (known := labelled_rows(join, found)) is not None:
             newest.add(known)
         if found.counted is not None:

@@ -62,6 +62,8 @@ class Live(Stateful, Generic[M_co]):
             classes are integers, all other columns hold one number a row, and predictions have no
             weight.
         target_range: The smallest and the largest target of a regression; others are refused.
+        proxy: The column of judgments, such as those of a language model. All predictions and
+            observations then have one, and `estimated` reads them.
         max_pending: How many predictions may wait for labels; beyond it the oldest leave early,
             with a warning.
         dedupe: How long an observation with an id waits for copies, in event time; copies count
@@ -110,6 +112,7 @@ class Live(Stateful, Generic[M_co]):
         labels: Sequence[ClassLabel] | None = None,
         types: Mapping[str, Type] | None = None,
         target_range: tuple[float, float] | None = None,
+        proxy: str | None = None,
         by: SliceBy = (),
         max_slices: int = 10_000,
         max_pending: int = 10_000_000,
@@ -134,7 +137,7 @@ class Live(Stateful, Generic[M_co]):
             sliced = Slices(suite, by=by, max_slices=max_slices, overflow="other")  # type: ignore[arg-type]  # Slices checks it
         if store is not None and not os.fspath(store):
             raise ValueError(f"store={store!r}: name a file, or None to keep all in memory")
-        declared = Declared(sliced, labels, types, target_range)
+        declared = Declared(sliced, labels, types, target_range, proxy)
         declared.check_default(default_label)
         if keep_rows and any(f.nested for s in sliced._plan.schemas for f in s.fields):
             raise ValueError("keep_rows holds rows of single values, not of boxes, tags or pixels")
@@ -385,6 +388,35 @@ class Live(Stateful, Generic[M_co]):
             (1.0, Interval(low=0.5, high=1.0))
         """
         return self._queries.possible(length, end=end, target_range=target_range)
+
+    def estimated(self, length: str | timedelta, *, end: object = None, level: float = 0.95) -> Any:
+        """Return the estimate of each metric over all rows of a window, by their judgments.
+
+        It is that of `Estimated` for the same rows: a row counts with its label if it has one, and
+        by its judgment alone while it waits and after it has expired. Labels are assumed to be
+        drawn at random. The estimate is ``None`` for metrics that `Estimated` does not take, and
+        while no row of the window has a label.
+
+        Args:
+            length: As for `window`.
+            end: As for `window`.
+            level: The confidence level of the limits.
+
+        Raises:
+            ValueError: There is no `proxy`, the level is not valid, or no tier has such a window.
+
+        Example:
+            >>> import streammetrics as sm
+            >>> live = sm.Live(sm.Accuracy(), proxy="judge")
+            >>> predicted, judge = [1, 1, 0, 1] * 500, [1, 0, 0, 1] * 400 + [1, 1, 0, 0] * 100
+            >>> _ = live.predict(id=range(2000), time=[10] * 2000, y_pred=predicted, judge=judge)
+            >>> labels = [1, 0, 0, 1] * 45 + [1, 1, 1, 0] * 5
+            >>> _ = live.label(id=range(200), time=[20] * 200, y_true=labels)
+            >>> found = live.estimated("1min")
+            >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+            (0.725, 0.683, 0.764)
+        """
+        return self._queries.estimated(length, end=end, level=level)
 
     def decayed(self, half_life: str | timedelta) -> M_co:
         """Return a new set or metric of all rows, with exponentially decaying weights.

@@ -17,6 +17,7 @@ from streammetrics.core.errors import (
     StreamMetricsError,
     warn_caller,
 )
+from streammetrics.core.feeding.plan import Plan
 from streammetrics.live.events import SECOND, SliceKeys, alike, joined_events
 from streammetrics.live.index import LABELLED, GrowingColumn, LabelRows, Predictions
 from streammetrics.live.join import (
@@ -25,14 +26,17 @@ from streammetrics.live.join import (
     NewestRows,
     RowBlock,
     Waiting,
+    judged_rows,
     kept_rows,
     named_columns,
     newest_labelled,
+    resolve,
     settle,
     unlabelled,
 )
 from streammetrics.live.panes import SUITE as COVERAGE
 from streammetrics.live.panes import Coverage, Panes, coverage_of, share_of
+from streammetrics.live.possible.judged import judged_batch
 from streammetrics.live.possible.unlabelled import Unlabelled, UnlabelledPanes
 from streammetrics.live.rows import batch_of
 from streammetrics.live.spans import Span
@@ -40,7 +44,6 @@ from streammetrics.live.validation import (
     Checks,
     SeenValues,
     as_numbers,
-    kinds_of,
     representative_rows,
     truth_of,
 )
@@ -89,16 +92,19 @@ class Pipeline:
     """
 
     def __init__(self, suite: Mergeable, config: Config) -> None:
-        self.suite, self.config, self.keys = suite, config, SliceKeys(suite)
+        self.suite, self.config = suite, config
+        self.keys = SliceKeys(suite, config.declared.proxy)
         self.panes = Panes(suite._plan, config.tiers)
         self.panes.facts = config.declared.facts
         self.counted = Panes(COVERAGE._plan, config.tiers)
         self.left = UnlabelledPanes(self.keys.inner, config.tiers)
+        estimator = config.declared.estimator
+        self.judged = Panes(Plan(()) if estimator is None else estimator._plan, config.tiers)
         self.join = Join(config, (), truth_of(suite))
         self.identified = Join(config.of_observations, (), "")
         self.newest = NewestRows(config.keep_rows)
         self.refused = Refused()
-        self._kinds = kinds_of(suite)
+        self._kinds = config.declared.kinds
         self._begin_checks()
         self._learn_default()
         self._waiting = Waiting(suite, self.join)
@@ -177,10 +183,12 @@ class Pipeline:
         if events.kind == "observe" and events.are_waiting_rows:
             self._identify(events)
         elif events.kind == "observe":
-            rows = self._newest_rows(events)
+            rows, judged = self._newest_rows(events), self._judged(events)
             if batch is None:
                 batch = batch_of(self.suite, events.columns, checked=True)
             self.panes.add(events.times, batch)
+            if judged is not None:
+                self.judged.add(events.times, judged)
             if rows is not None:
                 self.newest.add(rows)
             self._advance(self.panes.newest)
@@ -237,7 +245,15 @@ class Pipeline:
         """Return rows as `keep_rows` stores them, ``None`` if it is 0."""
         if not self.newest.most:
             return None
-        return kept_rows(events.times, None, self.columns(events.columns))
+        columns = {n: c for n, c in events.columns.items() if n != self.config.declared.proxy}
+        return kept_rows(events.times, None, self.columns(columns))
+
+    def _judged(self, events: Events) -> Batch | None:
+        """Return observations as they are estimated, ``None`` if they have no judgments."""
+        estimator = self.config.declared.estimator
+        if estimator is None:
+            return None
+        return judged_batch(estimator, self.columns(events.columns))
 
     def check(self, columns: Mapping[str, Column]) -> None:
         """Raise unless predictions or labels have the types of the stored ones."""
@@ -263,8 +279,10 @@ class Pipeline:
     def _begin_checks(self) -> None:
         """Validate waiting rows against the facts of all rows, which the panes hold."""
         panes = self.panes  # the closure must not reference self: that would be a cycle
-        default, facts = self.config.default_label, lambda: panes.facts
-        self._checks = Checks(self.suite, self._kinds, facts, apart=True, default=default)
+        default, estimator = self.config.default_label, self.config.declared.estimator
+        self._checks = Checks(
+            self.suite, lambda: panes.facts, apart=True, default=default, estimator=estimator
+        )
         self._seen = SeenValues(self._kinds)
 
     def _agree(self, columns: Mapping[str, Column]) -> None:
@@ -352,6 +370,7 @@ class Pipeline:
         self.panes.advance(newest)
         self.counted.advance(newest)
         self.left.advance(newest)
+        self.judged.advance(newest)
         self.join.newest = self.identified.newest = max(self.join.newest, newest)
 
     def finish(self) -> None:
@@ -362,7 +381,8 @@ class Pipeline:
 
     def work(self) -> bool:
         """Do one step of the pending work in panes; return whether there was any."""
-        return self.panes.work() or self.counted.work() or self.left.work()
+        parts = (self.panes, self.counted, self.left, self.judged)
+        return any(part.work() for part in parts)
 
     def release(self) -> None:
         """Match labels and move the rows that wait no longer to the panes, if it is time."""
@@ -404,7 +424,7 @@ class Pipeline:
                     f"early: with this {length}, max_pending is enough for {rate:,.1f} {rows} a "
                     "second"
                 )
-            settle(self.suite, join, self.panes, self.counted, self.left, self.newest)
+            settle(self.suite, join, self.panes, self.counted, self.left, self.judged, self.newest)
 
     # --- states ------------------------------------------------------------------------------
 
@@ -439,6 +459,7 @@ class Pipeline:
         self.panes.merge([other.panes for other in others])
         self.counted.merge([other.counted for other in others])
         self.left.merge([other.left for other in others])
+        self.judged.merge([other.judged for other in others])
         for other in others:
             self.newest.merge(other.newest)
             if other.join.names and not self.join.names:
@@ -488,8 +509,15 @@ class Pipeline:
         waiting = self._waiting.over(*units) + self._waiting_observations.over(*units)
         return self.panes.over(*span) + waiting
 
-    def unmerged(self, span: Span, clock: int) -> list[tuple[PaneTree, Node]]:
-        """Return the tree nodes that `parts` has to merge first, children before parents."""
+    def unmerged(
+        self, span: Span, clock: int, *, judged: bool = False
+    ) -> list[tuple[PaneTree, Node]]:
+        """Return the tree nodes that are to be merged first, children before parents.
+
+        They are those for `parts`, or for `judgments` if `judged`.
+        """
+        if judged:
+            return [*self.judged.unmerged(*span)]
         if span in self.merged_windows(clock):
             return []
         units = self._units(span, clock)
@@ -587,6 +615,17 @@ class Pipeline:
             self.left, self.left.over(span), left, named_columns(join, waiting), len(waiting)
         )
 
+    def judgments(self, span: Span, clock: int) -> tuple[list[State], list[Batch]]:
+        """Return what is estimated of a span: states of rows that left, and rows that wait."""
+        first, last = self._units(span, clock)
+        waiting: list[Batch] = []
+        for join in self._joins:
+            numbers = join.table.times.values // join.unit
+            rows = np.flatnonzero((numbers >= first) & (numbers <= last))
+            found = resolve(self.suite, join, rows, max(clock, join.newest))
+            waiting += [batch for _, batch in judged_rows(join, rows, found)]
+        return self.judged.over(*span), waiting
+
     def _units(self, span: Span, clock: int) -> tuple[int, int]:
         """Update the waiting rows that a span covers; return their first and last pane."""
         first, last = self._range(span)
@@ -603,7 +642,7 @@ class Pipeline:
     def nbytes(self) -> int:
         """Bytes used by the state."""
         waiting = self._waiting.nbytes + self._waiting_observations.nbytes
-        parts = (self.panes, self.counted, self.left, self.newest)
+        parts = (self.panes, self.counted, self.left, self.judged, self.newest)
         rows = sum(join.table.nbytes for join in self._joins)
         return waiting + rows + sum(part.nbytes for part in parts)
 
@@ -612,7 +651,7 @@ class Pipeline:
         twin = copy.copy(self)
         twin.elsewhere = dict(self.elsewhere)
         twin.panes, twin.counted = self.panes.copy(), self.counted.copy()
-        twin.left = self.left.copy()
+        twin.left, twin.judged = self.left.copy(), self.judged.copy()
         twin.join, twin.newest = self.join.copy(), self.newest.copy()
         twin.identified = self.identified.copy()
         twin._begin_checks()

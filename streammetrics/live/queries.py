@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from streammetrics.core.confidence import check_level
 from streammetrics.core.errors import UndefinedMetricWarning, warn_caller
 from streammetrics.core.metric_set import MetricSet
 from streammetrics.core.results.result import Result
@@ -18,6 +19,7 @@ from streammetrics.live.events import SliceKeys, duration, instant, shown_durati
 from streammetrics.live.panes import size_of
 from streammetrics.live.pipeline import merged
 from streammetrics.live.possible.intervals import possible
+from streammetrics.live.possible.judged import estimates
 from streammetrics.live.possible.targets import check_range
 from streammetrics.live.spans import Span, bounds_of, numbers_of, span_of, spans_of
 
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from streammetrics.core.feeding.states import State
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import Array, Json
+    from streammetrics.inference.estimated import Estimated
     from streammetrics.live.alerts.rule import Alerts
     from streammetrics.live.events import By, Tier
     from streammetrics.live.ingest import Ingest
@@ -102,19 +105,31 @@ class Queries:
         target_range: tuple[float, float] | None = None,
     ) -> Any:
         """Return the interval of each metric over all possible labels, see `Live.possible`."""
-        until = None if end is None else instant(end, "end")
         check_range(target_range)
         if target_range is None:
             target_range = self.config.declared.target_range
-        span = self.span(length, until)
-        self._prepare(span)
-        with self._local() as pipeline:
-            if not pipeline.keeps(span):
-                span = self._span_of(length, until)
+        with self._prepared(length, end) as (pipeline, span):
             parts = pipeline.parts(span, self.clock)
             rows, keys = pipeline.unlabelled(span, self.clock), pipeline.keys
         state = keys.whole(merged(self.suite, parts))
         return possible(keys.inner, state, rows, target_range)
+
+    def estimated(self, length: Duration, *, end: object = None, level: float = 0.95) -> Any:
+        """Return the estimate of each metric by its judgments, see `Live.estimated`."""
+        found = self.judged(length, end=end)
+        return estimates(self._shared.current.keys.inner, found, check_level(level))
+
+    def judged(self, length: Duration, *, end: object = None) -> Estimated:
+        """Return the metrics of all rows of a window, with their labels and judgments."""
+        estimator = self.config.declared.estimator
+        if estimator is None:
+            raise ValueError('estimated() needs judgments: name their column, Live(proxy="judge")')
+        with self._prepared(length, end, judged=True) as (pipeline, span):
+            states, waiting = pipeline.judgments(span, self.clock)
+        state = merged(estimator, states)
+        for batch in waiting:
+            state = estimator._plan.with_slices(state, batch)
+        return estimator._at(state)
 
     def coverage(self, length: Duration, *, end: object = None) -> Coverage:
         """Return the coverage of a window, see `Live.coverage`."""
@@ -207,12 +222,23 @@ class Queries:
             cache[span] = merged(self.suite, parts)
         return cache[span]
 
-    def _prepare(self, span: Span, go_on: GoOn | None = None) -> None:
+    @contextmanager
+    def _prepared(
+        self, length: Duration, end: object, *, judged: bool = False
+    ) -> Iterator[tuple[Pipeline, Span]]:
+        """Lock the pipeline, with the panes of a window, which are prepared before."""
+        until = None if end is None else instant(end, "end")
+        span = self.span(length, until)
+        self._prepare(span, judged=judged)
+        with self._local() as pipeline:
+            yield pipeline, span if pipeline.keeps(span) else self._span_of(length, until)
+
+    def _prepare(self, span: Span, go_on: GoOn | None = None, *, judged: bool = False) -> None:
         """Merge the tree nodes that a span is read from, without holding the lock."""
         if go_on is not None:
             go_on()
         with self._local() as pipeline:
-            missing = pipeline.unmerged(span, self.clock)
+            missing = pipeline.unmerged(span, self.clock, judged=judged)
         for tree, node in missing:
             if go_on is not None:
                 go_on()

@@ -70,6 +70,7 @@ def described(cls: type, pipeline: Pipeline) -> Description:
         **nested("panes", _panes(pipeline.panes)),
         **nested("counted", _panes(pipeline.counted)),
         **nested("left", _left(pipeline.left)),
+        **(nested("judged", _panes(pipeline.judged)) if pipeline.judged.plan.schemas else {}),
         **nested("rows", row_arrays),
         **nested("observations", observed),
         **nested("newest", _newest(newest)),
@@ -84,7 +85,10 @@ def read(meta: Mapping[str, object], arrays: Arrays) -> Pipeline:
         raise StateFormatError("a Live holds a metric, or a set, without rows")
     pipeline = _pipeline(suite, Config.read(meta.get("config"), suite))
     newest = _time(meta.get("newest"))
-    for name, panes in (("panes", pipeline.panes), ("counted", pipeline.counted)):
+    kept = {"panes": pipeline.panes, "counted": pipeline.counted}
+    if pipeline.judged.plan.schemas:
+        kept["judged"] = pipeline.judged
+    for name, panes in kept.items():
         panes.newest = newest
         _read_panes(part(arrays, name), panes)
     pipeline.left.advance(newest)
@@ -285,7 +289,7 @@ def _read_newest(told: object, arrays: Arrays, pipeline: Pipeline) -> None:
         }
         if {len(keys), *map(len, columns.values())} != {len(times)}:
             raise StateFormatError("the columns of the rows that are kept differ in length")
-        pipeline.keys.check(columns)
+        pipeline.keys.check(columns, without=pipeline.config.declared.proxy)
         pipeline.newest.add(kept_rows(times, keys, columns))
     held = pipeline.newest.settled()
     if [rows.form for rows in held] != list(told):

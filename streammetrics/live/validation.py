@@ -18,6 +18,7 @@ from streammetrics.core.columns.schema import joined_facts, reject, reject_prese
 from streammetrics.core.columns.scores import ScoredLabels
 from streammetrics.core.errors import InvalidBatchError, StateFormatError, an
 from streammetrics.live.events import SliceKeys
+from streammetrics.live.possible.judged import estimator_of, judged_batch
 from streammetrics.live.possible.targets import check_range
 from streammetrics.live.rows import batch_of, columns_of
 from streammetrics.live.spans import metrics_of
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.schema import Facts, Kind, Rows, Schema
     from streammetrics.core.mergeable import Mergeable
     from streammetrics.core.types import ArrayLike, ClassLabel, Document, Json
+    from streammetrics.inference.estimated import Estimated
 
     Type = str | int  # one of the names below, or the number of values per row
 
@@ -78,15 +80,10 @@ def as_numbers(column: Column, name: str, kind: Kind) -> Column:
             )
         return Column(values.astype(np.float64), column.nulls, True)
     if values.dtype.kind == "f":
-        good = (np.rint(values) == values) & (np.abs(values) < _BEYOND)
-        if not good.all():
-            row = int(np.argmin(good.reshape(len(good), -1).all(axis=1)))
-            raise InvalidBatchError(
-                f"{name} is not a label (an integer, a boolean or a string), first in row {row} "
-                f"({values[row].tolist()!r})",
-                name,
-                row,
-            )
+        if (missing := np.isnan(values)).any():
+            reject(name, "is missing (NaN or null)", missing)
+        if (wrong := (np.rint(values) != values) | (np.abs(values) >= _BEYOND)).any():
+            reject(name, "is not a label (an integer, a boolean or a string)", wrong, values)
     if values.dtype.kind in "fb":
         return Column(values.astype(np.int64), column.nulls, True)
     return column
@@ -125,25 +122,25 @@ class Checks:
 
     Args:
         suite: The metrics.
-        kinds: The kind of each column.
         facts: Returns the facts of all rows in the state, whatever their origin.
         default: The label assumed for missing labels.
         declared: Raises if columns do not match their declaration.
+        estimator: The metrics that are estimated, if there are judgments.
         apart: Whether to check labels alone, not together with an earlier valid prediction.
     """
 
     def __init__(
         self,
         suite: Mergeable,
-        kinds: Mapping[str, str],
         facts: Callable[[], Sequence[Facts]],
         *,
         apart: bool = False,
         default: object = None,
         declared: Callable[[Mapping[str, Column]], None] | None = None,
+        estimator: Estimated | None = None,
     ) -> None:
-        self._declared = declared
-        self._suite, self._kinds, self._facts, self._apart = suite, kinds, facts, apart
+        self._declared, self._estimator = declared, estimator
+        self._suite, self._kinds, self._facts, self._apart = suite, kinds_of(suite), facts, apart
         self._truth, self._default = truth_of(suite), default
         self._plan = suite._plan
         self._feeds = self._plan.start.infos
@@ -157,7 +154,18 @@ class Checks:
         Raises:
             InvalidBatchError: The rows are invalid, or contradict earlier rows.
         """
+        columns = self._without_judgments(columns)
         return self._agreed(*self._read(columns, _length(columns), columns.keys()))
+
+    def _without_judgments(self, columns: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
+        """Return rows without their judgments, which are validated as labels."""
+        if self._estimator is None:
+            return columns
+        batch, proxy = judged_batch(self._estimator, columns), self._estimator.proxy
+        if self._declared is not None:
+            self._declared({proxy: columns_of(batch)[proxy]})
+        self._estimator._plan.read(batch)
+        return {name: column for name, column in columns.items() if name != proxy}
 
     @property
     def facts(self) -> tuple[Facts, ...]:
@@ -175,6 +183,7 @@ class Checks:
 
     def predicted(self, columns: Mapping[str, ArrayLike]) -> bool:
         """Check rows without labels, using candidate labels; otherwise as `observed`."""
+        columns = self._without_judgments(columns)
         n = _length(columns)
         first: InvalidBatchError | None = None
         others = {name: value for name, value in columns.items() if name not in self._made}
@@ -405,11 +414,14 @@ class Declared:
             and all other columns have one number per row. ``"number"`` means one number, and
             declares weights of predictions.
         target_range: The smallest and the largest target of a regression.
+        proxy: The column of judgments, which are declared as the label is.
 
     Raises:
         ValueError: A parameter does not fit the metrics; the message says what to pass.
 
     Attributes:
+        kinds: The kind of each column, by the user's name.
+        estimator: The metrics that are estimated with judgments, ``None`` without a proxy.
         weights: The user's name of the weight column.
         facts: The facts of valid rows for each schema; empty if no example row can be built, e.g.
             for boxes, so that the first rows determine them.
@@ -421,9 +433,10 @@ class Declared:
         labels: Sequence[ClassLabel] | None = None,
         types: Mapping[str, Type] | None = None,
         target_range: tuple[float, float] | None = None,
+        proxy: str | None = None,
     ) -> None:
-        self._suite, self._keys = suite, SliceKeys(suite)
-        self._kinds = kinds_of(suite)
+        self._suite, self._keys, self.proxy = suite, SliceKeys(suite), proxy
+        self.kinds = kinds_of(suite)
         self._truth = truth_of(suite) or self._title("sample")  # the column of classes, if any
         inner = self._keys.inner
         tags = {
@@ -437,8 +450,13 @@ class Declared:
         self._class_columns = ({*map(self._title, _CLASSES)} - tags) & kinds_of(inner).keys()
         self._prepared = {self._title(name): what for name, what in _prepared(inner).items()}
         self.weights = _weights(suite)
-        self._given = _types(types, {*self._kinds, self.weights})
-        if target_range is not None and self._kinds.get(self._truth) != "number":
+        self.estimator: Estimated | None = None
+        if proxy is not None:
+            self._declare_judgments(proxy)
+        self._given = _types(types, {*self.kinds, self.weights})
+        if proxy is not None and self._truth in self._given:
+            self._given.setdefault(proxy, self._given[self._truth])
+        if target_range is not None and self.kinds.get(self._truth) != "number":
             raise ValueError(
                 "target_range is for regressions: these metrics do not read a target of numbers"
             )
@@ -448,15 +466,25 @@ class Declared:
         self._check_types()
         self.facts = self._facts()
 
+    def _declare_judgments(self, proxy: str) -> None:
+        """Declare the column of judgments as the label is."""
+        self.estimator = estimator_of(self._keys.inner, proxy)
+        if proxy in {*self.kinds, self.weights, "id", "time"}:
+            raise ValueError(f"proxy={proxy!r} is also read as another column: rename one of them")
+        self.kinds[proxy] = self.kinds[self._truth]
+        if self._truth in self._class_columns:
+            self._class_columns |= {proxy}
+
     def described(self) -> Document:
         """Return the declaration for a file, defaults included."""
-        types = {name: self._type(name) for name in self._kinds}
+        types = {name: self._type(name) for name in self.kinds}
         if self._has_weights:
             types[self.weights] = 1
         return {
             "labels": None if self.labels is None else sorted(self.labels),
             "types": dict(sorted(types.items())),
             "target_range": self.target_range and [*map(repr, self.target_range)],
+            **({} if self.proxy is None else {"proxy": self.proxy}),
         }
 
     def __eq__(self, other: object) -> bool:
@@ -475,7 +503,7 @@ class Declared:
         limits = told["target_range"]
         try:
             target_range = limits and tuple(map(float, limits))
-            return cls(suite, told["labels"], dict(told["types"]), target_range)
+            return cls(suite, told["labels"], dict(told["types"]), target_range, told.get("proxy"))
         except (TypeError, ValueError) as error:
             raise StateFormatError(f"the state has an invalid declaration: {error}") from error
 
@@ -521,7 +549,7 @@ class Declared:
         """Return the type of a column: a name, or the number of values per row."""
         if name in self._given:
             return self._given[name]
-        if self._kinds[name] == "number":
+        if self.kinds[name] == "number":
             several = self.labels is not None and len(self.labels) > 2
             return len(self.labels or ()) if several and name == self._title("y_score") else 1
         if name not in self._class_columns:
@@ -544,12 +572,13 @@ class Declared:
                     f"by has bins of {name!r}, which is text: slice by {name!r} itself"
                 )
         for name, what in self._given.items():
-            if why := self._unreadable(name, what, inside.get(name)):
+            read = self._truth if name == self.proxy else name
+            if why := self._unreadable(name, what, inside.get(read)):
                 raise ValueError(f"types: {name} is {what!r}, and {why}")
 
     def _unreadable(self, name: str, what: Type, kind: Kind | None) -> str:
         """Return why a column cannot have the declared type and what to do; "" if it can."""
-        if name == self.weights and name not in self._kinds:
+        if name == self.weights and name not in self.kinds:
             number = f"weights are one number a row: types={{{name!r}: 'number'}}"
             return "" if what == 1 else number
         sliced, is_word = self._keys.kinds.get(name), isinstance(what, str)
@@ -605,7 +634,7 @@ class Declared:
         """Return the facts of the first valid example, and the errors of those before it."""
         errors = []
         for example in examples:
-            checks = Checks(self._suite, self._kinds, lambda: self._no_facts)
+            checks = Checks(self._suite, lambda: self._no_facts, estimator=self.estimator)
             try:
                 checks.observed(example)
             except InvalidBatchError as error:
@@ -620,11 +649,11 @@ class Declared:
 
     def _example(self, number: float) -> dict[str, Any]:
         """Return rows that match the declaration, one for each class as far as they fit."""
-        types = {name: self._type(name) for name in self._kinds}
+        types = {name: self._type(name) for name in self.kinds}
         widest = max([what for what in types.values() if isinstance(what, int)], default=1)
         n = min(len(self.labels or (0,)), max(1, _MOST // widest))
         found: dict[str, Any] = {}
-        for name, kind in self._kinds.items():
+        for name, kind in self.kinds.items():
             what = types[name]
             if isinstance(what, int) and what > 1:
                 one = np.full(what, 1 / what) if kind == "number" else np.eye(1, what, dtype=int)[0]
@@ -665,7 +694,7 @@ class Declared:
                 for fact, kind in (column.facts or {}).items():
                     found: Any = _KEY_TYPES.get(kind, kind)
                     self._check_type(fact.removeprefix("by "), found)
-            elif name in self._kinds:
+            elif name in self.kinds:
                 self._check_column(name, _held(name, column))
 
     def one_a_row(self, column: Column, name: str) -> Column:
@@ -701,13 +730,13 @@ class Declared:
         values, missing = column.values, column.nulls
         if values.dtype.kind == "f" and np.isinf(values).any():
             reject(name, "is infinite", np.isinf(values), values)
-        if self._kinds[name] == "number" or isinstance(self._type(name), int) or values.ndim > 1:
+        if self.kinds[name] == "number" or isinstance(self._type(name), int) or values.ndim > 1:
             self._check_type(name, 1 if values.ndim == 1 else values.shape[1])
         elif name not in self._keys.kinds:
             flat = column.flat if isinstance(column, Nested) else column
             if len(flat):
                 self._check_type(name, "integers" if flat.vocabulary is None else "text")
-        if name != self._truth or values.ndim > 1 or isinstance(column, Nested):
+        if name not in {self._truth, self.proxy} or values.ndim > 1 or isinstance(column, Nested):
             return
         if values.dtype.kind == "f":
             absent = np.isnan(values)

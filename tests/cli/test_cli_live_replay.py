@@ -14,6 +14,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
+import streammetrics as sm
 from streammetrics.cli import main
 from streammetrics.live.service.config import settings
 
@@ -103,6 +104,31 @@ def test_every_format_gives_the_state_of_the_events(command, served, config, tmp
     command("live", "replay", config, files[0], "--labels", files[1])  # the same events again
     with settings(config).live() as live:
         assert live.coverage("4d").predicted == 900
+
+
+def test_judgments_are_a_column_of_predictions(command, served, config, tmp_path):
+    config.write_text(CONFIG.replace("[page]", 'proxy = "judge"\n[page]'))
+    predictions, labels = served
+    judge = np.arange(900) % 2
+    files = [put(predictions.append_column("judge", pa.array(judge)), tmp_path / "rows.parquet")]
+    files.append(put(labels, tmp_path / "labels.csv"))
+    result = command("live", "replay", config, files[0], "--labels", files[1])
+    assert result.code == 0, result.err
+    label = dict(zip(*(labels[name].to_pylist() for name in ("id", "label")), strict=True))
+    known = [label.get(name) for name in predictions["id"].to_pylist()]
+    expected = sm.Estimated({"auc": sm.ROCAUC(), "loss": sm.LogLoss()}, proxy="judge")
+    expected.update(y_true=known, y_score=predictions["score"].to_numpy(), judge=judge)
+    with settings(config).live() as live:
+        assert {n: one.value for n, one in live.estimated("4d").items()} == expected.compute()
+    put(predictions, files[0])
+    result = command("live", "replay", config, files[0], "--labels", files[1])
+    assert result.code == 2
+    assert "judge" in result.err
+    for wrong in ("score", "time"):
+        config.write_text(CONFIG.replace("[page]", f'proxy = "{wrong}"\n[page]'))
+        result = command("live", "check", config)
+        assert result.code == 2
+        assert "proxy" in result.err
 
 
 @pytest.mark.parametrize("durable", ["false", "true"])

@@ -9,6 +9,7 @@ from oracles.table import thinned
 import streammetrics as sm
 from kinds.rows import FIRST, taken
 from streammetrics.core import tuning
+from streammetrics.core.feeding import plan
 
 N = 24
 
@@ -50,6 +51,25 @@ def test_counted_rows_are_the_expanded_rows(oracle):
     assert ones == oracle.metric.copy().update(**rows)
     nothing = oracle.metric.copy().update(**rows, counts=np.zeros(n, np.int64))
     assert nothing == oracle.metric
+
+
+@pytest.mark.parametrize("oracle", thinned(FIRST, columns=False))
+def test_many_rows_of_small_counts_are_the_expanded_rows(oracle, monkeypatch):
+    if uncounted(oracle.metric):
+        pytest.skip("its rows are refused with counts")
+    monkeypatch.setattr(plan, "_TOGETHER", 1)  # as if there were thousands of rows for each count
+    rows = arrays_of(oracle, 60)
+    n = len(next(iter(rows.values())))
+    dice = np.random.default_rng(1)
+    counts, weights = dice.choice([0, 1, 2, 3, 6], n), dice.random(n)
+    for given in (rows, {**rows, "sample_weight": weights}):
+        try:
+            expanded = oracle.metric.copy().update(**taken(given, np.repeat(np.arange(n), counts)))
+        except (sm.InvalidBatchError, TypeError):
+            assert given is not rows  # the metric takes no weights
+            continue
+        counted = oracle.metric.copy().update(**given, counts=counts)
+        assert counted.to_bytes() == expanded.to_bytes()
 
 
 @pytest.mark.filterwarnings("ignore::streammetrics.UndefinedMetricWarning")

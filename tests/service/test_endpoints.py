@@ -273,6 +273,28 @@ def test_now_is_what_python_reads():
     held = asked.get("/api/possible?window=1h").json()["metrics"]["accuracy"]
     assert held == list(live.possible("1h")["accuracy"])
     assert held[0] < held[1]
+    refused = asked.get("/api/estimated")
+    assert refused.status_code == 400
+    assert "name their column" in refused.json()["error"]
+    assert {found["estimated"] for found in now["metrics"].values()} == {None}
+
+
+def test_estimates_over_all_rows_by_their_judgments():
+    live = state(proxy="judge")
+    asked = client(live)
+    events = [each if each["kind"] == "label" else {**each, "judge": 1} for each in joined(40)]
+    assert asked.post("/events", content=lines(*events)).status_code == 202
+    found = live.estimated("1h")
+    answers = asked.get("/api/estimated?window=1h").json()["metrics"]
+    assert answers == {name: one and one._asdict() for name, one in found.items()}
+    assert asked.get("/api/now").json()["metrics"]["auc"]["estimated"] == answers["auc"]
+    refused = asked.post("/events", content=lines({**events[0], "id": "new", "judge": 2}))
+    assert refused.status_code == 422
+    assert refused.json()["column"] == "judge"
+    described = asked.get("/openapi.json").json()["paths"]["/events"]["post"]["requestBody"]
+    _, predict, label = described["content"]["application/json"]["schema"]["items"]["anyOf"]
+    assert "judge" in predict["required"]
+    assert "judge" not in label["properties"]
 
 
 def test_answers_are_tagged_and_kept_for_a_moment():

@@ -6,6 +6,7 @@ therefore be read while others are being computed from it.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,11 @@ import numpy as np
 from streammetrics.core import tuning
 from streammetrics.core.columns.batch import COUNTS, WEIGHT
 from streammetrics.core.columns.schema import Rows, SharedReading, joined_facts, read_counts
-from streammetrics.core.counting import GroupCodes
+from streammetrics.core.counting import GroupCodes, are_moved, rows_by_group
 from streammetrics.core.errors import IncompatibleMetricsError, InvalidBatchError
 from streammetrics.core.feeding.states import BufferedBatch, RefusedRows, RowInfo, State
 from streammetrics.core.field import not_among
+from streammetrics.core.fields.sums import NamedSums, Sum
 from streammetrics.core.floating import check_arithmetic, own_arithmetic, quiet
 from streammetrics.core.groups import GroupedStates
 
@@ -412,6 +414,7 @@ class Plan:
 
 
 _COUNTS = 1 << 12  # largest count of rows that are grouped by it
+_TOGETHER = 1 << 12  # rows for each count from which on they are sorted by it
 _EXACT = 1 << 53  # counts below are float64
 
 
@@ -427,18 +430,27 @@ def _repeated(
 
     For each bit of the counts, from the highest: all rows so far count twice, and those with the
     bit are added. So the state is that of the repeated rows, byte for byte, by the laws of `merge`,
-    and none is ever repeated. Many rows of small counts are grouped by count first, if the
-    statistic can group rows.
+    and none is ever repeated. Many rows of small counts are first ordered by count for sums, which
+    are fast over rows that stand together, or else grouped by it, if the statistic can do so.
     """
     state, groups = statistic.fork(), None
-    if (size := int(counts.max()) + 1) <= min(_COUNTS, len(counts) // 8):
+    parts: dict[int, Statistic] = {}
+    size = int(counts.max()) + 1
+    sums = any(isinstance(field, Sum | NamedSums) for field in statistic.fields.values())
+    if sums and size <= min(_COUNTS, len(counts) // _TOGETHER) and are_moved(columns):
+        parts = _by_count(statistic, columns, weight, counts, size)
+    elif size <= min(_COUNTS, len(counts) // 8):
         by_count = GroupCodes(counts, size)
         found = statistic.by_group(by_count, columns, weight)
         if found is not None and found.keys() == statistic.fields.keys():  # not of a base's alone
             groups = GroupedStates.of_batch(statistic, found, by_count)
     for bit in _bits(counts):
         state.merge(state.fork())
-        if groups is not None:
+        if parts:
+            for count, part in parts.items():
+                if (count >> bit) & 1:
+                    state.merge(part)
+        elif groups is not None:
             places = ((np.arange(size) >> bit) & 1) - 1
             state.merge(groups.regrouped(places, 1).at(0))
         else:
@@ -447,6 +459,25 @@ def _repeated(
             if rows.size:
                 state.update(*[column[rows] for column in columns], weight=own)
     return state
+
+
+def _by_count(
+    statistic: Statistic,
+    columns: tuple[Any, ...],
+    weight: Floats | None,
+    counts: Ints,
+    size: int,
+) -> dict[int, Statistic]:
+    """Return, by count, an empty statistic after the rows of that count, each of them once."""
+    own = [] if weight is None else [weight]
+    starts, moved = rows_by_group(counts, size, [*columns, *own])
+    found: dict[int, Statistic] = {}
+    for count, (first, last) in enumerate(pairwise(starts.tolist())):
+        if first < last:
+            *some, own_weight = [column[first:last] for column in moved] + [None] * (not own)
+            found[count] = statistic.fork()
+            found[count].update(*some, weight=own_weight)
+    return found
 
 
 _KNOWN: dict[Hashable, Plan] = {}

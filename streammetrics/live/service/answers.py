@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from streammetrics.live.alerts.rule import Alerts
     from streammetrics.live.events import Tier
     from streammetrics.live.panes import Coverage
+    from streammetrics.live.possible.judged import EstimatedValue
     from streammetrics.live.queries import Queries, WindowRead
     from streammetrics.live.service.delivery import Deliverer
     from streammetrics.live.service.server import PageView
@@ -44,9 +45,11 @@ def now(queries: Queries, view: PageView) -> Document:
     """Return the newest window: each metric with its intervals, and the label coverage."""
     window = queries.window(view.window)
     start, end = bounds_of(queries.config.tiers, queries.span(view.window))
-    may_be = _possible(queries, view)
+    may_be, found = _possible(queries, view), {}
+    if queries.config.declared.proxy is not None:
+        found = _estimated(queries, view)
     metrics = {
-        name: {**measured(metric), "possible": may_be[name]}
+        name: {**measured(metric), "possible": may_be[name], "estimated": found.get(name)}
         for name, metric in metrics_of(window).items()
     }
     return {
@@ -220,6 +223,24 @@ def _possible(queries: Queries, view: PageView) -> dict[str, list[object] | None
     found = queries.possible(view.window, target_range=view.target_range)
     named = found if isinstance(found, dict) else {ALONE: found}
     return {name: _interval(interval) for name, interval in named.items()}
+
+
+def estimated(queries: Queries, view: PageView) -> Document:
+    """Return the estimate of each metric over all rows, by their judgments."""
+    return {"window": view.window, "metrics": _estimated(queries, view)}
+
+
+def _estimated(queries: Queries, view: PageView) -> dict[str, Document | None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UndefinedMetricWarning)
+        found = queries.estimated(view.window, level=LEVEL)
+    named = found if isinstance(found, dict) else {ALONE: found}
+    return {name: each and _estimate(each) for name, each in named.items()}
+
+
+def _estimate(found: EstimatedValue) -> Document:
+    told = {name: _number(value) for name, value in found._asdict().items()}
+    return {**told, "method": found.method}
 
 
 def alerts(judged: Alerts, deliverer: Deliverer | None = None) -> Document:

@@ -32,7 +32,7 @@ from streammetrics.live.service.http import Cache, GoneError, Guard
 from streammetrics.live.service.monitoring import Requests, Scrape, UnreadError, Watching
 from streammetrics.live.service.server import Names, PageView, Server
 from streammetrics.live.store import StoreWarning
-from streammetrics.live.validation import kinds_of, truth_of
+from streammetrics.live.validation import truth_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -66,6 +66,7 @@ _READS = {  # by path: a summary and the query parameters
     "/api/series": ("Windows one after the other.", "window", "every", "span"),
     "/api/coverage": ("What became of predictions.", "window"),
     "/api/possible": ("What the missing labels could do.", "window"),
+    "/api/estimated": ("Each metric over all rows, by their judgments.", "window"),
     "/api/slices": ("Each metric by slice.", "window"),
     "/api/alerts": ("How the rules of alerts stand.",),
     "/api/marks": ("Marks on the charts.",),
@@ -124,7 +125,7 @@ def described(live: object, names: Names, view: PageView, server: Server) -> dic
 
 
 def _events(live: Any, names: Names) -> dict[str, object]:
-    kinds, truth = kinds_of(live._suite), truth_of(live._suite)
+    kinds, truth = live._config.declared.kinds, truth_of(live._suite)
     columns = {n: _LABEL if k == "label" else {"type": _TYPES[k]} for n, k in kinds.items()}
     required = [n for n in columns if n != "sample_weight"]
     predicted = [n for n in required if n != truth]
@@ -270,6 +271,7 @@ _WINDOWS: dict[str, Callable[[Queries, PageView], Document]] = {  # answers abou
     "now": answers.now,
     "coverage": answers.coverage,
     "possible": answers.possible,
+    "estimated": answers.estimated,
     "slices": answers.slices,
 }
 _PATHS = (*_OPEN, "/events", "/marks", "/metrics", "/state", *_READS)

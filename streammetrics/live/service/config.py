@@ -67,6 +67,7 @@ label_lateness = "1d"  # and may take so much longer to arrive
 # labels = [0, 1]      # the classes of the label; by default 0 and 1 where a score judges two
 # types = { country = "text" }  # or "integers", "booleans", "dates"; a number: values a row
 # target_range = [0, 100]  # of a regression: other targets are refused
+# proxy = "judge"      # column of judgments, which all events but labels have, for estimates
 # default_label = 0    # what a label that never came means; without: nothing
 # dedupe = "1h"        # an observation that is repeated with its id so long after counts once
 # max_pending = 10_000_000
@@ -156,7 +157,7 @@ def rule_of(text: str, name: str, folder: str) -> Rule:
 
 
 _KEYS = re.compile(  # keys of [live], as errors name them
-    r"^by\b|\b(?:default_label|target_range|types|labels|label_ttl|label_lateness|dedupe|max_ahead)\b"
+    r"^by\b|\b(?:default_label|target_range|proxy|types|labels|label_ttl|label_lateness|dedupe|max_ahead)\b"
 )
 _TYPES = re.compile(r"types=\{'([^']*)': ('\w+'|\d+)\}")  # advice in Python syntax
 _BINS = re.compile(r"sm\.Bins\('([^']*)', \[0\.5\]\)")
@@ -381,6 +382,9 @@ def _options(table: Section, suite: MetricSet, names: Names) -> Options:
     options["labels"] = table.take("labels", list)
     options["types"] = table.table("types").rest()
     options["target_range"] = _range(table)
+    options["proxy"] = table.take("proxy", str)
+    if options["proxy"] in {"kind", names.id, names.time}:
+        table.fail("proxy", f"{options['proxy']!r} is of the event itself: {_RENAME}")
     table.end()
     return options
 

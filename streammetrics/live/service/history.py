@@ -118,8 +118,10 @@ def history(
         for spec in found.options["by"]
         for column in spec
     }
-    truth, kinds = truth_of(suite), {**keys, **kinds_of(suite)}
+    truth, kinds, proxy = truth_of(suite), {**keys, **kinds_of(suite)}, found.options["proxy"]
     inputs = {suite.columns.get(name, name): None for name in suite.inputs}
+    if proxy is not None:
+        inputs[proxy], kinds[proxy] = None, kinds[truth]
     weight = suite.columns.get("sample_weight")
     beside = [*([weight] if weight else []), *(key for key in keys if key not in inputs)]
     predicted = [*(title for title in inputs if title != truth), *beside]

@@ -67,6 +67,10 @@ function showNow(now) {
     if (found.possible && found.possible[0] !== found.possible[1]) {
       told.push(["with all labels", between(...found.possible)]);
     }
+    if (found.estimated) {
+      const { value, low, high } = found.estimated;
+      told.push(["estimated", low === null ? shown(value) : `${shown(value)}: ${between(low, high)}`]);
+    }
     pairs(card.querySelector(".sure"), told);
   }
   showCoverage(now.coverage);
