@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from streammetrics.core.configured import Configured
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Arrays, Places
+    from streammetrics.core.types import Array, Arrays, Columns, Places
 
 
 class GroupedStates:
@@ -50,8 +50,13 @@ class GroupedStates:
         return cls(of, len(states), values)
 
     @classmethod
-    def of_batch(cls, of: Statistic, found: Mapping[str, Any], group: GroupCodes) -> Self:
-        """Convert the result of `Statistic.by_group` for a batch to states."""
+    def of_batch(
+        cls, of: Statistic, columns: Columns, weight: Array | None, group: GroupCodes
+    ) -> Self | None:
+        """Return the states of rows, or ``None`` if `Statistic.lift` does not take them."""
+        found = of.lift(columns, weight, group) if of.lifts else None
+        if found is None or found.keys() != of.fields.keys():  # those of a base alone
+            return None
         fields = of.fields.items()
         values = {name: field.of_batch(found[name], group) for name, field in fields}
         return cls(of, group.size, values)

@@ -58,6 +58,8 @@ class Statistic(Configured, ABC):
     in_kernels: ClassVar[bool] = False
     # Whether `update` takes int64 weights, of rows that count several times; as above.
     takes_counts: ClassVar[bool] = False
+    # Whether `lift` says what `update` adds; derived.
+    lifts: ClassVar[bool] = False
     # Why a row cannot stand for several (``counts``); empty if it can.
     uncounted: ClassVar[str] = ""
 
@@ -72,17 +74,17 @@ class Statistic(Configured, ABC):
                     "rename it"
                 )
         check_class(cls)
-        if "update" in vars(cls):
-            for name in {"in_kernels", "takes_counts"} - vars(cls).keys():
-                setattr(cls, name, False)
-        if {"update", "update_among"} & vars(cls).keys():
-            for name in {"by_group", "by_sorted_group"} - vars(cls).keys():
-                setattr(cls, name, getattr(Statistic, name))  # not inherited
-        if "update" in vars(cls) and "update_among" not in vars(cls):
-            cls.update_among = Statistic.update_among  # type: ignore[method-assign]  # not inherited
+        own = vars(cls).keys()
+        if {"update", "lift"} & own:  # what holds for the inherited ones is not inherited
+            for name in {"in_kernels", "takes_counts", "by_sorted_group", "update_among"} - own:
+                setattr(cls, name, getattr(Statistic, name))
+            cls.lifts = "lift" in own
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        cls = type(self)
+        if cls.update is Statistic.update and not cls.lifts:
+            raise TypeError(f"{cls.__name__} needs update(self, ..., *, weight), or lift")
         self.clear()
 
     @property
@@ -90,12 +92,31 @@ class Statistic(Configured, ABC):
     def schema(self) -> Schema:
         """How the columns of a batch are named, validated and converted for this statistic."""
 
-    @abstractmethod
     def update(self, *columns: Any, **weight: Any) -> None:
-        """Add validated columns, with the keyword argument ``weight``.
+        """Add validated columns, with the keyword argument ``weight``; by default their `lift`.
 
         The weight is an array of positive numbers, or ``None`` if every row has weight one.
         """
+        self.add_lifted(self.lift(columns, **weight) or {})
+
+    def add_lifted(self, lifted: Mapping[str, Any]) -> None:
+        """Add the values of rows to the fields."""
+        mine = self.__dict__
+        for name, value in lifted.items():
+            mine[name] = self.fields[name].plus(mine[name], value)
+
+    def lift(
+        self,
+        columns: tuple[Any, ...],  # noqa: ARG002 - needed by overrides
+        weight: Array | None,  # noqa: ARG002
+        group: GroupCodes | None = None,  # noqa: ARG002
+    ) -> dict[str, Any] | None:
+        """Return what rows add to each field: the value of all rows, or with `group` of each group.
+
+        The field converts the values of groups to a grouped value; see `StateField.of_batch`.
+        ``None`` means that `update` must be called for the rows of each group.
+        """
+        return None
 
     def check_fields(self) -> None:
         """Raise `StateFormatError` if fields that are valid one by one do not fit together.
@@ -168,19 +189,6 @@ class Statistic(Configured, ABC):
         Intermediate results that peers also need can be shared in `found`.
         """
         self.update(*columns, weight=weight)
-
-    def by_group(
-        self,
-        group: GroupCodes,  # noqa: ARG002 - needed by overrides
-        columns: tuple[Any, ...],  # noqa: ARG002
-        weight: Array | None,  # noqa: ARG002
-    ) -> dict[str, object] | None:
-        """Return what a batch adds to each field, for all groups at once.
-
-        The field converts it to a grouped value; see `StateField.of_batch`. ``None`` means that
-        `update` must be called for the rows of each group.
-        """
-        return None
 
     def by_sorted_group(
         self,

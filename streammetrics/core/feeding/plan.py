@@ -433,9 +433,7 @@ def _repeated(
     state, groups = statistic.fork(), None
     if (size := int(counts.max()) + 1) <= min(_COUNTS, len(counts) // 8):
         by_count = GroupCodes(counts, size)
-        found = statistic.by_group(by_count, columns, weight)
-        if found is not None and found.keys() == statistic.fields.keys():  # not of a base's alone
-            groups = GroupedStates.of_batch(statistic, found, by_count)
+        groups = GroupedStates.of_batch(statistic, columns, weight, by_count)
     for bit in _bits(counts):
         state.merge(state.fork())
         if groups is not None:

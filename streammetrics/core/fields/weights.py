@@ -65,8 +65,22 @@ class WeightedCount:
         return cls(np.zeros(shape, np.int64) if shape else 0)
 
     @classmethod
-    def of_rows(cls, n: int, weight: Floats | None, *, squared: bool = False) -> Self:
-        """Return the weight of `n` rows, 1 each without one, and if `squared` its squares."""
+    def of_rows(
+        cls,
+        n: int,
+        weight: Floats | None,
+        group: GroupCodes | None = None,
+        *,
+        squared: bool = False,
+    ) -> Self:
+        """Return the weight of `n` rows, 1 each without one, or with `group` that of each group.
+
+        If `squared`, the squares of weights are summed as well.
+        """
+        if group is not None:
+            if weight is None:
+                return cls.of_counts(group.counts, n)
+            return cls.at_places(group.index, group.size, weight, squared=squared)
         if have_weights(weight):
             squares = ExactSum.product(weight, weight) if squared else None
             return cls(0, ExactSum.of(weight), squares=squares)
@@ -82,13 +96,6 @@ class WeightedCount:
         if squared:
             return cls.of_weights(*ExactSum.grouped_weights(places, size, weight))
         return cls.of_weights(ExactSum.grouped(places, size, weight))
-
-    @classmethod
-    def by_group(cls, group: GroupCodes, weight: Floats | None) -> Self:
-        """Return how much there is of each group, without squares."""
-        if weight is None:
-            return cls.of_counts(group.counts, group.codes.size)
-        return cls.at_places(group.index, group.size, weight)
 
     @classmethod
     def of_counts(cls, counts: Ints, most: int | None = None) -> Self:

@@ -37,7 +37,7 @@ class _Held(NamedTuple):
 class BufferedStates:
     """The states of a statistic for groups 0 to ``size - 1``, and rows that are not in them yet.
 
-    Rows that `Statistic.by_group` takes go to all groups at once. Others are kept until there are
+    Rows that `Statistic.lift` takes go to all groups at once. Others are kept until there are
     enough for most groups, and then sorted: the state of each group takes its own. It never changes
     but for the rows that are kept: every operation returns another one.
     """
@@ -59,9 +59,8 @@ class BufferedStates:
     def updated(self, by: GroupCodes, columns: Sequence[ReadColumn], weight: Floats | None) -> Self:
         """Return the states after rows, each of its group."""
         states, pending = self._held
-        found = self.of.by_group(by, tuple(columns), weight)
-        if found is not None and found.keys() == self.of.fields.keys():  # not of a base's alone
-            batch = GroupedStates.of_batch(self.of, found, by)
+        batch = GroupedStates.of_batch(self.of, tuple(columns), weight, by)
+        if batch is not None:
             return type(self)(_Held(states.plus(batch), pending))
         rows = GroupedRows.of(by, columns, weight)
         return self._settled(_Held(states, appended(pending, rows, self.size)))

@@ -18,7 +18,7 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Condition, Schema, reject
 from streammetrics.core.errors import InvalidBatchError, StateFormatError
 from streammetrics.core.fields.plain import Width
-from streammetrics.core.fields.sums import NamedSums, each_plus
+from streammetrics.core.fields.sums import NamedSums
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import LOSSES, LossName, parts_of
@@ -147,33 +147,16 @@ class ExactSums(Statistic):
     def names(self) -> tuple[str, ...]:
         """The names of the sums."""
 
-    @abstractmethod
-    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
-        """Return the sums of rows: columns are (n,) for one output, else (n, d)."""
+    @staticmethod
+    def fields_of(
+        columns: Columns, rows: WeightedCount, sums: dict[str, ExactSum]
+    ) -> dict[str, Any]:
+        """Return the fields of rows, of which these are the weight and the sums.
 
-    def update(self, *columns: Floats, weight: Floats | None) -> None:
-        """Add the sums of the rows."""
-        rows = WeightedCount.of_rows(len(columns[0]), weight)
-        self.add(columns, rows, self.lift(columns, weight))
-
-    def add(
-        self, columns: tuple[Floats, ...], rows: WeightedCount, sums: dict[str, ExactSum]
-    ) -> None:
-        """Add rows, of which these are the sums, and what they weigh."""
-        self.weight += rows
-        self.sums = each_plus(self.sums, sums)
-        self.width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
-
-    def fields_by_group(
-        self,
-        group: GroupCodes,
-        columns: tuple[Floats, ...],
-        sums: dict[str, ExactSum],
-        weight: Array | None,
-    ) -> dict[str, object]:
-        """Return the fields of rows, of which these are the sums of each group."""
+        Columns are (n,) for one output, else (n, d).
+        """
         width = 1 if columns[0].ndim == 1 else columns[0].shape[1]
-        return {"width": width, "weight": WeightedCount.by_group(group, weight), "sums": sums}
+        return {"width": width, "weight": rows, "sums": sums}
 
     def check_fields(self) -> None:
         """Check that there are sums of as many outputs, and rows, or neither."""
@@ -230,9 +213,18 @@ def has_long(columns: tuple[object, ...]) -> bool:
     return any(isinstance(column, LongNumbers) for column in columns)
 
 
-def as_outputs(columns: tuple[Floats, ...]) -> list[Floats]:
+def as_outputs(columns: Columns) -> Columns:
     """Return columns as (n,) where there is one output."""
-    return [column.reshape(-1) if column.shape[1:] == (1,) else column for column in columns]
+    return tuple([c.reshape(-1) if c.shape[1:] == (1,) else c for c in columns])
+
+
+def summed(
+    x: ReadColumn, weight: Array | None, group: GroupCodes | None, times: Floats | None = None
+) -> ExactSum:
+    """Return the sums of numbers (n, ...) times others and the weights, or those of each group."""
+    if group is None:
+        return ExactSum.product(x, times, weight)
+    return ExactSum.grouped(group.index, group.size, x, weight, times=times)
 
 
 class Moments(ExactSums):
@@ -266,28 +258,19 @@ class Moments(ExactSums):
         """The letters of the columns, then those of the products: ``y p yy yp pp``."""
         return _names(self.letters, self.order)
 
-    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any] | None:
         """Return the sums of columns and products."""
-        by_letter = dict(zip(self.letters, columns, strict=False))
-        sums = {}
-        for name in self.names:
-            y = by_letter[name[1]] if len(name) > 1 else None
-            sums[name] = ExactSum.product(by_letter[name[0]], y, weight)
-        return sums
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object] | None:
-        """Return the sums of each group."""
-        if has_long(columns):
+        if group is not None and has_long(columns):
             return None
-        by_letter = dict(zip(self.letters, as_outputs(columns), strict=False))
-        sums = {}
+        columns = columns if group is None else as_outputs(columns)
+        by_letter, sums = dict(zip(self.letters, columns, strict=False)), {}
         for name in self.names:
-            first, *second = (by_letter[letter] for letter in name)
-            times = second[0] if second else None
-            sums[name] = ExactSum.grouped(group.index, group.size, first, weight, times=times)
-        return self.fields_by_group(group, columns, sums, weight)
+            times = by_letter[name[1]] if len(name) > 1 else None
+            sums[name] = summed(by_letter[name[0]], weight, group, times)
+        rows = WeightedCount.of_rows(len(columns[0]), weight, group)
+        return self.fields_of(columns, rows, sums)
 
     def check_fields(self) -> None:
         """Check as well that means are finite, no variance negative, no |correlation| above 1."""
@@ -409,10 +392,6 @@ class LossSum(ExactSums):
         """Return the loss of each row."""
         return LOSSES[self.loss].terms(y, p, self.parameter)
 
-    def update(self, *columns: object, weight: Floats | None) -> None:
-        """Add the losses of the rows."""
-        LossSum.update_among(self, (self,), {}, columns, weight)
-
     def update_among(
         self,
         peers: Sequence[Statistic],
@@ -421,6 +400,29 @@ class LossSum(ExactSums):
         weight: Floats | None,
     ) -> None:
         """Add the losses of the rows, of which peers mostly read powers of the same terms."""
+        self.add_lifted(self._lift_among(peers, found, columns, weight))
+
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any] | None:
+        """Return the losses of rows; ``None`` where one of a group takes more than a float64."""
+        if group is None:
+            return self._lift_among((self,), {}, columns, weight)
+        if LOSSES[self.loss].long or has_long(columns):
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                return self.lift_whole(as_outputs(columns), weight, group)
+        except FloatingPointError:  # of a square or a power
+            return None
+
+    def _lift_among(
+        self,
+        peers: Sequence[Statistic],
+        found: dict[object, ReadColumn],
+        columns: Columns,
+        weight: Array | None,
+    ) -> dict[str, Any]:
         loss = LOSSES[self.loss]
         if not have_weights(weight) and not loss.long:
             of = terms, parameter = loss.root or loss.terms, self.parameter
@@ -429,60 +431,38 @@ class LossSum(ExactSums):
                 try:
                     found[of] = ExactSum.of_powers(terms, columns, powers, parameter, weight=weight)
                 except FloatingPointError:  # of a power
-                    self.add_whole(columns, weight)
-                    return
+                    return self.lift_whole(columns, weight)
             sums, low, high = found[of]
             if not loss.root or not high or (low > 1 / _ROOT and high < _ROOT):
-                self.add_powers(columns, WeightedCount.of_rows(len(columns[0]), weight), sums)
-                return
-        self.add_whole(columns, weight)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object] | None:
-        """Return the losses of each group; ``None`` where one takes more than a float64."""
-        if LOSSES[self.loss].long or has_long(columns):
-            return None
-        try:
-            with np.errstate(all="ignore"):
-                terms: Floats = self.terms(*as_outputs(columns))
-        except FloatingPointError:  # of a square or a power
-            return None
-        return self.terms_by_group(group, terms, weight)
-
-    def terms_by_group(
-        self, group: GroupCodes, terms: Floats, weight: Array | None
-    ) -> dict[str, Any]:
-        """Return what rows with these losses add to each group."""
-        total = ExactSum.grouped(group.index, group.size, terms, weight)
-        return self.fields_by_group(group, (terms,), {"loss": total}, weight)
+                rows = WeightedCount.of_rows(len(columns[0]), weight)
+                return self.lift_powers(columns, rows, sums)
+        return self.lift_whole(columns, weight)
 
     @cached_property
     def exponents(self) -> tuple[int, ...]:
         """Which powers are summed of the terms, or of those that these are the squares of."""
         return (2,) if LOSSES[self.loss].root else (1,)
 
-    def add_powers(
+    def lift_powers(
         self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
-    ) -> None:
-        """Add rows of weight one, of which these are the sums of powers."""
-        self.add(columns, rows, {"loss": sums[self.exponents[0]]})
+    ) -> dict[str, Any]:
+        """Return the fields of rows of weight one, of which these are the sums of powers."""
+        return self.fields_of(columns, rows, {"loss": sums[self.exponents[0]]})
 
-    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
-        """Add rows that have weights, or squares or powers beyond the normal floats."""
-        rows = WeightedCount.of_rows(len(columns[0]), weight)
-        self.add(columns, rows, self.lift(columns, weight))
-
-    def lift(self, columns: tuple[Floats, ...], weight: Floats | None) -> dict[str, ExactSum]:
-        """Return the sum of the losses of rows."""
-        if LOSSES[self.loss].long:
-            return {"loss": ExactSum.of(self.terms(*columns), weight)}
-        try:
-            return {"loss": ExactSum.of_terms(self.terms, columns, weight)}
-        except FloatingPointError:  # of a square or a power
-            rounded, roots = parts_of(self.loss, self.parameter, *columns)
-            total = ExactSum.of(rounded, weight) + ExactSum.product(roots, roots, weight)
-            return {"loss": total}
+    def lift_whole(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the fields of rows with weights, of groups, or beyond the normal floats."""
+        rows = WeightedCount.of_rows(len(columns[0]), weight, group)
+        if group is not None or LOSSES[self.loss].long:
+            total = summed(self.terms(*columns), weight, group)
+        else:
+            try:
+                total = ExactSum.of_terms(self.terms, columns, weight)
+            except FloatingPointError:  # of a square or a power
+                rounded, roots = parts_of(self.loss, self.parameter, *columns)
+                total = ExactSum.of(rounded, weight) + ExactSum.product(roots, roots, weight)
+        return self.fields_of(columns, rows, {"loss": total})
 
 
 def _powers_read(of: tuple[Callable[..., Floats], float], peers: Sequence[Statistic]) -> set[int]:

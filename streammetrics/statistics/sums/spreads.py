@@ -20,11 +20,17 @@ from streammetrics.core.columns.numbers import Numbers
 from streammetrics.core.columns.schema import Schema
 from streammetrics.core.constraints import NanPolicy
 from streammetrics.core.errors import StateFormatError
-from streammetrics.core.fields.sums import SquaredWeight, SquareWeighted, Sum, each_plus
+from streammetrics.core.fields.sums import SquaredWeight, SquareWeighted, Sum
 from streammetrics.core.fields.weights import Weight, WeightedCount, have_weights
 from streammetrics.core.statistic import Statistic
 from streammetrics.statistics.sums.formulas import squared_losses
-from streammetrics.statistics.sums.losses import LossSum, Moments, as_outputs, has_long
+from streammetrics.statistics.sums.losses import (
+    LossSum,
+    Moments,
+    as_outputs,
+    has_long,
+    summed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,11 +66,6 @@ class Spreading:
     powers = SquareWeighted(lambda _: ("squares", "values"))
     squared_weight = SquaredWeight()
 
-    def spread_by(self, powers: Powers, squared: WeightedCount) -> None:
-        """Add the powers of rows, and the squares of their weights."""
-        self.powers = each_plus(self.powers, powers)
-        self.squared_weight += squared
-
     def check_fields(self) -> None:
         """Check as well that the squares are those of as many outputs."""
         super().check_fields()  # type: ignore[misc]  # of the statistic
@@ -85,36 +86,27 @@ class LossSpread(Spreading, LossSum):
         (power,) = super().exponents
         return power, 2 * power
 
-    def add_powers(
+    def lift_powers(
         self, columns: Columns, rows: WeightedCount, sums: Mapping[int, ExactSum]
-    ) -> None:
-        """Add rows of weight one, of which these are the sums of powers."""
-        super().add_powers(columns, rows, sums)
+    ) -> dict[str, Any]:
+        """Return the fields of rows of weight one, of which these are the sums of powers."""
         power, squared = self.exponents
         powers = {"values": sums[power], "squares": sums[squared]}
-        self.spread_by(powers, rows)
+        fields = super().lift_powers(columns, rows, sums)
+        return fields | {"powers": powers, "squared_weight": rows}
 
-    def add_whole(self, columns: Columns, weight: Floats | None) -> None:
-        """Add rows that have weights, or squares beyond the floats."""
-        try:
-            sums = sums_of(self.terms, columns, weight)
-        except FloatingPointError:  # of a square
-            super().add_whole(columns, weight)
-            sums = sums_of(self._clipped, columns, weight)
-            self.spread_by(sums.powers, sums.squared)
-            return
-        self.add(columns, sums.rows, {"loss": sums.total})
-        self.spread_by(sums.powers, sums.squared)
-
-    by_group = LossSum.by_group  # with what `terms_by_group` adds
-
-    def terms_by_group(
-        self, group: GroupCodes, terms: Floats, weight: Array | None
+    def lift_whole(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
     ) -> dict[str, Any]:
-        """Return what rows with these losses add to each group, squares included."""
-        sums = sums_of(lambda: terms, (), weight, group)
-        fields = self.fields_by_group(group, (terms,), {"loss": sums.total}, weight)
-        return fields | sums.spread
+        """Return the fields of rows with weights, of groups, or beyond the normal floats."""
+        try:
+            sums = sums_of(self.terms, columns, weight, group)
+        except FloatingPointError:  # of a square
+            if group is not None:
+                raise
+            clipped = sums_of(self._clipped, columns, weight)
+            return super().lift_whole(columns, weight) | clipped.spread
+        return self.fields_of(columns, sums.rows, {"loss": sums.total}) | sums.spread
 
     def _clipped(self, y: Floats, p: Floats) -> Floats:
         with np.errstate(over="ignore", under="ignore"):
@@ -126,29 +118,19 @@ class MomentSpread(Spreading, Moments):
 
     in_kernels = takes_counts = True
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the rows."""
-        if self.names == ("x",) and columns[0] is nearest(columns[0]):  # summed once for both
-            found = sums_of(self.numbers, columns, weight)
-            self.add(columns, found.rows, {"x": found.total})
-            self.spread_by(found.powers, found.squared)
-            return
-        super().update(*columns, weight=weight)
-        found = sums_of(self.numbers, columns, weight)
-        self.spread_by(found.powers, found.squared)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object] | None:
-        """Return the sums of each group, and how far their numbers spread."""
-        if has_long(columns):
-            return None
-        columns = tuple(as_outputs(columns))
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any] | None:
+        """Return the sums of the rows, and how far their numbers spread."""
+        long = has_long(columns)
+        if group is not None:
+            if long:
+                return None
+            columns = as_outputs(columns)
         found = sums_of(self.numbers, columns, weight, group)
-        if self.names == ("x",):
-            fields = self.fields_by_group(group, columns, {"x": found.total}, weight)
-            return fields | found.spread
-        return (super().by_group(group, columns, weight) or {}) | found.spread
+        if self.names == ("x",) and not long:  # summed once for both
+            return self.fields_of(columns, found.rows, {"x": found.total}) | found.spread
+        return (super().lift(columns, weight, group) or {}) | found.spread
 
     def numbers(self, *columns: ReadColumn) -> Floats:
         """Return the values, or predictions less targets."""
@@ -171,32 +153,21 @@ def sums_of(
         return SpreadSums(found[1], {"values": found[1], "squares": found[2]}, rows, rows)
     numbers = terms(*columns)
     numbers = numbers[:, 0] if numbers.shape[1:] == (1,) else numbers
-
-    def summed(x: Floats, y: Floats | None = None) -> ExactSum:
-        if group is not None:
-            return ExactSum.grouped(group.index, group.size, x, weight, times=y)
-        if x.ndim == 1:
-            return ExactSum.product(x, y, weight)
-        return ExactSum.row_of([ExactSum.product(x[:, k], y, weight) for k in range(x.shape[1])])
-
+    rows = WeightedCount.of_rows(len(numbers), weight, group)
     if group is not None and weight is None:
-        rows = WeightedCount.by_group(group, None)
         if numbers.ndim == 1:
             total, squares = ExactSum.grouped_squares(group.index, group.size, numbers)
         else:
-            total, squares = summed(numbers), summed(squares_of(numbers))
+            total, squares = (summed(x, None, group) for x in (numbers, squares_of(numbers)))
         return SpreadSums(total, {"values": total, "squares": squares}, rows, rows)
     assert weight is not None
-    twice, rows = weight, WeightedCount.of_rows(len(weight), weight)
-    if group is not None:
-        twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)  # beside each number
-        rows = WeightedCount.by_group(group, weight)
+    twice = np.repeat(weight, numbers[:1].size).reshape(numbers.shape)  # beside each number
     powers = {
-        "values": summed(numbers, twice),
-        "squares": summed(squares_of(nearest(numbers)), twice),
+        "values": summed(numbers, weight, group, twice),
+        "squares": summed(squares_of(nearest(numbers)), weight, group, twice),
     }
-    squared = WeightedCount.of_weights(summed(weight))
-    return SpreadSums(summed(numbers), powers, rows, squared)
+    squared = WeightedCount.of_weights(summed(weight, weight, group))
+    return SpreadSums(summed(numbers, weight, group), powers, rows, squared)
 
 
 def squares_of(numbers: Floats) -> Floats:
@@ -222,17 +193,10 @@ class RowSum(Spreading, Statistic):
     def numbers(self, *columns: object) -> Floats:
         """Return the number of each row, (n,)."""
 
-    def update(self, *columns: ReadColumn, weight: Floats | None) -> None:
-        """Add the numbers of rows, and their squares."""
-        found = sums_of(self.numbers, columns, weight)
-        self.total += found.total
-        self.rows += found.rows
-        self.spread_by(found.powers, found.squared)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the sums of each group."""
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the sums of the numbers of rows, and of their squares."""
         found = sums_of(self.numbers, columns, weight, group)
         return {"total": found.total, "rows": found.rows, **found.spread}
 

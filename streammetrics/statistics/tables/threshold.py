@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from streammetrics.core.columns.batch import Batch
     from streammetrics.core.columns.schema import Facts
     from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Floats, Ints
+    from streammetrics.core.types import Array, Columns, Ints
 
 
 _SIDES, _ROWS, _COLUMNS = np.arange(2), np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
@@ -42,39 +43,27 @@ class ThresholdTable(ScoredStatistic):
         """Scores (n,), of which only the order matters."""
         return Scores(long=True)
 
-    def update(
-        self,
-        positive: Array,
-        score: Floats,
-        *,
-        weight: Floats | None,
-    ) -> None:
-        """Count the rows in each cell."""
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the rows in each cell."""
+        positive, score = columns
+        sizes, codes = ((), ()) if group is None else ((group.size,), (group.codes,))
         if not have_weights(weight) and isinstance(score, np.ndarray):
-            counts = counts_above((2,), score, self.threshold, positive, times=weight)
-            self.amount += WeightedCount.of_counts(counts.reshape(4))
-            return
-        cell = packed((2, 2), positive, score >= self.threshold)
-        self.amount += WeightedCount.at_places(cell, 4, weight, squared=True)
+            counts = counts_above(
+                (*sizes, 2), score, self.threshold, *codes, positive, times=weight
+            )
+            if group is not None and weight is None:
+                group.counts = counts.sum(axis=(1, 2))  # saves a pass over the rows
+            return {"amount": WeightedCount.of_counts(counts.reshape(*sizes, 4))}
+        cell = packed((*sizes, 2, 2), *codes, positive, score >= self.threshold)
+        amount = WeightedCount.at_places(cell, 4 * math.prod(sizes), weight, squared=True)
+        return {"amount": amount.shaped((*sizes, 4))}
 
     @property
     def absent_facts(self) -> frozenset[str]:
         """The negative label, if only positive rows are left."""
         return frozenset([NEGATIVE] if not self.amount.signs()[:2].any() else [])
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the cells of each group."""
-        positive, score = columns
-        if weight is None and isinstance(score, np.ndarray):
-            counts = counts_above((group.size, 2), score, self.threshold, group.codes, positive)
-            group.counts = counts.sum(axis=(1, 2))  # saves a pass over the rows
-            return {"amount": WeightedCount.of_counts(counts.reshape(group.size, 4), len(positive))}
-        cell = packed((group.size, 2, 2), group.codes, positive, score >= self.threshold)
-        amount = WeightedCount.at_places(cell, 4 * group.size, weight, squared=True)
-        amount = amount.shaped((group.size, 4))
-        return {"amount": amount}
 
     def take_whole(self, batch: Batch) -> tuple[Self, Facts] | None:
         """Return the table with all rows of plain columns of 0 and 1 and of scores."""

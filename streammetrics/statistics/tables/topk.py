@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from streammetrics.core.columns.scores import Scores
+from streammetrics.core.counting import GroupCodes
 from streammetrics.core.errors import StateFormatError
 from streammetrics.core.fields.weights import Weight, WeightedCount
 from streammetrics.statistics.scores.histogram import ScoredStatistic
 
 if TYPE_CHECKING:
-    from streammetrics.core.counting import GroupCodes
-    from streammetrics.core.types import Array, Bools, Floats
+    from streammetrics.core.types import Array, Bools, Columns, Floats
 
 
 class TopKHits(ScoredStatistic):
@@ -39,23 +39,15 @@ class TopKHits(ScoredStatistic):
         """Scores (n, K), of which only the order within a row matters, or one a row."""
         return Scores(wide=True, use="rank", from_logits=self.from_logits)
 
-    def update(self, truth: Array, scores: Floats, *, weight: Floats | None) -> None:
-        """Count the rows with fewer than k better classes."""
-        hit = self.hit(truth, scores)
-        right = None if weight is None else weight[hit]
-        self.hits += WeightedCount.of_rows(int(np.count_nonzero(hit)), right, squared=True)
-        self.total += WeightedCount.of_rows(len(hit), weight, squared=True)
-
-    def by_group(
-        self, group: GroupCodes, columns: tuple[Any, ...], weight: Array | None
-    ) -> dict[str, object]:
-        """Return the hits and the rows of each group."""
+    def lift(
+        self, columns: Columns, weight: Array | None, group: GroupCodes | None = None
+    ) -> dict[str, Any]:
+        """Return the rows with fewer than k better classes, and all rows."""
         hit = self.hit(*columns)
         right = None if weight is None else weight[hit]
-        return {
-            "hits": WeightedCount.at_places(group.index[hit], group.size, right, squared=True),
-            "total": WeightedCount.at_places(group.index, group.size, weight, squared=True),
-        }
+        own = None if group is None else GroupCodes(group.codes[hit], group.size)
+        hits = WeightedCount.of_rows(int(np.count_nonzero(hit)), right, own, squared=True)
+        return {"hits": hits, "total": WeightedCount.of_rows(len(hit), weight, group, squared=True)}
 
     def hit(self, truth: Array, scores: Floats) -> Bools:
         """Return whether each row's true class is in its top k."""
